@@ -1,0 +1,85 @@
+// Sockets for thousands of workers in one thread, each written as if it blocked. A worker waits for one
+// socket at a time, as a rabit worker does; epoll (edge-triggered, each descriptor registered once) wakes it.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <coroutine>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "bench/bootstrap_workers/task.h"
+
+namespace warren::bench {
+
+/// Owns a descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { Close(); }
+
+  int number() const { return number_; }
+  void Close();
+
+ private:
+  int number_ = -1;
+};
+
+/// Throws std::system_error with errno and what was being done.
+[[noreturn]] void ThrowErrno(const char* doing);
+
+/// Throws std::invalid_argument when `host` is not an IPv4 literal.
+sockaddr_in MakeAddress(const std::string& host, std::uint16_t port);
+
+class EventLoop {
+ public:
+  EventLoop();
+  int epoll() const { return epoll_.number(); }
+  /// Waits for events, without a limit, and resumes the fibers they belong to.
+  void RunOnce();
+
+ private:
+  Descriptor epoll_;
+};
+
+/// One worker's thread of control. Must stay where it is while one of its sockets is open.
+class Fiber {
+ public:
+  explicit Fiber(EventLoop& loop) : loop_(&loop) {}
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// `from` may be null: the system then chooses the address. All of these throw std::system_error.
+  Task<Descriptor> Connect(sockaddr_in to, const sockaddr_in* from);
+  Task<Descriptor> Accept(const Descriptor& listener);
+  /// Some bytes, at most `limit`. The end of the stream is an error: nobody here may hang up first.
+  Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
+  /// Messages are far below a socket's buffer, so sending never waits.
+  void Send(const Descriptor& socket, std::string_view bytes) const;
+  /// Listens at any free port of `address`, which then holds it.
+  Descriptor Listen(sockaddr_in& address);
+
+  /// An event at one of this fiber's sockets.
+  void Wake() {
+    if (waiting_) std::exchange(waiting_, {}).resume();
+  }
+
+ private:
+  struct NextEvent {
+    Fiber* fiber;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> waiting) noexcept { fiber->waiting_ = waiting; }
+    void await_resume() const noexcept {}
+  };
+  void Watch(const Descriptor& socket);
+
+  EventLoop* loop_;
+  std::coroutine_handle<> waiting_;
+};
+
+}  // namespace warren::bench

@@ -1,0 +1,194 @@
+// bootstrap-workers: starts a tracker, lets N simulated rabit workers make a job of it, and prints one line
+// of JSON with how long that took. Every worker really talks to the tracker and really makes its links, which
+// are then checked. bench/bootstrap runs this for our tracker and others in turn.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/bootstrap_workers/fleet.h"
+#include "bench/bootstrap_workers/tracker_process.h"
+
+namespace {
+
+using namespace warren::bench;
+
+/// Enough to open the connections and for the tracker to notice; the job starts after it.
+constexpr std::chrono::milliseconds kSilentLead{200};
+constexpr std::chrono::seconds kTrackerStartTime{60};
+constexpr int kExitStalled = 3;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+struct Options {
+  int num_workers = 0;
+  int num_silent = 0;
+  double limit_seconds = 300;
+  bool whole_messages = false;
+  std::vector<std::string> tracker;
+};
+
+/// Connections that never say a word. The tracker may not even get round to accepting them.
+std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
+  std::vector<Descriptor> silent;
+  for (int i = 0; i < count; ++i) {
+    silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (silent.back().number() < 0) ThrowErrno("socket");
+    const auto* address = reinterpret_cast<const sockaddr*>(&tracker);
+    if (connect(silent.back().number(), address, sizeof tracker) != 0 && errno != EINPROGRESS)
+      ThrowErrno("connect");
+  }
+  if (count > 0) std::this_thread::sleep_for(kSilentLead);
+  return silent;
+}
+
+/// Connections that the kernel dropped since the machine started because the queue of a listening socket was
+/// full. 0 when it does not say.
+std::int64_t ListenDrops() {
+  // Two lines with the same prefix, names and values: "TcpExt: SyncookiesSent ..." and "TcpExt: 0 ...".
+  std::ifstream file("/proc/net/netstat");
+  std::vector<std::string> names;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+    if (fields.empty() || fields[0] != "TcpExt:") continue;
+    const auto found = std::find(names.begin(), names.end(), "ListenDrops");
+    if (found != names.end()) return std::stoll(fields.at(static_cast<std::size_t>(found - names.begin())));
+    names = fields;
+  }
+  return 0;
+}
+
+struct Result {
+  std::string outcome = "failed";  ///< linked, stalled or failed
+  std::string error;
+  Seconds links{};                ///< first connect to last link
+  Seconds exit{};                 ///< first shutdown to the tracker's exit
+  Seconds tracker_cpu{};          ///< of the tracker while the links were made
+  Seconds tracker_cpu_all{};      ///< of its whole life
+  Seconds simulation_cpu{};       ///< of the simulated workers while the links were made
+  std::int64_t listen_drops = 0;  ///< on the whole machine while the links were made
+  int num_links = 0;
+  int num_linked = 0;
+  int num_failed_connects = 0;
+  int num_processes = 0;
+  int tracker_exit_code = 0;
+  long tracker_peak_rss_kib = 0;
+};
+
+void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
+  WorkerOptions worker_options;
+  worker_options.tracker = tracker.address();
+  worker_options.whole_messages = options.whole_messages;
+  Fleet fleet(options.num_workers, worker_options);
+  const std::vector<Descriptor> silent = OpenSilent(options.num_silent, tracker.address());
+  result.num_processes = fleet.num_processes();
+
+  const auto limit = std::chrono::duration_cast<Clock::duration>(Seconds(options.limit_seconds));
+  const auto outcome_name = [](Fleet::Outcome outcome) {
+    return outcome == Fleet::Outcome::kTimedOut ? "stalled" : "failed";
+  };
+  const std::int64_t drops_before = ListenDrops();
+  const Seconds cpu_before = tracker.cpu_time();
+  const Fleet::Outcome joined = fleet.Join(Clock::now() + limit);
+  result.tracker_cpu = tracker.cpu_time() - cpu_before;
+  result.listen_drops = ListenDrops() - drops_before;
+  result.num_linked = fleet.num_linked();
+  result.error = fleet.error();
+  if (joined != Fleet::Outcome::kDone) {
+    result.outcome = outcome_name(joined);
+    return;
+  }
+  result.links = fleet.join_time();
+  result.simulation_cpu = fleet.join_cpu_time();
+  result.num_failed_connects = fleet.num_failed_connects();
+  for (const Membership& member : fleet.members()) result.num_links += member.links.count;
+  result.num_links /= 2;
+  result.error = FindFault(fleet.members());
+  if (!result.error.empty()) return;
+
+  const auto shutdown_start = Clock::now();
+  const Fleet::Outcome finished = fleet.ShutDown(shutdown_start + limit);
+  result.error = fleet.error();
+  if (finished != Fleet::Outcome::kDone) {
+    result.outcome = outcome_name(finished);
+    return;
+  }
+  const auto end = tracker.WaitForEnd(shutdown_start + limit);
+  result.outcome = end ? (end->exit_code == 0 ? "linked" : "failed") : "stalled";
+  if (!end) return;
+  result.exit = Clock::now() - shutdown_start;
+  result.tracker_exit_code = end->exit_code;
+  result.tracker_cpu_all = end->cpu_time;
+  result.tracker_peak_rss_kib = end->peak_rss_kib;
+}
+
+/// The text of an error may hold anything but is short; quotes and control characters are not worth keeping.
+std::string JsonText(std::string text) {
+  for (char& c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '\'';
+  }
+  return '"' + text + '"';
+}
+
+void PrintResult(const Options& options, const Result& result) {
+  fmt::print(
+      "{{\"workers\": {}, \"silent\": {}, \"outcome\": {}, \"error\": {}, \"links_s\": {:.6f}, \"exit_s\": "
+      "{:.6f}, "
+      "\"tracker_cpu_s\": {:.6f}, \"tracker_cpu_all_s\": {:.6f}, \"simulation_cpu_s\": {:.6f}, "
+      "\"tracker_peak_rss_kib\": {}, \"tracker_exit_code\": {}, \"links\": {}, \"linked_workers\": {}, "
+      "\"failed_connects\": {}, \"listen_drops\": {}, \"processes\": {}}}\n",
+      options.num_workers, options.num_silent, JsonText(result.outcome), JsonText(result.error),
+      result.links.count(), result.exit.count(), result.tracker_cpu.count(), result.tracker_cpu_all.count(),
+      result.simulation_cpu.count(), result.tracker_peak_rss_kib, result.tracker_exit_code, result.num_links,
+      result.num_linked, result.num_failed_connects, result.num_processes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Starts a tracker and N simulated rabit workers; measures how long the job takes to come together.",
+      "bootstrap-workers");
+  Options options;
+  app.add_option("--num-workers", options.num_workers, "simulated workers")
+      ->required()
+      ->check(CLI::Range(1, 131072));
+  app.add_option("--silent", options.num_silent, "connections that say nothing, opened before the job")
+      ->check(CLI::Range(0, 10000));
+  app.add_option("--limit", options.limit_seconds, "seconds after which a job counts as stalled")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_flag("--whole-messages", options.whole_messages,
+               "send each message at once; rabit sends it field by field, which costs delayed ACKs");
+  app.add_option("tracker", options.tracker, "the tracker's command, after --")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  Result result;
+  try {
+    TrackerProcess tracker(options.tracker, Clock::now() + kTrackerStartTime);
+    RunJob(options, tracker, result);
+  } catch (const std::exception& error) {
+    result.outcome = "failed";
+    result.error = error.what();
+  }
+  PrintResult(options, result);
+  return result.outcome == "linked" ? 0 : result.outcome == "stalled" ? kExitStalled : kExitFailed;
+}

@@ -1,0 +1,40 @@
+# How every target of this tree is compiled: warnings are errors, sanitizers by one cache variable.
+
+add_library(warren_compile_options INTERFACE)
+target_compile_options(warren_compile_options INTERFACE -Wall -Wextra -Werror)
+if(WARREN_SANITIZE)
+  target_compile_options(warren_compile_options INTERFACE
+    -fsanitize=${WARREN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(warren_compile_options INTERFACE -fsanitize=${WARREN_SANITIZE})
+endif()
+
+# warren_library(<folder> SOURCES ... HEADERS ... [LINK ...] [INSTALL])
+# A static library warren_<folder>, with INSTALL known to users of the CMake package as warren::<folder>.
+# Its headers are included as "<folder>/name.h" inside the tree and from the installed package.
+function(warren_library folder)
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;HEADERS;LINK" ${ARGN})
+  set(target warren_${folder})
+  add_library(${target} STATIC ${ARG_SOURCES} ${ARG_HEADERS})
+  add_library(warren::${folder} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/warren>)
+  target_link_libraries(${target} PUBLIC ${ARG_LINK} PRIVATE $<BUILD_INTERFACE:warren_compile_options>)
+  if(ARG_INSTALL)
+    install(TARGETS ${target} EXPORT warrenTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/warren/${folder})
+  endif()
+endfunction()
+
+# warren_program(<name> SOURCES ... [LINK ...] [INSTALL])
+function(warren_program name)
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} warren_compile_options)
+  if(ARG_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()

@@ -1,0 +1,72 @@
+// make_libsvm: writes seeded LibSVM data of any size, the same bytes on every machine.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "examples/atomic_file/atomic_file.h"
+#include "examples/make_libsvm/generator.h"
+
+namespace {
+
+using warren::AtomicFile;
+using namespace warren::make_libsvm;
+
+void Write(const Options& options, const std::string& output) {
+  constexpr size_t kFlushBytes = 1 << 20;
+  AtomicFile file = output == "-" ? AtomicFile::StandardOutput() : AtomicFile(output);
+  Generator generator(options);
+  std::string text;
+  for (uint64_t row = options.first_row; row < options.first_row + options.rows; ++row) {
+    generator.AppendRow(row, text);
+    if (text.size() < kFlushBytes) continue;
+    file.Write(text);
+    text.clear();
+  }
+  file.Write(text);
+  file.Commit();
+}
+
+const std::map<std::string, Task> kTasks{{"binary", Task::kBinary},
+                                         {"regression", Task::kRegression},
+                                         {"ranking", Task::kRanking},
+                                         {"multiclass", Task::kMulticlass}};
+
+void AddOptions(CLI::App& app, Options& options, std::string& output) {
+  app.add_option("--task", options.task, "what the labels are")->transform(CLI::CheckedTransformer(kTasks));
+  app.add_option("--rows", options.rows, "number of rows")->capture_default_str();
+  app.add_option("--first-row", options.first_row,
+                 "first row written; train on one range and test on another of the same seed")
+      ->capture_default_str();
+  app.add_option("--features", options.features, "number of features; indices count from 1")
+      ->capture_default_str();
+  app.add_option("--density", options.density, "part of the features in a row, 0 to 1")
+      ->capture_default_str();
+  app.add_flag("--binary-features", options.binary_features,
+               "all values are 1, like one-hot coded categories");
+  app.add_option("--noise", options.noise, "noise in units of the signal")->capture_default_str();
+  app.add_option("--query-size", options.query_size, "rows a query (ranking)")->capture_default_str();
+  app.add_option("--classes", options.classes, "number of classes (multiclass)")->capture_default_str();
+  app.add_option("--seed", options.seed, "one seed, one file")->capture_default_str();
+  app.add_option("--output", output, "file to write, - is standard output")->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Writes LibSVM data that can be learned from: the same bytes for one seed on any machine.");
+  Options options;
+  std::string output = "-";
+  AddOptions(app, options, output);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    Validate(options);
+    Write(options, output);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "make_libsvm: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,92 @@
+// Parameters into boosters.
+#include "examples/xgboost/xgb_train/booster_setup.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+
+namespace warren::xgb_train {
+namespace {
+
+bool IsWordChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool MentionsWord(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool starts = at == 0 || !IsWordChar(text[at - 1]);
+    const bool ends = end == text.size() || !IsWordChar(text[end]);
+    if (starts && ends) return true;
+  }
+  return false;
+}
+
+bool MentionsQuoted(std::string_view text, const std::string& value) {
+  return text.find("`" + value + "`") != text.npos || text.find("'" + value + "'") != text.npos;
+}
+
+// XGBoost names the parameter or its value, but cannot know where the user wrote it.
+const Setting* FindCulprit(std::string_view message, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    if (MentionsWord(message, setting.key)) return &setting;
+  }
+  for (const Setting& setting : settings) {
+    if (MentionsQuoted(message, setting.value) || MentionsQuoted(message, setting.key)) return &setting;
+  }
+  return nullptr;
+}
+
+void ConfigureOrBlame(Booster& booster, const std::vector<Setting>& settings) {
+  try {
+    booster.Configure();
+  } catch (const std::runtime_error& error) {
+    const Setting* culprit = FindCulprit(error.what(), settings);
+    if (culprit == nullptr) throw;
+    throw ConfigError(
+        fmt::format("{}: found {} = {}; {}", culprit->origin, culprit->key, culprit->value, error.what()));
+  }
+}
+
+}  // namespace
+
+Booster MakeBooster(const Parameters& parameters, const std::string& model,
+                    const std::vector<const DMatrix*>& cached) {
+  Booster booster(cached);
+  if (!model.empty()) booster.LoadModel(model);
+  booster.SetParam("validate_parameters", "1");  // warn of parameters nobody uses: typing errors
+  booster.SetParam("verbosity", std::to_string(parameters.verbosity));
+  // Random choices follow from seed and round alone, so a resumed run makes the same ones.
+  booster.SetParam("seed_per_iteration", "1");
+  for (const Setting& setting : parameters.booster) booster.SetParam(setting.key, setting.value);
+  ConfigureOrBlame(booster, parameters.booster);
+  return booster;
+}
+
+std::string ReadModel(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw std::runtime_error(fmt::format("{}: is a folder, expected a model file", path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error(fmt::format("{}: cannot read the model: {}", path, std::strerror(errno)));
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (bytes.empty()) throw std::runtime_error(fmt::format("{}: is empty, expected a model", path));
+  return bytes;
+}
+
+std::string ReadModelForAll(const std::string& path, Communicator& job) {
+  std::string bytes;
+  if (job.IsRoot() && !path.empty()) bytes = ReadModel(path);
+  job.Broadcast(bytes);
+  return bytes;
+}
+
+}  // namespace warren::xgb_train

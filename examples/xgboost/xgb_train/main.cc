@@ -1,0 +1,145 @@
+// xgb-train: trains, predicts with and dumps XGBoost models from a configuration file, alone or as one
+// worker of a job. Takes the format of the command line that XGBoost itself no longer ships.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "examples/xgboost/xgb_train/communicator.h"
+#include "examples/xgboost/xgb_train/config.h"
+#include "examples/xgboost/xgb_train/parameters.h"
+#include "examples/xgboost/xgb_train/tasks.h"
+#include "examples/xgboost/xgb_train/xgboost_api.h"
+
+namespace {
+
+using namespace warren::xgb_train;
+
+constexpr int kRunFailed = 1;
+constexpr int kBadUsage = 2;
+
+constexpr const char* kUsage =
+    R"(usage: xgb-train [-h | --help] [-V | --version] [CONFIG] [key=value ...]
+
+Trains an XGBoost model, predicts with one, or writes one as text.
+
+CONFIG holds lines of `key = value`. A `#` starts a comment; a key or value that holds blanks or `#`
+stands in "..." or '...'. Arguments override the file, and a later value an earlier one (eval_metric
+adds up instead). Keys that are not listed below are booster parameters (eta, max_depth, objective...):
+    https://xgboost.readthedocs.io/en/release_1.7.0/parameter.html
+
+    xgb-train heart.conf num_round=20 max_depth=3 eval[test]=test.txt
+    dmlc-submit --num-workers 3 xgb-train heart.conf
+
+Parameters, with their defaults in brackets:
+
+)";
+
+constexpr const char* kNotes = R"(
+Data is LibSVM text: `label[:weight] [qid:n] index:value ...`, one row a line. Paths may carry what
+XGBoost knows: `path?format=libsvm`, `path?indexing_mode=1`, `path#cache`. A line that XGBoost would
+misread ends the program with its file, line and column.
+
+In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) each worker reads its
+share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.
+Files are written aside and renamed: a name never stands for half a model.
+
+With save_period=k a run that is started again carries on from the newest model in model_dir that
+belongs to it, that is: whose data contents, booster parameters, model_in and XGBoost version are the same
+(num_round and the number of workers may differ). It says so in one line; saved models of
+other runs are left alone until their round is saved anew. resume=0 starts over. Random choices follow
+from seed and round (seed_per_iteration=1), so the resumed model equals that of an undisturbed run.
+
+Exit code: 0 done; 1 something failed while running (data, files, the job); 2 bad usage or
+configuration.
+)";
+
+/// What the command line asks for.
+struct Request {
+  bool help = false;
+  bool version = false;
+  std::vector<Setting> settings;
+};
+
+bool IsOption(const std::string& argument) {
+  return argument.starts_with("-");
+}
+
+// The first argument is the configuration file, unless it is a setting itself.
+std::vector<Setting> ReadSettings(std::span<const std::string> arguments) {
+  std::vector<Setting> settings;
+  if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {
+    settings = ReadConfig(arguments.front());
+    arguments = arguments.subspan(1);
+  }
+  const std::vector<Setting> overriding = ParseArguments(arguments);
+  settings.insert(settings.end(), overriding.begin(), overriding.end());
+  return settings;
+}
+
+Request ParseRequest(std::span<const std::string> arguments) {
+  Request request;
+  for (const std::string& argument : arguments) {
+    request.help |= argument == "-h" || argument == "--help";
+    request.version |= argument == "-V" || argument == "--version";
+  }
+  if (request.help || request.version) return request;
+  for (const std::string& argument : arguments) {
+    if (IsOption(argument)) throw ConfigError(fmt::format("argument '{}': no such option", argument));
+  }
+  if (arguments.empty()) throw ConfigError("expected a configuration file or key=value arguments");
+  request.settings = ReadSettings(arguments);
+  return request;
+}
+
+void RunTask(const Parameters& parameters, Communicator& job) {
+  switch (parameters.task) {
+    case Task::kTrain:
+      return Train(parameters, job);
+    case Task::kPredict:
+      return Predict(parameters, job);
+    case Task::kDump:
+      return Dump(parameters, job);
+  }
+}
+
+/// Says who complains: in a job every worker writes to the same terminal.
+std::string who = "xgb-train";
+
+void Run(const Parameters& parameters) {
+  ConfigureLog(parameters.verbosity);
+  Communicator job = Communicator::Join();
+  if (job.Size() > 1) who = fmt::format("xgb-train (rank {} of {})", job.Rank(), job.Size());
+  RunTask(parameters, job);
+  job.Leave();
+}
+
+int Main(std::span<const std::string> arguments) {
+  const Request request = ParseRequest(arguments);
+  if (request.help) {
+    fmt::print("{}{}{}", kUsage, DescribeParameters(), kNotes);
+  } else if (request.version) {
+    fmt::print("xgb-train with XGBoost {}\n", XgboostVersion());
+  } else {
+    Run(MakeParameters(request.settings));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    return Main(arguments);
+  } catch (const ConfigError& error) {
+    fmt::print(stderr, "{}: {}\nxgb-train --help explains the configuration.\n", who, error.what());
+    return kBadUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", who, error.what());
+    return kRunFailed;
+  }
+}

@@ -1,0 +1,205 @@
+// The table of parameters.
+#include "examples/xgboost/xgb_train/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace warren::xgb_train {
+namespace {
+
+[[noreturn]] void Reject(const Setting& setting, std::string_view expected) {
+  throw ConfigError(
+      fmt::format("{}: found {} = {}; expected {}", setting.origin, setting.key, setting.value, expected));
+}
+
+template <int kLeast>
+int ParseInt(const Setting& setting) {
+  const char* const end = setting.value.data() + setting.value.size();
+  int number = 0;
+  const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
+  if (error != std::errc() || stop != end || number < kLeast) {
+    Reject(setting, fmt::format("a whole number from {} to {}", kLeast, 2147483647));
+  }
+  return number;
+}
+
+bool ParseBool(const Setting& setting) {
+  std::string lower = setting.value;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (lower == "1" || lower == "true") return true;
+  if (lower == "0" || lower == "false") return false;
+  Reject(setting, "0, 1, false or true");
+}
+
+std::string ParsePath(const Setting& setting) {
+  return setting.value == "NULL" ? "" : setting.value;
+}
+
+Task ParseTask(const Setting& setting) {
+  if (setting.value == "train") return Task::kTrain;
+  if (setting.value == "pred") return Task::kPredict;
+  if (setting.value == "dump") return Task::kDump;
+  Reject(setting, "train, pred or dump");
+}
+
+std::string ParseDumpFormat(const Setting& setting) {
+  constexpr std::array<std::string_view, 3> kFormats{"text", "json", "dot"};
+  if (std::find(kFormats.begin(), kFormats.end(), setting.value) == kFormats.end()) {
+    Reject(setting, "text, json or dot");
+  }
+  return setting.value;
+}
+
+int ParseVerbosity(const Setting& setting) {
+  const int verbosity = ParseInt<0>(setting);
+  if (verbosity > 3) Reject(setting, "0 (silent), 1 (warnings), 2 (info) or 3 (debug)");
+  return verbosity;
+}
+
+void AcceptRowSplit(const Setting& setting) {
+  if (setting.value != "auto" && setting.value != "row") Reject(setting, "auto or row");
+}
+
+struct Rule {
+  std::string_view name;
+  std::string_view alias;
+  std::string_view fallback;  ///< the default, as the help shows it
+  std::string_view help;
+  void (*apply)(Parameters&, const Setting&);
+};
+
+// clang-format off
+constexpr Rule kRules[] = {
+    {"task", "", "train", "What to do: train, pred (predict) or dump (write the model as text).",
+     [](Parameters& p, const Setting& s) { p.task = ParseTask(s); }},
+    {"data", "train_path", "", "Training data, LibSVM text. In a job each worker reads its share of the file.",
+     [](Parameters& p, const Setting& s) { p.train_path = ParsePath(s); }},
+    {"eval_train", "", "0", "1: evaluate on the training data, too, under the name 'train'.",
+     [](Parameters& p, const Setting& s) { p.eval_train = ParseBool(s); }},
+    {"num_round", "", "10", "Number of boosting rounds.",
+     [](Parameters& p, const Setting& s) { p.num_round = ParseInt<1>(s); }},
+    {"save_period", "", "0", "k: save model_dir/NNNN.model after every k-th round. 0: only the last model.",
+     [](Parameters& p, const Setting& s) { p.save_period = ParseInt<0>(s); }},
+    {"resume", "", "1", "0: with save_period, train from the first round even if a saved model fits.",
+     [](Parameters& p, const Setting& s) { p.resume = ParseBool(s); }},
+    {"model_dir", "", "./", "Folder of the saved models; made when it is missing.",
+     [](Parameters& p, const Setting& s) { p.model_dir = ParsePath(s); }},
+    {"model_in", "", "", "Model to predict with, to dump, or to train num_round further rounds on.",
+     [](Parameters& p, const Setting& s) { p.model_in = ParsePath(s); }},
+    {"model_out", "", "model_dir/NNNN.model", "File of the trained model: JSON if it ends in .json, else UBJSON.",
+     [](Parameters& p, const Setting& s) { p.model_out = ParsePath(s); }},
+    {"test:data", "test_path", "", "Data to predict.",
+     [](Parameters& p, const Setting& s) { p.test_path = ParsePath(s); }},
+    {"name_pred", "", "pred.txt", "File of the predictions, one a line in the order of the data; 'stdout' prints.",
+     [](Parameters& p, const Setting& s) { p.name_pred = s.value; }},
+    {"pred_margin", "", "0", "1: predict margins instead of transformed values.",
+     [](Parameters& p, const Setting& s) { p.pred_margin = ParseBool(s); }},
+    {"iteration_begin", "", "0", "First round used to predict.",
+     [](Parameters& p, const Setting& s) { p.iteration_begin = ParseInt<0>(s); }},
+    {"iteration_end", "", "0", "The round behind the last one used to predict. 0: all.",
+     [](Parameters& p, const Setting& s) { p.iteration_end = ParseInt<0>(s); }},
+    {"ntree_limit", "", "0", "Older form of iteration_end, counted in trees. 0: all.",
+     [](Parameters& p, const Setting& s) { p.ntree_limit = ParseInt<0>(s); }},
+    {"name_dump", "", "dump.txt", "File of the dump; 'stdout' prints.",
+     [](Parameters& p, const Setting& s) { p.name_dump = s.value; }},
+    {"dump_format", "", "text", "text, json or dot.",
+     [](Parameters& p, const Setting& s) { p.dump_format = ParseDumpFormat(s); }},
+    {"dump_stats", "", "0", "1: dump gain and cover of the splits, too.",
+     [](Parameters& p, const Setting& s) { p.dump_stats = ParseBool(s); }},
+    {"fmap", "name_fmap", "", "Feature map with the names of the features, for the dump.",
+     [](Parameters& p, const Setting& s) { p.feature_map = ParsePath(s); }},
+    {"verbosity", "", "1", "0 silent, 1 warnings, 2 info, 3 debug.",
+     [](Parameters& p, const Setting& s) { p.verbosity = ParseVerbosity(s); }},
+    {"silent", "", "0", "Older form of verbosity: 1 is verbosity=0.",
+     [](Parameters& p, const Setting& s) { if (ParseBool(s)) p.verbosity = 0; }},
+    {"dsplit", "", "auto", "How workers share the data; only by rows (auto, row).",
+     [](Parameters&, const Setting& s) { AcceptRowSplit(s); }},
+    {"use_buffer", "", "0", "Accepted for old configurations; does nothing.",
+     [](Parameters&, const Setting& s) { ParseBool(s); }},
+};
+// clang-format on
+
+const Rule* FindRule(std::string_view key) {
+  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules),
+                                  [&](const Rule& r) { return key == r.name || key == r.alias; });
+  return rule == std::end(kRules) ? nullptr : rule;
+}
+
+// The one name under which a setting's later value replaces an earlier one.
+std::string_view CanonicalKey(const Setting& setting) {
+  const Rule* rule = FindRule(setting.key);
+  return rule ? rule->name : std::string_view(setting.key);
+}
+
+// Keeps the last setting of each key, in the order of the last ones. Every eval_metric counts: XGBoost
+// evaluates all that are named.
+std::vector<Setting> LaterWins(const std::vector<Setting>& settings) {
+  std::vector<Setting> kept;
+  std::set<std::string> seen;
+  for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting) {
+    const bool repeatable = setting->key == "eval_metric";
+    if (seen.emplace(CanonicalKey(*setting)).second || repeatable) kept.push_back(*setting);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+constexpr std::string_view kEvalPrefix = "eval[";
+
+EvalSet ParseEvalSet(const Setting& setting) {
+  const std::string_view key = setting.key;
+  const bool named = key.ends_with(']') && key.size() > kEvalPrefix.size() + 1;
+  if (!named) Reject(setting, "eval[NAME] = path");
+  return {std::string(key.substr(kEvalPrefix.size(), key.size() - kEvalPrefix.size() - 1)), setting.value};
+}
+
+void Apply(Parameters& parameters, const Setting& setting) {
+  if (const Rule* rule = FindRule(setting.key)) {
+    rule->apply(parameters, setting);
+  } else if (setting.key.starts_with(kEvalPrefix)) {
+    parameters.eval_sets.push_back(ParseEvalSet(setting));
+  } else {
+    parameters.booster.push_back(setting);
+  }
+}
+
+void Require(const std::string& value, std::string_view name, std::string_view task) {
+  if (value.empty()) throw ConfigError(fmt::format("task={} needs {}, which is not set", task, name));
+}
+
+void RequireWhatTheTaskNeeds(const Parameters& p) {
+  if (p.task == Task::kTrain) Require(p.train_path, "data", "train");
+  if (p.task == Task::kTrain) Require(p.model_dir, "model_dir", "train");
+  if (p.task == Task::kPredict) Require(p.test_path, "test:data", "pred");
+  if (p.task == Task::kPredict) Require(p.model_in, "model_in", "pred");
+  if (p.task == Task::kDump) Require(p.model_in, "model_in", "dump");
+}
+
+}  // namespace
+
+Parameters MakeParameters(const std::vector<Setting>& settings) {
+  Parameters parameters;
+  for (const Setting& setting : LaterWins(settings)) Apply(parameters, setting);
+  RequireWhatTheTaskNeeds(parameters);
+  return parameters;
+}
+
+std::string DescribeParameters() {
+  std::string text;
+  for (const Rule& rule : kRules) {
+    const std::string also = rule.alias.empty() ? "" : fmt::format(" (or {})", rule.alias);
+    const std::string fallback = rule.fallback.empty() ? "" : fmt::format(" [{}]", rule.fallback);
+    text += fmt::format("  {}{}{}\n      {}\n", rule.name, also, fallback, rule.help);
+  }
+  text += "  eval[NAME]\n      Data to evaluate after every round, shown as NAME; any number of them.\n";
+  return text;
+}
+
+}  // namespace warren::xgb_train

@@ -1,0 +1,58 @@
+// What xgb-train itself does with settings: the command line's own parameters, read from one table that
+// also makes the help text. Everything the table does not know is the booster's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "examples/xgboost/xgb_train/config.h"
+
+namespace warren::xgb_train {
+
+enum class Task { kTrain, kPredict, kDump };
+
+/// A data set to evaluate on each round, under the name shown in the output.
+struct EvalSet {
+  std::string name;
+  std::string path;
+};
+
+/// Settings with their defaults filled in. Paths are empty when unset ("NULL" also means unset).
+struct Parameters {
+  Task task = Task::kTrain;
+  std::string train_path;
+  std::string test_path;
+  std::vector<EvalSet> eval_sets;
+  bool eval_train = false;
+  int num_round = 10;
+
+  std::string model_in;
+  std::string model_out;
+  std::string model_dir = "./";
+  int save_period = 0;  ///< rounds between two saved models; 0 saves the last one only
+  bool resume = true;
+
+  std::string name_pred = "pred.txt";
+  bool pred_margin = false;
+  int iteration_begin = 0;
+  int iteration_end = 0;  ///< 0 means behind the last one
+  int ntree_limit = 0;    ///< the older way to say iteration_end, in trees; 0 means no limit
+
+  std::string name_dump = "dump.txt";
+  std::string dump_format = "text";
+  bool dump_stats = false;
+  std::string feature_map;
+
+  int verbosity = 1;  ///< XGBoost's scale: 0 silent, 1 warnings, 2 info, 3 debug
+  /// For the booster, in the order written; a key stands once, except eval_metric.
+  std::vector<Setting> booster;
+};
+
+/// Sorts settings into Parameters; of two settings of one key the later wins. Throws ConfigError naming
+/// the setting's origin, what was found and what was expected.
+Parameters MakeParameters(const std::vector<Setting>& settings);
+
+/// The help text of the parameters, one paragraph a parameter, from the same table.
+std::string DescribeParameters();
+
+}  // namespace warren::xgb_train

@@ -1,0 +1,72 @@
+// Names and descriptions of saved models.
+#include "examples/xgboost/xgb_train/saved_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string_view>
+
+#include "examples/xgboost/xgb_train/libsvm_check.h"
+
+namespace warren::xgb_train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".model";
+constexpr size_t kLeastDigits = 4;
+
+std::optional<int> RoundOf(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_suffix(kSuffix.size());
+  int round = 0;
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), round);
+  const bool whole = error == std::errc() && stop == name.data() + name.size();
+  return whole && name.size() >= kLeastDigits && round > 0 ? std::optional(round) : std::nullopt;
+}
+
+bool DecidesTrees(const std::string& key) {
+  constexpr std::array<std::string_view, 4> kDisplayOnly{"eval_metric", "disable_default_eval_metric",
+                                                         "nthread", "n_jobs"};
+  return std::find(kDisplayOnly.begin(), kDisplayOnly.end(), key) == kDisplayOnly.end();
+}
+
+// Any text has a digest: as one of kOtherLines, hashed line by line.
+uint64_t DigestOf(std::string_view bytes) {
+  return CheckLibsvm(bytes, "", {}, LineFormat::kOtherLines).digest;
+}
+
+}  // namespace
+
+std::string SavedModelPath(const std::string& folder, int round) {
+  return (fs::path(folder) / fmt::format("{:04}{}", round, kSuffix)).string();
+}
+
+std::vector<int> SavedRounds(const std::string& folder) {
+  std::vector<int> rounds;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (const auto round = RoundOf(entry.path().filename().string())) rounds.push_back(*round);
+  }
+  std::sort(rounds.begin(), rounds.end(), std::greater<>());
+  return rounds;
+}
+
+std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
+                        const std::string& xgboost_version) {
+  std::map<std::string, std::string> sorted;
+  for (const Setting& setting : parameters.booster) {
+    if (DecidesTrees(setting.key)) sorted[setting.key] = setting.value;
+  }
+  std::string text = fmt::format("xgboost={}\ndata={:016x}\nmodel_in={:016x}\n", xgboost_version, data_digest,
+                                 DigestOf(model_in_bytes));
+  for (const auto& [key, value] : sorted) text += fmt::format("{}={}\n", key, value);
+  return text;
+}
+
+}  // namespace warren::xgb_train

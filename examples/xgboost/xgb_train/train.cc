@@ -1,0 +1,159 @@
+// Training: where to start, the rounds, and what is saved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "examples/atomic_file/atomic_file.h"
+#include "examples/xgboost/xgb_train/booster_setup.h"
+#include "examples/xgboost/xgb_train/dataset.h"
+#include "examples/xgboost/xgb_train/saved_models.h"
+#include "examples/xgboost/xgb_train/tasks.h"
+
+namespace warren::xgb_train {
+namespace {
+
+/// The attribute of a saved model that holds DescribeRun of the run that saved it.
+constexpr const char* kRunAttribute = "xgb-train.run";
+
+std::string LastModelPath(const Parameters& p) {
+  return p.model_out.empty() ? SavedModelPath(p.model_dir, p.num_round) : p.model_out;
+}
+
+// Rank 0's look at the places it will write to, before the work rather than after it.
+void PrepareOutputs(const Parameters& p) {
+  if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);
+  RequireWritable(LastModelPath(p));
+  RemoveLeftovers(LastModelPath(p));
+  if (p.save_period == 0) return;
+  for (int round = p.save_period; round <= p.num_round; round += p.save_period) {
+    RemoveLeftovers(SavedModelPath(p.model_dir, round));
+  }
+}
+
+/// The data sets of a run. Evaluation sets come in the order written, then the training data.
+struct Data {
+  Dataset train;
+  std::vector<Dataset> others;
+  std::vector<std::string> eval_names;
+  std::vector<const DMatrix*> eval_matrices;
+  std::vector<const DMatrix*> all_matrices;
+};
+
+Data LoadData(const Parameters& p, Communicator& job) {
+  const bool silent = p.verbosity < 2;
+  Data data{LoadDataset(p.train_path, job, silent), {}, {}, {}, {}};
+  for (const EvalSet& set : p.eval_sets) {
+    data.others.push_back(LoadDataset(set.path, job, silent));
+    data.eval_names.push_back(set.name);
+  }
+  return data;
+}
+
+// Only when Data stays where it is do pointers into it hold.
+void LinkMatrices(Data& data, bool eval_train) {
+  data.all_matrices = {&data.train.matrix};
+  for (const Dataset& set : data.others) {
+    data.all_matrices.push_back(&set.matrix);
+    data.eval_matrices.push_back(&set.matrix);
+  }
+  if (!eval_train) return;
+  data.eval_names.emplace_back("train");
+  data.eval_matrices.push_back(&data.train.matrix);
+}
+
+/// Where training begins: the rounds already done, and the model that did them (or model_in, or nothing).
+struct Start {
+  int round = 0;
+  std::string model;
+};
+
+/// A saved model's bytes if it is whole and of the run described by `run`; `why` says what is wrong else.
+std::optional<std::string> TakeIfOurs(const std::string& path, const std::string& run, std::string& why) {
+  try {
+    std::string bytes = ReadModel(path);
+    Booster booster;
+    booster.LoadModel(bytes);
+    if (booster.Attribute(kRunAttribute) == run) return bytes;
+    why = "is of another run: its data or booster parameters differ";
+  } catch (const std::runtime_error& error) {
+    why = fmt::format("is no whole model ({})", error.what());
+  }
+  return std::nullopt;
+}
+
+Start FindStart(const Parameters& p, const std::string& run, std::string model_in, Communicator& job) {
+  for (const int round : SavedRounds(p.model_dir)) {
+    if (round > p.num_round) continue;
+    const std::string path = SavedModelPath(p.model_dir, round);
+    std::string why;
+    if (auto model = TakeIfOurs(path, run, why)) {
+      job.Print(fmt::format("resuming from {} at round {}", path, round));
+      return {round, std::move(*model)};
+    }
+    job.Print(fmt::format("not resuming from {}: it {}", path, why));
+  }
+  return {0, std::move(model_in)};
+}
+
+// Rank 0 decides for all, and hands the model over with the decision.
+Start AgreeOnStart(const Parameters& p, const std::string& run, const std::string& model_in,
+                   Communicator& job) {
+  Start start{0, model_in};
+  if (p.save_period == 0 || !p.resume) return start;
+  if (job.IsRoot()) start = FindStart(p, run, model_in, job);
+  start.round = static_cast<int>(job.Sum(job.IsRoot() ? static_cast<uint64_t>(start.round) : 0));
+  job.Broadcast(start.model);
+  return start;
+}
+
+ModelFormat FormatFor(const std::string& path) {
+  return path.ends_with(".json") ? ModelFormat::kJson : ModelFormat::kUbjson;
+}
+
+void SavePeriodic(Booster& booster, const Parameters& p, int rounds_done, const std::string& run) {
+  booster.SetAttribute(kRunAttribute, run);
+  WriteWholeFile(SavedModelPath(p.model_dir, rounds_done), booster.SaveModel(ModelFormat::kUbjson));
+  booster.RemoveAttribute(kRunAttribute);
+}
+
+bool IsPeriodic(const Parameters& p, int rounds_done) {
+  return p.save_period > 0 && rounds_done % p.save_period == 0;
+}
+
+void SaveLast(Booster& booster, const Parameters& p) {
+  const std::string path = LastModelPath(p);
+  const bool saved_already = p.model_out.empty() && IsPeriodic(p, p.num_round);
+  booster.RemoveAttribute(kRunAttribute);
+  if (!saved_already) WriteWholeFile(path, booster.SaveModel(FormatFor(path)));
+}
+
+void Boost(Booster& booster, const Parameters& p, const Data& data, int first_round, const std::string& run,
+           Communicator& job) {
+  for (int round = first_round; round < p.num_round; ++round) {
+    booster.UpdateOneRound(round, data.train.matrix);
+    const std::string line = booster.Evaluate(round, data.eval_matrices, data.eval_names);
+    if (!job.IsRoot()) continue;
+    job.Print(line);
+    if (IsPeriodic(p, round + 1)) SavePeriodic(booster, p, round + 1, run);
+  }
+}
+
+}  // namespace
+
+void Train(const Parameters& p, Communicator& job) {
+  if (job.IsRoot()) PrepareOutputs(p);
+  Data data = LoadData(p, job);
+  LinkMatrices(data, p.eval_train);
+  const std::string model_in = ReadModelForAll(p.model_in, job);
+  const std::string run = DescribeRun(p, data.train.digest, model_in, XgboostVersion());
+  const Start start = AgreeOnStart(p, run, model_in, job);
+  Booster booster = MakeBooster(p, start.model, data.all_matrices);
+  Boost(booster, p, data, start.round, run, job);
+  if (job.IsRoot()) SaveLast(booster, p);
+}
+
+}  // namespace warren::xgb_train

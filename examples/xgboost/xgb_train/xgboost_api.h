@@ -1,0 +1,80 @@
+// XGBoost's C API with owners and exceptions instead of handles and return codes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warren::xgb_train {
+
+/// All functions throw std::runtime_error with XGBoost's message, without its stack trace.
+
+class DMatrix {
+ public:
+  /// Loads this worker's share of `uri` (all of it without a job) through XGBoost's own reader.
+  static DMatrix Load(const std::string& uri, bool silent);
+
+  uint64_t Rows() const;
+  uint64_t Columns() const;
+  void* Handle() const { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* handle) const;
+  };
+  std::unique_ptr<void, Free> handle_;
+};
+
+enum class ModelFormat { kJson, kUbjson };
+
+/// Which rounds to predict with; ntree_limit, when set, decides instead.
+struct PredictOptions {
+  bool margin = false;
+  int iteration_begin = 0;
+  int iteration_end = 0;
+  int ntree_limit = 0;
+};
+
+class Booster {
+ public:
+  /// `cached` are the matrices whose predictions XGBoost keeps up to date; they must outlive the booster.
+  explicit Booster(const std::vector<const DMatrix*>& cached = {});
+
+  void SetParam(const std::string& key, const std::string& value);
+  /// Makes XGBoost look at the parameters now rather than in the first round.
+  void Configure();
+  void UpdateOneRound(int round, const DMatrix& train);
+  /// The line XGBoost's command line shows: `[round]\tname-metric:value...`.
+  std::string Evaluate(int round, const std::vector<const DMatrix*>& sets,
+                       const std::vector<std::string>& names);
+  std::vector<float> Predict(const DMatrix& data, const PredictOptions& options);
+  std::vector<std::string> Dump(const std::string& feature_map, bool stats, const std::string& format);
+
+  /// Understands JSON, UBJSON and XGBoost's old binary models.
+  void LoadModel(std::string_view bytes);
+  std::string SaveModel(ModelFormat format);
+  std::string Attribute(const std::string& name) const;  ///< empty when there is none
+  void SetAttribute(const std::string& name, const std::string& value);
+  void RemoveAttribute(const std::string& name);
+
+ private:
+  struct Free {
+    void operator()(void* handle) const;
+  };
+  std::unique_ptr<void, Free> handle_;
+};
+
+/// Throws when a C API call returned non-zero; `doing` is what was tried, for the message.
+void CheckXgboost(int return_code, std::string_view doing);
+
+/// "1.7.4"
+std::string XgboostVersion();
+
+/// Sets XGBoost's verbosity (0 to 3) and sends its messages to standard error. Below 2 only warnings
+/// are shown: what XGBoost tells regardless ("Load part of data 0 of 3 parts") says nothing to a user
+/// and comes from every worker.
+void ConfigureLog(int verbosity);
+
+}  // namespace warren::xgb_train

@@ -1,0 +1,37 @@
+// The command of a job: which file it names, and how it is shown so that a shell reads it back unchanged.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace warren::submit {
+
+/// Exit codes for a command that cannot be run, as shells have them.
+inline constexpr int kNotExecutable = 126;
+inline constexpr int kNotFound = 127;
+
+/// The command cannot be run; dmlc-submit exits with `exit_code`.
+class CommandError : public std::runtime_error {
+ public:
+  CommandError(const std::string& message, int code) : std::runtime_error(message), exit_code(code) {}
+  int exit_code;
+};
+
+struct FoundCommand {
+  std::string argv0;  ///< what the process sees as its name: as written, or "./name"
+  std::string file;   ///< what is executed
+  std::string note;   ///< something the user may not expect; empty: nothing
+};
+
+/// Looks for `name` as users expect it: with a '/' it is the file itself; else it is searched on `path` (the
+/// value of PATH), and when it is not there an executable file of that name in the current directory is taken
+/// as "./name". Throws CommandError.
+FoundCommand FindCommand(const std::string& name, const std::string& path);
+
+/// `word` so that a POSIX shell reads it back byte for byte; left alone when it needs no quotes.
+std::string ShellQuote(const std::string& word);
+/// The words of a command, quoted, with spaces between.
+std::string ShellCommand(const std::vector<std::string>& words);
+
+}  // namespace warren::submit

@@ -1,0 +1,170 @@
+#include "submit/guardian.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "submit/process.h"
+
+namespace warren::submit {
+namespace {
+
+constexpr char kName[] = "warren-guardian";  // as long as a process name may be
+constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr std::chrono::milliseconds kDismissLimit{2000};
+
+/// Shorter than PIPE_BUF, so that a write is whole or not at all.
+struct Notice {
+  std::int32_t group;
+  std::int32_t came;  ///< 1: it came to be, 0: it is gone
+};
+
+void Send(int pipe, const Notice& notice) {
+  // A full or broken pipe means that the guardian is stuck or dead: nothing to be done from here.
+  const ssize_t ignored = write(pipe, &notice, sizeof notice);
+  static_cast<void>(ignored);
+}
+
+/// Writes another name over the command line that `ps` and `pkill -f` see. The kernel tells where it lies.
+void HideCommandLine() {
+  std::ifstream file("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  std::uintptr_t start = 0;
+  std::uintptr_t end = 0;
+  if (!(fields >> start >> end) || start == 0 || end <= start) return;
+  char* const arguments = reinterpret_cast<char*>(start);  // NOLINT(performance-no-int-to-ptr)
+  std::memset(arguments, 0, end - start);
+  std::strncpy(arguments, kName, end - start - 1);
+}
+
+/// A session, names and descriptors of its own: nothing that happens to dmlc-submit or its terminal matters.
+/// Moves `pipe` to the descriptor that is returned, the only one left.
+int Detach(int pipe) {
+  setsid();
+  prctl(PR_SET_NAME, kName);
+  HideCommandLine();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU}) {
+    std::signal(signal, SIG_IGN);
+  }
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(pipe, STDIN_FILENO);
+  if (close_range(1, ~0U, 0) != 0) {
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 1; fd < limit; ++fd) close(fd);
+  }
+  if (chdir("/") != 0) return STDIN_FILENO;  // only so that no file system is kept busy
+  return STDIN_FILENO;
+}
+
+/// Follows the notices until dmlc-submit is gone; returns the groups that are left.
+std::set<pid_t> WatchGroups(int pipe) {
+  std::set<pid_t> groups;
+  std::array<Notice, 512> notices{};
+  std::size_t held = 0;  // bytes, the last notice may be there in part
+  for (;;) {
+    char* const bytes = reinterpret_cast<char*>(notices.data());
+    const ssize_t count = read(pipe, bytes + held, sizeof notices - held);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return groups;
+    held += static_cast<std::size_t>(count);
+    const std::size_t whole = held / sizeof(Notice);
+    for (std::size_t i = 0; i < whole; ++i) {
+      if (notices[i].came == 1) {
+        groups.insert(notices[i].group);
+      } else {
+        groups.erase(notices[i].group);
+      }
+    }
+    held -= whole * sizeof(Notice);
+    std::memmove(bytes, bytes + whole * sizeof(Notice), held);
+  }
+}
+
+void EndGroups(std::set<pid_t> groups) {
+  for (const pid_t group : groups) TerminateGroup(group);
+  const auto end = std::chrono::steady_clock::now() + kStopGrace;
+  while (!groups.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPollInterval);
+    for (auto group = groups.begin(); group != groups.end();) {
+      group = kill(-*group, 0) != 0 && errno == ESRCH ? groups.erase(group) : std::next(group);
+    }
+  }
+  for (const pid_t group : groups) SignalGroup(group, SIGKILL);
+}
+
+}  // namespace
+
+void AnnounceGroup(int pipe, pid_t group) {
+  Send(pipe, {group, 1});
+}
+void WithdrawGroup(int pipe, pid_t group) {
+  Send(pipe, {group, 0});
+}
+
+Guardian::Guardian() {
+  Start();
+}
+
+void Guardian::Start() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw std::runtime_error(fmt::format("cannot make a pipe to the guardian: {}", std::strerror(errno)));
+  }
+  Descriptor read_end(ends[0]);
+  pipe_.reset(ends[1]);
+  // Never wait for a guardian that is stuck; its pipe holds notices of thousands of processes.
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // the child must not run the parent's handlers
+  pid_ = fork();
+  if (pid_ == 0) {
+    EndGroups(WatchGroups(Detach(read_end.get())));
+    _exit(0);
+  }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid_ < 0) throw std::runtime_error(fmt::format("cannot start the guardian: {}", std::strerror(error)));
+}
+
+void Guardian::ReplaceIfDead(const std::vector<pid_t>& groups) {
+  if (waitpid(pid_, nullptr, WNOHANG) != pid_) return;
+  spdlog::warn("the guardian process {} was killed; starting another", pid_);
+  Start();
+  for (const pid_t group : groups) AnnounceGroup(pipe(), group);
+}
+
+Guardian::~Guardian() {
+  pipe_.reset();
+  const auto end = std::chrono::steady_clock::now() + kDismissLimit;
+  while (waitpid(pid_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,122 @@
+// What users may ask of dmlc-submit: one table of options that makes the parser, --help and docs/options.md.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tracker/job.h"
+
+namespace warren::submit {
+
+/// Where the processes of a job run. The values are bits, so that an option can name several.
+enum ClusterKind : unsigned {
+  kLocal = 1U << 0,
+  kSsh = 1U << 1,
+  kMpi = 1U << 2,
+  kSlurm = 1U << 3,
+  kSge = 1U << 4,
+  kYarn = 1U << 5,
+  kMesos = 1U << 6,
+  kKubernetes = 1U << 7,
+};
+inline constexpr unsigned kEveryCluster = (1U << 8) - 1;
+/// "local", "ssh", ...: what --cluster takes.
+std::string_view ClusterName(ClusterKind cluster);
+
+enum class ColorChoice { kAuto, kAlways, kNever };
+/// What is asked for besides running a job.
+enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
+
+struct Options {
+  Request request = Request::kRun;
+  ClusterKind cluster = kLocal;
+  bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
+  std::vector<std::string> command;
+
+  int num_workers = 0;
+  int num_servers = 0;
+  int num_restarts = 0;  ///< how often each process may be started again: --local-num-attempt
+  std::vector<std::pair<std::string, std::string>> environment;  ///< --env, in the order given
+  std::vector<std::string> files;
+  std::vector<std::string> archives;
+  bool auto_file_cache = true;
+
+  std::string host_ip;
+  std::uint16_t port = 9091;
+  std::uint16_t port_end = 9999;
+  tracker::SortBy sort_by = tracker::SortBy::kHost;
+  std::chrono::milliseconds timeout{std::chrono::seconds{1800}};  ///< zero: for ever
+
+  bool dry_run = false;
+  bool debug_log = false;
+  std::string log_file;
+  std::string log_dir;
+  ColorChoice color = ColorChoice::kAuto;
+
+  // Kept for clusters that come later.
+  int worker_cores = 1;
+  int server_cores = 1;
+  std::uint64_t worker_memory_bytes = std::uint64_t{1} << 30;
+  std::uint64_t server_memory_bytes = std::uint64_t{1} << 30;
+  std::string job_name;
+  std::string queue = "default";
+  std::string host_file;
+  std::string sync_dst_dir;
+  std::string sge_log_dir;
+  std::optional<int> slurm_worker_nodes;
+  std::optional<int> slurm_server_nodes;
+  std::string kube_namespace = "default";
+  std::string kube_worker_image = "mxnet/python";
+  std::string kube_server_image = "mxnet/python";
+  std::string kube_worker_template;
+  std::string kube_server_template;
+  std::string hdfs_tempdir = "/tmp";
+  std::string yarn_app_classpath;
+  std::string yarn_app_dir;
+  std::string mesos_master;
+  std::string ship_libcxx;
+
+  /// Options that were given although they do nothing for `cluster`.
+  std::vector<std::string> ignored;
+};
+
+/// One row of the table.
+struct Option {
+  std::string_view name;           ///< with its dashes: "--num-workers"
+  std::string_view value;          ///< what stands for the value in the help; empty: a flag
+  std::string_view default_value;  ///< as shown; empty: none
+  std::string_view group;          ///< heading in the help
+  unsigned clusters;               ///< ClusterKind bits: where it does something
+  std::string_view help;           ///< one sentence or two
+  /// Puts a value into the options. Throws std::runtime_error that says what the value should be.
+  void (*store)(Options& options, const std::string& value);
+  bool repeatable = false;
+};
+
+const std::vector<Option>& OptionTable();
+
+/// The command line cannot be understood. `what()` is for the user; dmlc-submit exits with 2.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads the command line without the program's name. Options end at the first word that is none; from there
+/// on (or after "--") everything is the command, word for word. DMLC_SUBMIT_CLUSTER and `--env KEY` are
+/// looked up in the environment. Throws UsageError.
+Options ParseOptions(const std::vector<std::string>& arguments);
+
+/// Bytes in "512m", "4g", "1.5G", "2t", "65536k". Throws std::runtime_error that says what was expected.
+std::uint64_t ParseMemorySize(const std::string& text);
+
+/// The text of --help, for a terminal.
+std::string HelpText();
+/// The whole of docs/options.md.
+std::string HelpMarkdown();
+
+}  // namespace warren::submit

@@ -1,0 +1,122 @@
+#include "submit/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace warren::submit {
+namespace {
+
+constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
+/// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
+/// job would send the process to the wrong tracker.
+constexpr std::array<std::string_view, 11> kJobVariables = {
+    "DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER",
+    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,  "DMLC_JOB_CLUSTER",
+    "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",
+};
+
+bool Names(const tracker::Environment& environment, std::string_view name) {
+  return std::any_of(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
+}
+
+void CheckUserEnvironment(const Options& options) {
+  for (const auto& [name, value] : options.environment) {
+    if (std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end()) {
+      throw UsageError(
+          fmt::format("--env {}: dmlc-submit sets this variable itself, for each process", name));
+    }
+  }
+}
+
+/// The user's variables, the last value of each, then the job's.
+tracker::Environment EnvironmentOf(const Options& options, const tracker::JobAddress& address,
+                                   const tracker::TaskIdentity& task) {
+  tracker::Environment environment;
+  for (const auto& [name, value] : options.environment) {
+    const auto same = std::find_if(environment.begin(), environment.end(),
+                                   [&name = name](const auto& e) { return e.first == name; });
+    if (same == environment.end()) {
+      environment.emplace_back(name, value);
+    } else {
+      same->second = value;
+    }
+  }
+  for (auto& variable : tracker::TaskEnvironment(address, task)) environment.push_back(std::move(variable));
+  return environment;
+}
+
+std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id) {
+  if (log_dir.empty()) return {};
+  const std::string name = role == tracker::Role::kScheduler
+                               ? "scheduler.log"
+                               : fmt::format("{}-{}.log", tracker::RoleName(role), task_id);
+  return (std::filesystem::path(log_dir) / name).string();
+}
+
+PlannedProcess PlanOne(const Options& options, const PlanContext& context, tracker::Role role, int task_id) {
+  PlannedProcess process;
+  process.role = role;
+  process.task_id = task_id;
+  process.file = context.command.file;
+  process.argv = options.command;
+  process.argv.front() = context.command.argv0;
+  process.environment =
+      EnvironmentOf(options, context.address, {role, task_id, 0, std::string(ClusterName(options.cluster))});
+  for (const std::string& name : context.inherited) {
+    const bool of_a_job = std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end();
+    if (of_a_job && !Names(process.environment, name)) process.unset.push_back(name);
+  }
+  process.log_file = LogFile(options.log_dir, role, task_id);
+  return process;
+}
+
+}  // namespace
+
+std::string ProcessName(tracker::Role role, int task_id) {
+  if (role == tracker::Role::kScheduler) return "scheduler";
+  return fmt::format("{} {}", tracker::RoleName(role), task_id);
+}
+
+std::vector<PlannedProcess> Plan(const Options& options, const PlanContext& context) {
+  CheckUserEnvironment(options);
+  std::vector<PlannedProcess> plan;
+  if (options.num_servers > 0) plan.push_back(PlanOne(options, context, tracker::Role::kScheduler, 0));
+  for (int i = 0; i < options.num_servers; ++i) {
+    plan.push_back(PlanOne(options, context, tracker::Role::kServer, i));
+  }
+  for (int i = 0; i < options.num_workers; ++i) {
+    plan.push_back(PlanOne(options, context, tracker::Role::kWorker, i));
+  }
+  return plan;
+}
+
+tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt) {
+  tracker::Environment environment = process.environment;
+  for (auto& [name, value] : environment) {
+    if (name == kAttemptVariable) value = std::to_string(attempt);
+  }
+  return environment;
+}
+
+std::string ShowPlan(const std::vector<PlannedProcess>& plan) {
+  std::string text;
+  for (const PlannedProcess& process : plan) {
+    std::vector<std::string> words = {"env"};
+    for (const std::string& name : process.unset) words.insert(words.end(), {"-u", name});
+    for (const auto& [name, value] : process.environment) words.push_back(fmt::format("{}={}", name, value));
+    if (process.argv.front().find('=') != std::string::npos) {
+      // env would take the command for one more variable.
+      words.insert(words.end(), {"sh", "-c", "exec \"$0\" \"$@\""});
+    }
+    words.insert(words.end(), process.argv.begin(), process.argv.end());
+    text += fmt::format("# {}", ProcessName(process.role, process.task_id));
+    if (!process.log_file.empty()) text += fmt::format(", output kept in {}", ShellQuote(process.log_file));
+    text += '\n' + ShellCommand(words) + '\n';
+  }
+  return text;
+}
+
+}  // namespace warren::submit

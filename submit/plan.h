@@ -1,0 +1,44 @@
+// What a job consists of: the list of processes, as a function of the options. Nothing is started here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "submit/command.h"
+#include "submit/options.h"
+#include "tracker/environment.h"
+
+namespace warren::submit {
+
+struct PlannedProcess {
+  tracker::Role role = tracker::Role::kWorker;
+  int task_id = 0;                   ///< 0-based within the role
+  std::string file;                  ///< what is executed
+  std::vector<std::string> argv;     ///< with the command's own name in front
+  tracker::Environment environment;  ///< added to what is inherited, for the first attempt
+  std::vector<std::string> unset;    ///< inherited variables that would mislead the process
+  std::string log_file;              ///< where its output is kept too; empty: nowhere
+};
+
+/// "worker 3", "server 0", "scheduler".
+std::string ProcessName(tracker::Role role, int task_id);
+
+/// What a plan depends on besides the options.
+struct PlanContext {
+  tracker::JobAddress address;         ///< where the tracker and the scheduler are found
+  FoundCommand command;                ///< what options.command[0] names
+  std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's own environment
+};
+
+/// The processes of the job in the order they are started: scheduler, servers, workers. Throws UsageError
+/// when
+/// --env names a variable that the job itself sets.
+std::vector<PlannedProcess> Plan(const Options& options, const PlanContext& context);
+
+/// The environment additions of a later attempt: DMLC_NUM_ATTEMPT is another.
+tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt);
+
+/// The processes as commands that can be pasted into a shell, with a comment line before each.
+std::string ShowPlan(const std::vector<PlannedProcess>& plan);
+
+}  // namespace warren::submit

@@ -1,0 +1,514 @@
+#include "submit/run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "submit/descriptor.h"
+#include "submit/line_splitter.h"
+#include "submit/local.h"
+#include "tracker/host_address.h"
+#include "tracker/server.h"
+
+namespace warren::submit {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kLoopback[] = "127.0.0.1";
+/// How much of a failed process's output is repeated at the end.
+constexpr std::size_t kTailLines = 12;
+constexpr std::size_t kTailLineBytes = 400;
+/// A process that SIGKILL does not end within this sits in the kernel (a dead network file system, say);
+/// nobody can wait for that.
+constexpr std::chrono::seconds kKillPatience{5};
+
+std::vector<std::string> InheritedNames() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+/// Where the processes find the tracker or the scheduler.
+std::string JobHost(const Options& options) {
+  return options.host_ip.empty() ? kLoopback : tracker::ResolveHostIp(options.host_ip);
+}
+
+/// Binds the address for a moment to see whether the port is free.
+std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
+                                      std::uint16_t port) {
+  boost::system::error_code error;
+  asio::ip::tcp::acceptor acceptor(io);
+  const asio::ip::tcp::endpoint endpoint(address, port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(1, error);  // only this finds a listener that set reuse_address too
+  if (error) return std::nullopt;
+  return acceptor.local_endpoint().port();
+}
+
+/// A port for the scheduler, which binds it itself a moment later.
+std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, const std::string& host) {
+  const std::string bind_address = tracker::BindAddressFor(host);
+  const asio::ip::address address = bind_address.empty() ? asio::ip::address(asio::ip::address_v4::any())
+                                                         : asio::ip::make_address(bind_address);
+  for (int port = options.port; port <= std::max(options.port, options.port_end); ++port) {
+    if (const auto found = FreePort(io, address, static_cast<std::uint16_t>(port))) return *found;
+  }
+  throw std::runtime_error(fmt::format("no port from {} to {} is free on {} for the scheduler (see --port)",
+                                       options.port, options.port_end, host));
+}
+
+tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port) {
+  tracker::JobAddress address;
+  address.num_workers = options.num_workers;
+  address.num_servers = options.num_servers;
+  if (options.num_servers > 0) {
+    address.ps_root_host = host;
+    address.ps_root_port = port;
+  } else {
+    address.tracker_host = host;
+    address.tracker_port = port;
+  }
+  return address;
+}
+
+/// "the other 3 processes were stopped", as it applies.
+std::string OthersStopped(std::size_t count) {
+  if (count == 0) return {};
+  return count == 1 ? "; the other process was stopped"
+                    : fmt::format("; the other {} processes were stopped", count);
+}
+
+/// One process of the job and what is known about it.
+struct Member {
+  const PlannedProcess* process = nullptr;
+  std::string name;  ///< "worker 3"
+  Started started;
+  int attempt = -1;
+  bool running = false;
+  bool succeeded = false;
+  std::optional<int> rank;
+  LineSplitter out, err;
+  std::deque<std::string> tail;  ///< its last lines
+  bool tail_line_open = false;   ///< the last of them has no newline yet
+  Descriptor log;
+
+  /// "worker 1 (rank 2, host vm, pid 4242)"
+  std::string Describe() const {
+    const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
+    return fmt::format("{} ({}host {}, pid {})", name, rank_text, started.host, started.pid);
+  }
+};
+
+void MakeLogDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", path, error.message()));
+}
+
+void OpenLog(Member& member) {
+  const std::string& path = member.process->log_file;
+  if (path.empty()) return;
+  member.log.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_TRUNC, 0666));
+  if (!member.log) {
+    throw std::runtime_error(fmt::format("cannot write the log '{}': {}", path, std::strerror(errno)));
+  }
+}
+
+void WriteLog(Member& member, std::string_view bytes) {
+  while (!bytes.empty() && member.log) {
+    const ssize_t count = write(member.log.get(), bytes.data(), bytes.size());
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      spdlog::warn("cannot write the log '{}' any more: {}", member.process->log_file, std::strerror(errno));
+      member.log.reset();
+    }
+  }
+}
+
+void AddToTail(Member& member, std::string_view piece) {
+  const bool ends = piece.back() == '\n';
+  if (ends) piece.remove_suffix(1);
+  if (!member.tail_line_open) member.tail.emplace_back();
+  std::string& line = member.tail.back();
+  line += piece.substr(0, kTailLineBytes - std::min(line.size(), kTailLineBytes));
+  member.tail_line_open = !ends;
+  if (member.tail.size() > kTailLines) member.tail.pop_front();
+}
+
+class JobRun {
+ public:
+  JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command)
+      : io_(io), console_(console), options_(options), signals_(io), patience_(io) {
+    cluster_ = std::make_unique<LocalCluster>(io, NumProcesses(), EventsOfCluster());
+    const std::string host = JobHost(options);
+    std::uint16_t port = 0;
+    if (options.num_servers > 0) {
+      port = FindSchedulerPort(io, options, host);
+    } else {
+      StartTracker(host);
+      port = server_->port();
+    }
+    plan_ = Plan(options, {AddressOf(options, host, port), command, InheritedNames()});
+    MakeMembers();
+    ListenToConsole();
+    HandleSignals();
+  }
+
+  ~JobRun() {
+    console_.on_room = nullptr;
+    console_.on_reader_gone = nullptr;
+  }
+  JobRun(const JobRun&) = delete;
+  JobRun& operator=(const JobRun&) = delete;
+
+  JobResult Run() {
+    asio::post(io_, [this] { StartNext(); });
+    io_.run();
+    return {exit_code_, interrupted_};
+  }
+
+ private:
+  // --- set-up ----------------------------------------------------------------------------------------------
+
+  std::size_t NumProcesses() const {
+    const int servers = options_.num_servers;
+    return static_cast<std::size_t>(options_.num_workers + (servers > 0 ? servers + 1 : 0));
+  }
+
+  void StartTracker(const std::string& host) {
+    tracker::ServerOptions server;
+    server.bind_address = options_.host_ip.empty() ? host : tracker::BindAddressFor(host);
+    server.port = options_.port;
+    server.port_end = options_.port_end;
+    server.job = {options_.num_workers, options_.sort_by, options_.timeout};
+    server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
+    spdlog::debug("tracker listens at {} port {}", host, server_->port());
+  }
+
+  void MakeMembers() {
+    if (!options_.log_dir.empty()) MakeLogDirectory(options_.log_dir);
+    members_.resize(plan_.size());
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+      members_[i].process = &plan_[i];
+      members_[i].name = ProcessName(plan_[i].role, plan_[i].task_id);
+      OpenLog(members_[i]);
+    }
+  }
+
+  void ListenToConsole() {
+    console_.on_room = [this] { cluster_->ResumeOutput(); };
+    console_.on_reader_gone = [this] {
+      Fail(kReaderGone, "standard output was closed by its reader" + OthersStopped(num_running_));
+    };
+  }
+
+  void HandleSignals() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction current {};
+      sigaction(signal, nullptr, &current);
+      // nohup and background jobs of scripts have some ignored, and want it so.
+      if (current.sa_handler != SIG_IGN || signal == SIGTERM) signals_.add(signal);
+    }
+    WaitForSignal();
+  }
+
+  void WaitForSignal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      WaitForSignal();
+      OnSignal(signal);
+    });
+  }
+
+  void OnSignal(int signal) {
+    if (stopping_) {
+      if (signal == SIGINT) cluster_->Kill();
+      return;
+    }
+    interrupted_ = true;
+    const std::string processes =
+        num_running_ == 1 ? "its process was" : fmt::format("its {} processes were", num_running_);
+    Fail(128 + signal,
+         fmt::format("the job was interrupted by {}; {} stopped", SignalName(signal), processes));
+  }
+
+  // --- starting --------------------------------------------------------------------------------------------
+
+  /// Starts one process and comes back for the next, so that the tracker, signals and output are served
+  /// between.
+  void StartNext() {
+    if (stopping_ || num_started_ == members_.size()) return;
+    StartMember(num_started_++);
+    asio::post(io_, [this] { StartNext(); });
+  }
+
+  void StartMember(std::size_t index) {
+    Member& member = members_[index];
+    ++member.attempt;
+    member.tail.clear();
+    if (member.attempt > 0) WriteLog(member, fmt::format("--- attempt {} ---\n", member.attempt + 1));
+    try {
+      member.started = cluster_->Start(index, *member.process, member.attempt);
+    } catch (const StartError& error) {
+      return Fail(error.exit_code,
+                  fmt::format("{}: {}{}", member.name, error.what(), OthersStopped(num_running_)));
+    }
+    member.running = true;
+    ++num_running_;
+    spdlog::debug("started {}, attempt {}", member.Describe(), member.attempt + 1);
+  }
+
+  // --- what processes do -----------------------------------------------------------------------------------
+
+  ClusterEvents EventsOfCluster() {
+    return {
+        [this](std::size_t index, Stream stream, std::string_view bytes) { OnOutput(index, stream, bytes); },
+        [this](std::size_t index, const ExitStatus& status) { OnExit(index, status); }};
+  }
+
+  Speaker SpeakerOf(std::size_t index, Stream stream) const {
+    const Member& member = members_[index];
+    const int number = member.rank.value_or(member.process->task_id);
+    const bool is_worker = member.process->role == tracker::Role::kWorker;
+    return {index * 2 + (stream == Stream::kOut ? 1 : 2), is_worker ? std::to_string(number) : member.name,
+            number};
+  }
+
+  void ShowPiece(std::size_t index, Stream stream, std::string_view piece) {
+    AddToTail(members_[index], piece);
+    console_.WriteLine(stream, SpeakerOf(index, stream), piece);
+  }
+
+  void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
+    Member& member = members_[index];
+    WriteLog(member, bytes);
+    LineSplitter& splitter = stream == Stream::kOut ? member.out : member.err;
+    splitter.Append(bytes, [&](std::string_view piece) { ShowPiece(index, stream, piece); });
+    if (console_.full()) cluster_->PauseOutput();
+  }
+
+  void OnExit(std::size_t index, const ExitStatus& status) {
+    Member& member = members_[index];
+    member.running = false;
+    --num_running_;
+    member.out.Finish([&](std::string_view piece) { ShowPiece(index, Stream::kOut, piece); });
+    member.err.Finish([&](std::string_view piece) { ShowPiece(index, Stream::kErr, piece); });
+    member.tail_line_open = false;
+    spdlog::debug("{} {}", member.Describe(), status.Describe());
+    if (!stopping_) {
+      if (status.ok()) {
+        OnSuccess(index);
+      } else {
+        OnFailure(index, status);
+      }
+    }
+    FinishWhenAllAreGone();
+  }
+
+  void OnSuccess(std::size_t index) {
+    Member& member = members_[index];
+    member.succeeded = true;
+    ++num_succeeded_;
+    if (server_ && !server_->job().all_assigned()) left_unjoined_.push_back(index);
+    CheckThatJobCanStart();
+  }
+
+  /// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
+  void CheckThatJobCanStart() {
+    if (stopping_ || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
+    if (server_->job().all_assigned()) return;
+    if (members_.size() - left_unjoined_.size() >= static_cast<std::size_t>(server_->job().world_size()))
+      return;
+    const Member& member = members_[left_unjoined_.front()];
+    Fail(kTrouble,
+         fmt::format("{} exited with code 0 without joining the job at the tracker, where others wait "
+                     "for it: the job can never start{}",
+                     member.Describe(), OthersStopped(num_running_)));
+  }
+
+  /// A worker that has left the job at the tracker cannot take part in it again.
+  bool HasLeft(const Member& member) const {
+    return server_ && member.process->role == tracker::Role::kWorker &&
+           (server_->job().finished() ||
+            server_->job().TaskHasShutDown(std::to_string(member.process->task_id)));
+  }
+
+  void OnFailure(std::size_t index, const ExitStatus& status) {
+    Member& member = members_[index];
+    const int attempts = options_.num_restarts + 1;
+    const bool left = HasLeft(member);
+    const bool scheduler = member.process->role == tracker::Role::kScheduler;
+    if (member.attempt + 1 < attempts && !left && !scheduler) {
+      spdlog::warn("{} {} on attempt {} of {}; starting it again", member.Describe(), status.Describe(),
+                   member.attempt + 1, attempts);
+      StartMember(index);
+      return;
+    }
+    std::string why_final;
+    if (member.attempt + 1 < attempts) {
+      why_final = left ? ", not started again because it had left the job at the tracker"
+                       : ", not started again because the others know the scheduler that ended";
+    }
+    tail_of_ = &member;
+    Fail(status.ShellCode(),
+         fmt::format("{} {} on attempt {} of {}{}{}", member.Describe(), status.Describe(),
+                     member.attempt + 1, attempts, why_final, OthersStopped(num_running_)));
+  }
+
+  // --- what the tracker says -------------------------------------------------------------------------------
+
+  /// The worker with this task id, if it is one that was given out here. Only workers are members when there
+  /// is a tracker.
+  Member* WorkerOfTask(const std::string& task_id) {
+    std::size_t index = 0;
+    const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
+    const bool whole = error == std::errc{} && end == task_id.data() + task_id.size();
+    return whole && index < members_.size() ? &members_[index] : nullptr;
+  }
+
+  tracker::ServerEvents EventsOfTracker() {
+    tracker::ServerEvents events;
+    events.joined = [this](int joined, int expected) { OnJoined(joined, expected); };
+    events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
+      if (Member* member = WorkerOfTask(task_id)) member->rank = rank;
+    };
+    events.linked = [this] { OnLinked(); };
+    events.print = [this](const std::string& text) { console_.Print(text); };
+    events.finished = [this](const std::string& failure) {
+      if (!failure.empty()) Fail(kTrouble, failure);
+    };
+    return events;
+  }
+
+  void OnJoined(int joined, int expected) {
+    num_joined_ = joined;
+    if (!linked_ && !stopping_) console_.ShowProgress(joined, expected);
+    CheckThatJobCanStart();
+  }
+
+  void OnLinked() {
+    console_.RemoveProgress();
+    if (std::exchange(linked_, true) || !console_.interactive()) return;
+    const auto took = std::chrono::duration<double>(Clock::now() - begin_);
+    console_.Message(fmt::format("dmlc-submit: all {} workers are up ({:.1f} s)\n",
+                                 server_->job().world_size(), took.count()));
+  }
+
+  // --- the end ---------------------------------------------------------------------------------------------
+
+  /// The job cannot go on: stops everything. Only the first reason counts.
+  void Fail(int exit_code, std::string story) {
+    if (stopping_) return;
+    stopping_ = true;
+    exit_code_ = exit_code;
+    story_ = std::move(story);
+    console_.RemoveProgress();
+    cluster_->Stop();
+    patience_.expires_after(kStopGrace + kKillPatience);
+    patience_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) GiveUpWaiting();
+    });
+    asio::post(io_, [this] { FinishWhenAllAreGone(); });
+  }
+
+  void GiveUpWaiting() {
+    for (const Member& member : members_) {
+      if (member.running)
+        spdlog::error("{} does not end even on SIGKILL; it is left behind", member.Describe());
+    }
+    Finish();
+  }
+
+  void FinishWhenAllAreGone() {
+    if (num_running_ == 0 && (stopping_ || num_succeeded_ == members_.size())) Finish();
+  }
+
+  void Finish() {
+    if (std::exchange(finished_, true)) return;
+    console_.RemoveProgress();
+    if (server_) server_->Stop();
+    if (!story_.empty()) TellStory();
+    signals_.cancel();
+    io_.stop();
+  }
+
+  void TellStory() {
+    if (tail_of_ != nullptr && !tail_of_->tail.empty()) {
+      spdlog::info("the last output of {}:", tail_of_->name);
+      for (const std::string& line : tail_of_->tail) spdlog::info("  | {}", line);
+    }
+    spdlog::error("{}", story_);
+  }
+
+  asio::io_context& io_;
+  Console& console_;
+  const Options& options_;
+  asio::signal_set signals_;
+  asio::steady_timer patience_;
+  const Clock::time_point begin_ = Clock::now();
+  std::vector<PlannedProcess> plan_;
+  std::vector<Member> members_;              ///< one for each of plan_
+  std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
+  std::unique_ptr<Cluster> cluster_;
+
+  std::size_t num_started_ = 0;
+  std::size_t num_running_ = 0;
+  std::size_t num_succeeded_ = 0;
+  int num_joined_ = 0;
+  std::vector<std::size_t> left_unjoined_;
+  bool linked_ = false;
+
+  bool stopping_ = false;
+  bool finished_ = false;
+  int exit_code_ = 0;
+  bool interrupted_ = false;
+  std::string story_;                ///< why the job failed
+  const Member* tail_of_ = nullptr;  ///< whose last output belongs to the story
+};
+
+}  // namespace
+
+JobResult RunJob(asio::io_context& io, Console& console, const Options& options,
+                 const FoundCommand& command) {
+  return JobRun(io, console, options, command).Run();
+}
+
+std::string ShowDryRun(const Options& options, const FoundCommand& command) {
+  const bool any_port = options.port == 0;
+  std::string text =
+      fmt::format("# {} the port is ", options.num_servers > 0 ? "DMLC_PS_ROOT_PORT:" : "DMLC_TRACKER_PORT:");
+  text += any_port ? "any free one, shown as 0\n"
+                   : fmt::format("the first free one from {} to {}; {} is shown\n", options.port,
+                                 options.port_end, options.port);
+  return text + ShowPlan(Plan(options, {AddressOf(options, JobHost(options), options.port), command,
+                                        InheritedNames()}));
+}
+
+}  // namespace warren::submit

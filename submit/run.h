@@ -1,0 +1,31 @@
+// A job from its first process to its exit code: starts what the plan says, keeps the tracker served,
+// restarts what fails, stops everything when the job cannot go on, and tells the user why.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include "submit/command.h"
+#include "submit/console.h"
+#include "submit/options.h"
+#include "submit/plan.h"
+
+namespace warren::submit {
+
+/// Exit codes besides those of the processes.
+inline constexpr int kTrouble = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kReaderGone = 141;  ///< as a program killed by SIGPIPE
+
+struct JobResult {
+  int exit_code = 0;         ///< of dmlc-submit
+  bool interrupted = false;  ///< by a signal: nobody may be reading the output any more
+};
+
+/// Runs the job on the given io_context. Throws std::runtime_error when it cannot begin.
+JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
+                 const FoundCommand& command);
+
+/// What --dry-run prints.
+std::string ShowDryRun(const Options& options, const FoundCommand& command);
+
+}  // namespace warren::submit

@@ -1,0 +1,96 @@
+// A whole tracker job driven by the input: which connection opens, closes or receives which bytes, and how time
+// passes. Whatever happens the state machine must neither crash nor lose count of its workers, and its deadlines
+// must lie in the future once they have been dealt with.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "tracker/job.h"
+
+namespace {
+
+using namespace warren::tracker;
+namespace classic = warren::wire::classic;
+
+/// Hands out the input piece by piece; zeros at its end.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : bytes_(reinterpret_cast<const char*>(data), size) {}
+  bool empty() const { return bytes_.empty(); }
+  unsigned Byte() {
+    if (bytes_.empty()) return 0;
+    const auto value = static_cast<unsigned char>(bytes_.front());
+    bytes_.remove_prefix(1);
+    return value;
+  }
+  std::string_view Bytes(std::size_t count) {
+    const std::string_view piece = bytes_.substr(0, count);
+    bytes_.remove_prefix(piece.size());
+    return piece;
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+/// A well-formed message, so that the fuzzer gets past the hello without having to guess lengths.
+std::string Message(Input& input) {
+  const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
+  switch (input.Byte() % 6) {
+    case 0: {
+      constexpr classic::Command kCommands[] = {classic::Command::kStart, classic::Command::kRecover,
+                                                classic::Command::kPrint, classic::Command::kShutdown};
+      classic::Hello hello;
+      hello.rank = small();
+      hello.world_size = input.Byte() % 4 == 0 ? small() : -1;
+      hello.task_id = input.Byte() % 4 == 0 ? "NULL" : std::to_string(input.Byte() % 8);
+      hello.command = kCommands[input.Byte() % 4];
+      return classic::EncodeMagic() + classic::Encode(hello);
+    }
+    case 1:
+      return classic::Encode(classic::GoodLinks{});
+    case 2:
+      return classic::Encode(classic::GoodLinks{{small(), small()}});
+    case 3:
+      return classic::Encode(classic::LinkErrors{0});
+    case 4:
+      return classic::Encode(classic::LinkErrors{1});
+    default:
+      return classic::Encode(classic::ListenPort{9010 + small()});
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  TimePoint now{};
+  Job job({1 + static_cast<int>(input.Byte() % 5), input.Byte() % 2 == 0 ? SortBy::kHost : SortBy::kTask,
+           std::chrono::seconds(input.Byte())},
+          now);
+  ConnectionId next = 1;
+  int finishes = 0;
+  while (!input.empty()) {
+    const unsigned what = input.Byte() % 8;
+    const ConnectionId connection = next == 1 ? 1 : 1 + input.Byte() % (next - 1);
+    if (what <= 1) {
+      job.Opened(next++, input.Byte() % 2 == 0 ? "10.0.0.1" : "10.0.0.2", 1, now);
+    } else if (what == 2) {
+      job.Closed(connection, "it closed the connection");
+    } else if (what == 3) {
+      now += std::chrono::milliseconds(1 << input.Byte() % 16);
+      job.Tick(now);
+      const auto deadline = job.NextDeadline();
+      if (deadline && *deadline <= now) std::abort();
+    } else if (what == 4) {
+      job.Received(connection, input.Bytes(input.Byte()), now);
+    } else {
+      job.Received(connection, Message(input), now);
+    }
+    for (const Action& action : job.TakeActions()) {
+      if (std::get_if<Finished>(&action) != nullptr && ++finishes > 1) std::abort();
+    }
+    job.DescribeMissing();
+  }
+  return 0;
+}

@@ -1,0 +1,169 @@
+"""However dmlc-submit ends, nothing of the job is left behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+from submit_case import LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, kill_at_once, python
+from warren_testing import wait_for
+
+# A shell with a child that ignores SIGTERM, as a worker's script with its Python might.
+FAMILY = r"""
+trap '' TERM
+python3 -c '
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("up-" + os.environ["DMLC_TASK_ID"], "w").write(str(os.getpid()))
+time.sleep(600)' &
+wait
+sleep 600
+"""
+WITHIN_S = STOP_LIMIT_S + STOP_LIMIT_SLACK_S
+
+
+class Cleanup(SubmitCase):
+    def start_families(self, count=3, **settings):
+        process = self.start("--num-workers", count, "bash", "-c", FAMILY, **settings)
+        self.wait_for_files(*(f"up-{task}" for task in range(count)))
+        self.assertGreater(len(self.marked()), 2 * count)
+        return process
+
+    def guardian(self):
+        """The marked process that goes by the guardian's name."""
+        for pid in self.marked():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "warren-guardian\n":
+                return pid
+        return None
+
+    def check_signal(self, number):
+        process = self.start_families()
+        begin = time.monotonic()
+        process.send_signal(number)
+        self.assertEqual(process.wait(LIMIT_S), 128 + number)
+        self.assertEqual(self.marked(), [])
+        self.assertLess(time.monotonic() - begin, WITHIN_S)
+        self.assertEqual(
+            process.stderr.read().decode().splitlines()[-1],
+            f"dmlc-submit: error: the job was interrupted by {number.name}; its 3 processes were stopped",
+        )
+
+    def test_ctrl_c_ends_everything_within_a_second(self):
+        self.check_signal(signal.SIGINT)
+
+    def test_sigterm_ends_everything_within_a_second(self):
+        self.check_signal(signal.SIGTERM)
+
+    def test_hangup_ends_everything_within_a_second(self):
+        self.check_signal(signal.SIGHUP)
+
+    def test_second_ctrl_c_kills_at_once(self):
+        process = self.start_families()
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        while time.monotonic() - begin < 0.4 and process.poll() is None:
+            process.send_signal(signal.SIGINT)  # two that come together may count as one
+            time.sleep(0.05)
+        self.assertEqual(process.wait(LIMIT_S), 130)
+        self.assertLess(time.monotonic() - begin, 0.5)
+
+    def test_nohup_keeps_the_job_running(self):
+        process = self.start_families(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(LIMIT_S), 143)
+
+    def test_nothing_is_left_when_dmlc_submit_is_killed(self):
+        process = self.start_families()
+        begin = time.monotonic()
+        process.kill()
+        process.wait()
+        wait_for(lambda: not self.marked(), LIMIT_S, "the end of all processes")
+        self.assertLess(time.monotonic() - begin, WITHIN_S)
+
+    def test_workers_are_asked_first_when_dmlc_submit_is_killed(self):
+        code = (
+            "import os, signal, sys, time\n"
+            "def end(*_):\n    time.sleep(0.1)\n    open('asked', 'w').write('yes')\n    sys.exit(0)\n"
+            "signal.signal(signal.SIGTERM, end)\nopen('up', 'w').write('yes')\ntime.sleep(600)"
+        )
+        process = self.start("--num-workers", 1, *python(code))
+        self.wait_for_files("up")
+        process.kill()
+        self.wait_for_files("asked")
+
+    def test_nothing_is_left_when_dmlc_submit_is_killed_while_it_starts_workers(self):
+        for delay_ms in (1, 3, 10, 20, 40, 80, 120):
+            process = self.start("--num-workers", 100, "sh", "-c", "trap '' TERM; sleep 600 & sleep 601; sleep 602")
+            time.sleep(delay_ms / 1000)  # not awaited: any moment will do
+            process.kill()
+            process.wait()
+            self.check_nothing_is_left(10)
+
+    def test_guardian_is_not_killed_with_all_that_is_called_dmlc_submit(self):
+        process = self.start_families()
+        guardian = self.guardian()
+        self.assertIsNotNone(guardian)
+        command_line = pathlib.Path(f"/proc/{guardian}/cmdline").read_bytes()
+        self.assertNotIn(b"dmlc-submit", command_line)
+        self.assertIn(b"warren-guardian", command_line)
+        self.assertNotEqual(os.getsid(guardian), os.getsid(process.pid))
+        self.assertEqual(len(os.listdir(f"/proc/{guardian}/fd")), 1)
+
+    def test_guardian_that_was_killed_is_replaced(self):
+        process = self.start_families()
+        first = self.guardian()
+        kill_at_once(first)
+        wait_for(lambda: self.guardian() not in (None, first), LIMIT_S, "another guardian")
+        process.kill()
+        process.wait()
+        self.check_nothing_is_left()
+
+    def test_nothing_is_left_on_success(self):
+        # A worker that leaves something in the background, without and with its output.
+        for redirection in (">/dev/null 2>&1", ""):
+            process = self.submit("--num-workers", 2, "sh", "-c", f"sleep 600 {redirection} & echo done")
+            self.assertEqual(process.returncode, 0)
+            self.assertEqual(process.out, "[0] done\n[1] done\n".replace("[0]", process.out[:3], 1)
+                             if process.out.startswith("[0]") else "[1] done\n[0] done\n")
+
+    def test_reader_of_a_killed_dmlc_submit_sees_the_end(self):
+        process = self.start_families()
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+
+    def test_reader_sees_the_end_even_when_a_descendant_escapes_with_the_output(self):
+        # setsid takes it out of the process group; dmlc-submit must not wait for its output to end.
+        process = self.start("--num-workers", 1, "sh", "-c", "setsid sleep 600 & echo $! > escaped; echo done")
+        out, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual((process.returncode, out), (0, b"[0] done\n"))
+        for pid in self.marked():
+            kill_at_once(pid)
+
+    def test_terminal_ctrl_c_reaches_dmlc_submit_only(self):
+        code = (
+            "import os, signal, sys, time\n"
+            "signal.signal(signal.SIGINT, lambda *_: open('interrupted', 'w').write('yes'))\n"
+            "open('up', 'w').write('yes')\ntime.sleep(600)"
+        )
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        process = subprocess.Popen(
+            ["setsid", "--ctty", PROGRAM, "--num-workers", "1", *python(code)],
+            stdin=slave, stdout=slave, stderr=slave, cwd=self.directory,
+            env=self.environment({"DMLC_SUBMIT_CLUSTER": "local"}),
+        )  # fmt: skip
+        self.addCleanup(self.end, process)
+        os.close(slave)
+        self.wait_for_files("up")
+        os.write(master, b"\x03")
+        self.assertEqual(process.wait(LIMIT_S), 130)
+        self.assertFalse(self.file("interrupted").exists())
+        self.assertEqual(self.marked(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+"""What dmlc-submit says to a command line before anything is started, and --dry-run."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from submit_case import LIMIT_S, SubmitCase, python
+
+
+class CommandLine(SubmitCase):
+    def refused(self, *words, **settings):
+        """The complaint about these words, which must come with exit code 2 and start nothing."""
+        process = self.submit(*words, **settings)
+        self.assertEqual(process.returncode, 2, process.err)
+        self.assertEqual(process.out, "")
+        self.assertFalse(self.file("started").exists())
+        return process.err
+
+    def test_mistakes_are_named(self):
+        command = ["touch", "started"]
+        self.assertIn("--num-workers N is missing", self.refused(*command))
+        self.assertIn("'0' is too small", self.refused("--num-workers", 0, *command))
+        self.assertIn("'-2' is too small", self.refused("--num-workers", -2, *command))
+        self.assertIn("'x' is not a whole number", self.refused("--num-workers=x", *command))
+        self.assertIn("is too big", self.refused("--num-workers", 10**12, *command))
+        self.assertIn("the command to run is missing", self.refused("--num-workers", 2))
+        self.assertIn("the nearest is --num-workers", self.refused("--num-worker", 2, *command))
+        self.assertIn("not a memory size", self.refused("--num-workers", 2, "--worker-memory", "4", *command))
+        self.assertIn("UNSET_ is not set", self.refused("--num-workers", 2, "--env", "UNSET_", *command))
+        self.assertIn("--env DMLC_ROLE", self.refused("--num-workers", 2, "--env", "DMLC_ROLE=x", *command))
+        self.assertIn("'nonesuch' does not exist", self.refused("--num-workers", 2, "--files", "nonesuch", *command))
+        self.assertIn("'nonesuch' does not exist", self.refused("--num-workers", 2, "--archives=nonesuch", *command))
+
+    def test_clusters_that_come_later_are_refused_clearly(self):
+        for cluster in ("ssh", "mpi", "slurm", "sge", "yarn", "kubernetes"):
+            said = self.refused("--cluster", cluster, "--num-workers", 2, "--worker-memory", "4g", "touch", "started")
+            self.assertIn(f"--cluster {cluster} is not supported yet, only local", said)
+        said = self.refused("--num-workers", 2, "touch", "started", environment={"DMLC_SUBMIT_CLUSTER": "mesos"})
+        self.assertIn("Apache Mesos is retired", said)
+        self.assertIn("is none of local, ssh", self.refused("--cluster", "moon", "--num-workers", 2, "true"))
+
+    def test_default_cluster_is_said_in_one_line(self):
+        process = self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""})
+        self.assertEqual(process.err, "dmlc-submit: no --cluster given: running on this machine (--cluster local)\n")
+        self.assertEqual(self.submit("--num-workers", 1, "true").err, "")
+
+    def test_options_without_effect_are_named_in_one_line(self):
+        process = self.submit("--num-workers", 1, "--queue", "q", "--kube-namespace", "n", "true")
+        self.assertEqual(process.err, "dmlc-submit: warning: without effect on --cluster local: --queue, --kube-namespace\n")
+
+    def test_dry_run_starts_nothing(self):
+        process = self.submit("--num-workers", 2, "--log-dir", "logs", "--dry-run", "touch", "started")
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(list(self.directory.iterdir()), [])
+        self.assertIn("# worker 1, output kept in logs/worker-1.log\n", process.out)
+        self.assertIn("first free one from 9091 to 9999", process.out)
+
+    def test_dry_run_can_be_pasted_into_a_shell(self):
+        show = "import os, sys; print([os.environ.get(k) for k in ('DMLC_TASK_ID', 'A', 'DMLC_ROLE')], sys.argv[1:])"
+        words = ["--num-workers", 2, "--env", "A=it's\n$HOME", *python(show, "a b", "", "$x;'\"\\", "ü\n")]
+        dry = self.submit("--dry-run", *words)
+        pasted = subprocess.run(["sh"], input=dry.out, capture_output=True, text=True, cwd=self.directory)
+        self.assertEqual(pasted.returncode, 0, pasted.stderr)
+        real = self.submit(*words)
+        self.assertEqual(
+            sorted(pasted.stdout.splitlines()), sorted(re.sub(r"(?m)^\[\d\] ", "", real.out).splitlines())
+        )
+
+    def test_help_and_version_are_on_standard_output(self):
+        self.assertIn("--local-num-attempt K", self.submit("--help").out)
+        self.assertTrue(self.submit("--help-markdown").out.startswith("# Options of dmlc-submit"))
+        self.assertRegex(self.submit("--version").out, r"^dmlc-submit \(Warren\) \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+// Finding the command's file, and quoting for a shell.
+#include "submit/command.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace warren::submit {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+/// Runs in an empty directory with a directory "bin" in it.
+class FindCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "warren-command-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    before_ = fs::current_path();
+    fs::current_path(directory_);
+    fs::create_directory("bin");
+  }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(directory_);
+  }
+
+  static void MakeFile(const std::string& name, bool executable) {
+    std::ofstream(name) << "#!/bin/sh\n";
+    fs::permissions(name, executable ? fs::perms::owner_all : fs::perms::owner_read);
+  }
+
+  static CommandError ErrorOf(const std::string& name, const std::string& path) {
+    try {
+      FindCommand(name, path);
+    } catch (const CommandError& error) {
+      return error;
+    }
+    return {"no error", 0};
+  }
+
+  fs::path directory_, before_;
+};
+
+TEST_F(FindCommandTest, BareNameIsSearchedOnPathFirst) {
+  MakeFile("bin/run", true);
+  MakeFile("run", true);
+  const FoundCommand found = FindCommand("run", "nowhere:bin");
+  EXPECT_EQ(found.argv0, "run");
+  EXPECT_EQ(found.file, "bin/run");
+  EXPECT_THAT(found.note, HasSubstr("./run for the one in this directory"));
+}
+
+TEST_F(FindCommandTest, BareNameInThisDirectoryIsTakenWhenPathHasNone) {
+  MakeFile("run", true);
+  const FoundCommand found = FindCommand("run", "bin");
+  EXPECT_EQ(found.argv0, "./run");
+  EXPECT_EQ(found.file, "./run");
+  EXPECT_EQ(found.note, "");
+}
+
+TEST_F(FindCommandTest, DirectoryOfThatNameIsNoCommand) {
+  fs::create_directory("python");
+  MakeFile("bin/python", true);
+  EXPECT_EQ(FindCommand("python", "bin").file, "bin/python");
+  EXPECT_EQ(ErrorOf("python", "nowhere").exit_code, kNotFound);
+}
+
+TEST_F(FindCommandTest, NameWithASlashIsTheFileItself) {
+  MakeFile("run", true);
+  MakeFile("bin/run", true);
+  EXPECT_EQ(FindCommand("./run", "bin").file, "./run");
+}
+
+TEST_F(FindCommandTest, ErrorsHaveTheExitCodesOfAShell) {
+  MakeFile("text", false);
+  EXPECT_EQ(ErrorOf("nonesuch", "bin").exit_code, 127);
+  EXPECT_EQ(ErrorOf("./nonesuch", "bin").exit_code, 127);
+  EXPECT_THAT(ErrorOf("./nonesuch", "bin").what(), HasSubstr("cannot start './nonesuch': No such file"));
+  EXPECT_EQ(ErrorOf("text", "bin").exit_code, 126);
+  EXPECT_THAT(ErrorOf("./text", "bin").what(), HasSubstr("not executable"));
+  EXPECT_THAT(ErrorOf("./bin", "bin").what(), HasSubstr("is a directory"));
+}
+
+TEST(ShellQuote, LeavesPlainWordsAlone) {
+  EXPECT_EQ(ShellQuote("a-b_c=1/2.3:4,@%+"), "a-b_c=1/2.3:4,@%+");
+  EXPECT_EQ(ShellCommand({"env", "A=1", "./run", "a b"}), "env A=1 ./run 'a b'");
+}
+
+TEST(ShellQuote, IsReadBackByAShellByteForByte) {
+  for (const std::string word :
+       {"",  " ", "a b",         "$HOME", "`id`", "it's",         "''", "\"",    "\\", "a;b", "*",
+        "~", "#", "new\nline\n", "tab\t", "-n",   "\xc3\xa4\xff", "!x", "{a,b}", "&",  "\x01"}) {
+    const std::string line = "printf %s " + ShellQuote(word);
+    FILE* shell = popen(line.c_str(), "r");
+    ASSERT_NE(shell, nullptr);
+    std::string read;
+    for (int c = fgetc(shell); c != EOF; c = fgetc(shell)) read += static_cast<char>(c);
+    EXPECT_EQ(pclose(shell), 0);
+    EXPECT_EQ(read, word);
+  }
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -1,0 +1,152 @@
+"""What happens when a process of a job fails: exit code, last words, restarts, the end of the others."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from submit_case import IDLE, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, python
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+
+# Worker 1 runs the given code once all others have written a file; the others idle.
+ONE_FAILS = r"""
+import os, pathlib, signal, sys, time
+task = os.environ['DMLC_TASK_ID']
+pathlib.Path('up-' + task).write_text(str(os.getpid()))
+if task != '1':
+    time.sleep(600)
+while len(list(pathlib.Path('.').glob('up-*'))) < int(os.environ['DMLC_NUM_WORKER']):
+    time.sleep(0.01)
+"""
+
+
+class Failure(SubmitCase):
+    def test_exit_code_is_0_when_all_succeed(self):
+        self.assertEqual(self.submit("--num-workers", 3, "true").returncode, 0)
+
+    def test_exit_code_is_that_of_the_first_worker_that_failed(self):
+        process = self.submit("--num-workers", 3, *python(ONE_FAILS + "sys.exit(42)"))
+        self.assertEqual(process.returncode, 42)
+
+    def test_exit_code_is_128_and_the_signal_for_a_worker_that_was_killed(self):
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+            code = f"import os; os.kill(os.getpid(), {int(number)})"
+            process = self.submit("--num-workers", 1, *python(code))
+            self.assertEqual(process.returncode, 128 + number, process.err)
+            self.assertIn(f"killed by signal {int(number)} ({number.name}", self.last_line(process))
+
+    def test_last_line_names_the_worker_host_pid_code_and_attempts(self):
+        process = self.submit("--num-workers", 3, *python(ONE_FAILS + "sys.exit(3)"))
+        pid = self.file("up-1").read_text()
+        self.assertEqual(
+            self.last_line(process),
+            f"dmlc-submit: error: worker 1 (host {os.uname().nodename}, pid {pid}) exited with code 3 "
+            "on attempt 1 of 1; the other 2 processes were stopped",
+        )
+
+    def test_last_output_of_the_failed_worker_is_repeated(self):
+        code = ONE_FAILS + "print('\\n'.join(f'line {i}' for i in range(100))); print('why', file=sys.stderr, end='')"
+        process = self.submit("--num-workers", 2, *python(code + "; sys.exit(1)"))
+        lines = process.err.splitlines()
+        start = lines.index("dmlc-submit: the last output of worker 1:")
+        told = lines[start + 1 : -1]
+        self.assertEqual(len(told), 12)
+        self.assertEqual(told[-1], "dmlc-submit:   | why")
+        self.assertIn("dmlc-submit:   | line 99", told)
+
+    def test_a_worker_that_fails_is_started_again_with_its_attempt_counted_up(self):
+        code = ONE_FAILS.replace("time.sleep(600)", "sys.exit(0)") + (
+            "open('attempts', 'a').write(os.environ['DMLC_NUM_ATTEMPT'] + ' '); "
+            "sys.exit(0 if os.environ['DMLC_NUM_ATTEMPT'] == '2' else 9)"
+        )
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 2, *python(code))
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(self.file("attempts").read_text(), "0 1 2 ")
+        self.assertIn("exited with code 9 on attempt 2 of 3; starting it again", process.err)
+
+    def test_job_ends_when_the_attempts_are_used_up(self):
+        code = ONE_FAILS + "open('attempts', 'a').write(os.environ['DMLC_NUM_ATTEMPT'] + ' '); sys.exit(9)"
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, *python(code))
+        self.assertEqual(process.returncode, 9)
+        self.assertEqual(self.file("attempts").read_text(), "0 1 ")
+        self.assertIn("on attempt 2 of 2", self.last_line(process))
+
+    def stop_time(self, others):
+        """Seconds from the failure of worker 1 until dmlc-submit and everybody else is gone."""
+        code = ONE_FAILS.replace("time.sleep(600)", others)
+        failing = "open('failing', 'w').write(str(time.monotonic())); sys.exit(5)"
+        process = self.start("--num-workers", 4, *python(STUBBORN + code + failing))
+        self.wait_for_files("failing")
+        self.assertEqual(process.wait(timeout=30), 5)
+        self.assertEqual(self.marked(), [])
+        return time.monotonic() - float(self.file("failing").read_text())
+
+    def test_the_others_are_gone_within_a_second_even_when_they_ignore_sigterm(self):
+        seconds = self.stop_time("time.sleep(600)")
+        self.assertLess(seconds, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
+        self.assertGreater(seconds, 0.5)  # they had time to end well
+
+    def test_the_others_are_gone_at_once_when_they_heed_sigterm(self):
+        seconds = self.stop_time("signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(600)")
+        self.assertLess(seconds, 0.5)
+
+    def test_a_stopped_worker_is_ended_too(self):
+        seconds = self.stop_time("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)")
+        self.assertLess(seconds, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
+
+    def test_a_worker_is_asked_before_it_is_killed(self):
+        code = ONE_FAILS.replace(
+            "time.sleep(600)",
+            "signal.signal(signal.SIGTERM, lambda *_: (open('asked', 'w').write('yes'), sys.exit(0)));"
+            "open('ready', 'w').write('yes'); time.sleep(600)",
+        ).replace("glob('up-*'))) < int(os.environ['DMLC_NUM_WORKER'])", "glob('ready'))) < 1")
+        process = self.submit("--num-workers", 2, *python(code + "sys.exit(5)"))
+        self.assertEqual(process.returncode, 5)
+        self.assertEqual(self.file("asked").read_text(), "yes")
+
+    def test_command_that_cannot_be_found_is_127_and_starts_nothing(self):
+        for command in ("nonesuch-program", "./nonesuch"):
+            process = self.submit("--num-workers", 3, command)
+            self.assertEqual(process.returncode, 127)
+            self.assertIn(f"cannot start '{command}'", self.last_line(process))
+
+    def test_command_that_cannot_be_executed_is_126(self):
+        self.file("text").write_text("true\n")
+        process = self.submit("--num-workers", 3, "./text")
+        self.assertEqual(process.returncode, 126)
+        self.assertIn("not executable", self.last_line(process))
+        self.file("text").chmod(0o755)
+        process = self.submit("--num-workers", 3, "./text")
+        self.assertEqual(process.returncode, 126)
+        self.assertIn("Exec format error (is it a script without a first line such as #!/bin/sh?)", process.err)
+
+    def test_script_whose_interpreter_is_missing_is_explained(self):
+        self.file("script").write_text("#!/nonesuch/interpreter\n")
+        self.file("script").chmod(0o755)
+        process = self.submit("--num-workers", 3, "./script")
+        self.assertEqual(process.returncode, 127)
+        self.assertIn("cannot start './script': No such file or directory (the file is there;", process.err)
+
+    def test_any_process_of_a_parameter_server_job_decides(self):
+        for role in ("scheduler", "server", "worker"):
+            code = f"import os, sys; sys.exit(7) if os.environ['DMLC_ROLE'] == '{role}' else None; {IDLE}"
+            process = self.submit("--num-workers", 1, "--num-servers", 1, *python(code))
+            self.assertEqual(process.returncode, 7)
+            name = "scheduler" if role == "scheduler" else role + " 0"
+            self.assertRegex(self.last_line(process), f"error: {re.escape(name)} \\(host")
+
+    def test_limit_on_open_files_that_is_too_low_is_explained(self):
+        script = f'ulimit -n 200; exec "$0" --num-workers 100 true'
+        process = subprocess.run(
+            ["sh", "-c", script, PROGRAM], env=self.environment(), capture_output=True, text=True, timeout=60
+        )
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("open files at once, but the limit is 200", process.stderr)
+
+
+
+if __name__ == "__main__":
+    unittest.main()

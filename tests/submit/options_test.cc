@@ -1,0 +1,246 @@
+// The option table and what it makes: the parser, the help, docs/options.md.
+#include "submit/options.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+namespace warren::submit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class OptionsTest : public testing::Test {
+ protected:
+  OptionsTest() { unsetenv("DMLC_SUBMIT_CLUSTER"); }
+
+  /// The message of the error that parsing these words gives; empty when there is none.
+  static std::string ErrorOf(const std::vector<std::string>& words) {
+    try {
+      ParseOptions(words);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  }
+};
+
+TEST_F(OptionsTest, CommandBeginsAtTheFirstWordThatIsNoOption) {
+  const Options options =
+      ParseOptions({"--num-workers", "3", "./train", "--num-workers", "9", "--", "-x", "", "a b"});
+  EXPECT_EQ(options.num_workers, 3);
+  EXPECT_THAT(options.command, ElementsAre("./train", "--num-workers", "9", "--", "-x", "", "a b"));
+}
+
+TEST_F(OptionsTest, DoubleDashEndsTheOptions) {
+  const Options options = ParseOptions({"--num-workers=3", "--", "--odd", "--", "x"});
+  EXPECT_THAT(options.command, ElementsAre("--odd", "--", "x"));
+}
+
+TEST_F(OptionsTest, ValuesMayLookLikeOptionsListsOrNothing) {
+  const Options options = ParseOptions({"--num-workers", "1", "--jobname", "--queue", "--queue", "[a,b]",
+                                        "--host-file", "", "--files", "[x]", "--files={y}", "run"});
+  EXPECT_EQ(options.job_name, "--queue");
+  EXPECT_EQ(options.queue, "[a,b]");
+  EXPECT_EQ(options.host_file, "");
+  EXPECT_THAT(options.files, ElementsAre("[x]", "{y}"));
+}
+
+TEST_F(OptionsTest, LastOfARepeatedOptionCounts) {
+  EXPECT_EQ(ParseOptions({"--num-workers", "1", "--num-workers", "2", "run"}).num_workers, 2);
+}
+
+TEST_F(OptionsTest, EnvironmentValuesAreKeptExactly) {
+  setenv("WARREN_OPTIONS_TEST", "now", 1);
+  const Options options = ParseOptions({"--num-workers", "1", "--env", "A= b=c\n$HOME '", "--env",
+                                        "B=", "--env", "WARREN_OPTIONS_TEST", "run"});
+  EXPECT_THAT(options.environment,
+              ElementsAre(Pair("A", " b=c\n$HOME '"), Pair("B", ""), Pair("WARREN_OPTIONS_TEST", "now")));
+}
+
+TEST_F(OptionsTest, EnvironmentVariableThatIsNotSetIsAnError) {
+  unsetenv("WARREN_OPTIONS_TEST");
+  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--env", "WARREN_OPTIONS_TEST", "run"}),
+              HasSubstr("WARREN_OPTIONS_TEST is not set"));
+  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--env", "=x", "run"}), HasSubstr("neither KEY=VALUE nor KEY"));
+}
+
+TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
+  EXPECT_EQ(ErrorOf({"--num-wrokers", "3", "run"}),
+            "unknown option '--num-wrokers'; the nearest is --num-workers");
+  EXPECT_EQ(ErrorOf({"--log", "x", "run"}), "unknown option '--log'; the nearest is --log-dir");
+  EXPECT_EQ(ErrorOf({"-n", "3", "run"}), "unknown option '-n'; the nearest is --num-workers");
+}
+
+TEST_F(OptionsTest, NumberOfWorkersMustBeASensibleNumber) {
+  EXPECT_THAT(ErrorOf({"run"}), HasSubstr("--num-workers N is missing"));
+  EXPECT_THAT(ErrorOf({"run", "--num-workers", "3"}),
+              HasSubstr("options of dmlc-submit go before the command"));
+  EXPECT_EQ(ErrorOf({"--num-workers"}), "--num-workers needs a value: --num-workers N");
+  for (const char* small : {"0", "-3"}) {
+    EXPECT_THAT(ErrorOf({"--num-workers", small, "run"}), HasSubstr("is too small, at least 1")) << small;
+  }
+  for (const char* word : {"three", "3x", "", " 3", "1.5", "0x3"}) {
+    EXPECT_THAT(ErrorOf({"--num-workers", word, "run"}), HasSubstr("is not a whole number")) << word;
+  }
+  for (const char* big : {"1048577", "99999999999999999999999"}) {
+    EXPECT_THAT(ErrorOf({"--num-workers", big, "run"}), HasSubstr("is too big")) << big;
+  }
+}
+
+TEST_F(OptionsTest, CommandMustBeThere) {
+  EXPECT_THAT(ErrorOf({"--num-workers", "3"}), HasSubstr("the command to run is missing"));
+  EXPECT_THAT(ErrorOf({"--num-workers", "3", "--"}), HasSubstr("the command to run is missing"));
+  EXPECT_THAT(ErrorOf({"--num-workers", "3", ""}), HasSubstr("empty word"));
+}
+
+TEST_F(OptionsTest, FlagTakesNoValue) {
+  EXPECT_EQ(ErrorOf({"--num-workers", "3", "--dry-run=yes", "run"}), "--dry-run takes no value");
+}
+
+TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
+  const std::vector<std::string> plain = {"--num-workers", "1", "run"};
+  EXPECT_EQ(ParseOptions(plain).cluster, kLocal);
+  EXPECT_FALSE(ParseOptions(plain).cluster_was_chosen);
+  setenv("DMLC_SUBMIT_CLUSTER", "slurm", 1);
+  EXPECT_EQ(ParseOptions(plain).cluster, kSlurm);
+  EXPECT_EQ(ParseOptions({"--cluster", "ssh", "--num-workers", "1", "run"}).cluster, kSsh);
+  setenv("DMLC_SUBMIT_CLUSTER", "moon", 1);
+  EXPECT_THAT(ErrorOf(plain), HasSubstr("DMLC_SUBMIT_CLUSTER in the environment: 'moon' is none of local"));
+  unsetenv("DMLC_SUBMIT_CLUSTER");
+}
+
+TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
+  EXPECT_THAT(ParseOptions({"--num-workers", "1", "--queue", "q", "--worker-memory", "4g", "run"}).ignored,
+              ElementsAre("--worker-memory", "--queue"));
+  EXPECT_THAT(ParseOptions({"--num-workers", "1", "--files", "f", "run"}).ignored, IsEmpty());
+}
+
+TEST_F(OptionsTest, ChoicesListWhatIsPossible) {
+  EXPECT_EQ(ErrorOf({"--num-workers", "1", "--sortby", "rank", "run"}),
+            "--sortby: 'rank' is none of host, task");
+  EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "off", "run"}).auto_file_cache);
+  EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "False", "run"}).auto_file_cache);
+  EXPECT_TRUE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "1", "run"}).auto_file_cache);
+  EXPECT_TRUE(ParseOptions({"--num-workers", "1", "--log-level", "DEBUG", "run"}).debug_log);
+}
+
+TEST_F(OptionsTest, TimeoutIsInSecondsAndMayBeAFraction) {
+  using std::chrono::milliseconds;
+  const auto timeout = [](const char* text) {
+    return ParseOptions({"--num-workers", "1", "--timeout", text, "run"}).timeout;
+  };
+  EXPECT_EQ(timeout("2"), milliseconds(2000));
+  EXPECT_EQ(timeout("0.5"), milliseconds(500));
+  EXPECT_EQ(timeout("0"), milliseconds(0));
+  EXPECT_EQ(timeout("0.0001"), milliseconds(1));
+  for (const char* bad : {"-1", "soon", "1e3", "nan", "inf", "", "1s"}) {
+    EXPECT_THAT(ErrorOf({"--num-workers", "1", "--timeout", bad, "run"}), HasSubstr("--timeout")) << bad;
+  }
+}
+
+TEST_F(OptionsTest, PortsAreARange) {
+  const Options high = ParseOptions({"--num-workers", "1", "--port", "20000", "run"});
+  EXPECT_EQ(high.port, 20000);
+  EXPECT_EQ(high.port_end, 20000);
+  EXPECT_EQ(ErrorOf({"--num-workers", "1", "--port", "9100", "--port-end", "9000", "run"}),
+            "--port-end 9000 is below --port 9100");
+  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--port", "65536", "run"}), HasSubstr("too big"));
+}
+
+TEST_F(OptionsTest, HelpNeedsNothingElse) {
+  EXPECT_EQ(ParseOptions({"--help"}).request, Request::kHelp);
+  EXPECT_EQ(ParseOptions({"--version", "x"}).request, Request::kVersion);
+}
+
+TEST_F(OptionsTest, EveryOptionHasAUniqueNameAHelpAndAPlaceInBothTexts) {
+  std::set<std::string_view> names;
+  const std::string help = HelpText();
+  const std::string page = HelpMarkdown();
+  for (const Option& option : OptionTable()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_EQ(option.name.substr(0, 2), "--") << option.name;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_NE(option.clusters, 0U) << option.name;
+    EXPECT_THAT(help, HasSubstr("\n  " + std::string(option.name)));
+    EXPECT_THAT(page, HasSubstr("| `" + std::string(option.name)));
+  }
+}
+
+TEST_F(OptionsTest, StockOptionsAreAllKnown) {
+  std::set<std::string_view> names;
+  for (const Option& option : OptionTable()) names.insert(option.name);
+  for (const char* name : {"--cluster",
+                           "--num-workers",
+                           "--worker-cores",
+                           "--worker-memory",
+                           "--num-servers",
+                           "--server-cores",
+                           "--server-memory",
+                           "--jobname",
+                           "--queue",
+                           "--log-level",
+                           "--log-file",
+                           "--host-ip",
+                           "--host-file",
+                           "--sync-dst-dir",
+                           "--auto-file-cache",
+                           "--files",
+                           "--archives",
+                           "--env",
+                           "--local-num-attempt",
+                           "--sge-log-dir",
+                           "--slurm-worker-nodes",
+                           "--slurm-server-nodes",
+                           "--kube-namespace",
+                           "--kube-worker-image",
+                           "--kube-server-image",
+                           "--kube-worker-template",
+                           "--kube-server-template",
+                           "--hdfs-tempdir",
+                           "--yarn-app-classpath",
+                           "--yarn-app-dir",
+                           "--mesos-master",
+                           "--ship-libcxx"}) {
+    EXPECT_EQ(names.count(name), 1U) << name;
+  }
+}
+
+TEST_F(OptionsTest, HelpFitsATerminal) {
+  const std::string help = HelpText();
+  std::size_t begin = 0;
+  for (std::size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', begin = end + 1)) {
+    EXPECT_LE(end - begin, 100U) << help.substr(begin, end - begin);
+  }
+}
+
+TEST_F(OptionsTest, OptionsPageOfTheDocumentationIsWhatTheTableSays) {
+  std::ifstream file(WARREN_OPTIONS_PAGE);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(page, HelpMarkdown()) << "write it anew: dmlc-submit --help-markdown > docs/options.md";
+}
+
+TEST(MemorySize, TakesUnitsInEitherCaseAndFractions) {
+  EXPECT_EQ(ParseMemorySize("4g"), std::uint64_t{4} << 30);
+  EXPECT_EQ(ParseMemorySize("1.5G"), std::uint64_t{3} << 29);
+  EXPECT_EQ(ParseMemorySize("512M"), std::uint64_t{512} << 20);
+  EXPECT_EQ(ParseMemorySize("64k"), std::uint64_t{64} << 10);
+  EXPECT_EQ(ParseMemorySize("2t"), std::uint64_t{2} << 40);
+  EXPECT_EQ(ParseMemorySize(".5m"), std::uint64_t{1} << 19);
+}
+
+TEST(MemorySize, RefusesWhatIsNone) {
+  for (const char* bad : {"", "g", "4", "4x", "-4g", "4 g", "four g", "1e3g", "nang", "infg", "0g",
+                          "99999999t", "1.2.3g", "+4g"}) {
+    EXPECT_THROW(ParseMemorySize(bad), std::runtime_error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -1,0 +1,224 @@
+"""The output of the processes: prefixes, pieces, logs, terminals, slow and vanished readers."""
+
+import fcntl
+import os
+import pathlib
+import signal
+import subprocess
+import termios
+import time
+import unittest
+
+from submit_case import IDLE, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, python
+from warren_testing import wait_for
+
+
+class Output(SubmitCase):
+    def test_each_line_has_its_worker_in_front_and_keeps_its_stream(self):
+        code = "import os, sys; print('out', os.environ['DMLC_TASK_ID']); print('err', file=sys.stderr)"
+        process = self.submit("--num-workers", 2, *python(code))
+        self.assertEqual(sorted(process.out.splitlines()), ["[0] out 0", "[1] out 1"])
+        self.assertEqual(sorted(process.err.splitlines()), ["[0] err", "[1] err"])
+
+    def test_servers_and_scheduler_are_named(self):
+        process = self.submit("--num-workers", 1, "--num-servers", 1, "echo", "x")
+        self.assertEqual(sorted(process.out.splitlines()), ["[0] x", "[scheduler] x", "[server 0] x"])
+
+    def test_bytes_are_not_altered(self):
+        data = bytes(range(256)) * 3 + b"\0\n\xff\xfe\r\n\n"
+        code = f"import sys; sys.stdout.buffer.write({data!r})"
+        process = self.start("--num-workers", 1, *python(code))
+        out, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in data.split(b"\n")[:-1]))
+
+    def test_unfinished_last_line_comes_at_the_exit_as_it_is(self):
+        process = self.submit("--num-workers", 1, "printf", "whole\\npart")
+        self.assertEqual(process.out, "[0] whole\n[0] part")
+
+    def test_long_lines_come_through_with_one_prefix_and_little_memory(self):
+        megabytes = 200
+        code = f"import sys\nfor _ in range({megabytes}): sys.stdout.write('x' * (1 << 20))\nprint()"
+        process = self.start("--num-workers", 1, *python(code), stderr=subprocess.DEVNULL)
+        size = 0
+        while piece := os.read(process.stdout.fileno(), 1 << 20):
+            self.assertEqual(piece.count(b"["), 1 if size == 0 else 0)
+            size += len(piece)
+        self.assertEqual(size, len("[0] \n") + (megabytes << 20))
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        self.assertEqual(status, 0)
+        self.assertLess(usage.ru_maxrss, (megabytes << 10) // 2)  # KiB
+
+    def test_line_in_pieces_is_not_torn_by_another_worker_without_a_new_prefix(self):
+        code = (
+            "import os, pathlib, sys, time\n"
+            "if os.environ['DMLC_TASK_ID'] == '0':\n"
+            "    sys.stdout.write('x' * 70000); sys.stdout.flush()\n"
+            "    open('half', 'w').write('yes')\n"
+            "    while not pathlib.Path('other').exists(): time.sleep(0.01)\n"
+            "    print('end')\n"
+            "else:\n"
+            "    while not pathlib.Path('half').exists(): time.sleep(0.01)\n"
+            "    print('other', flush=True)\n"
+            "    open('other', 'w').write('yes')\n"
+        )
+        process = self.submit("--num-workers", 2, *python(code))
+        lines = process.out.splitlines()
+        self.assertEqual(lines[0], "[0] " + "x" * 65536)
+        self.assertEqual(sorted(lines[1:]), sorted(["[1] other", "[0] " + "x" * (70000 - 65536) + "end"]))
+
+    def test_slow_reader_loses_nothing_and_slows_the_workers_down(self):
+        lines = 200_000
+        code = f"for i in range({lines}): print(i, 'x' * 40)\nopen('written', 'w').write('yes')"
+        process = self.start("--num-workers", 1, *python(code), stderr=subprocess.DEVNULL)
+        self.wait_for_text(process.stdout, "[0] 0 x")
+        seen = wait_for(lambda: self.blocked(process), LIMIT_S, "a full pipe")
+        self.assertTrue(seen)
+        self.assertFalse(self.file("written").exists())  # the worker waits: nothing is kept without bounds
+        rest, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(rest.endswith(f"[0] {lines - 1} {'x' * 40}\n".encode()))
+        self.assertEqual(rest.count(b"\n[0] "), rest.count(b"\n") - 1)
+
+    def blocked(self, process):
+        """True when the worker of this process waits in a write to its pipe."""
+        children = [p for p in self.marked() if p != process.pid]
+        states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
+        if any("pipe_write" in state for state in states):
+            return True
+        # Without permission to see that: nothing has moved for a while.
+        before = [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
+        time.sleep(0.2)
+        return before == [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
+
+    def test_stuck_reader_does_not_keep_the_job_from_being_stopped(self):
+        process = self.start("--num-workers", 2, "yes")
+        self.wait_for_text(process.stdout, "[0] y")
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT_S), 130)
+        self.assertLess(time.monotonic() - begin, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
+
+    def test_vanished_reader_ends_the_job(self):
+        process = self.start("--num-workers", 2, "yes")
+        self.wait_for_text(process.stdout, "[0] y")
+        process.stdout.close()
+        self.assertEqual(process.wait(LIMIT_S), 141)
+        self.assertIn(b"standard output was closed by its reader", process.stderr.read())
+
+    def test_flags_of_the_shared_descriptors_are_left_alone(self):
+        read_end, write_end = os.pipe()
+        process = self.start("--num-workers", 1, *python("print('x', flush=True); " + IDLE), stdout=write_end)
+        self.wait_for_text(read_end, "[0] x")
+        self.assertEqual(fcntl.fcntl(write_end, fcntl.F_GETFL) & os.O_NONBLOCK, 0)
+        process.terminate()
+        os.close(read_end)
+        os.close(write_end)
+
+    def test_output_to_a_file_is_whole(self):
+        with open(self.file("out"), "wb") as file:
+            process = self.submit("--num-workers", 2, "seq", "50000", stdout=file)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(self.file("out").read_text().splitlines()), 100_000)
+
+    def test_closed_standard_descriptors_do_no_harm(self):
+        command = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', PROGRAM, "--num-workers", "2", "--log-dir", "logs"]
+        environment = self.environment({"DMLC_SUBMIT_CLUSTER": "local"})
+        code = subprocess.run([*command, "echo", "x"], cwd=self.directory, env=environment, timeout=LIMIT_S).returncode
+        self.assertEqual(code, 0)
+        self.assertEqual(self.file("logs/worker-1.log").read_text(), "x\n")
+
+    # --- logs --------------------------------------------------------------------------------------------
+
+    def test_log_dir_keeps_a_file_for_each_process(self):
+        code = "import os, sys; print('out', os.environ['DMLC_TASK_ID'], flush=True); print('err', file=sys.stderr)"
+        process = self.submit("--num-workers", 2, "--log-dir", "new/logs", *python(code))
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(p.name for p in self.file("new/logs").iterdir()), ["worker-0.log", "worker-1.log"])
+        self.assertEqual(
+            sorted(self.file("new/logs/worker-1.log").read_text().splitlines()), ["err", "out 1"]
+        )
+
+    def test_log_has_all_attempts_and_starts_anew_with_the_job(self):
+        code = "import os, sys; n = os.environ['DMLC_NUM_ATTEMPT']; print('attempt is', n); sys.exit(n == '0')"
+        for _ in range(2):
+            process = self.submit("--num-workers", 1, "--local-num-attempt", 1, "--log-dir", "logs", *python(code))
+            self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(
+            self.file("logs/worker-0.log").read_text(), "attempt is 0\n--- attempt 2 ---\nattempt is 1\n"
+        )
+
+    def test_log_dir_that_cannot_be_written_is_an_error_before_anything_starts(self):
+        self.file("file").write_text("")
+        process = self.submit("--num-workers", 1, "--log-dir", "file/logs", "touch", "started")
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("cannot make the log directory 'file/logs'", self.last_line(process))
+        (self.file("logs") / "worker-0.log").mkdir(parents=True)
+        process = self.submit("--num-workers", 1, "--log-dir", "logs", "touch", "started")
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("cannot write the log 'logs/worker-0.log': Is a directory", self.last_line(process))
+        self.assertFalse(self.file("started").exists())
+
+    def test_log_file_has_the_messages_too(self):
+        process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "false")
+        log = self.file("log").read_text()
+        self.assertRegex(log, r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} error: worker 0 .* exited with code 1")
+        self.assertIn("debug: started worker 0", log)
+        self.assertIn("dmlc-submit: started worker 0", process.err)
+        process = self.submit("--num-workers", 1, "--log-file", "log/log", "true")
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("--log-file", process.err)
+
+    # --- terminals ---------------------------------------------------------------------------------------
+
+    def on_terminal(self, *words, environment=None):
+        """What a terminal shows, and the exit code."""
+        master, slave = os.openpty()
+        attributes = termios.tcgetattr(slave)
+        attributes[1] &= ~termios.OPOST  # newlines stay as they are
+        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+        process = self.start(*words, stdout=slave, stderr=slave, environment={"TERM": "xterm", **(environment or {})})
+        os.close(slave)
+        shown = b""
+        try:
+            while piece := os.read(master, 65536):
+                shown += piece
+        except OSError:  # how a terminal without other users ends
+            pass
+        os.close(master)
+        return shown.decode(), process.wait(LIMIT_S)
+
+    def test_terminal_has_colours_and_pipes_have_none(self):
+        shown, code = self.on_terminal("--num-workers", 1, "echo", "x")
+        self.assertEqual((shown, code), ("\x1b[36m[0]\x1b[0m x\n", 0))
+        for options, environment in ((["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
+            shown, _ = self.on_terminal(*options, "--num-workers", 1, "echo", "x", environment=environment)
+            self.assertEqual(shown, "[0] x\n")
+        process = self.submit("--num-workers", 1, "--color", "always", "echo", "x")
+        self.assertEqual(process.out, "\x1b[36m[0]\x1b[0m x\n")
+
+    def test_terminal_shows_a_bar_until_all_workers_are_up(self):
+        self.file("worker.py").write_text(
+            "import os, pathlib, time\n"
+            "from warren_testing import ClassicWorker\n"
+            "task = int(os.environ['DMLC_TASK_ID'])\n"
+            "address = os.environ['DMLC_TRACKER_URI'], int(os.environ['DMLC_TRACKER_PORT'])\n"
+            "worker = ClassicWorker(address, task)\n"
+            "print('before', flush=True)\n"
+            "worker.start()\n"
+            "worker.shutdown()\n"
+        )
+        shown, code = self.on_terminal("--num-workers", 3, "/usr/bin/python3", "worker.py")
+        self.assertEqual(code, 0, shown)
+        self.assertRegex(shown, r"\r\x1b\[Kdmlc-submit: \[=+ +\] 1 of 3 workers connected")
+        self.assertRegex(shown, r"(?:\n|\x1b\[K)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
+        # Every line stands alone once the bar's own drawing is taken out.
+        bare = shown.replace("\r\x1b[K", "\n")
+        self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
+        process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")
+        self.assertNotIn("connected", process.err)
+        self.assertNotIn("are up", process.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

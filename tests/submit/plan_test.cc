@@ -1,0 +1,119 @@
+// The plan: which processes a job consists of.
+#include "submit/plan.h"
+
+#include <gmock/gmock.h>
+
+namespace warren::submit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Options SomeOptions() {
+  Options options;
+  options.num_workers = 2;
+  options.command = {"train", "a b"};
+  return options;
+}
+
+PlanContext SomeContext() {
+  PlanContext context;
+  context.address.tracker_host = "127.0.0.1";
+  context.address.tracker_port = 9100;
+  context.address.num_workers = 2;
+  context.command = {"./train", "./train", {}};
+  return context;
+}
+
+std::string Get(const tracker::Environment& environment, const std::string& name) {
+  for (const auto& [key, value] : environment) {
+    if (key == name) return value;
+  }
+  return "(unset)";
+}
+
+TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
+  const auto plan = Plan(SomeOptions(), SomeContext());
+  ASSERT_EQ(plan.size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    const PlannedProcess& process = plan[static_cast<std::size_t>(i)];
+    EXPECT_EQ(process.role, tracker::Role::kWorker);
+    EXPECT_EQ(process.task_id, i);
+    EXPECT_EQ(process.file, "./train");
+    EXPECT_THAT(process.argv, ElementsAre("./train", "a b"));
+    EXPECT_EQ(Get(process.environment, "DMLC_TASK_ID"), std::to_string(i));
+    EXPECT_EQ(Get(process.environment, "DMLC_TRACKER_URI"), "127.0.0.1");
+    EXPECT_EQ(Get(process.environment, "DMLC_TRACKER_PORT"), "9100");
+    EXPECT_EQ(Get(process.environment, "DMLC_ROLE"), "worker");
+    EXPECT_EQ(Get(process.environment, "DMLC_NUM_ATTEMPT"), "0");
+    EXPECT_EQ(Get(process.environment, "DMLC_JOB_CLUSTER"), "local");
+    EXPECT_EQ(process.log_file, "");
+  }
+}
+
+TEST(Plan, ParameterServerJobHasASchedulerServersAndWorkers) {
+  Options options = SomeOptions();
+  options.num_servers = 1;
+  options.log_dir = "logs";
+  PlanContext context = SomeContext();
+  context.address = {"", 0, 2, 1, "127.0.0.1", 9200};
+  const auto plan = Plan(options, context);
+  ASSERT_EQ(plan.size(), 4U);
+  EXPECT_EQ(Get(plan[0].environment, "DMLC_ROLE"), "scheduler");
+  EXPECT_EQ(Get(plan[1].environment, "DMLC_ROLE"), "server");
+  EXPECT_EQ(Get(plan[3].environment, "DMLC_ROLE"), "worker");
+  EXPECT_EQ(plan[0].log_file, "logs/scheduler.log");
+  EXPECT_EQ(plan[1].log_file, "logs/server-0.log");
+  EXPECT_EQ(plan[3].log_file, "logs/worker-1.log");
+  for (const PlannedProcess& process : plan) {
+    EXPECT_EQ(Get(process.environment, "DMLC_PS_ROOT_URI"), "127.0.0.1");
+    EXPECT_EQ(Get(process.environment, "DMLC_PS_ROOT_PORT"), "9200");
+    EXPECT_EQ(Get(process.environment, "DMLC_NUM_SERVER"), "1");
+    EXPECT_EQ(Get(process.environment, "DMLC_TRACKER_URI"), "(unset)");
+  }
+}
+
+TEST(Plan, LastValueOfAVariableCountsAndJobVariablesAreNotTheUsers) {
+  Options options = SomeOptions();
+  options.environment = {{"A", "1"}, {"B", "2"}, {"A", "3"}};
+  const auto plan = Plan(options, SomeContext());
+  EXPECT_EQ(Get(plan[0].environment, "A"), "3");
+  options.environment = {{"DMLC_TASK_ID", "7"}};
+  EXPECT_THROW(Plan(options, SomeContext()), UsageError);
+}
+
+TEST(Plan, VariablesInheritedFromAnotherJobAreUnset) {
+  PlanContext context = SomeContext();
+  context.inherited = {"HOME", "DMLC_TRACKER_URI", "DMLC_PS_ROOT_URI", "DMLC_INTERFACE"};
+  const auto plan = Plan(SomeOptions(), context);
+  EXPECT_THAT(plan[0].unset, ElementsAre("DMLC_PS_ROOT_URI"));
+}
+
+TEST(Plan, LaterAttemptDiffersInItsNumberOnly) {
+  const auto plan = Plan(SomeOptions(), SomeContext());
+  const auto environment = EnvironmentOfAttempt(plan[1], 2);
+  EXPECT_EQ(Get(environment, "DMLC_NUM_ATTEMPT"), "2");
+  EXPECT_EQ(Get(environment, "DMLC_TASK_ID"), "1");
+  EXPECT_EQ(environment.size(), plan[1].environment.size());
+}
+
+TEST(ShowPlan, IsAShellCommandForEachProcess) {
+  Options options = SomeOptions();
+  options.environment = {{"A", "it's"}};
+  PlanContext context = SomeContext();
+  context.inherited = {"DMLC_PS_ROOT_PORT"};
+  const std::string shown = ShowPlan(Plan(options, context));
+  EXPECT_THAT(shown, HasSubstr("# worker 1\nenv -u DMLC_PS_ROOT_PORT 'A=it'\\''s' DMLC_NUM_WORKER=2 "));
+  EXPECT_THAT(shown, HasSubstr(" ./train 'a b'\n"));
+}
+
+TEST(ShowPlan, CommandWithAnEqualsSignIsNotTakenForAVariable) {
+  PlanContext context = SomeContext();
+  context.command = {"./a=b", "./a=b", {}};
+  EXPECT_THAT(ShowPlan(Plan(SomeOptions(), context)), HasSubstr("sh -c 'exec \"$0\" \"$@\"' ./a=b 'a b'"));
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -1,0 +1,144 @@
+"""Peers that misbehave while a job bootstraps: each is dropped with one line, the job goes on."""
+
+import random
+import socket
+import struct
+import time
+import unittest
+
+from warren_testing import MAGIC, ClassicWorker, Tracker, start_all
+
+
+class HostilePeers(unittest.TestCase):
+    def setUp(self):
+        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0)
+        self.open = []
+
+    def tearDown(self):
+        for sock in self.open:
+            sock.close()
+        self.tracker.__exit__()
+
+    def connect(self, data=b""):
+        sock = self.tracker.connect()
+        self.open.append(sock)
+        if data:
+            sock.sendall(data)
+        return sock
+
+    def hello(self, rank=-1, world=-1, task=b"9", command=b"start"):
+        head = struct.pack("@3i", MAGIC, rank, world)
+        return head + struct.pack("@i", len(task)) + task + struct.pack("@i", len(command)) + command
+
+    def finish_job(self):
+        """Runs a whole job of four; returns the tracker's log."""
+        address = (self.tracker.host, self.tracker.port)
+        workers = [ClassicWorker(address, task) for task in range(4)]
+        start_all(workers)
+        for worker in workers:
+            worker.shutdown()
+        code, log = self.tracker.finish()
+        self.assertEqual(code, 0, log)
+        return log
+
+    def assert_dropped(self, data, complaint):
+        sock = self.connect(data)
+        port = sock.getsockname()[1]
+        # Dropped: the other end closes, perhaps after the magic. (A reset is a close, too.)
+        try:
+            while sock.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        lines = [line for line in self.finish_job().splitlines() if f":{port}" in line and "dropped" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(complaint, lines[0])
+
+    def test_a_web_browser(self):
+        self.assert_dropped(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "not a worker")
+
+    def test_a_wrong_magic(self):
+        self.assert_dropped(struct.pack("@i", 0x1234), "0x00001234")
+
+    def test_a_huge_length(self):
+        self.assert_dropped(struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), "announces 2147483647 bytes")
+
+    def test_a_negative_length(self):
+        self.assert_dropped(struct.pack("@4i", MAGIC, -1, -1, -7), "announces -7 bytes")
+
+    def test_an_unknown_command(self):
+        self.assert_dropped(self.hello(command=b"reboot"), 'the command is "reboot"')
+
+    def test_a_rank_out_of_range(self):
+        self.assert_dropped(self.hello(rank=4, command=b"shutdown"), "shuts down as rank 4")
+
+    def test_a_rank_below_minus_one(self):
+        self.assert_dropped(self.hello(rank=-2), "the rank is -2")
+
+    def test_a_recovery_without_a_start(self):
+        self.assert_dropped(self.hello(rank=1, command=b"recover"), "recover as rank 1")
+
+    def test_a_worker_of_the_other_dialect(self):
+        text = b'{"world_size":-1,"rank":-1,"task_id":"0"}'
+        self.assert_dropped(struct.pack("@2i", MAGIC, len(text)) + text, "collective dialect")
+
+    def test_one_that_closes_in_the_middle_of_its_hello(self):
+        for cut in (0, 2, 4, 9, 14, 20):
+            self.connect(self.hello()[:cut]).close()
+        log = self.finish_job()
+        self.assertEqual(log.count("dropped"), 6, log)
+
+    def test_one_that_resets_the_connection(self):
+        sock = self.connect(self.hello()[:9])
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+        self.finish_job()
+
+    def test_a_second_shutdown(self):
+        address = (self.tracker.host, self.tracker.port)
+        workers = start_all([ClassicWorker(address, task) for task in range(4)])
+        workers[0].shutdown()
+        workers[0].shutdown()
+        for worker in workers[1:]:
+            worker.shutdown()
+        code, log = self.tracker.finish()
+        self.assertEqual(code, 0)
+        self.assertEqual(log.count("has already shut down"), 1, log)
+
+    def test_a_thousand_silent_connections_do_not_delay_a_job(self):
+        for _ in range(1000):
+            self.connect()
+        for _ in range(100):
+            self.connect(struct.pack("@i", MAGIC))
+        begin = time.monotonic()
+        self.finish_job()
+        # Far below the time after which the silent ones are dropped: nobody waited for them.
+        self.assertLess(time.monotonic() - begin, 15)
+
+    def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_strangers_or_prints(self):
+        address = (self.tracker.host, self.tracker.port)
+        stuck = ClassicWorker(address, 9, rank=3).hello("start")  # never names its good links
+        ClassicWorker(address, 8).print("still here")
+        self.assertTrue(any("still here" in line for line in self.tracker.process.stderr))
+        stuck.sock.close()
+
+    def test_random_bytes_from_many_peers_at_once(self):
+        seed = 20240229
+        random_bytes = random.Random(seed)
+        whole = self.hello() + struct.pack("@3i", 0, 0, 9010)
+        for number in range(300):
+            data = bytearray(whole if number % 2 else random_bytes.randbytes(64))
+            for _ in range(random_bytes.randrange(4)):
+                data[random_bytes.randrange(len(data))] = random_bytes.randrange(256)
+            # Task 9 could join the job by chance; it leaves again, as the sockets close before the job starts.
+            sock = self.connect()
+            try:
+                sock.sendall(bytes(data[: random_bytes.randrange(len(data) + 1)]))
+            except OSError:
+                pass
+            sock.close()
+        self.finish_job()
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

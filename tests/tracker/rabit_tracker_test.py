@@ -1,0 +1,168 @@
+"""rabit-tracker as a program: what it prints, how it ends, workers that come, go and come back."""
+
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from warren_testing import BIN, ClassicWorker, Tracker, start_all, threads
+
+
+def local(*options):
+    return Tracker("--host-ip", "127.0.0.1", "--port", 0, *options)
+
+
+def workers_for(tracker, count):
+    return [ClassicWorker((tracker.host, tracker.port), task) for task in range(count)]
+
+
+class Program(unittest.TestCase):
+    def test_it_prints_the_environment_block_and_nothing_else_on_stdout(self):
+        with local("--num-workers", 1, "--num-servers", 2) as tracker:
+            self.assertEqual(tracker.block[0], "DMLC_TRACKER_ENV_START")
+            self.assertEqual(tracker.block[-1], "DMLC_TRACKER_ENV_END")
+            self.assertEqual(
+                tracker.env,
+                {
+                    "DMLC_NUM_WORKER": "1",
+                    "DMLC_NUM_SERVER": "2",
+                    "DMLC_TRACKER_URI": "127.0.0.1",
+                    "DMLC_TRACKER_PORT": str(tracker.port),
+                },
+            )
+            (worker,) = start_all(workers_for(tracker, 1))
+            worker.print("hello from the worker")
+            worker.shutdown()
+            out, log = tracker.process.communicate(timeout=30)
+            self.assertEqual(out, "")
+            self.assertIn("hello from the worker\n", log)
+            self.assertEqual(tracker.process.returncode, 0)
+
+    def test_it_exits_0_when_all_workers_have_shut_down(self):
+        for count in (1, 2, 3, 4, 7, 16):
+            with local("--num-workers", count) as tracker:
+                workers = start_all(workers_for(tracker, count))
+                self.assertEqual(sorted(worker.rank for worker in workers), list(range(count)))
+                for worker in workers:
+                    neighbors = {*worker.tree, worker.ring_prev, worker.ring_next} - {-1}
+                    self.assertEqual(set(worker.links), neighbors)
+                    self.assertEqual(worker.ring_next, (worker.rank + 1) % count if count > 1 else -1)
+                    self.assertIn(worker.parent, [*worker.tree, -1])
+                for worker in workers[:-1]:
+                    worker.shutdown()
+                self.assertIsNone(tracker.process.poll())
+                workers[-1].shutdown()
+                self.assertEqual(tracker.finish()[0], 0)
+
+    def test_ranks_follow_task_numbers_on_one_host(self):
+        with local("--num-workers", 12, "--sortby", "task") as tracker:
+            for worker in start_all(workers_for(tracker, 12)):
+                self.assertEqual(worker.rank, int(worker.task_id))
+
+    def test_it_serves_ipv6(self):
+        with Tracker("--num-workers", 3, "--host-ip", "::1", "--port", 0) as tracker:
+            workers = start_all(workers_for(tracker, 3))
+            for worker in workers:
+                worker.shutdown()
+            self.assertEqual(tracker.finish()[0], 0)
+
+    def test_it_names_the_missing_workers_at_the_timeout_and_exits_1(self):
+        with local("--num-workers", 3, "--timeout", "1.5") as tracker:
+            wires = [worker.hello("start") for worker in workers_for(tracker, 3)[:2]]
+            code, log = tracker.finish()
+            self.assertEqual(code, 1)
+            self.assertIn("workers are missing after 1.5 s: 2 of 3 workers came: task 0 (127.0.0.1), task 1", log)
+            self.assertIn("not: task 2", log)
+            del wires
+
+    def test_it_tells_bad_options_from_each_other_and_exits_2(self):
+        for options, complaint in (
+            ([], "--num-workers is required"),
+            (["--num-workers", "0"], "--num-workers"),
+            (["--num-workers", "many"], "--num-workers"),
+            (["--num-workers", "2", "--sortby", "age"], "--sortby"),
+            (["--num-workers", "2", "--port", "99999"], "--port"),
+            (["--num-workers", "2", "--no-such-option"], "--no-such-option"),
+        ):
+            done = subprocess.run([BIN / "rabit-tracker", *options], capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(complaint, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_it_says_which_ports_were_taken_and_exits_1(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            done = subprocess.run(
+                [BIN / "rabit-tracker", "--num-workers", "1", "--host-ip", "127.0.0.1", "--port", port, "--port-end", port],
+                capture_output=True,
+                text=True,
+                timeout=30,
+            )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"cannot listen on 127.0.0.1, port {port}", done.stderr)
+
+    def test_it_takes_the_next_free_port(self):
+        with local("--num-workers", 1) as first:
+            end = min(first.port + 50, 65535)
+            with Tracker(
+                "--num-workers", 1, "--host-ip", "127.0.0.1", "--port", first.port, "--port-end", end
+            ) as second:
+                self.assertGreater(second.port, first.port)
+
+    def test_it_stops_on_sigterm_and_says_who_was_there(self):
+        with local("--num-workers", 2) as tracker:
+            wire = workers_for(tracker, 1)[0].hello("start")
+            for line in tracker.process.stderr:
+                if "task 0 joined" in line:
+                    break
+            os.kill(tracker.process.pid, signal.SIGTERM)
+            code, log = tracker.finish()
+            self.assertEqual(code, 128 + signal.SIGTERM)
+            self.assertIn("1 of 2 workers came: task 0", log)
+            del wire
+
+
+class ComingBack(unittest.TestCase):
+    def test_a_restarted_task_gets_its_rank_and_its_links_back(self):
+        with local("--num-workers", 5) as tracker:
+            workers = start_all(workers_for(tracker, 5))
+            dead = next(worker for worker in workers if worker.rank == 2)
+            dead.die()
+            survivors = [worker for worker in workers if 2 in worker.links]
+            for worker in survivors:
+                del worker.links[2]
+            reborn = ClassicWorker((tracker.host, tracker.port), dead.task_id)
+            recoveries = [lambda worker=worker: worker.start("recover") for worker in survivors]
+            with threads([reborn.start, *recoveries]):
+                pass
+            self.assertEqual(reborn.rank, 2)
+            self.assertEqual(set(reborn.links), {worker.rank for worker in survivors})
+            for worker in [*(w for w in workers if w is not dead), reborn]:
+                worker.shutdown()
+            code, log = tracker.finish()
+            self.assertEqual(code, 0)
+            self.assertNotIn("dropped", log)
+
+    def test_a_worker_that_dies_while_it_waits_is_replaced_by_its_restart(self):
+        with local("--num-workers", 3) as tracker:
+            wire = workers_for(tracker, 1)[0].hello("start")
+            wire.sock.close()
+            workers = start_all(workers_for(tracker, 3))
+            self.assertEqual(sorted(worker.rank for worker in workers), [0, 1, 2])
+
+    def test_a_whole_job_restarts_in_place(self):
+        with local("--num-workers", 4) as tracker:
+            for worker in start_all(workers_for(tracker, 4)):
+                worker.die()
+            workers = start_all(workers_for(tracker, 4))
+            for worker in workers:
+                self.assertEqual(worker.rank, int(worker.task_id))
+                worker.shutdown()
+            self.assertEqual(tracker.finish()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

@@ -1,0 +1,272 @@
+// Whole jobs against the tracker's state machine: simulated rabit workers, every message cut and interleaved
+// at random, processes that die at any moment and come back. The seed of a failing run is in its message.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "tracker/job.h"
+
+namespace warren::tracker {
+namespace {
+
+namespace classic = wire::classic;
+
+/// One classic worker process and the two directions of its connection to the tracker.
+struct Worker {
+  enum class Step { kOffline, kMagic, kAssignment, kPlan, kConnecting, kAccepting, kUp, kShutDown };
+  Step step = Step::kOffline;
+  ConnectionId connection = 0;
+  std::string to_tracker;
+  classic::TrackerStream from_tracker;
+  int rank = -1;
+  int port = 0;
+  int waits_to_accept = 0;
+  classic::LinkPlan plan;
+  std::map<int, int>
+      links;  ///< peer rank -> the peer's port when the link was made (tells incarnations apart)
+};
+
+class World {
+ public:
+  World(int size, unsigned seed)
+      : job_({size, SortBy::kTask, std::chrono::milliseconds(0)}, now_), random_(seed), workers_(size) {}
+
+  /// Runs until every worker is up; false when nothing can move any more.
+  bool RunUntilUp() {
+    const int patience = 100 * static_cast<int>(workers_.size());
+    for (int waits = 0; waits < 100; ++waits) {
+      for (int idle = 0; idle < patience;) {
+        if (AllUp()) return true;
+        idle = Step() ? 0 : idle + 1;
+      }
+      PassTime();
+    }
+    return false;
+  }
+
+  /// A random number of single steps, so that a death hits any moment.
+  void RunFor(int steps) {
+    for (int i = 0; i < steps; ++i) Step();
+  }
+
+  /// Kills the process of `task`. Survivors that had links to it notice and come to recover, as rabit's do.
+  void Kill(int task) {
+    Worker& dead = workers_[task];
+    if (dead.connection != 0) job_.Closed(dead.connection, "killed");
+    const int rank = dead.rank;
+    dead = Worker{};
+    for (Worker& survivor : workers_) {
+      if (survivor.links.erase(rank) > 0 && survivor.step == Worker::Step::kUp) Recover(survivor);
+    }
+  }
+
+  void ExpectLinked(const std::string& where) {
+    const Topology topology(static_cast<int>(workers_.size()));
+    std::map<int, const Worker*> by_rank;
+    for (const Worker& worker : workers_) by_rank[worker.rank] = &worker;
+    ASSERT_EQ(by_rank.size(), workers_.size()) << where;
+    for (const auto& [rank, worker] : by_rank) {
+      for (const int peer : topology.neighbors(rank)) {
+        EXPECT_TRUE(worker->links.contains(peer)) << where << ": rank " << rank << " lacks rank " << peer;
+      }
+    }
+  }
+
+  /// Where everybody stands, for the message of a failure.
+  std::string Describe() const {
+    std::string text;
+    for (std::size_t task = 0; task < workers_.size(); ++task) {
+      const Worker& worker = workers_[task];
+      text += fmt::format("\n  task {} rank {} step {} unsent {} waits to accept {} links", task, worker.rank,
+                          static_cast<int>(worker.step), worker.to_tracker.size(), worker.waits_to_accept);
+      for (const auto& [peer, port] : worker.links) text += fmt::format(" {}", peer);
+    }
+    return text + "\n  " + job_.DescribeMissing();
+  }
+
+  void ShutDownAll() {
+    for (std::size_t task = 0; task < workers_.size(); ++task) {
+      const ConnectionId id = next_connection_++;
+      job_.Opened(id, "10.0.0.1", 1, now_);
+      job_.Received(id,
+                    classic::EncodeMagic() +
+                        classic::Encode(classic::Hello{workers_[task].rank, -1, std::to_string(task),
+                                                       classic::Command::kShutdown}),
+                    now_);
+    }
+    TakeActions();
+  }
+  bool finished_well() const { return finished_well_; }
+
+ private:
+  bool AllUp() const {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const Worker& worker) { return worker.step == Worker::Step::kUp; });
+  }
+
+  void Open(Worker& worker, classic::Command command) {
+    const auto task = static_cast<std::size_t>(&worker - workers_.data());
+    worker.connection = next_connection_++;
+    worker.from_tracker = {};
+    worker.to_tracker = classic::EncodeMagic() +
+                        classic::Encode(classic::Hello{worker.rank, -1, std::to_string(task), command});
+    worker.step = Worker::Step::kMagic;
+    worker.port = next_port_++;
+    job_.Opened(worker.connection, "10.0.0.1", 1, now_);
+  }
+
+  void Recover(Worker& worker) { Open(worker, classic::Command::kRecover); }
+
+  void SayGoodLinks(Worker& worker) {
+    classic::GoodLinks good;
+    for (const auto& [peer, port] : worker.links) good.ranks.push_back(peer);
+    worker.to_tracker += classic::Encode(good);
+    worker.step = Worker::Step::kPlan;
+  }
+
+  /// One random thing happens. False when the chosen one had nothing to do.
+  bool Step() {
+    Worker& worker = workers_[random_() % workers_.size()];
+    if (worker.step == Worker::Step::kOffline) {
+      Open(worker, classic::Command::kStart);
+      return true;
+    }
+    if (!worker.to_tracker.empty() && random_() % 2 == 0) {
+      const std::size_t piece = 1 + random_() % worker.to_tracker.size();
+      job_.Received(worker.connection, std::string_view(worker.to_tracker).substr(0, piece), now_);
+      worker.to_tracker.erase(0, piece);
+      TakeActions();
+      return true;
+    }
+    return Advance(worker);
+  }
+
+  bool Advance(Worker& worker) {
+    switch (worker.step) {
+      case Worker::Step::kMagic:
+        if (!worker.from_tracker.NextMagic()) return false;
+        worker.step = Worker::Step::kAssignment;
+        return true;
+      case Worker::Step::kAssignment: {
+        const auto assignment = worker.from_tracker.NextAssignment();
+        if (!assignment) return false;
+        if (worker.rank >= 0) {
+          EXPECT_EQ(worker.rank, assignment->rank);
+        }
+        worker.rank = assignment->rank;
+        SayGoodLinks(worker);
+        return true;
+      }
+      case Worker::Step::kPlan: {
+        auto plan = worker.from_tracker.NextLinkPlan();
+        if (!plan) return false;
+        worker.plan = std::move(*plan);
+        worker.step = Worker::Step::kConnecting;
+        return true;
+      }
+      case Worker::Step::kConnecting:
+        Connect(worker);
+        return true;
+      case Worker::Step::kAccepting:
+        if (worker.waits_to_accept > 0 || !worker.to_tracker.empty()) return false;
+        worker.step = Worker::Step::kUp;
+        // A neighbour that died meanwhile is noticed at the first use of its link.
+        for (const Worker& other : workers_) {
+          const auto link = worker.links.find(other.rank);
+          if (link != worker.links.end() && !other.links.contains(worker.rank)) worker.links.erase(link);
+        }
+        if (worker.links.size() < Topology(static_cast<int>(workers_.size())).neighbors(worker.rank).size()) {
+          Recover(worker);
+        }
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void Connect(Worker& worker) {
+    int errors = 0;
+    for (const classic::Endpoint& peer : worker.plan.connect) {
+      const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& other) {
+        return other.port == peer.port && other.rank == peer.rank;
+      });
+      const bool listens = found != workers_.end() && found->waits_to_accept > 0;
+      if (!listens || random_() % 16 == 0) {  // now and then a connection fails for no reason
+        ++errors;
+        continue;
+      }
+      --found->waits_to_accept;
+      found->links[worker.rank] = worker.port;
+      worker.links[peer.rank] = found->port;
+    }
+    worker.to_tracker += classic::Encode(classic::LinkErrors{errors});
+    if (errors > 0) return SayGoodLinks(worker);
+    worker.to_tracker += classic::Encode(classic::ListenPort{worker.port});
+    worker.waits_to_accept = worker.plan.num_accept;
+    worker.step = Worker::Step::kAccepting;
+  }
+
+  void PassTime() {
+    now_ += std::chrono::milliseconds(100);
+    job_.Tick(now_);
+    TakeActions();
+  }
+
+  void TakeActions() {
+    for (Action& action : job_.TakeActions()) {
+      if (auto* send = std::get_if<Send>(&action)) {
+        for (Worker& worker : workers_) {
+          if (worker.connection == send->connection) worker.from_tracker.Append(send->bytes);
+        }
+      }
+      if (auto* report = std::get_if<Report>(&action)) {
+        const bool harmless =
+            report->severity != Severity::kWarning || report->text.find("killed") != std::string::npos;
+        EXPECT_TRUE(harmless) << report->text;
+      }
+      if (auto* end = std::get_if<Finished>(&action)) finished_well_ = end->failure.empty();
+    }
+  }
+
+  TimePoint now_{};
+  Job job_;
+  std::mt19937 random_;
+  std::vector<Worker> workers_;
+  ConnectionId next_connection_ = 1;
+  int next_port_ = 1;
+  bool finished_well_ = false;
+};
+
+TEST(Simulation, LinksEveryWorldWhateverTheOrderOfEvents) {
+  for (const int size : {1, 2, 3, 4, 5, 8, 13, 40}) {
+    for (unsigned seed = 0; seed < 50; ++seed) {
+      const std::string where = fmt::format("size {} seed {}", size, seed);
+      World world(size, seed);
+      ASSERT_TRUE(world.RunUntilUp()) << where << world.Describe();
+      world.ExpectLinked(where);
+      world.ShutDownAll();
+      EXPECT_TRUE(world.finished_well()) << where;
+    }
+  }
+}
+
+TEST(Simulation, LinksTheWorldAgainAfterDeathsAtAnyMoment) {
+  for (const int size : {2, 3, 5, 9}) {
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      const std::string where = fmt::format("size {} seed {}", size, seed);
+      World world(size, seed);
+      std::mt19937 random(seed + 1000);
+      for (int death = 0; death < 3; ++death) {
+        world.RunFor(static_cast<int>(random() % (60U * static_cast<unsigned>(size))));
+        world.Kill(static_cast<int>(random() % static_cast<unsigned>(size)));
+      }
+      ASSERT_TRUE(world.RunUntilUp()) << where << world.Describe();
+      world.ExpectLinked(where);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warren::tracker

@@ -1,0 +1,178 @@
+"""What the process tests share: where the programs are, a tracker to talk to, and a rabit worker in Python."""
+
+import contextlib
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import time
+
+BIN = pathlib.Path(os.environ["WARREN_BIN"])
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+MAGIC = 0xFF99
+
+
+def wait_for(condition, seconds=30.0, what="the condition"):
+    """Polls until `condition()` is true; fails with `what` after `seconds`."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {seconds} s")
+        time.sleep(0.01)
+    return value
+
+
+class Tracker:
+    """A running rabit-tracker, with the environment it printed."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [BIN / "rabit-tracker", "--log-level", "DEBUG", *map(str, options)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.block = []
+        for line in self.process.stdout:
+            self.block.append(line.rstrip("\n"))
+            if line.strip() == "DMLC_TRACKER_ENV_END":
+                break
+        self.env = dict(line.split("=", 1) for line in self.block if "=" in line)
+        self.host = self.env.get("DMLC_TRACKER_URI")
+        self.port = int(self.env.get("DMLC_TRACKER_PORT", 0))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def finish(self, seconds=30):
+        """Waits for the end; returns the exit code and what was logged."""
+        _, log = self.process.communicate(timeout=seconds)
+        return self.process.returncode, log
+
+    def connect(self):
+        return socket.create_connection((self.host, self.port), timeout=30)
+
+
+class Wire:
+    """Ints and strings as the tracker's protocol has them."""
+
+    def __init__(self, sock):
+        self.sock = sock
+
+    def send_int(self, *values):
+        self.sock.sendall(struct.pack(f"@{len(values)}i", *values))
+
+    def send_str(self, text):
+        data = text.encode()
+        self.sock.sendall(struct.pack("@i", len(data)) + data)
+
+    def recv_exactly(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.sock.recv(count - len(data))
+            if not piece:
+                raise ConnectionError("the peer closed the connection")
+            data += piece
+        return data
+
+    def recv_int(self):
+        return struct.unpack("@i", self.recv_exactly(4))[0]
+
+    def recv_str(self):
+        return self.recv_exactly(self.recv_int()).decode()
+
+
+class ClassicWorker:
+    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one."""
+
+    def __init__(self, tracker_address, task_id, rank=-1, world_size=-1):
+        self.tracker_address = tracker_address
+        self.task_id = str(task_id)
+        self.rank = rank
+        self.world_size = world_size
+        self.links = {}
+
+    def hello(self, command):
+        """Opens a connection to the tracker; returns it after the command is sent."""
+        wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
+        wire.send_int(MAGIC)
+        assert wire.recv_int() == MAGIC
+        wire.send_int(self.rank, self.world_size)
+        wire.send_str(self.task_id)
+        wire.send_str(command)
+        return wire
+
+    def start(self, command="start"):
+        wire = self.hello(command)
+        self.rank, self.parent, self.world_size, count = (wire.recv_int() for _ in range(4))
+        self.tree = [wire.recv_int() for _ in range(count)]
+        self.ring_prev, self.ring_next = wire.recv_int(), wire.recv_int()
+        family = wire.sock.family
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.bind(("", 0))
+        listener.listen(16)
+        listener.settimeout(30)
+        errors = 1
+        while errors:
+            wire.send_int(len(self.links), *self.links)
+            connects, accepts = wire.recv_int(), wire.recv_int()
+            errors = 0
+            for _ in range(connects):
+                host, port, rank = wire.recv_str(), wire.recv_int(), wire.recv_int()
+                try:
+                    self._greet(socket.create_connection((host, port), timeout=30), rank)
+                except OSError:
+                    errors += 1
+            wire.send_int(errors)
+        wire.send_int(listener.getsockname()[1])
+        wire.sock.close()
+        for _ in range(accepts):
+            self._greet(listener.accept()[0])
+        listener.close()
+        return self
+
+    def _greet(self, sock, expected=None):
+        link = Wire(sock)
+        link.send_int(self.rank)
+        rank = link.recv_int()
+        assert expected in (None, rank), f"rank {rank} answered where {expected} was expected"
+        self.links[rank] = link
+
+    def print(self, text):
+        wire = self.hello("print")
+        wire.send_str(text)
+        wire.sock.close()
+
+    def shutdown(self):
+        for link in self.links.values():
+            link.sock.close()
+        self.hello("shutdown").sock.close()
+
+    def die(self):
+        """What the kernel does for a killed process."""
+        for link in self.links.values():
+            link.sock.close()
+
+
+@contextlib.contextmanager
+def threads(functions):
+    """Runs the functions in threads; joins them at the end and raises the first error."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=max(1, len(functions))) as pool:
+        futures = [pool.submit(function) for function in functions]
+        yield futures
+        for future in futures:
+            future.result(timeout=60)
+
+
+def start_all(workers):
+    with threads([worker.start for worker in workers]):
+        pass
+    return workers

@@ -1,0 +1,41 @@
+// The environment variables that tell a worker where its tracker is: the one place that names them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace warren::tracker {
+
+/// Names and values in the order they are shown. Names are unique.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+enum class Role { kScheduler, kServer, kWorker };
+/// "scheduler", "server" or "worker": the value of DMLC_ROLE.
+std::string RoleName(Role role);
+
+/// What all processes of one job share.
+struct JobAddress {
+  std::string tracker_host;  ///< address or name the workers can reach; empty: no rabit tracker
+  std::uint16_t tracker_port = 0;
+  int num_workers = 0;
+  int num_servers = 0;
+  std::string ps_root_host;  ///< parameter-server jobs only
+  std::uint16_t ps_root_port = 0;
+};
+
+/// What one process of the job has to itself.
+struct TaskIdentity {
+  Role role = Role::kWorker;
+  int task_id = 0;      ///< 0-based within the role
+  int num_attempt = 0;  ///< 0 at the first start
+  std::string cluster;  ///< "local", "ssh", ...
+};
+
+/// DMLC_NUM_WORKER, DMLC_NUM_SERVER, DMLC_TRACKER_URI and _PORT, DMLC_PS_ROOT_URI and _PORT as they apply.
+Environment JobEnvironment(const JobAddress& address);
+/// JobEnvironment and DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
+Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);
+
+}  // namespace warren::tracker

@@ -1,0 +1,86 @@
+#include "tracker/host_address.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/host_name.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <stdexcept>
+
+namespace warren::tracker {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using asio::ip::udp;
+
+/// The address this machine sends from towards `target`. Connecting a datagram socket asks the routing table
+/// and sends nothing.
+std::string SourceAddressTowards(const char* target, const udp& protocol) {
+  asio::io_context io;
+  udp::socket socket(io);
+  boost::system::error_code error;
+  socket.open(protocol, error);
+  if (!error) socket.connect({asio::ip::make_address(target), 9}, error);
+  if (error) return {};
+  const asio::ip::address address = socket.local_endpoint(error).address();
+  return error || address.is_unspecified() || address.is_loopback() ? std::string() : address.to_string();
+}
+
+std::string DefaultRouteAddress() {
+  // Addresses kept for documentation (RFC 5737, RFC 3849): routed like any other, and nobody's.
+  const std::string v4 = SourceAddressTowards("192.0.2.1", udp::v4());
+  if (!v4.empty()) return v4;
+  const std::string v6 = SourceAddressTowards("2001:db8::1", udp::v6());
+  return v6.empty() ? "127.0.0.1" : v6;
+}
+
+tcp::resolver::results_type Resolve(asio::io_context& io, const std::string& host) {
+  boost::system::error_code error;
+  auto results = tcp::resolver(io).resolve(host, "", error);
+  if (error) {
+    throw std::runtime_error(fmt::format(
+        "cannot resolve the tracker's host \"{}\": {}; give an address of this machine with --host-ip", host,
+        error.message()));
+  }
+  return results;
+}
+
+}  // namespace
+
+std::string ResolveHostIp(const std::string& choice) {
+  if (choice.empty() || choice == "auto") return DefaultRouteAddress();
+  asio::io_context io;
+  if (choice != "dns") {
+    Resolve(io, choice);
+    return choice;
+  }
+  boost::system::error_code error;
+  const std::string name = asio::ip::host_name(error);
+  const auto found = tcp::resolver(io).resolve(name, "", tcp::resolver::canonical_name, error);
+  if (error) {
+    throw std::runtime_error(
+        fmt::format("cannot find the full name of this machine (\"{}\"): {}; give its address with --host-ip",
+                    name, error.message()));
+  }
+  return found->host_name();
+}
+
+std::string BindAddressFor(const std::string& host) {
+  asio::io_context io;
+  boost::system::error_code not_literal;
+  asio::ip::make_address(host, not_literal);
+  for (const auto& entry : Resolve(io, host)) {
+    // A machine's own name often resolves to 127.0.1.1 on that machine and to its real address elsewhere.
+    if (not_literal && entry.endpoint().address().is_loopback() && host != "localhost") return {};
+    tcp::acceptor probe(io);
+    boost::system::error_code error;
+    probe.open(entry.endpoint().protocol(), error);
+    if (!error) probe.bind(tcp::endpoint(entry.endpoint().address(), 0), error);
+    if (!error) return entry.endpoint().address().to_string();
+  }
+  return {};
+}
+
+}  // namespace warren::tracker

@@ -1,0 +1,148 @@
+// rabit-tracker: serves one job whose workers somebody else starts. Prints what they need in their
+// environment, waits until all have shut down, and says why if that does not happen.
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tracker/environment.h"
+#include "tracker/host_address.h"
+#include "tracker/server.h"
+
+namespace {
+
+using namespace warren::tracker;
+
+constexpr int kExitUsage = 2;
+constexpr int kExitFailed = 1;
+constexpr int kExitSignal = 128;
+
+struct Options {
+  int num_workers = 0;
+  int num_servers = 0;
+  std::string host_ip = "auto";
+  std::uint16_t port = kFirstPort;
+  std::uint16_t port_end = kLastPort;
+  SortBy sort_by = SortBy::kHost;
+  double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
+  spdlog::level::level_enum log_level = spdlog::level::info;
+};
+
+void Declare(CLI::App& app, Options& options) {
+  app.add_option("--num-workers", options.num_workers, "workers of the job")
+      ->required()
+      ->check(CLI::Range(1, warren::wire::classic::kMaxWorldSize));
+  app.add_option("--num-servers", options.num_servers, "parameter servers, told to the workers")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option(
+         "--host-ip", options.host_ip,
+         "what workers are told to connect to: an address or name of this machine, auto (the address of "
+         "the default route) or dns (the full host name)")
+      ->capture_default_str();
+  app.add_option("--port", options.port, "first port to try; 0 takes any free one")->capture_default_str();
+  app.add_option("--port-end", options.port_end, "last port to try")->capture_default_str();
+  app.add_option("--sortby", options.sort_by,
+                 "what workers are sorted by before ranks are given out: host or task")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, SortBy>{{"host", SortBy::kHost}, {"task", SortBy::kTask}}, CLI::ignore_case));
+  app.add_option("--timeout", options.timeout_seconds,
+                 "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--log-level", options.log_level, "INFO, DEBUG or WARNING")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, spdlog::level::level_enum>{{"INFO", spdlog::level::info},
+                                                           {"DEBUG", spdlog::level::debug},
+                                                           {"WARNING", spdlog::level::warn}},
+          CLI::ignore_case));
+}
+
+/// The block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop reading
+/// after its last line.
+void PrintEnvironment(const JobAddress& address) {
+  fmt::print("DMLC_TRACKER_ENV_START\n");
+  for (const auto& [name, value] : JobEnvironment(address)) fmt::print("{}={}\n", name, value);
+  fmt::print("DMLC_TRACKER_ENV_END\n");
+  std::fflush(stdout);
+}
+
+int Serve(const Options& options) {
+  boost::asio::io_context io(1);
+  int exit_code = 0;
+
+  ServerEvents events;
+  events.linked = [&] { spdlog::info("tracker: all workers are linked"); };
+  events.print = [](const std::string& text) {
+    fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
+  };
+  events.finished = [&](const std::string& failure) {
+    if (failure.empty()) {
+      spdlog::info("tracker: all workers have finished");
+    } else {
+      spdlog::error("tracker: {}", failure);
+      exit_code = kExitFailed;
+    }
+    io.stop();
+  };
+
+  ServerOptions server_options;
+  const std::string host = ResolveHostIp(options.host_ip);
+  server_options.bind_address = BindAddressFor(host);
+  server_options.port = options.port;
+  server_options.port_end = options.port_end;
+  server_options.job = {options.num_workers, options.sort_by,
+                        std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000))};
+  Server server(io, server_options, std::move(events));
+
+  boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
+  signals.async_wait([&](boost::system::error_code error, int signal) {
+    if (error) return;
+    spdlog::error("tracker: stopped by signal {}; {}", signal, server.job().DescribeMissing());
+    exit_code = kExitSignal + signal;
+    io.stop();
+  });
+
+  JobAddress address;
+  address.tracker_host = host;
+  address.tracker_port = server.port();
+  address.num_workers = options.num_workers;
+  address.num_servers = options.num_servers;
+  PrintEnvironment(address);
+  spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());
+  io.run();
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Brings the workers of one rabit or XGBoost job together and waits until they have finished.",
+               "rabit-tracker");
+  Options options;
+  Declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  auto logger = spdlog::stderr_color_st("rabit-tracker");
+  logger->set_pattern("%Y-%m-%d %H:%M:%S %^%l%$ %v");
+  logger->set_level(options.log_level);
+  spdlog::set_default_logger(logger);
+  try {
+    return Serve(options);
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+    return kExitFailed;
+  }
+}

@@ -1,0 +1,307 @@
+#include "tracker/server.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace warren::tracker {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+/// Pause before accepting again when the process is out of file descriptors.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+/// One read's worth; a worker's messages are tens of bytes.
+constexpr std::size_t kReadBytes = 16 * 1024;
+/// Answers waiting for a peer that does not read them. A worker's are below a kilobyte.
+constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
+/// A server that owns many connections wants all the descriptors it may have.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the one before is
+/// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel forgets
+/// this wish as it sees fit: it is renewed after every read.
+void AcknowledgeAtOnce(tcp::socket& socket) {
+  const int on = 1;
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
+
+/// IPv4 addresses that arrive on an IPv6 socket in the form other workers can use.
+asio::ip::address PlainAddress(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  }
+  return address;
+}
+
+tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
+  const bool any = options.bind_address.empty();
+  const auto address =
+      any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(options.bind_address);
+  const std::uint16_t last = options.port == 0 ? options.port : std::max(options.port, options.port_end);
+  error_code error;
+  for (unsigned port = options.port; port <= last; ++port) {
+    tcp::acceptor acceptor(io);
+    tcp::endpoint endpoint(address, static_cast<std::uint16_t>(port));
+    acceptor.open(endpoint.protocol(), error);
+    if (any && error) {  // a machine without IPv6
+      endpoint.address(asio::ip::address_v4::any());
+      acceptor.open(endpoint.protocol(), error);
+    }
+    if (any && !error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) return acceptor;
+    if (error != asio::error::address_in_use) break;
+  }
+  throw std::runtime_error(fmt::format("the tracker cannot listen on {}, port {}{}: {}",
+                                       any ? std::string("any address") : options.bind_address, options.port,
+                                       last > options.port ? fmt::format(" to {}", last) : std::string(),
+                                       error.message()));
+}
+
+}  // namespace
+
+class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+ public:
+  Impl(asio::io_context& io, ServerOptions options, ServerEvents events)
+      : events_(std::move(events)),
+        acceptor_((RaiseDescriptorLimit(), Listen(io, options))),
+        timer_(io),
+        accept_pause_(io),
+        job_(options.job, steady_clock::now()) {}
+
+  void Start() {
+    Accept();
+    Perform();
+  }
+
+  void Stop() {
+    stopped_ = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    timer_.cancel();
+    accept_pause_.cancel();
+    connections_.clear();
+  }
+
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  const Job& job() const { return job_; }
+
+ private:
+  struct Connection {
+    explicit Connection(tcp::socket peer) : socket(std::move(peer)) {}
+    tcp::socket socket;
+    std::string unsent;
+    bool closing = false;
+    bool waits_to_write = false;
+  };
+
+  void Accept() {
+    acceptor_.async_accept([self = shared_from_this()](error_code error, tcp::socket socket) {
+      if (self->stopped_) return;
+      if (error == asio::error::no_descriptors ||
+          error == boost::system::errc::too_many_files_open_in_system) {
+        spdlog::warn("tracker: out of file descriptors with {} connections open; waiting for some to close",
+                     self->connections_.size());
+        return self->AcceptLater();
+      }
+      if (!error) self->Add(std::move(socket));
+      self->Accept();
+    });
+  }
+
+  void AcceptLater() {
+    accept_pause_.expires_after(kAcceptPause);
+    accept_pause_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error && !self->stopped_) self->Accept();
+    });
+  }
+
+  void Add(tcp::socket socket) {
+    error_code error;
+    const tcp::endpoint remote = socket.remote_endpoint(error);
+    if (!error) socket.non_blocking(true, error);
+    if (!error) socket.set_option(tcp::no_delay(true), error);
+    // A host that vanishes without a word is noticed while its worker waits for the others.
+    if (!error) socket.set_option(asio::socket_base::keep_alive(true), error);
+    if (error) return;  // gone already
+    AcknowledgeAtOnce(socket);
+    const ConnectionId id = next_id_++;
+    connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
+    job_.Opened(id, PlainAddress(remote.address()).to_string(), remote.port(), steady_clock::now());
+    Perform();
+    WaitToRead(id);
+  }
+
+  void WaitToRead(ConnectionId id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    found->second->socket.async_wait(tcp::socket::wait_read, [self = shared_from_this(), id,
+                                                              connection = found->second](error_code error) {
+      if (!error) self->Read(id, *connection);
+    });
+  }
+
+  void Read(ConnectionId id, Connection& connection) {
+    if (connection.closing || stopped_) return;
+    error_code error;
+    const std::size_t count = connection.socket.read_some(asio::buffer(read_buffer_), error);
+    if (error == asio::error::would_block) return WaitToRead(id);
+    if (error) {
+      job_.Closed(id, error == asio::error::eof ? "it closed the connection" : error.message());
+      Perform();
+      return;
+    }
+    AcknowledgeAtOnce(connection.socket);
+    job_.Received(id, {read_buffer_.data(), count}, steady_clock::now());
+    Perform();
+    WaitToRead(id);
+  }
+
+  void Flush(ConnectionId id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end() || found->second->waits_to_write) return;
+    Connection& connection = *found->second;
+    error_code error;
+    while (!connection.unsent.empty() && !error) {
+      const std::size_t sent = connection.socket.write_some(asio::buffer(connection.unsent), error);
+      connection.unsent.erase(0, sent);
+    }
+    if (error == asio::error::would_block && connection.unsent.size() < kMaxUnsentBytes) {
+      return WaitToWrite(id, found->second);
+    }
+    if (error) connection.unsent.clear();
+    if (connection.closing) {
+      connections_.erase(found);
+    } else if (error) {
+      job_.Closed(id, error.message());
+    }
+  }
+
+  void WaitToWrite(ConnectionId id, const std::shared_ptr<Connection>& connection) {
+    connection->waits_to_write = true;
+    connection->socket.async_wait(tcp::socket::wait_write,
+                                  [self = shared_from_this(), id, connection](error_code error) {
+                                    connection->waits_to_write = false;
+                                    if (error || self->stopped_) return;
+                                    self->Flush(id);
+                                    self->Perform();
+                                  });
+  }
+
+  /// Carries out what the job wants done, including what that leads to in turn.
+  void Perform() {
+    for (auto actions = job_.TakeActions(); !actions.empty() && !stopped_; actions = job_.TakeActions()) {
+      for (Action& action : actions) {
+        if (stopped_) return;
+        std::visit([this](auto& wanted) { Do(wanted); }, action);
+      }
+    }
+    if (!stopped_) ArmTimer();
+  }
+
+  void Do(Send& send) {
+    const auto found = connections_.find(send.connection);
+    if (found == connections_.end()) return;
+    found->second->unsent += send.bytes;
+    Flush(send.connection);
+  }
+
+  void Do(Close& close) {
+    const auto found = connections_.find(close.connection);
+    if (found == connections_.end()) return;
+    found->second->closing = true;
+    Flush(close.connection);
+  }
+
+  void Do(Report& report) {
+    const auto level = report.severity == Severity::kWarning ? spdlog::level::warn
+                       : report.severity == Severity::kInfo  ? spdlog::level::info
+                                                             : spdlog::level::debug;
+    spdlog::log(level, "tracker: {}", report.text);
+  }
+
+  void Do(Joined& joined) {
+    if (events_.joined) events_.joined(joined.joined, joined.expected);
+  }
+  void Do(Assigned& assigned) {
+    if (events_.assigned) events_.assigned(assigned.task_id, assigned.rank, assigned.host);
+  }
+  void Do(Linked&) {
+    if (events_.linked) events_.linked();
+  }
+  void Do(Print& print) {
+    if (events_.print) events_.print(print.text);
+  }
+  void Do(Finished& finished) {
+    if (events_.finished) events_.finished(finished.failure);
+  }
+
+  void ArmTimer() {
+    const auto deadline = job_.NextDeadline();
+    if (deadline == armed_for_) return;
+    armed_for_ = deadline;
+    timer_.cancel();
+    if (!deadline) return;
+    timer_.expires_at(*deadline);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->stopped_) return;
+      self->armed_for_.reset();
+      self->job_.Tick(steady_clock::now());
+      self->Perform();
+    });
+  }
+
+  ServerEvents events_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer timer_;
+  asio::steady_timer accept_pause_;
+  Job job_;
+  std::unordered_map<ConnectionId, std::shared_ptr<Connection>> connections_;
+  std::array<char, kReadBytes> read_buffer_;
+  std::optional<TimePoint> armed_for_;
+  ConnectionId next_id_ = 1;
+  bool stopped_ = false;
+};
+
+Server::Server(asio::io_context& io, ServerOptions options, ServerEvents events)
+    : impl_(std::make_shared<Impl>(io, std::move(options), std::move(events))) {
+  impl_->Start();
+}
+
+Server::~Server() {
+  impl_->Stop();
+}
+
+std::uint16_t Server::port() const {
+  return impl_->port();
+}
+const Job& Server::job() const {
+  return impl_->job();
+}
+void Server::Stop() {
+  impl_->Stop();
+}
+
+}  // namespace warren::tracker

@@ -1,0 +1,60 @@
+// The tracker on the network: a thin layer of Boost.Asio around the state machine in job.h.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tracker/job.h"
+
+namespace warren::tracker {
+
+/// Ports tried by default, first to last: rabit's own.
+inline constexpr std::uint16_t kFirstPort = 9091;
+inline constexpr std::uint16_t kLastPort = 9999;
+
+struct ServerOptions {
+  std::string bind_address;            ///< IPv4 or IPv6 literal; empty: every address of the machine
+  std::uint16_t port = kFirstPort;     ///< first port to try; 0: any free one
+  std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored when `port` is 0
+  JobOptions job;
+};
+
+/// What the owner of a tracker may want to know as the job goes on. Called from the io_context's thread;
+/// every function may be left out.
+struct ServerEvents {
+  /// A worker said hello and waits to be linked: `joined` of `expected` have.
+  std::function<void(int joined, int expected)> joined;
+  /// A worker has its rank.
+  std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;
+  /// All links of all workers stand. Called again after each re-linking.
+  std::function<void()> linked;
+  /// A worker asked to show `text` to the user.
+  std::function<void(const std::string& text)> print;
+  /// The job is over, once: `failure` is empty when every worker has shut down, else the reason.
+  std::function<void(const std::string& failure)> finished;
+};
+
+/// Serves one job. Single-threaded: use it from the thread that runs the io_context.
+class Server {
+ public:
+  /// Binds and listens at once, so that workers may be started when this returns; serves once the io_context
+  /// runs. Throws std::runtime_error naming the address and the ports tried when none is free.
+  Server(boost::asio::io_context& io, ServerOptions options, ServerEvents events);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::uint16_t port() const;
+  const Job& job() const;
+  /// Closes every connection and stops listening; `finished` is not called afterwards.
+  void Stop();
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace warren::tracker

@@ -1,0 +1,56 @@
+#include "wire/bytes.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace warren::wire {
+
+Writer& Writer::String(std::string_view text) {
+  if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw std::length_error(fmt::format("a string of {} bytes does not fit a tracker message", text.size()));
+  }
+  Int(static_cast<std::int32_t>(text.size()));
+  bytes_.append(text);
+  return *this;
+}
+
+std::string_view Reader::Peek(std::size_t count) const {
+  if (available() < count) return {};
+  return std::string_view(buffer_).substr(consumed_, count);
+}
+
+void Reader::Consume(std::size_t count) {
+  consumed_ += count;
+  if (consumed_ == buffer_.size()) {
+    buffer_.clear();
+    consumed_ = 0;
+  }
+}
+
+std::optional<std::int32_t> Reader::Int() {
+  std::int32_t value = 0;
+  const std::string_view raw = Peek(sizeof value);
+  if (raw.empty()) return std::nullopt;
+  std::memcpy(&value, raw.data(), sizeof value);
+  Consume(sizeof value);
+  return value;
+}
+
+std::optional<std::string> Reader::String(std::string_view what, std::size_t max_bytes) {
+  std::int32_t length = 0;
+  const std::string_view head = Peek(sizeof length);
+  if (head.empty()) return std::nullopt;
+  std::memcpy(&length, head.data(), sizeof length);
+  if (length < 0 || static_cast<std::size_t>(length) > max_bytes) {
+    throw ProtocolError(fmt::format("the {} announces {} bytes, expected 0 to {}", what, length, max_bytes));
+  }
+  const std::size_t whole = sizeof length + static_cast<std::size_t>(length);
+  const std::string_view field = Peek(whole);
+  if (field.empty()) return std::nullopt;
+  std::string text(field.substr(sizeof length));
+  Consume(whole);
+  return text;
+}
+
+}  // namespace warren::wire

@@ -1,0 +1,60 @@
+// The two primitives every tracker message is made of: int32 in the sender's native byte order, and
+// strings (an int32 byte length, then the bytes, no NUL).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace warren::wire {
+
+/// What a peer sent breaks the protocol. The message says what was found and what was expected; the
+/// receiver drops the connection.
+class ProtocolError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Appends one message's fields to a buffer.
+class Writer {
+ public:
+  Writer& Int(std::int32_t value) {
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    bytes_.append(raw, sizeof value);
+    return *this;
+  }
+  /// Throws std::length_error when `text` does not fit an int32 length.
+  Writer& String(std::string_view text);
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Collects bytes as they arrive and hands out whole fields. A field that has not fully arrived is
+/// `std::nullopt` and consumes nothing, so the caller simply tries again after the next Append.
+class Reader {
+ public:
+  void Append(std::string_view bytes) { buffer_.append(bytes); }
+  std::size_t available() const { return buffer_.size() - consumed_; }
+
+  std::optional<std::int32_t> Int();
+  /// `what` names the field in the error. Throws ProtocolError as soon as the announced length is negative
+  /// or above `max_bytes`, long before that many bytes are buffered.
+  std::optional<std::string> String(std::string_view what, std::size_t max_bytes);
+  /// The next bytes without consuming them; empty when fewer than `count` have arrived.
+  std::string_view Peek(std::size_t count) const;
+
+ private:
+  void Consume(std::size_t count);
+
+  std::string buffer_;
+  std::size_t consumed_ = 0;
+};
+
+}  // namespace warren::wire

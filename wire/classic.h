@@ -1,0 +1,159 @@
+// The classic tracker dialect: the conversation between a rabit worker (rabit, dmlc-core, XGBoost up to 2.0)
+// and its tracker, both directions side by side. Bytes in, messages out: no sockets, no clock.
+// docs/tracker-protocol.md shows the same in bytes.
+//
+//   worker                                   tracker
+//   magic                              ->
+//                                      <-    magic
+//   Hello (rank, world, task, command) ->
+//     print: text, closes              ->
+//     shutdown: closes
+//     start | recover:
+//                                      <-    Assignment (rank, tree, ring)
+//     GoodLinks                        ->
+//                                      <-    LinkPlan (whom to connect to, how many to accept)
+//     LinkErrors (n > 0: again from GoodLinks) ->
+//     ListenPort, closes               ->
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "wire/bytes.h"
+#include "wire/dialect.h"
+
+namespace warren::wire::classic {
+
+/// Limits on what a peer may announce. A task id or a command longer than this is no rabit worker's.
+inline constexpr std::size_t kMaxTaskIdBytes = 1024;
+inline constexpr std::size_t kMaxCommandBytes = 16;
+inline constexpr std::size_t kMaxPrintBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxHostBytes = 1024;
+/// A worker has tree and ring neighbours only: never more than five links.
+inline constexpr std::int32_t kMaxGoodLinks = 64;
+inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
+/// The task id of a worker that was not given one.
+inline constexpr std::string_view kNoTaskId = "NULL";
+
+enum class Command { kStart, kRecover, kPrint, kShutdown };
+std::string_view CommandName(Command command);
+
+// --- worker -> tracker -----------------------------------------------------------------------------------
+
+struct Hello {
+  std::int32_t rank = -1;        ///< -1: not known yet
+  std::int32_t world_size = -1;  ///< -1: not known
+  std::string task_id{kNoTaskId};
+  Command command = Command::kStart;
+};
+
+struct PrintText {
+  std::string text;
+};
+
+struct GoodLinks {
+  std::vector<std::int32_t> ranks;  ///< peers whose link still works
+};
+
+struct LinkErrors {
+  std::int32_t count = 0;  ///< connections of the last LinkPlan that failed
+};
+
+struct ListenPort {
+  std::int32_t port = 0;  ///< where the worker now accepts its remaining links
+};
+
+using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort>;
+
+std::string EncodeMagic();
+std::string Encode(const Hello& hello);
+std::string Encode(const PrintText& print);
+std::string Encode(const GoodLinks& good);
+std::string Encode(const LinkErrors& errors);
+std::string Encode(const ListenPort& port);
+
+/// The tracker's ear: turns what one worker sends, however it is cut into pieces, into messages. The caller
+/// has read the magic and found the classic dialect.
+class WorkerStream {
+ public:
+  void Append(std::string_view bytes) { reader_.Append(bytes); }
+  /// The next whole message, or `std::nullopt` until more bytes arrive. Throws ProtocolError when the bytes
+  /// cannot be a worker's; the stream is then of no further use.
+  std::optional<WorkerMessage> Next();
+  /// What a worker that falls silent now still owes, for the log: "the task id", "the listening port".
+  std::string_view Expected() const;
+  /// True when the worker has nothing more to say in this connection.
+  bool done() const { return step_ == Step::kDone; }
+
+ private:
+  enum class Step {
+    kRank,
+    kWorldSize,
+    kTaskId,
+    kCommand,
+    kPrint,
+    kGoodCount,
+    kGoodRank,
+    kErrors,
+    kPort,
+    kDone
+  };
+
+  bool Advance(std::optional<WorkerMessage>& message);
+  Hello FinishHello(std::string_view command);
+
+  Reader reader_;
+  Step step_ = Step::kRank;
+  Hello hello_;
+  GoodLinks good_;
+  std::int32_t good_count_ = 0;
+};
+
+// --- tracker -> worker -----------------------------------------------------------------------------------
+
+struct Assignment {
+  std::int32_t rank = 0;
+  std::int32_t parent = -1;  ///< -1 at the root of the tree
+  std::int32_t world_size = 0;
+  std::vector<std::int32_t> tree_neighbors;  ///< the parent is among them
+  std::int32_t ring_prev = -1;               ///< -1 when the world has one member
+  std::int32_t ring_next = -1;
+};
+
+struct Endpoint {
+  std::string host;
+  std::int32_t port = 0;
+  std::int32_t rank = 0;
+};
+
+struct LinkPlan {
+  std::vector<Endpoint> connect;  ///< peers that are listening now
+  std::int32_t num_accept = 0;    ///< peers that will connect to this worker later
+};
+
+std::string Encode(const Assignment& assignment);
+std::string Encode(const LinkPlan& plan);
+
+/// The worker's ear: the tracker's answers in the order a worker asks for them. Each call returns
+/// `std::nullopt` until the whole message has arrived, and throws ProtocolError on impossible values.
+class TrackerStream {
+ public:
+  void Append(std::string_view bytes) { reader_.Append(bytes); }
+  std::optional<std::int32_t> NextMagic() { return reader_.Int(); }
+  std::optional<Assignment> NextAssignment();
+  std::optional<LinkPlan> NextLinkPlan();
+
+ private:
+  Reader reader_;
+  std::vector<std::int32_t> ints_;
+  LinkPlan plan_;
+  bool plan_started_ = false;
+  std::size_t plan_connects_ = 0;
+};
+
+}  // namespace warren::wire::classic

@@ -439,7 +439,9 @@ const std::vector<Option>& OptionTable() {
        "default route) or dns (this machine's full name). With --cluster local it is 127.0.0.1 unless given.",
        Text<&Options::host_ip>},
       {"--port", "P", "9091", kTrackerGroup, kEveryCluster,
-       "The first port the tracker tries; 0 takes any free one.", Count<&Options::port, 0, 65535>},
+       "The first port the tracker tries; 0 takes any free one. A parameter-server job's scheduler gets "
+       "a free port of the same range.",
+       Count<&Options::port, 0, 65535>},
       {"--port-end", "P", "9999", kTrackerGroup, kEveryCluster, "The last port the tracker tries.",
        Count<&Options::port_end, 0, 65535>},
       {"--sortby", "host|task", "host", kTrackerGroup, kEveryCluster,

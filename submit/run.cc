@@ -70,12 +70,16 @@ std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::addr
   return acceptor.local_endpoint().port();
 }
 
-/// A port for the scheduler, which binds it itself a moment later.
+/// A free port for the scheduler, which binds it itself a moment later. Another job that looks at the same
+/// time would find the same first free port, so each begins somewhere else in the range.
 std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, const std::string& host) {
   const std::string bind_address = tracker::BindAddressFor(host);
   const asio::ip::address address = bind_address.empty() ? asio::ip::address(asio::ip::address_v4::any())
                                                          : asio::ip::make_address(bind_address);
-  for (int port = options.port; port <= std::max(options.port, options.port_end); ++port) {
+  const int count = options.port == 0 ? 1 : options.port_end - options.port + 1;
+  const int offset = getpid() % count;
+  for (int i = 0; i < count; ++i) {
+    const int port = options.port + (offset + i) % count;
     if (const auto found = FreePort(io, address, static_cast<std::uint16_t>(port))) return *found;
   }
   throw std::runtime_error(fmt::format("no port from {} to {} is free on {} for the scheduler (see --port)",
@@ -198,8 +202,9 @@ class JobRun {
   // --- set-up ----------------------------------------------------------------------------------------------
 
   std::size_t NumProcesses() const {
-    const int servers = options_.num_servers;
-    return static_cast<std::size_t>(options_.num_workers + (servers > 0 ? servers + 1 : 0));
+    const auto workers = static_cast<std::size_t>(options_.num_workers);
+    const auto servers = static_cast<std::size_t>(options_.num_servers);
+    return servers == 0 ? workers : workers + servers + 1;  // the scheduler comes with servers
   }
 
   void StartTracker(const std::string& host) {
@@ -501,14 +506,16 @@ JobResult RunJob(asio::io_context& io, Console& console, const Options& options,
 }
 
 std::string ShowDryRun(const Options& options, const FoundCommand& command) {
-  const bool any_port = options.port == 0;
-  std::string text =
-      fmt::format("# {} the port is ", options.num_servers > 0 ? "DMLC_PS_ROOT_PORT:" : "DMLC_TRACKER_PORT:");
-  text += any_port ? "any free one, shown as 0\n"
-                   : fmt::format("the first free one from {} to {}; {} is shown\n", options.port,
-                                 options.port_end, options.port);
-  return text + ShowPlan(Plan(options, {AddressOf(options, JobHost(options), options.port), command,
-                                        InheritedNames()}));
+  const bool servers = options.num_servers > 0;
+  std::string text = servers ? "# DMLC_PS_ROOT_PORT: the port is " : "# DMLC_TRACKER_PORT: the port is ";
+  if (options.port == 0) {
+    text += "any free one, shown as 0\n";
+  } else {
+    text += fmt::format("{} from {} to {}; {} is shown\n", servers ? "a free one" : "the first free one",
+                        options.port, options.port_end, options.port);
+  }
+  const tracker::JobAddress address = AddressOf(options, JobHost(options), options.port);
+  return text + ShowPlan(Plan(options, {address, command, InheritedNames()}));
 }
 
 }  // namespace warren::submit

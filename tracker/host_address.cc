@@ -30,10 +30,9 @@ std::string SourceAddressTowards(const char* target, const udp& protocol) {
 
 std::string DefaultRouteAddress() {
   // Addresses kept for documentation (RFC 5737, RFC 3849): routed like any other, and nobody's.
-  const std::string v4 = SourceAddressTowards("192.0.2.1", udp::v4());
-  if (!v4.empty()) return v4;
-  const std::string v6 = SourceAddressTowards("2001:db8::1", udp::v6());
-  return v6.empty() ? "127.0.0.1" : v6;
+  std::string address = SourceAddressTowards("192.0.2.1", udp::v4());
+  if (address.empty()) address = SourceAddressTowards("2001:db8::1", udp::v6());
+  return address.empty() ? "127.0.0.1" : address;
 }
 
 tcp::resolver::results_type Resolve(asio::io_context& io, const std::string& host) {

@@ -38,8 +38,8 @@ void RaiseDescriptorLimit() {
 }
 
 /// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the one before is
-/// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel forgets
-/// this wish as it sees fit: it is renewed after every read.
+/// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel
+/// forgets this wish as it sees fit: it is renewed after every read.
 void AcknowledgeAtOnce(tcp::socket& socket) {
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
@@ -84,7 +84,7 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
 
 class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
  public:
-  Impl(asio::io_context& io, ServerOptions options, ServerEvents events)
+  Impl(asio::io_context& io, const ServerOptions& options, ServerEvents events)
       : events_(std::move(events)),
         acceptor_((RaiseDescriptorLimit(), Listen(io, options))),
         timer_(io),
@@ -285,8 +285,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   bool stopped_ = false;
 };
 
-Server::Server(asio::io_context& io, ServerOptions options, ServerEvents events)
-    : impl_(std::make_shared<Impl>(io, std::move(options), std::move(events))) {
+Server::Server(asio::io_context& io, const ServerOptions& options, ServerEvents events)
+    : impl_(std::make_shared<Impl>(io, options, std::move(events))) {
   impl_->Start();
 }
 

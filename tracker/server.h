@@ -42,7 +42,7 @@ class Server {
  public:
   /// Binds and listens at once, so that workers may be started when this returns; serves once the io_context
   /// runs. Throws std::runtime_error naming the address and the ports tried when none is free.
-  Server(boost::asio::io_context& io, ServerOptions options, ServerEvents events);
+  Server(boost::asio::io_context& io, const ServerOptions& options, ServerEvents events);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -6,42 +6,38 @@
 
 namespace warren::bench {
 
-Crew::Crew(int first_task, std::span<Membership> members, std::atomic<int>& num_linked,
-           const WorkerOptions& options)
-    : members_(members), num_linked_(&num_linked) {
+Crew::Crew(int first_task, std::span<Membership> members, const WorkerOptions& options)
+    : first_task_(first_task), members_(members) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     workers_.emplace_back(loop_, first_task + static_cast<int>(i), options);
   }
 }
 
-Detached Crew::Run(Task<void> part) {
+Detached Crew::Run(std::size_t index, Task<void> part) {
   ++num_busy_;
   try {
     co_await part;
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
+  } catch (const std::exception& error) {
+    if (failure_.empty())
+      failure_ = fmt::format("task {}: {}, while {}", first_task_ + static_cast<int>(index), error.what(),
+                             StageName(members_[index].stage));
   }
   --num_busy_;
 }
 
 void Crew::RunUntilIdle() {
-  while (num_busy_ > 0 && !failure_) loop_.RunOnce();
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-Task<void> Crew::JoinAndCount(std::size_t index) {
-  co_await workers_[index].Join(members_[index]);
-  num_linked_->fetch_add(1, std::memory_order_relaxed);
+  while (num_busy_ > 0 && failure_.empty()) loop_.RunOnce();
+  if (!failure_.empty()) throw std::runtime_error(failure_);
 }
 
 void Crew::Join() {
-  for (std::size_t i = 0; i < workers_.size(); ++i) Run(JoinAndCount(i));
+  for (std::size_t i = 0; i < workers_.size(); ++i) Run(i, workers_[i].Join(members_[i]));
   RunUntilIdle();
 }
 
 void Crew::ShutDown() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Run(workers_[i].ShutDown(members_[i].rank, members_[i].world_size));
+    Run(i, workers_[i].ShutDown(members_[i]));
   }
   RunUntilIdle();
 }

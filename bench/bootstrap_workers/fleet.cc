@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -68,7 +67,6 @@ struct Fleet::Shared {
     int num_failed_connects;
     char error[256];
   };
-  std::atomic<int> num_linked;
   std::array<PerProcess, kMaxProcesses> processes;
 
   Membership* members() { return reinterpret_cast<Membership*>(this + 1); }
@@ -119,7 +117,7 @@ void Fleet::RunProcess(int index, int num_processes, const Descriptor& control,
   const int end = static_cast<int>(std::int64_t{num_workers_} * (index + 1) / num_processes);
   const std::span<Membership> members(shared_->members() + begin, static_cast<std::size_t>(end - begin));
   try {
-    Crew crew(begin, members, shared_->num_linked, options);
+    Crew crew(begin, members, options);
     if (ReceiveByte(control) != kGo) return;
     const auto cpu_before = OwnCpuTime();
     report.first_connect = Clock::now();
@@ -160,7 +158,8 @@ Fleet::Outcome Fleet::RunPhase(Clock::time_point deadline) {
 }
 
 int Fleet::num_linked() const {
-  return shared_->num_linked.load();
+  const auto linked = [](const Membership& member) { return member.stage == Stage::kLinked; };
+  return static_cast<int>(std::count_if(members().begin(), members().end(), linked));
 }
 
 Seconds Fleet::join_time() const {

@@ -44,6 +44,7 @@ class Fleet {
   Seconds join_cpu_time() const;
   /// Connections between workers that failed and were made at a later try.
   int num_failed_connects() const;
+  /// While a phase runs, and after one that was not done, they may be changing: good for a diagnosis.
   std::span<const Membership> members() const;
   /// What a worker that failed had to say; empty when none has.
   std::string error() const;

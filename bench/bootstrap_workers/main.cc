@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -33,6 +34,14 @@ constexpr std::chrono::seconds kTrackerStartTime{60};
 constexpr int kExitStalled = 3;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+
+/// Runs in turn live in different parts of 127.0.0.0/8: none meets the connections in TIME_WAIT that the one
+/// before left behind.
+std::uint32_t FirstAddress() {
+  constexpr std::uint32_t kLoopback = 0x7f000000;
+  constexpr std::uint32_t kParts = 127;  // of 131,072 addresses, as many as a job may have workers
+  return kLoopback + ((1 + static_cast<std::uint32_t>(getpid()) % kParts) << 17);
+}
 
 struct Options {
   int num_workers = 0;
@@ -93,6 +102,7 @@ struct Result {
 void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   WorkerOptions worker_options;
   worker_options.tracker = tracker.address();
+  worker_options.first_address = FirstAddress();
   worker_options.whole_messages = options.whole_messages;
   Fleet fleet(options.num_workers, worker_options);
   const std::vector<Descriptor> silent = OpenSilent(options.num_silent, tracker.address());
@@ -111,6 +121,7 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.error = fleet.error();
   if (joined != Fleet::Outcome::kDone) {
     result.outcome = outcome_name(joined);
+    if (result.error.empty()) result.error = DescribeStages(fleet.members());
     return;
   }
   result.links = fleet.join_time();
@@ -126,6 +137,7 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.error = fleet.error();
   if (finished != Fleet::Outcome::kDone) {
     result.outcome = outcome_name(finished);
+    if (result.error.empty()) result.error = DescribeStages(fleet.members());
     return;
   }
   const auto end = tracker.WaitForEnd(shutdown_start + limit);
@@ -155,7 +167,7 @@ void PrintResult(const Options& options, const Result& result) {
       options.num_workers, options.num_silent, JsonText(result.outcome), JsonText(result.error),
       result.links.count(), result.exit.count(), result.tracker_cpu.count(), result.tracker_cpu_all.count(),
       result.simulation_cpu.count(), result.tracker_peak_rss_kib, result.tracker_exit_code, result.num_links,
-      result.num_linked, result.num_failed_connects, result.num_processes);
+      result.num_linked, result.num_failed_connects, result.listen_drops, result.num_processes);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <vector>
 
@@ -71,6 +72,39 @@ void PeerList::Add(std::int32_t rank) {
 
 bool PeerList::Contains(std::int32_t rank) const {
   return std::find(begin(), end(), rank) != end();
+}
+
+std::string_view StageName(Stage stage) {
+  switch (stage) {
+    case Stage::kIdle:
+      return "not started";
+    case Stage::kConnects:
+      return "connecting to the tracker";
+    case Stage::kGreets:
+      return "waiting for the tracker's magic";
+    case Stage::kWaitsForRank:
+      return "waiting for a rank";
+    case Stage::kWaitsForPlan:
+      return "waiting to be told whom to connect to";
+    case Stage::kMakesLinks:
+      return "connecting to peers";
+    case Stage::kAcceptsLinks:
+      return "waiting for peers to connect";
+    case Stage::kLinked:
+      return "linked";
+    case Stage::kHasShutDown:
+      return "shut down";
+  }
+  return "lost";
+}
+
+std::string DescribeStages(std::span<const Membership> members) {
+  std::map<Stage, int> counts;
+  for (const Membership& member : members) ++counts[member.stage];
+  std::vector<std::string> parts;
+  parts.reserve(counts.size());
+  for (const auto& [stage, count] : counts) parts.push_back(fmt::format("{} {}", count, StageName(stage)));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string FindFault(std::span<const Membership> members) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace warren::bench {
 
@@ -23,7 +24,21 @@ struct PeerList {
   const std::int32_t* end() const { return ranks.data() + count; }
 };
 
+/// How far a worker has come.
+enum class Stage : std::int32_t {
+  kIdle,
+  kConnects,
+  kGreets,
+  kWaitsForRank,
+  kWaitsForPlan,
+  kMakesLinks,
+  kAcceptsLinks,
+  kLinked,
+  kHasShutDown
+};
+
 struct Membership {
+  Stage stage = Stage::kIdle;
   std::int32_t rank = -1;
   std::int32_t parent = -1;
   std::int32_t world_size = 0;
@@ -32,6 +47,11 @@ struct Membership {
   PeerList tree;   ///< as the tracker said
   PeerList links;  ///< as the peers at the other ends said
 };
+
+std::string_view StageName(Stage stage);
+
+/// "998 waiting for a rank, 2 connecting to the tracker": where a job stands that does not come to an end.
+std::string DescribeStages(std::span<const Membership> members);
 
 /// Empty when ranks 0 to N-1 are there once each, the tree is one tree with rank 0 as its root, the ring is
 /// 0, 1, 2, ... and every worker has exactly the links that tree and ring ask for; else the first thing

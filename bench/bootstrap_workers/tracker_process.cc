@@ -41,8 +41,9 @@ TrackerProcess::TrackerProcess(const std::vector<std::string>& command, Clock::t
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) ThrowErrno("pipe2");
   output_ = Descriptor(ends[0]);
-  const Descriptor write_end(ends[1]);
+  Descriptor write_end(ends[1]);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
@@ -54,6 +55,7 @@ TrackerProcess::TrackerProcess(const std::vector<std::string>& command, Clock::t
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
+  write_end.Close();  // so that the output ends with the tracker
   try {
     ReadEnvironment(deadline);
   } catch (...) {

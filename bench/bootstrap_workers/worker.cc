@@ -15,14 +15,13 @@ namespace {
 
 namespace classic = wire::classic;
 
-constexpr std::uint32_t kFirstAddress = 0x7f010000;  // 127.1.0.0
 constexpr std::size_t kIntBytes = sizeof(std::int32_t);
 constexpr std::size_t kTrackerReadBytes = 1024;
 
-sockaddr_in AddressOf(int task) {
+sockaddr_in AddressOf(std::uint32_t host) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(kFirstAddress + static_cast<std::uint32_t>(task));
+  address.sin_addr.s_addr = htonl(host);
   return address;
 }
 
@@ -35,7 +34,10 @@ void CloseByReset(const Descriptor& link) {
 }  // namespace
 
 Worker::Worker(EventLoop& loop, int task, const WorkerOptions& options)
-    : fiber_(loop), options_(&options), task_id_(std::to_string(task)), address_(AddressOf(task)) {}
+    : fiber_(loop),
+      options_(&options),
+      task_id_(std::to_string(task)),
+      address_(AddressOf(options.first_address + static_cast<std::uint32_t>(task))) {}
 
 void Worker::Say(const Descriptor& tracker, std::string_view message) {
   const std::size_t piece = options_->whole_messages ? message.size() : kIntBytes;
@@ -53,8 +55,10 @@ void Worker::SayHello(const Descriptor& tracker, const classic::Hello& hello) {
   }
 }
 
-Task<Descriptor> Worker::CallTracker(classic::TrackerStream& ear, classic::Hello hello) {
+Task<Descriptor> Worker::CallTracker(classic::TrackerStream& ear, classic::Hello hello, Stage& stage) {
+  stage = Stage::kConnects;
   Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
+  stage = Stage::kGreets;
   fiber_.Send(tracker, classic::EncodeMagic());
   std::optional<std::int32_t> magic;
   while (!(magic = ear.NextMagic())) ear.Append(co_await fiber_.Receive(tracker, kIntBytes));
@@ -104,8 +108,9 @@ Task<void> Worker::Join(Membership& membership) {
   classic::TrackerStream ear;
   classic::Hello hello;
   hello.task_id = task_id_;
-  Descriptor tracker = co_await CallTracker(ear, hello);
+  Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
 
+  membership.stage = Stage::kWaitsForRank;
   std::optional<classic::Assignment> assignment;
   while (!(assignment = ear.NextAssignment())) {
     ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
@@ -118,8 +123,10 @@ Task<void> Worker::Join(Membership& membership) {
   do {
     classic::GoodLinks good;
     for (const Link& link : links_) good.ranks.push_back(link.rank);
+    membership.stage = Stage::kWaitsForPlan;
     Say(tracker, Encode(good));
     while (!(plan = ear.NextLinkPlan())) ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
+    membership.stage = Stage::kMakesLinks;
     errors.count = 0;
     for (const classic::Endpoint& peer : plan->connect) {
       if (!co_await ConnectTo(peer)) ++errors.count;
@@ -130,8 +137,10 @@ Task<void> Worker::Join(Membership& membership) {
   Say(tracker, Encode(classic::ListenPort{ntohs(address_.sin_port)}));
   tracker.Close();
 
+  membership.stage = Stage::kAcceptsLinks;
   for (int i = 0; i < plan->num_accept; ++i) co_await AcceptFrom(listener);
   listener.Close();
+  membership.stage = Stage::kLinked;
 
   membership.rank = assignment->rank;
   membership.parent = assignment->parent;
@@ -142,14 +151,15 @@ Task<void> Worker::Join(Membership& membership) {
   for (const Link& link : links_) membership.links.Add(link.rank);
 }
 
-Task<void> Worker::ShutDown(int rank, int world_size) {
+Task<void> Worker::ShutDown(Membership& membership) {
   classic::TrackerStream ear;
   classic::Hello hello;
-  hello.rank = rank;
-  hello.world_size = world_size;
+  hello.rank = membership.rank;
+  hello.world_size = membership.world_size;
   hello.task_id = task_id_;
   hello.command = classic::Command::kShutdown;
-  const Descriptor tracker = co_await CallTracker(ear, hello);
+  const Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
+  membership.stage = Stage::kHasShutDown;
 }
 
 }  // namespace warren::bench

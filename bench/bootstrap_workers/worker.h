@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,20 +17,22 @@ namespace warren::bench {
 
 struct WorkerOptions {
   sockaddr_in tracker{};
+  /// Where the first worker lives, in host byte order; the next ones follow it.
+  std::uint32_t first_address = 0x7f010000;
   /// Each message in one send, instead of field by field as rabit does.
   bool whole_messages = false;
 };
 
 class Worker {
  public:
-  /// Each worker lives at a loopback address of its own, 127.1.0.0 + task, so that neither its tracker
-  /// connection nor its listening port competes with another worker's for a port number.
+  /// Each worker lives at a loopback address of its own, so that neither its tracker connection nor its
+  /// listening port competes with another worker's for a port number.
   Worker(EventLoop& loop, int task, const WorkerOptions& options);
 
   /// From the first connection to the tracker until all links stand. Throws what went wrong.
   Task<void> Join(Membership& membership);
   /// Tells the tracker that this worker has finished.
-  Task<void> ShutDown(int rank, int world_size);
+  Task<void> ShutDown(Membership& membership);
 
   /// Connections to peers that failed and were tried again with the tracker's help.
   int num_failed_connects() const { return num_failed_connects_; }
@@ -40,7 +43,7 @@ class Worker {
     int rank;
   };
 
-  Task<Descriptor> CallTracker(wire::classic::TrackerStream& ear, wire::classic::Hello hello);
+  Task<Descriptor> CallTracker(wire::classic::TrackerStream& ear, wire::classic::Hello hello, Stage& stage);
   Task<bool> ConnectTo(wire::classic::Endpoint peer);
   Task<void> AcceptFrom(const Descriptor& listener);
   /// Both ends of a new link say their rank; returns the peer's.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
@@ -85,8 +86,8 @@ void Require(bool holds, std::string_view option, std::string_view found, std::s
 }
 
 uint32_t EntriesPerRow(const Options& options) {
-  // Multiplying a double by an integer and truncating is exact to the bit everywhere (IEEE 754).
-  const auto wanted = static_cast<uint64_t>(options.density * options.features + 0.5);
+  // A product of doubles and its rounding are the same to the bit everywhere (IEEE 754).
+  const auto wanted = static_cast<uint64_t>(std::llround(options.density * options.features));
   return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, options.features));
 }
 

@@ -1,6 +1,6 @@
-// A whole tracker job driven by the input: which connection opens, closes or receives which bytes, and how time
-// passes. Whatever happens the state machine must neither crash nor lose count of its workers, and its deadlines
-// must lie in the future once they have been dealt with.
+// A whole tracker job driven by the input: which connection opens, closes or receives which bytes, and how
+// time passes. Whatever happens the state machine must neither crash nor lose count of its workers, and its
+// deadlines must lie in the future once they have been dealt with.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

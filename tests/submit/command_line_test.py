@@ -1,11 +1,10 @@
 """What dmlc-submit says to a command line before anything is started, and --dry-run."""
 
-import os
 import re
 import subprocess
 import unittest
 
-from submit_case import LIMIT_S, SubmitCase, python
+from submit_case import SubmitCase, python
 
 
 class CommandLine(SubmitCase):

@@ -17,9 +17,15 @@ from warren_testing import BIN, wait_for
 PROGRAM = str(BIN / "dmlc-submit")
 LIMIT_S = 60  # for anything that should take moments, on a busy machine under a sanitizer
 STOP_LIMIT_S = 1.0  # all processes are gone within this: the promise
-# What a busy machine may add to that between an event and its being seen.
-STOP_LIMIT_SLACK_S = 0.5
+STOP_LIMIT_SLACK_S = 1.0  # what a busy machine may add between an event and its being seen
+AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
+TRIES = 3  # for what must be quick, as any other load on the machine may hold up one of them
 IDLE = "import time; time.sleep(600)"
+
+
+# Jobs in the background of a script, and those under nohup, have these ignored, and dmlc-submit respects that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def python(code, *arguments):

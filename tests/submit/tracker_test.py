@@ -1,11 +1,9 @@
 """dmlc-submit and its tracker: ranks, prints, workers that never come, the end of the job."""
 
-import os
-import subprocess
 import time
 import unittest
 
-from submit_case import LIMIT_S, SubmitCase
+from submit_case import SubmitCase
 
 # Joins the job as rabit does; what follows may use `worker` and `task`.
 JOIN = r"""

@@ -101,6 +101,43 @@ TEST_F(BrokerOfThree, TriesAFailedConnectionAgainLaterAndAtOnceWhenThePeerListen
   EXPECT_THAT(ReadyRanks(), ElementsAre(1)) << "a new port needs no waiting";
 }
 
+// Rank 2 connects to 0 and 1, rank 1 to 0. Ranks 1 and 2 are lost; 0 has come to recover for 2 alone when 1 dies,
+// too. Then 0 waits for 2, 2 for 1 to listen, and 1 for 0 to come again.
+TEST_F(BrokerOfThree, BreaksACircleOfWaitingByTakingAnothersPlace) {
+  LinkAll();
+  Want(0, {1});
+  EXPECT_THAT(ReadyRanks(), ElementsAre(0));
+  Listen(0);
+  Want(2);
+  Want(1);
+  EXPECT_THAT(ReadyRanks(), IsEmpty());
+  now += LinkBroker::kBorrowDelay;
+  EXPECT_THAT(ReadyRanks(), ElementsAre(1));
+  Listen(1);
+  EXPECT_THAT(ReadyRanks(), IsEmpty()) << "the place at rank 0 is taken";
+  Want(0, {1});
+  EXPECT_THAT(ReadyRanks(), ElementsAre(0));
+  Listen(0);
+  EXPECT_THAT(ReadyRanks(), ElementsAre(2));
+  Listen(2);
+  EXPECT_TRUE(broker.complete());
+}
+
+TEST_F(BrokerOfThree, CountsNoConnectionToAPeerThatHasBegunAnew) {
+  Want(0);
+  ReadyRanks();
+  Listen(0);
+  Want(1);
+  ASSERT_THAT(ReadyRanks(), ElementsAre(1));
+  Want(0);  // restarted after rank 1 had connected to its former self
+  ReadyRanks();
+  Listen(0);
+  Listen(1);
+  EXPECT_FALSE(broker.complete());
+  Want(1);
+  EXPECT_THAT(ReadyRanks(), ElementsAre(1)) << "the new rank 0 still has a place for rank 1";
+}
+
 TEST_F(BrokerOfThree, ForgetsAWorkerThatLeftBeforeItListened) {
   Want(0);
   ReadyRanks();

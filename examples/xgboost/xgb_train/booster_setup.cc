@@ -32,6 +32,13 @@ bool MentionsQuoted(std::string_view text, const std::string& value) {
   return text.find("`" + value + "`") != text.npos || text.find("'" + value + "'") != text.npos;
 }
 
+// "fast" read as a number is complained of as 'ast': the f was taken for a suffix.
+bool QuotesEndOf(std::string_view text, std::string_view value) {
+  const size_t begin = text.find('\'') + 1;
+  const size_t end = text.find('\'', begin);
+  return begin != 0 && end != text.npos && end > begin && value.ends_with(text.substr(begin, end - begin));
+}
+
 // XGBoost names the parameter or its value, but cannot know where the user wrote it.
 const Setting* FindCulprit(std::string_view message, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
@@ -39,6 +46,9 @@ const Setting* FindCulprit(std::string_view message, const std::vector<Setting>&
   }
   for (const Setting& setting : settings) {
     if (MentionsQuoted(message, setting.value) || MentionsQuoted(message, setting.key)) return &setting;
+  }
+  for (const Setting& setting : settings) {
+    if (QuotesEndOf(message, setting.value)) return &setting;
   }
   return nullptr;
 }
@@ -54,10 +64,29 @@ void ConfigureOrBlame(Booster& booster, const std::vector<Setting>& settings) {
   }
 }
 
+// XGBoost 1.7 reads past the end of a UBJSON model that is cut off, so that must not reach it. JSON and
+// UBJSON models are one object each; the old binary format has no such mark.
+bool IsCutOff(std::string_view model) {
+  const size_t last = model.find_last_not_of(" \t\r\n");
+  return model.front() == '{' && model[last] != '}';
+}
+
+// XGBoost seeds its generator for models that start empty, and leaves it wherever it stands for loaded
+// ones. Configuring an empty model first makes every booster begin at the same place.
+void SeedRandomNumbers(const std::vector<Setting>& settings) {
+  Booster empty;
+  empty.SetParam("num_feature", "1");  // nothing can be configured without features
+  for (const Setting& setting : settings) {
+    if (setting.key == "seed" || setting.key == "random_state") empty.SetParam(setting.key, setting.value);
+  }
+  ConfigureOrBlame(empty, settings);
+}
+
 }  // namespace
 
 Booster MakeBooster(const Parameters& parameters, const std::string& model,
                     const std::vector<const DMatrix*>& cached) {
+  SeedRandomNumbers(parameters.booster);
   Booster booster(cached);
   if (!model.empty()) booster.LoadModel(model);
   booster.SetParam("validate_parameters", "1");  // warn of parameters nobody uses: typing errors
@@ -79,6 +108,7 @@ std::string ReadModel(const std::string& path) {
     throw std::runtime_error(fmt::format("{}: cannot read the model: {}", path, std::strerror(errno)));
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (bytes.empty()) throw std::runtime_error(fmt::format("{}: is empty, expected a model", path));
+  if (IsCutOff(bytes)) throw std::runtime_error(fmt::format("{}: is cut off, expected a whole model", path));
   return bytes;
 }
 

@@ -19,7 +19,7 @@ Booster MakeBooster(const Parameters& parameters, const std::string& model,
 /// files cannot split the job. Empty without a path. A collective call.
 std::string ReadModelForAll(const std::string& path, Communicator& job);
 
-/// The bytes of a file. Throws std::runtime_error when it cannot be read or is empty.
+/// The bytes of a model file. Throws std::runtime_error when it cannot be read, is empty or is cut off.
 std::string ReadModel(const std::string& path);
 
 }  // namespace warren::xgb_train

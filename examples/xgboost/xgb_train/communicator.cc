@@ -57,10 +57,10 @@ uint64_t Communicator::Sum(uint64_t value) {
   return value;
 }
 
-std::string Communicator::GatherToRoot(std::string bytes) {
+std::string Communicator::GatherToRoot(const std::string& bytes) {
   std::string all;
   for (int root = 0; root < size_; ++root) {
-    std::string part = rank_ == root ? std::move(bytes) : std::string();
+    std::string part = rank_ == root ? bytes : std::string();
     Broadcast(part, root);
     if (IsRoot()) all += part;
   }

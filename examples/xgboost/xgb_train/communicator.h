@@ -30,7 +30,7 @@ class Communicator {
   /// The sum (mod 2^64) over all workers.
   uint64_t Sum(uint64_t value);
   /// Rank 0's result: all workers' bytes in the order of ranks. The others get nothing of use.
-  std::string GatherToRoot(std::string bytes);
+  std::string GatherToRoot(const std::string& bytes);
 
  private:
   int rank_ = 0;

@@ -57,6 +57,11 @@ std::vector<int> SavedRounds(const std::string& folder) {
   return rounds;
 }
 
+bool SamplesColumns(const Parameters& parameters) {
+  return std::any_of(parameters.booster.begin(), parameters.booster.end(),
+                     [](const Setting& setting) { return setting.key.starts_with("colsample_by"); });
+}
+
 std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
                         const std::string& xgboost_version) {
   std::map<std::string, std::string> sorted;
@@ -65,6 +70,8 @@ std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, cons
   }
   std::string text = fmt::format("xgboost={}\ndata={:016x}\nmodel_in={:016x}\n", xgboost_version, data_digest,
                                  DigestOf(model_in_bytes));
+  // Where columns are sampled, saving restarts the sampler (see train.cc).
+  if (SamplesColumns(parameters)) text += fmt::format("save_period={}\n", parameters.save_period);
   for (const auto& [key, value] : sorted) text += fmt::format("{}={}\n", key, value);
   return text;
 }

@@ -18,6 +18,10 @@ std::string SavedModelPath(const std::string& folder, int round);
 /// among them, do not count; a folder that is not there holds none.
 std::vector<int> SavedRounds(const std::string& folder);
 
+/// Whether the booster draws columns at random. XGBoost's updaters then carry a generator from round to
+/// round that no model holds.
+bool SamplesColumns(const Parameters& parameters);
+
 /// What decides the trees of a run, as text: contents of the data, the model it started from, booster
 /// parameters, XGBoost's version. Two runs of one description produce the same saved models, so one may
 /// carry on from the other's. What decides only length or display (num_round, eval_metric, nthread, the

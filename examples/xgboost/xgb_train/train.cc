@@ -1,7 +1,6 @@
 // Training: where to start, the rounds, and what is saved.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
@@ -34,7 +33,8 @@ void PrepareOutputs(const Parameters& p) {
   }
 }
 
-/// The data sets of a run. Evaluation sets come in the order written, then the training data.
+/// The data sets of a run, linked by LinkMatrices. Evaluation sets come in the order written, then the
+/// training data.
 struct Data {
   Dataset train;
   std::vector<Dataset> others;
@@ -136,9 +136,13 @@ void Boost(Booster& booster, const Parameters& p, const Data& data, int first_ro
   for (int round = first_round; round < p.num_round; ++round) {
     booster.UpdateOneRound(round, data.train.matrix);
     const std::string line = booster.Evaluate(round, data.eval_matrices, data.eval_names);
-    if (!job.IsRoot()) continue;
-    job.Print(line);
-    if (IsPeriodic(p, round + 1)) SavePeriodic(booster, p, round + 1, run);
+    if (job.IsRoot()) job.Print(line);
+    if (!IsPeriodic(p, round + 1)) continue;
+    if (job.IsRoot()) SavePeriodic(booster, p, round + 1, run);
+    // Letting go of the column sampler makes the run the same with and without an interruption here.
+    if (SamplesColumns(p)) {
+      booster = MakeBooster(p, booster.SaveModel(ModelFormat::kUbjson), data.all_matrices);
+    }
   }
 }
 

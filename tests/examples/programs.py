@@ -1,0 +1,63 @@
+"""What the tests of the example programs share: where the programs are, a folder each, and running them."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BIN = os.environ["WARREN_BIN"]
+XGB_TRAIN = os.path.join(BIN, "xgb-train")
+MAKE_LIBSVM = os.path.join(BIN, "make_libsvm")
+XGBOOST = shutil.which("xgboost", path="/usr/bin")
+LIMIT_S = 120
+
+
+def environment() -> dict:
+    """Ours without a job's variables: a test of one process must not join a job by accident."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("DMLC_")}
+
+
+class ProgramTest(unittest.TestCase):
+    """A test in a folder of its own; relative paths lie there."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="warren-examples-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def write(self, name: str, content) -> str:
+        mode = "wb" if isinstance(content, bytes) else "w"
+        with open(self.path(name), mode) as file:
+            file.write(content)
+        return name
+
+    def read(self, name: str) -> bytes:
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def files(self) -> list:
+        return sorted(os.listdir(self.folder))
+
+    def run_program(self, *command: str, **options) -> subprocess.CompletedProcess:
+        return subprocess.run(command, cwd=self.folder, env=environment(), capture_output=True, timeout=LIMIT_S,
+                              check=False, **options)
+
+    def run_well(self, *command: str, **options) -> str:
+        """Runs a program that must succeed; its standard output."""
+        done = self.run_program(*command, **options)
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        return done.stdout.decode()
+
+    def run_badly(self, code: int, *command: str, **options) -> str:
+        """Runs a program that must fail with this exit code; its standard error."""
+        done = self.run_program(*command, **options)
+        self.assertEqual(done.returncode, code, done.stderr.decode(errors="replace"))
+        return done.stderr.decode(errors="replace")
+
+    def make_data(self, name: str = "train.txt", **options) -> str:
+        arguments = [part for key, value in options.items() for part in ("--" + key.replace("_", "-"), str(value))]
+        self.run_well(MAKE_LIBSVM, "--output", name, *arguments)
+        return name

@@ -1,0 +1,172 @@
+"""Three real XGBoost 1.7 peers train under dmlc-submit: xgb-train, Debian's xgboost program, a Python script.
+
+What "the same evaluation" means: tree_method=hist and approx cut each feature at quantiles. With at most max_bin (256)
+distinct values a feature's values are its cuts, whatever the sharding; then trees differ between worker counts only by
+the order of float sums, and 1e-4 holds. With more distinct values each worker sketches its shard and the merged sketch
+depends on the sharding: the cuts move by up to a bin (1/256 of the rows), and so, a little, do the splits. That case is
+tested with a tolerance of its own.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from warren_testing import BIN, SOURCE
+
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+PYTHON = "/usr/bin/python3"
+WORKER_COUNTS = (1, 2, 3, 4)
+SAME = 1e-4
+SAME_AFTER_SKETCHING = 0.01
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        os.chdir(cls.folder.name)
+        with open(HEART) as heart, open("heart.txt", "w") as out:
+            out.writelines(re.sub(r"^-1 ", "0 ", line) for line in heart)
+        cls.make("mushroom.train", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 6513)
+        cls.make("mushroom.test", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 1611,
+                 "--first-row", 6513)
+        cls.make("smooth.train", "--features", 20, "--density", 1, "--rows", 8000)
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        cls.folder.cleanup()
+
+    @classmethod
+    def make(cls, path, *options):
+        subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
+
+    def run_program(self, command):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+        environment.update(OMP_NUM_THREADS="1", PYTHONPATH="")
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120,
+                              env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def alone(self, command):
+        return self.run_program(command)
+
+    def distributed(self, count, command):
+        return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command])
+
+    def evaluations(self, output, rounds):
+        """The values of the last round; every round's line must be there exactly once."""
+        lines = re.findall(r"^(?:\[\d\d:\d\d:\d\d\] )?(?:\[\d+\] )?\[(\d+)\](\t\S+:\S+.*)$", output, re.MULTILINE)
+        self.assertEqual([int(number) for number, _ in lines], list(range(rounds)), output)
+        return {name: float(value) for name, value in re.findall(r"(\S+):([-+.e\d]+)", lines[-1][1])}
+
+    def assert_same(self, expected, found, tolerance, where):
+        self.assertEqual(set(expected), set(found), where)
+        for name, value in expected.items():
+            self.assertAlmostEqual(found[name], value, delta=tolerance, msg=f"{name}, {where}")
+
+    def assert_any_number_of_workers_agrees(self, command, rounds, tolerance, model):
+        expected = self.evaluations(self.alone(command), rounds)
+        self.assertTrue(os.path.exists(model))
+        for count in WORKER_COUNTS:
+            os.remove(model)
+            found = self.evaluations(self.distributed(count, command), rounds)
+            self.assert_same(expected, found, tolerance, f"{count} workers of {' '.join(map(str, command))}")
+            self.assertTrue(os.path.exists(model), f"{count} workers saved no model")
+
+    def test_xgb_train_reaches_the_single_process_result_with_hist_and_approx(self):
+        for method in ("hist", "approx"):
+            self.assert_any_number_of_workers_agrees(
+                [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf", f"tree_method={method}",
+                 "objective=binary:logistic", "eval_metric=logloss", "data=heart.txt", "eval[heart]=heart.txt",
+                 "model_out=heart.json"],
+                10, SAME, "heart.json")
+
+    def test_xgb_train_stays_close_when_quantiles_have_to_be_sketched(self):
+        self.assert_any_number_of_workers_agrees(
+            [BIN / "xgb-train", "objective=binary:logistic", "eval_metric=logloss", "tree_method=hist", "nthread=1",
+             "data=smooth.train?format=libsvm", "eval_train=1", "num_round=10", "model_out=smooth.json"],
+            10, SAME_AFTER_SKETCHING, "smooth.json")
+
+    def test_the_xgboost_program_of_debian_reaches_the_single_process_result(self):
+        for method in ("hist", "approx"):
+            self.assert_any_number_of_workers_agrees(
+                ["xgboost", SOURCE / "examples/xgboost/mushroom.conf", f"tree_method={method}",
+                 "model_out=mushroom.model"],
+                4, SAME, "mushroom.model")
+
+    def test_the_python_script_reaches_the_single_process_result(self):
+        for method in ("hist", "approx"):
+            self.assert_any_number_of_workers_agrees(
+                [PYTHON, SOURCE / "examples/xgboost/train.py", "--data", HEART, "--rounds", 10, "--model",
+                 "python.json", "--param", f"tree_method={method}", "--param", "eval_metric=logloss"],
+                10, SAME, "python.json")
+
+    def test_a_model_trained_by_three_workers_predicts_like_one_trained_alone(self):
+        command = [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf"]
+        self.alone([*command, "model_out=alone.json"])
+        self.distributed(3, [*command, "model_out=three.json"])
+        predictions = []
+        for model in ("alone", "three"):
+            self.alone([*command, "task=pred", f"model_in={model}.json", f"test:data={HEART}?format=libsvm",
+                        f"name_pred={model}.pred"])
+            with open(f"{model}.pred") as lines:
+                predictions.append([float(line) for line in lines])
+        self.assertEqual(len(predictions[0]), 270)
+        for left, right in zip(*predictions):
+            self.assertAlmostEqual(left, right, delta=SAME)
+
+    def test_bad_data_in_one_share_ends_the_whole_job_with_the_line_that_is_wrong(self):
+        with open("heart.txt") as good:
+            lines = good.readlines()
+        lines[200] = "1 3:0.5 4:x\n"
+        with open("bad.txt", "w") as out:
+            out.writelines(lines)
+        done = subprocess.run(
+            [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", BIN / "xgb-train",
+             SOURCE / "examples/xgboost/heart.conf", "data=bad.txt", "model_out=bad.json"],
+            capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("bad.txt:201:9", done.stderr)
+        self.assertFalse(os.path.exists("bad.json"))
+
+    def test_a_worker_killed_in_training_ends_the_job_and_a_new_start_resumes_to_the_same_model(self):
+        # 40,000 rows make a round long enough to be killed in; the saved models of the first run carry the second.
+        self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
+        command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
+                   "data=long.train?format=libsvm", "save_period=1"]
+        self.distributed(2, [*command, "model_dir=undisturbed", "model_out=undisturbed.json"])
+        # The second worker kills itself as soon as the third saved model is there.
+        killer = ("while [ ! -e killed/0003.model ]; do sleep 0.01; done & "
+                  "waiter=$!; \"$@\" & worker=$!; "
+                  "[ $DMLC_TASK_ID = 0 ] || { wait $waiter; kill -9 $worker; }; wait $worker")
+        failed = subprocess.run(
+            [BIN / "dmlc-submit", "--num-workers", "2", "--port", "0", "bash", "-c", killer, "worker", *command,
+             "model_dir=killed", "model_out=killed.json"],
+            capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(failed.returncode, 0, failed.stdout + failed.stderr)
+        self.assertFalse(os.path.exists("killed.json"))
+        resumed = self.distributed(2, [*command, "model_dir=killed", "model_out=killed.json"])
+        self.assertRegex(resumed, r"[Rr]esum")
+        with open("undisturbed.json") as left, open("killed.json") as right:
+            self.assertEqual(left.read(), right.read())
+
+
+class Ranks(unittest.TestCase):
+    def test_output_lines_carry_the_rank_and_prints_carry_none(self):
+        done = subprocess.run(
+            [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", PYTHON, "-W", "ignore", "-c",
+             "import xgboost as xgb; xgb.rabit.init(); r = xgb.rabit.get_rank(); print('I am', r, flush=True); "
+             "xgb.rabit.tracker_print('printed by %d\\n' % r) if r == 1 else None; xgb.rabit.finalize()"],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(3):
+            self.assertIn(f"[{rank}] I am {rank}\n", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^printed by 1$")
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

@@ -25,6 +25,10 @@ using std::chrono::steady_clock;
 
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+/// Connections taken in one go. The kernel queues a few thousand (net.core.somaxconn) and makes whoever comes
+/// when that is full wait for a second, so the queue is emptied fast; but those already served get their turn
+/// in between.
+constexpr int kAcceptBatch = 256;
 /// One read's worth; a worker's messages are tens of bytes.
 constexpr std::size_t kReadBytes = 16 * 1024;
 /// Answers waiting for a peer that does not read them. A worker's are below a kilobyte.
@@ -92,7 +96,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         job_(options.job, steady_clock::now()) {}
 
   void Start() {
-    Accept();
+    acceptor_.non_blocking(true);
+    WaitToAccept();
     Perform();
   }
 
@@ -117,39 +122,49 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     bool waits_to_write = false;
   };
 
-  void Accept() {
-    acceptor_.async_accept([self = shared_from_this()](error_code error, tcp::socket socket) {
-      if (self->stopped_) return;
-      if (error == asio::error::no_descriptors ||
-          error == boost::system::errc::too_many_files_open_in_system) {
-        spdlog::warn("tracker: out of file descriptors with {} connections open; waiting for some to close",
-                     self->connections_.size());
-        return self->AcceptLater();
-      }
-      if (!error) self->Add(std::move(socket));
-      self->Accept();
-    });
-  }
-
-  void AcceptLater() {
-    accept_pause_.expires_after(kAcceptPause);
-    accept_pause_.async_wait([self = shared_from_this()](error_code error) {
+  void WaitToAccept() {
+    acceptor_.async_wait(tcp::acceptor::wait_read, [self = shared_from_this()](error_code error) {
       if (!error && !self->stopped_) self->Accept();
     });
   }
 
-  void Add(tcp::socket socket) {
+  void Accept() {
+    for (int count = 0; count < kAcceptBatch && !stopped_; ++count) {
+      tcp::socket socket(acceptor_.get_executor());
+      tcp::endpoint remote;
+      error_code error;
+      acceptor_.accept(socket, remote, error);
+      if (error == asio::error::would_block) break;
+      if (error) return PauseAccepting(error);
+      Add(std::move(socket), remote);
+    }
+    if (!stopped_) WaitToAccept();
+  }
+
+  void PauseAccepting(error_code why) {
+    spdlog::warn("tracker: cannot accept more connections than the {} that are open, trying again soon: {}",
+                 connections_.size(), why.message());
+    accept_pause_.expires_after(kAcceptPause);
+    accept_pause_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error && !self->stopped_) self->WaitToAccept();
+    });
+  }
+
+  void Add(tcp::socket socket, const tcp::endpoint& remote) {
     error_code error;
-    const tcp::endpoint remote = socket.remote_endpoint(error);
-    if (!error) socket.non_blocking(true, error);
+    socket.non_blocking(true, error);
     if (!error) socket.set_option(tcp::no_delay(true), error);
     // A host that vanishes without a word is noticed while its worker waits for the others.
     if (!error) socket.set_option(asio::socket_base::keep_alive(true), error);
-    if (error) return;  // gone already
+    const std::string address = PlainAddress(remote.address()).to_string();
+    if (error) {
+      spdlog::warn("tracker: dropped {}:{}: {}", address, remote.port(), error.message());
+      return;
+    }
     AcknowledgeAtOnce(socket);
     const ConnectionId id = next_id_++;
     connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
-    job_.Opened(id, PlainAddress(remote.address()).to_string(), remote.port(), steady_clock::now());
+    job_.Opened(id, address, remote.port(), steady_clock::now());
     Perform();
     WaitToRead(id);
   }

@@ -101,8 +101,8 @@ TEST_F(BrokerOfThree, TriesAFailedConnectionAgainLaterAndAtOnceWhenThePeerListen
   EXPECT_THAT(ReadyRanks(), ElementsAre(1)) << "a new port needs no waiting";
 }
 
-// Rank 2 connects to 0 and 1, rank 1 to 0. Ranks 1 and 2 are lost; 0 has come to recover for 2 alone when 1 dies,
-// too. Then 0 waits for 2, 2 for 1 to listen, and 1 for 0 to come again.
+// Rank 2 connects to 0 and 1, rank 1 to 0. Ranks 1 and 2 are lost; 0 has come to recover for 2 alone when 1
+// dies, too. Then 0 waits for 2, 2 for 1 to listen, and 1 for 0 to come again.
 TEST_F(BrokerOfThree, BreaksACircleOfWaitingByTakingAnothersPlace) {
   LinkAll();
   Want(0, {1});

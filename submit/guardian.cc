@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "submit/process.h"
+#include "submit/strays.h"
 
 namespace warren::submit {
 namespace {
@@ -104,16 +105,25 @@ std::set<pid_t> WatchGroups(int pipe) {
   }
 }
 
-void EndGroups(std::set<pid_t> groups) {
+/// Ends the groups, and what has left them but not their session.
+void EndGroups(const std::set<pid_t>& announced) {
+  std::set<pid_t> groups = announced;
   for (const pid_t group : groups) TerminateGroup(group);
+  for (const pid_t stray : StraysOfSessions(announced)) {
+    kill(stray, SIGTERM);
+    kill(stray, SIGCONT);
+  }
   const auto end = std::chrono::steady_clock::now() + kStopGrace;
-  while (!groups.empty() && std::chrono::steady_clock::now() < end) {
+  bool strays_left = true;
+  while ((!groups.empty() || strays_left) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPollInterval);
+    strays_left = !StraysOfSessions(announced).empty();
     for (auto group = groups.begin(); group != groups.end();) {
       group = kill(-*group, 0) != 0 && errno == ESRCH ? groups.erase(group) : std::next(group);
     }
   }
   for (const pid_t group : groups) SignalGroup(group, SIGKILL);
+  for (const pid_t stray : StraysOfSessions(announced)) kill(stray, SIGKILL);
 }
 
 }  // namespace

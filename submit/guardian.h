@@ -36,6 +36,7 @@ class Guardian {
 
   /// The end of its pipe to write to.
   int pipe() const { return pipe_.get(); }
+  pid_t pid() const { return pid_; }
   /// Starts another one, told about `groups`, should it have been killed.
   void ReplaceIfDead(const std::vector<pid_t>& groups);
 

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <vector>
 
+#include "submit/strays.h"
+
 namespace warren::submit {
 namespace {
 
@@ -76,6 +78,7 @@ class LocalCluster::Child {
 LocalCluster::LocalCluster(asio::io_context& io, std::size_t num_processes, ClusterEvents events)
     : io_(io), events_(std::move(events)), host_(HostName()), child_signal_(io), grace_timer_(io) {
   RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside, spawner_);
+  AdoptOrphans();
   child_signal_.add(SIGCHLD);
   WaitForChildren();
 }
@@ -85,6 +88,13 @@ LocalCluster::~LocalCluster() {
     SignalGroup(child->pid, SIGKILL);
     WithdrawGroup(guardian_.pipe(), child->pid);
   }
+  EndOrphans(KnownChildren());
+}
+
+std::set<pid_t> LocalCluster::KnownChildren() const {
+  std::set<pid_t> known = {guardian_.pid()};
+  for (const auto& [index, child] : children_) known.insert(child->pid);
+  return known;
 }
 
 Started LocalCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
@@ -140,6 +150,7 @@ void LocalCluster::LookAtChildren() {
     if (child->status) ended.push_back(child);
   }
   guardian_.ReplaceIfDead(groups);
+  AdoptedOrphans(KnownChildren());  // reaps those that have ended
   for (const auto& child : ended) Settle(child);
 }
 

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "submit/cluster.h"
@@ -37,6 +38,7 @@ class LocalCluster : public Cluster {
  private:
   class Child;
 
+  std::set<pid_t> KnownChildren() const;
   void WaitForChildren();
   void LookAtChildren();
   void Listen(const std::shared_ptr<Child>& child, Stream stream);

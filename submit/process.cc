@@ -95,7 +95,7 @@ void ResetSignals(bool ignores_hangup) {
 
 /// Only calls that are safe after a fork.
 [[noreturn]] void RunChild(const ChildSetup& setup) {
-  setpgid(0, 0);
+  setsid();  // a session, and with it a process group, of its own
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != setup.parent) _exit(kNotExecutable);  // it died before the signal was asked for
   // The group is announced from here, so that it is known before the program runs, whatever happens to the
@@ -180,7 +180,6 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int guardian) const {
                                  request.file, std::strerror(errno)),
                      1);
   }
-  setpgid(pid, pid);  // the child does it too; whoever comes first
   report.write.reset();
   if (const int error = ReadExecResult(report.read.get()); error != 0) {
     WithdrawGroup(guardian, pid);

@@ -41,6 +41,8 @@ constexpr std::size_t kTailLineBytes = 400;
 /// A process that SIGKILL does not end within this sits in the kernel (a dead network file system, say);
 /// nobody can wait for that.
 constexpr std::chrono::seconds kKillPatience{5};
+/// More than the 40 ms for which the kernel may hold back the last words of a process that has ended.
+constexpr std::chrono::milliseconds kSettleTime{500};
 
 std::vector<std::string> InheritedNames() {
   std::vector<std::string> names;
@@ -212,7 +214,7 @@ class JobRun {
     server.bind_address = options_.host_ip.empty() ? host : tracker::BindAddressFor(host);
     server.port = options_.port;
     server.port_end = options_.port_end;
-    server.job = {options_.num_workers, options_.sort_by, options_.timeout};
+    server.job = {options_.num_workers, options_.sort_by, true, options_.timeout};
     server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
     spdlog::debug("tracker listens at {} port {}", host, server_->port());
   }
@@ -341,21 +343,39 @@ class JobRun {
     Member& member = members_[index];
     member.succeeded = true;
     ++num_succeeded_;
-    if (server_ && !server_->job().all_assigned()) left_unjoined_.push_back(index);
-    CheckThatJobCanStart();
+    if (!server_) return;
+    if (!server_->job().all_assigned()) {
+      left_unjoined_.push_back(index);
+      CheckThatJobCanStart();
+    } else if (!linked_) {
+      // What it last said to the tracker may still be on its way.
+      const auto settled = std::make_shared<asio::steady_timer>(io_, kSettleTime);
+      settled->async_wait(
+          [this, index, settled](const boost::system::error_code&) { CheckThatItWasLinked(index); });
+    }
   }
 
   /// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
   void CheckThatJobCanStart() {
     if (stopping_ || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
-    if (server_->job().all_assigned()) return;
-    if (members_.size() - left_unjoined_.size() >= static_cast<std::size_t>(server_->job().world_size()))
-      return;
-    const Member& member = members_[left_unjoined_.front()];
+    if (!server_->job().all_assigned()) {
+      GiveUpOn(members_[left_unjoined_.front()], "without joining the job at the tracker");
+    }
+  }
+
+  /// The same for one that joined and went before its links were made.
+  void CheckThatItWasLinked(std::size_t index) {
+    if (stopping_ || linked_ || num_running_ == 0) return;
+    const Member& member = members_[index];
+    if (!server_->job().TaskHasLinked(std::to_string(member.process->task_id))) {
+      GiveUpOn(member, "before its links were made");
+    }
+  }
+
+  void GiveUpOn(const Member& member, const char* when) {
     Fail(kTrouble,
-         fmt::format("{} exited with code 0 without joining the job at the tracker, where others wait "
-                     "for it: the job can never start{}",
-                     member.Describe(), OthersStopped(num_running_)));
+         fmt::format("{} exited with code 0 {}, where others wait for it: the job can never start{}",
+                     member.Describe(), when, OthersStopped(num_running_)));
   }
 
   /// A worker that has left the job at the tracker cannot take part in it again.
@@ -408,6 +428,8 @@ class JobRun {
     events.print = [this](const std::string& text) { console_.Print(text); };
     events.finished = [this](const std::string& failure) {
       if (!failure.empty()) Fail(kTrouble, failure);
+      // A process that starts a second job here is refused instead of waiting for an answer.
+      server_->Stop();
     };
     return events;
   }
@@ -435,6 +457,8 @@ class JobRun {
     exit_code_ = exit_code;
     story_ = std::move(story);
     console_.RemoveProgress();
+    // The workers that are stopped now would be reported as lost connections, and bury the story.
+    if (server_) server_->Stop();
     cluster_->Stop();
     patience_.expires_after(kStopGrace + kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {

@@ -58,8 +58,14 @@ void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, 
   strangers_.insert(connection);
   SetDeadline(connection, peer, now + kHelloTimeout);
   if (strangers_.size() > kMaxStrangers + 2 * static_cast<std::size_t>(options_.num_workers)) {
-    Drop(*strangers_.begin(), "too many connections that say nothing, and this one is the oldest");
+    DropOldestStranger();
   }
+}
+
+bool Job::DropOldestStranger() {
+  if (strangers_.empty()) return false;
+  Drop(*strangers_.begin(), "too many connections that say nothing, and this one is the oldest");
+  return true;
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
@@ -112,8 +118,18 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   if (peer.rank >= 0 && members_[peer.rank].exchange == connection) {
     members_[peer.rank].exchange = 0;
     broker_->Leave(peer.rank);
+    if (!members_[peer.rank].has_linked) Unassign(peer.rank);
   }
   Forget(connection);
+}
+
+// Nobody has a link with this rank yet: whoever comes next may have it, the same task again or, if this one
+// was no worker at all, the one it kept out.
+void Job::Unassign(int rank) {
+  const auto task = task_ranks_.find(members_[rank].task_id);
+  if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
+  members_[rank] = {};
+  --num_assigned_;
 }
 
 void Job::Forget(ConnectionId connection) {
@@ -201,23 +217,41 @@ void Job::HandleHello(ConnectionId connection, Peer& peer, const classic::Hello&
   }
 }
 
+// What the workers that are here want, or what the tracker was started with.
+int Job::ExpectedWorldSize() const {
+  if (num_assigned_ > 0) return options_.num_workers;
+  for (const ConnectionId connection : pending_) {
+    const int asked = peers_.at(connection).hello.world_size;
+    if (asked > 0) return asked;
+  }
+  return configured_workers_;
+}
+
 void Job::SettleWorldSize(const classic::Hello& hello) {
-  const bool first = pending_.empty() && num_assigned_ == 0;
-  const int expected = first ? configured_workers_ : options_.num_workers;
-  const int asked = hello.world_size > 0 ? hello.world_size : expected;
-  if (!first && asked != options_.num_workers) {
-    throw wire::ProtocolError(fmt::format("it was told of a world of {} workers, this job has {}",
-                                          hello.world_size, options_.num_workers));
-  }
-  if (first && asked != configured_workers_) {
+  int world_size = ExpectedWorldSize();
+  if (hello.world_size > 0 && hello.world_size != world_size) {
+    const bool first = pending_.empty() && num_assigned_ == 0;
+    if (!first || options_.world_size_is_fixed) {
+      throw wire::ProtocolError(
+          fmt::format("it was told of a world of {} workers, this job has {}", hello.world_size, world_size));
+    }
     Log(Severity::kInfo,
-        fmt::format("the first worker asks for {} workers instead of {}", asked, configured_workers_));
+        fmt::format("the first worker asks for {} workers instead of {}", hello.world_size, world_size));
+    world_size = hello.world_size;
   }
-  if (!topology_ || topology_->size() != asked) {
-    options_.num_workers = asked;
-    topology_.emplace(asked);
-    broker_.emplace(*topology_);
-    members_.assign(asked, {});
+  if (topology_ && topology_->size() == world_size) return;
+  options_.num_workers = world_size;
+  topology_.emplace(world_size);
+  broker_.emplace(*topology_);
+  members_.assign(world_size, {});
+}
+
+// A rank belongs to the task it was given to; workers without a task id are taken at their word.
+void Job::RequireOwner(int rank, const classic::Hello& hello) const {
+  const std::string& owner = members_[rank].task_id;
+  const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
+  if (!anonymous && owner != hello.task_id) {
+    throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, Quoted(owner)));
   }
 }
 
@@ -239,9 +273,7 @@ void Job::HandleStart(ConnectionId connection, Peer& peer, TimePoint now) {
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
-  if (member.assigned && member.task_id != peer.hello.task_id) {
-    throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, Quoted(member.task_id)));
-  }
+  if (member.assigned) RequireOwner(rank, peer.hello);
   Assign(connection, peer, rank, now);
   AssignPending(now);
 }
@@ -253,6 +285,7 @@ void Job::HandleRecover(ConnectionId connection, Peer& peer, TimePoint now) {
     throw wire::ProtocolError(
         fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
   }
+  RequireOwner(rank, peer.hello);
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
   }
@@ -265,6 +298,7 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
   if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
   }
+  RequireOwner(rank, peer.hello);
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
   }
@@ -402,6 +436,7 @@ void Job::HandleListenPort(ConnectionId connection, Peer& peer, const classic::L
                            TimePoint now) {
   const int rank = peer.rank;
   members_[rank].listen_port = port.port;
+  members_[rank].has_linked = true;
   members_[rank].exchange = 0;
   Forget(connection);
   broker_->ReportListening(rank);
@@ -462,6 +497,11 @@ std::optional<int> Job::RankOfTask(const std::string& task_id) const {
 bool Job::TaskHasShutDown(const std::string& task_id) const {
   const auto rank = RankOfTask(task_id);
   return rank && members_[*rank].shut_down;
+}
+
+bool Job::TaskHasLinked(const std::string& task_id) const {
+  const auto rank = RankOfTask(task_id);
+  return rank && members_[*rank].has_linked;
 }
 
 std::string Job::DescribeMissing() const {

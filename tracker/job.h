@@ -32,6 +32,9 @@ inline constexpr std::chrono::seconds kDefaultTimeout{1800};
 struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
+  /// Whether the first worker may ask for another number of workers, as the protocol has it. A launcher that
+  /// knows how many it starts says no.
+  bool world_size_is_fixed = false;
   /// How long the job may stay with workers missing, from its start or from the moment a worker came back to
   /// be linked again; zero: for ever.
   std::chrono::milliseconds timeout = kDefaultTimeout;
@@ -84,6 +87,9 @@ class Job {
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   /// The peer closed or the connection broke; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why);
+  /// Makes room when the process can take no more connections: drops the oldest one that has not said hello.
+  /// False when there is none.
+  bool DropOldestStranger();
   /// Drops peers that took too long and ends the job when its time is up.
   void Tick(TimePoint now);
   /// When Tick has something to do next, if ever.
@@ -98,6 +104,8 @@ class Job {
   std::optional<int> RankOfTask(const std::string& task_id) const;
   /// True when the task's rank has said shutdown.
   bool TaskHasShutDown(const std::string& task_id) const;
+  /// True when the task has been through the making of its links.
+  bool TaskHasLinked(const std::string& task_id) const;
   /// True when every worker has been given a rank.
   bool all_assigned() const { return num_assigned_ == options_.num_workers; }
   /// Who came and who did not, for a person to read.
@@ -130,6 +138,7 @@ class Job {
   struct Member {
     bool assigned = false;
     bool shut_down = false;
+    bool has_linked = false;  ///< went through an exchange to its end, at least once
     std::string task_id;
     std::string host;
     std::int32_t listen_port = 0;
@@ -157,6 +166,9 @@ class Job {
   void HandleListenPort(ConnectionId connection, Peer& peer, const wire::classic::ListenPort& port,
                         TimePoint now);
   void SettleWorldSize(const wire::classic::Hello& hello);
+  int ExpectedWorldSize() const;
+  void RequireOwner(int rank, const wire::classic::Hello& hello) const;
+  void Unassign(int rank);
   int KnownRank(const wire::classic::Hello& hello) const;
   void AddPending(ConnectionId connection, Peer& peer, TimePoint now);
   void AssignPending(TimePoint now);

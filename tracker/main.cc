@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -99,8 +100,8 @@ int Serve(const Options& options) {
   server_options.bind_address = BindAddressFor(host);
   server_options.port = options.port;
   server_options.port_end = options.port_end;
-  server_options.job = {options.num_workers, options.sort_by,
-                        std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000))};
+  server_options.job = {options.num_workers, options.sort_by, false,
+                        std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
   Server server(io, server_options, std::move(events));
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);

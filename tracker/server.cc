@@ -135,15 +135,24 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       error_code error;
       acceptor_.accept(socket, remote, error);
       if (error == asio::error::would_block) break;
-      if (error) return PauseAccepting(error);
+      if (error) return MakeRoom(error);
       Add(std::move(socket), remote);
     }
     if (!stopped_) WaitToAccept();
   }
 
-  void PauseAccepting(error_code why) {
-    spdlog::warn("tracker: cannot accept more connections than the {} that are open, trying again soon: {}",
-                 connections_.size(), why.message());
+  /// Accepting failed, as it does when the process or the machine is out of descriptors: whoever has said
+  /// nothing so far goes, so that workers get in.
+  void MakeRoom(error_code why) {
+    if (!std::exchange(told_of_full_, true)) {
+      spdlog::warn(
+          "tracker: cannot accept more connections than the {} that are open: {}; dropping silent ones",
+          connections_.size(), why.message());
+    }
+    const bool made_room = job_.DropOldestStranger();
+    Perform();
+    if (stopped_) return;
+    if (made_room) return WaitToAccept();
     accept_pause_.expires_after(kAcceptPause);
     accept_pause_.async_wait([self = shared_from_this()](error_code error) {
       if (!error && !self->stopped_) self->WaitToAccept();
@@ -298,6 +307,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::optional<TimePoint> armed_for_;
   ConnectionId next_id_ = 1;
   bool stopped_ = false;
+  bool told_of_full_ = false;
 };
 
 Server::Server(asio::io_context& io, const ServerOptions& options, ServerEvents events)

@@ -32,7 +32,7 @@ namespace warren::wire::classic {
 /// Limits on what a peer may announce. A task id or a command longer than this is no rabit worker's.
 inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxCommandBytes = 16;
-inline constexpr std::size_t kMaxPrintBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxPrintBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxHostBytes = 1024;
 /// A worker has tree and ring neighbours only: never more than five links.
 inline constexpr std::int32_t kMaxGoodLinks = 64;

@@ -51,13 +51,15 @@ void SyncFolder(const fs::path& folder) {
   close(fd);
 }
 
-bool IsAsideNameOf(std::string_view name, std::string_view target_name) {
-  if (!name.starts_with(target_name) || !name.ends_with(kAsideSuffix)) return false;
-  name.remove_prefix(target_name.size());
-  if (name.size() <= kAsideSuffix.size()) return false;
+/// The target whose aside file has this name, `<target>.<digits>.tmp`; empty when it is none.
+std::string TargetOfAsideName(std::string_view name) {
+  if (!name.ends_with(kAsideSuffix)) return {};
   name.remove_suffix(kAsideSuffix.size());
-  return name.size() > 1 && name.front() == '.' &&
-         std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
+  const bool has_pid = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
+                                   [](char c) { return c >= '0' && c <= '9'; });
+  return has_pid ? std::string(name.substr(0, dot)) : std::string();
 }
 
 }  // namespace
@@ -121,10 +123,16 @@ void WriteWholeFile(const std::string& target, std::string_view bytes) {
 
 void RemoveLeftovers(const std::string& target) {
   const std::string name = fs::path(FollowLinks(target)).filename().string();
+  RemoveLeftoversIn(FolderOf(FollowLinks(target)).string(),
+                    [&](const std::string& candidate) { return candidate == name; });
+}
+
+void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(FolderOf(FollowLinks(target)), error)) {
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
     std::error_code ignored;  // a leftover that cannot be removed harms nobody
-    if (IsAsideNameOf(entry.path().filename().string(), name)) fs::remove(entry.path(), ignored);
+    const std::string target = TargetOfAsideName(entry.path().filename().string());
+    if (!target.empty() && is_target(target)) fs::remove(entry.path(), ignored);
   }
 }
 

@@ -1,6 +1,7 @@
 // A file that readers see either whole or not at all: written aside, flushed to disk, then renamed.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,9 @@ void WriteWholeFile(const std::string& target, std::string_view bytes);
 /// Removes aside files of `target` that killed writers left behind. Call it before writing, from the one
 /// process that owns the target.
 void RemoveLeftovers(const std::string& target);
+
+/// The same for all targets in `folder` whose name `is_target` accepts, in one pass over the folder.
+void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target);
 
 /// Throws when `target` could not be created or replaced: better before hours of work than after.
 void RequireWritable(const std::string& target);

@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input(data, size);
   TimePoint now{};
   Job job({1 + static_cast<int>(input.Byte() % 5), input.Byte() % 2 == 0 ? SortBy::kHost : SortBy::kTask,
-           std::chrono::seconds(input.Byte())},
+           false, std::chrono::seconds(input.Byte())},
           now);
   ConnectionId next = 1;
   int finishes = 0;

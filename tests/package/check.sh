@@ -12,7 +12,7 @@ cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" || { cat "$s
 "$prefix/bin/rabit-tracker" --help | grep -q -- --num-workers
 "$prefix/bin/dmlc-submit" --help | grep -q -- --num-workers
 
-cmake -S "$here/consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -G Ninja -S "$here/consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
 cmake --build "$scratch/build"
 "$scratch/build/consumer"

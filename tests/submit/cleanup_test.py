@@ -144,8 +144,18 @@ class Cleanup(SubmitCase):
         process = self.start("--num-workers", 1, "sh", "-c", "setsid sleep 600 & echo $! > escaped; echo done")
         out, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual((process.returncode, out), (0, b"[0] done\n"))
-        for pid in self.marked():
-            kill_at_once(pid)
+
+    def test_processes_that_left_their_group_are_gone_after_sigterm_and_after_sigkill(self):
+        # timeout makes a process group of its own; the shell behind it is what would stay.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            process = self.start("--num-workers", 2, "bash", "-c",
+                                 "timeout 600 bash -c 'echo up > up$DMLC_TASK_ID; sleep 600; true'; true")
+            self.wait_for_files("up0", "up1")
+            process.send_signal(number)
+            process.communicate(timeout=LIMIT_S)
+            self.check_nothing_is_left()
+            for name in ("up0", "up1"):
+                self.file(name).unlink()
 
     def test_terminal_ctrl_c_reaches_dmlc_submit_only(self):
         code = (

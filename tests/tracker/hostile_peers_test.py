@@ -121,6 +121,26 @@ class HostilePeers(unittest.TestCase):
         ClassicWorker(address, 8).print("still here")
         self.assertTrue(any("still here" in line for line in self.tracker.process.stderr))
         stuck.sock.close()
+        self.finish_job()
+
+    def test_an_impostor_that_takes_a_rank_and_leaves_keeps_nobody_out(self):
+        address = (self.tracker.host, self.tracker.port)
+        for rank in range(4):
+            ClassicWorker(address, "impostor", rank=rank).hello("start").sock.close()
+        self.finish_job()
+
+    def test_a_false_shutdown_or_recovery_of_somebody_elses_rank(self):
+        address = (self.tracker.host, self.tracker.port)
+        workers = start_all([ClassicWorker(address, task) for task in range(4)])
+        for rank in range(4):
+            ClassicWorker(address, "impostor", rank=rank).hello("shutdown").sock.close()
+            ClassicWorker(address, "impostor", rank=rank).hello("recover").sock.close()
+        for worker in workers:
+            self.assertIsNone(self.tracker.process.poll())
+            worker.shutdown()
+        code, log = self.tracker.finish()
+        self.assertEqual(code, 0)
+        self.assertEqual(log.count("belongs to task"), 8, log)
 
     def test_random_bytes_from_many_peers_at_once(self):
         seed = 20240229

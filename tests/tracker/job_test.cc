@@ -31,7 +31,7 @@ class JobTest : public ::testing::Test {
   ConnectionId next = 1;
 
   void Start(int num_workers, SortBy sort_by = SortBy::kHost, milliseconds timeout = milliseconds(0)) {
-    job.emplace(JobOptions{num_workers, sort_by, timeout}, now);
+    job.emplace(JobOptions{num_workers, sort_by, false, timeout}, now);
   }
 
   void Collect() {
@@ -173,6 +173,47 @@ TEST_F(JobTest, ForgetsTheWorldSizeOfAFirstWorkerThatLeft) {
   Hello("0");
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST_F(JobTest, ForgetsTheWorldSizeOfAWorkerThatLeftWhileAnotherWaits) {
+  Start(2);
+  const ConnectionId first = Hello("x", Command::kStart, -1, 9);
+  Hello("0");
+  job->Closed(first, "gone");
+  Hello("1");
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST_F(JobTest, KeepsItsWorldSizeWhereTheLauncherHasFixedIt) {
+  job.emplace(JobOptions{2, SortBy::kHost, true, milliseconds(0)}, now);
+  Hello("0", Command::kStart, -1, 1);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0], HasSubstr("world of 1 workers, this job has 2"));
+  Hello("0", Command::kStart, -1, 2);
+  Hello("1");
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST_F(JobTest, GivesARankAwayAgainWhenItsHolderLeavesBeforeItEverLinked) {
+  Start(2);
+  const ConnectionId impostor = Hello("x", Command::kStart, 0);
+  job->Closed(impostor, "it closed the connection");
+  Hello("0");
+  Hello("1");
+  EXPECT_EQ(ranks["0"], 0);
+  EXPECT_EQ(ranks["1"], 1);
+}
+
+TEST_F(JobTest, LetsNobodyShutDownOrRecoverTheRankOfAnotherTask) {
+  StartLinked(2);
+  Hello("x", Command::kShutdown, 0, 2);
+  Hello("x", Command::kRecover, 1, 2);
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_THAT(warnings[0], HasSubstr("rank 0 belongs to task 0"));
+  EXPECT_THAT(warnings[1], HasSubstr("rank 1 belongs to task 1"));
+  Hello("0", Command::kShutdown, 0, 2);
+  Hello("1", Command::kShutdown, 1, 2);
+  EXPECT_EQ(finished, "");
 }
 
 TEST_F(JobTest, GivesARestartedTaskItsOldRankBack) {

@@ -31,7 +31,9 @@ struct Worker {
 class World {
  public:
   World(int size, unsigned seed)
-      : job_({size, SortBy::kTask, std::chrono::milliseconds(0)}, now_), random_(seed), workers_(size) {}
+      : job_({size, SortBy::kTask, false, std::chrono::milliseconds(0)}, now_),
+        random_(seed),
+        workers_(size) {}
 
   /// Runs until every worker is up; false when nothing can move any more.
   bool RunUntilUp() {

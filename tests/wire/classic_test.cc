@@ -74,7 +74,7 @@ TEST(WorkerStream, SaysWhatIsWrongWithBytesNoWorkerSends) {
       {Writer().Int(-1).Int(-1).Int(-5).Take(), "the task id announces -5 bytes"},
       {Writer().Int(-1).Int(-1).String("0").Int(17).Take(), "the command announces 17 bytes"},
       {Writer().Int(-1).Int(-1).String("0").String("sta\nrt").Take(), "the command is \"sta\\x0art\""},
-      {Writer().Int(0).Int(1).String("0").String("print").Int((1 << 20) + 1).Take(),
+      {Writer().Int(0).Int(1).String("0").String("print").Int((64 << 10) + 1).Take(),
        "the text to print announces"},
       {start + Writer().Int(65).Take(), "the number of good links is 65"},
       {start + Writer().Int(1).Int(-3).Take(), "the rank of a good link is -3"},

@@ -47,6 +47,10 @@ std::string SavedModelPath(const std::string& folder, int round) {
   return (fs::path(folder) / fmt::format("{:04}{}", round, kSuffix)).string();
 }
 
+bool IsSavedModelName(const std::string& name) {
+  return RoundOf(name).has_value();
+}
+
 std::vector<int> SavedRounds(const std::string& folder) {
   std::vector<int> rounds;
   std::error_code error;

@@ -14,6 +14,9 @@ namespace warren::xgb_train {
 /// `<folder>/NNNN.model`, the name XGBoost's command line uses.
 std::string SavedModelPath(const std::string& folder, int round);
 
+/// Whether a file of this name, without its folder, is a saved model.
+bool IsSavedModelName(const std::string& name);
+
 /// Rounds of the saved models in `folder`, newest first. Other files, aside files of a killed writer
 /// among them, do not count; a folder that is not there holds none.
 std::vector<int> SavedRounds(const std::string& folder);

@@ -28,9 +28,7 @@ void PrepareOutputs(const Parameters& p) {
   RequireWritable(LastModelPath(p));
   RemoveLeftovers(LastModelPath(p));
   if (p.save_period == 0) return;
-  for (int round = p.save_period; round <= p.num_round; round += p.save_period) {
-    RemoveLeftovers(SavedModelPath(p.model_dir, round));
-  }
+  RemoveLeftoversIn(p.model_dir, IsSavedModelName);
 }
 
 /// The data sets of a run, linked by LinkMatrices. Evaluation sets come in the order written, then the

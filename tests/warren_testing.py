@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import resource
 import socket
 import struct
 import subprocess
@@ -26,12 +27,14 @@ def wait_for(condition, seconds=30.0, what="the condition"):
 class Tracker:
     """A running rabit-tracker, with the environment it printed."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, max_files=None):
+        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
         self.process = subprocess.Popen(
             [BIN / "rabit-tracker", "--log-level", "DEBUG", *map(str, options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=limit,
         )
         self.block = []
         for line in self.process.stdout:

@@ -107,6 +107,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     acceptor_.close(ignored);
     timer_.cancel();
     accept_pause_.cancel();
+    for (const auto& [id, connection] : connections_) connection->socket.close(ignored);
     connections_.clear();
   }
 
@@ -217,6 +218,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     }
     if (error) connection.unsent.clear();
     if (connection.closing) {
+      // A wait for more from this peer may still hold the connection; the descriptor goes now.
+      connection.socket.close(error);
       connections_.erase(found);
     } else if (error) {
       job_.Closed(id, error.message());

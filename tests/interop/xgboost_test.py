@@ -155,7 +155,16 @@ class Training(unittest.TestCase):
             self.assertEqual(left.read(), right.read())
 
 
-class Ranks(unittest.TestCase):
+class Jobs(unittest.TestCase):
+    def test_a_second_job_of_the_same_processes_is_refused_instead_of_hanging(self):
+        done = subprocess.run(
+            [BIN / "dmlc-submit", "--num-workers", "2", "--port", "0", PYTHON, "-W", "ignore", "-c",
+             "import xgboost as xgb\nfor _ in range(2): xgb.rabit.init(); print('up', flush=True); "
+             "xgb.rabit.finalize()"],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout.count("up"), 2, done.stdout)
+        self.assertNotEqual(done.returncode, 0)
+
     def test_output_lines_carry_the_rank_and_prints_carry_none(self):
         done = subprocess.run(
             [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", PYTHON, "-W", "ignore", "-c",

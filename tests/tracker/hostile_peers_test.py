@@ -115,6 +115,14 @@ class HostilePeers(unittest.TestCase):
         # Far below the time after which the silent ones are dropped: nobody waited for them.
         self.assertLess(time.monotonic() - begin, 15)
 
+    def test_silent_connections_do_not_keep_workers_out_when_descriptors_run_short(self):
+        self.tracker.__exit__()
+        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0, max_files=64)
+        for _ in range(150):
+            self.connect()
+        log = self.finish_job()
+        self.assertEqual(log.count("cannot accept more connections"), 1, log)
+
     def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_strangers_or_prints(self):
         address = (self.tracker.host, self.tracker.port)
         stuck = ClassicWorker(address, 9, rank=3).hello("start")  # never names its good links

@@ -525,7 +525,10 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
   TakeClusterFromEnvironment(options);
   CheckWhole(options, given);
   for (const std::string_view name : given) {
-    if ((FindOption(name)->clusters & options.cluster) == 0) options.ignored.emplace_back(name);
+    // A parameter-server job has no rabit tracker.
+    const bool for_tracker = options.num_servers > 0 && (name == "--timeout" || name == "--sortby");
+    const bool for_others = (FindOption(name)->clusters & options.cluster) == 0;
+    if (for_tracker || for_others) options.ignored.emplace_back(name);
   }
   return options;
 }

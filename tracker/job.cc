@@ -533,6 +533,14 @@ std::string Job::DescribeMissing() const {
     text += absent.size() == missing ? fmt::format("; not: task {}", List(absent))
                                      : fmt::format("; {} did not", missing);
   if (!unlinked.empty()) text += fmt::format("; still to be linked: {}", List(unlinked));
+  std::vector<std::string> absent_ranks;
+  for (const int rank : broker_ ? broker_->Absentees() : std::set<int>()) {
+    const Member& member = members_[rank];
+    if (member.assigned) {
+      absent_ranks.push_back(fmt::format("task {} ({}, rank {})", Quoted(member.task_id), member.host, rank));
+    }
+  }
+  if (!absent_ranks.empty()) text += fmt::format("; did not come to be linked again: {}", List(absent_ranks));
   return text;
 }
 

@@ -136,6 +136,20 @@ std::vector<LinkBroker::Plan> LinkBroker::TakeReady(TimePoint now) {
   return ready;
 }
 
+std::set<int> LinkBroker::Absentees() const {
+  std::set<int> absentees;
+  const auto consider = [&](int peer) {
+    const Node& node = nodes_[peer];
+    const bool is_up = node.state == State::kListening && node.accept.empty();
+    if (is_up || node.state == State::kAbsent) absentees.insert(peer);
+  };
+  for (const Node& node : nodes_) {
+    if (node.state == State::kListening) std::for_each(node.accept.begin(), node.accept.end(), consider);
+    if (node.state == State::kWaiting) std::for_each(node.connect.begin(), node.connect.end(), consider);
+  }
+  return absentees;
+}
+
 std::optional<LinkBroker::TimePoint> LinkBroker::NextRetry() const {
   if (wakeups_.empty()) return std::nullopt;
   return wakeups_.begin()->first;

@@ -59,6 +59,8 @@ class LinkBroker {
   std::optional<TimePoint> NextRetry() const;
 
   bool listening(int rank) const { return nodes_[rank].state == State::kListening; }
+  /// Ranks that another one waits for and that are not on their way: they would have to come and recover.
+  std::set<int> Absentees() const;
   /// True when every rank has been through an exchange and every accepted link has been made.
   bool complete() const { return num_listening_ == topology_->size() && open_links_ == 0; }
 

@@ -120,6 +120,9 @@ TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
   EXPECT_THAT(ParseOptions({"--num-workers", "1", "--queue", "q", "--worker-memory", "4g", "run"}).ignored,
               ElementsAre("--worker-memory", "--queue"));
   EXPECT_THAT(ParseOptions({"--num-workers", "1", "--files", "f", "run"}).ignored, IsEmpty());
+  EXPECT_THAT(ParseOptions({"--num-workers", "1", "--num-servers", "1", "--timeout", "9", "run"}).ignored,
+              ElementsAre("--timeout"));
+  EXPECT_THAT(ParseOptions({"--num-workers", "1", "--timeout", "9", "run"}).ignored, IsEmpty());
 }
 
 TEST_F(OptionsTest, ChoicesListWhatIsPossible) {

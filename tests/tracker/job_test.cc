@@ -414,12 +414,13 @@ TEST_F(JobTest, SaysWhoseLinksAreMissingWhenASurvivorDoesNotRecover) {
   job->Tick(now);
   Collect();
   ASSERT_EQ(finished, std::nullopt) << "a linked job has no deadline";
-  Hello("1");
+  Say(Hello("1"), classic::Encode(classic::GoodLinks{}));
   now += seconds(30);
   job->Tick(now);
   Collect();
   ASSERT_TRUE(finished);
   EXPECT_THAT(*finished, HasSubstr("still to be linked: task 1 (10.0.0.1, rank 1)"));
+  EXPECT_THAT(*finished, HasSubstr("did not come to be linked again: task 0 (10.0.0.1, rank 0)"));
 }
 
 TEST_F(JobTest, RefusesAWorldOfNobody) {

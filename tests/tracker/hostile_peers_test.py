@@ -6,7 +6,7 @@ import struct
 import time
 import unittest
 
-from warren_testing import MAGIC, ClassicWorker, Tracker, start_all
+from warren_testing import MAGIC, ClassicWorker, Tracker, start_all, threads
 
 
 class HostilePeers(unittest.TestCase):
@@ -30,11 +30,13 @@ class HostilePeers(unittest.TestCase):
         head = struct.pack("@3i", MAGIC, rank, world)
         return head + struct.pack("@i", len(task)) + task + struct.pack("@i", len(command)) + command
 
-    def finish_job(self):
-        """Runs a whole job of four; returns the tracker's log."""
+    def finish_job(self, meanwhile=lambda: None):
+        """Runs a whole job of four; `meanwhile` runs when three are waiting for the last. Returns the log."""
         address = (self.tracker.host, self.tracker.port)
         workers = [ClassicWorker(address, task) for task in range(4)]
-        start_all(workers)
+        with threads([worker.start for worker in workers[:3]]):
+            meanwhile()
+            workers[3].start()
         for worker in workers:
             worker.shutdown()
         code, log = self.tracker.finish()
@@ -42,15 +44,20 @@ class HostilePeers(unittest.TestCase):
         return log
 
     def assert_dropped(self, data, complaint):
-        sock = self.connect(data)
-        port = sock.getsockname()[1]
-        # Dropped: the other end closes, perhaps after the magic. (A reset is a close, too.)
-        try:
-            while sock.recv(4096):
+        ports = []
+
+        def misbehave():
+            sock = self.connect(data)
+            ports.append(sock.getsockname()[1])
+            # Dropped: the other end closes, perhaps after the magic. (A reset is a close, too.)
+            try:
+                while sock.recv(4096):
+                    pass
+            except ConnectionResetError:
                 pass
-        except ConnectionResetError:
-            pass
-        lines = [line for line in self.finish_job().splitlines() if f":{port}" in line and "dropped" in line]
+
+        log = self.finish_job(meanwhile=misbehave)
+        lines = [line for line in log.splitlines() if f":{ports[0]}" in line and "dropped" in line]
         self.assertEqual(len(lines), 1, lines)
         self.assertIn(complaint, lines[0])
 

@@ -133,7 +133,7 @@ class Training(unittest.TestCase):
         self.assertIn("bad.txt:201:9", done.stderr)
         self.assertFalse(os.path.exists("bad.json"))
 
-    def test_a_worker_killed_in_training_ends_the_job_and_a_new_start_resumes_to_the_same_model(self):
+    def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
         # 40,000 rows make a round long enough to be killed in; the saved models of the first run carry the second.
         self.make("long.train", "--features", 30, "--density", 1, "--rows", 40000)
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "num_round=12",
@@ -152,6 +152,15 @@ class Training(unittest.TestCase):
         resumed = self.distributed(2, [*command, "model_dir=killed", "model_out=killed.json"])
         self.assertRegex(resumed, r"[Rr]esum")
         with open("undisturbed.json") as left, open("killed.json") as right:
+            self.assertEqual(left.read(), right.read())
+
+        # With an attempt left for each worker, the same death is mended by the launcher within one job.
+        once = killer.replace("killed/", "mended/").replace("[ $DMLC_TASK_ID = 0 ]",
+                                                            "[ $DMLC_TASK_ID$DMLC_NUM_ATTEMPT != 10 ]")
+        mended = self.distributed(2, ["--local-num-attempt", 1, "bash", "-c", once, "worker", *command,
+                                      "model_dir=mended", "model_out=mended.json"])
+        self.assertIn("on attempt 1 of 2; starting it again", mended)
+        with open("undisturbed.json") as left, open("mended.json") as right:
             self.assertEqual(left.read(), right.read())
 
 

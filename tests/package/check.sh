@@ -19,7 +19,35 @@ cmake --build "$scratch/build"
 
 pc=$(dirname "$(find "$prefix" -name warren.pc)")
 # The installed .pc names the configured prefix; a moved tree is found by overriding it, as distributors do.
-query() { PKG_CONFIG_PATH=$pc pkg-config --define-variable=prefix="$prefix" --static "$@" warren; }
+query() { PKG_CONFIG_PATH=$pc pkg-config --define-variable=prefix="$prefix" "$@"; }
 # shellcheck disable=SC2046
-"$compiler" -std=c++20 $flags "$here/consumer/main.cc" -o "$scratch/by-pkg-config" $(query --cflags --libs)
+"$compiler" -std=c++20 $flags "$here/consumer/main.cc" -o "$scratch/by-pkg-config" $(query --static --cflags --libs warren)
 "$scratch/by-pkg-config"
+
+# librabit, where it was built: with CMake and with pkg-config, shared and static, from C++ and C.
+[ -e "$pc/rabit.pc" ] || exit 0
+cmake --no-warn-unused-cli -G Ninja -S "$here/rabit_consumer" -B "$scratch/rabit-build" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
+cmake --build "$scratch/rabit-build"
+[ -z "$(query --print-requires --print-requires-private rabit)" ]
+export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
+# shellcheck disable=SC2046
+{
+  "$compiler" -std=c++11 $flags "$here/rabit_consumer/main.cc" -o "$scratch/rabit-shared" $(query --cflags --libs rabit)
+  "$compiler" -std=c++11 $flags "$here/rabit_consumer/main.cc" -o "$scratch/rabit-static" \
+    $(query --static --cflags --libs rabit | sed 's/-lrabit/-l:librabit.a/')
+  "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
+}
+for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_static "$scratch"/rabit-{shared,static,c}; do
+  "$program"
+  # Static is static: only the others need the library at run time.
+  case $program in *static) expected=0 ;; *) expected=1 ;; esac
+  [ "$(readelf -d "$program" | grep -c 'NEEDED.*librabit')" = $expected ]
+  "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
+done
+"$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
+if [ -e "$prefix/bin/xgb-train" ]; then
+  unset LD_LIBRARY_PATH
+  ldd "$prefix/bin/xgb-train" | grep "librabit_xgboost.*=> $prefix"
+fi

@@ -1,0 +1,190 @@
+#include "bench/allreduce/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace warren::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::pair<Collective, const char*> kNames[] = {{Collective::kAllreduce, "allreduce"},
+                                                         {Collective::kBroadcast, "broadcast"},
+                                                         {Collective::kAllgather, "allgather"}};
+/// A prime, so that no block that is exchanged, skipped or taken twice goes unnoticed. Small enough that sums
+/// over hundreds of ranks are exact in a float.
+constexpr std::size_t kPatternLength = 8191;
+constexpr std::size_t kMostOperations = 1'000'000;
+/// An operation that takes so many blocks' time needs no warming up.
+constexpr double kSlowBlocks = 1000;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Calls visit(element, j) with j = 0, 1, ..., kPatternLength - 1, 0, 1, ... along the buffer.
+template <typename Visit>
+void ForEachInPattern(std::vector<float>& buffer, Visit visit) {
+  for (std::size_t begin = 0; begin < buffer.size(); begin += kPatternLength) {
+    const std::size_t length = std::min(kPatternLength, buffer.size() - begin);
+    for (std::size_t j = 0; j < length; ++j) visit(buffer[begin + j], j);
+  }
+}
+
+/// A collective on a buffer of its own. The root of broadcasts moves on with each.
+class Operation {
+ public:
+  Operation(World& world, const Case& what)
+      : world_(world), what_(what), buffer_(what.bytes / sizeof(float)) {
+    const std::size_t unit = sizeof(float) * (what.collective == Collective::kAllgather ? world.size() : 1);
+    if (what.bytes == 0 || what.bytes % unit != 0)
+      throw std::invalid_argument(
+          fmt::format("{} of {} bytes: expected a multiple of {}", Name(what.collective), what.bytes, unit));
+    world.Prepare(buffer_.data(), buffer_.size());
+  }
+
+  void Run() {
+    switch (what_.collective) {
+      case Collective::kAllreduce:
+        return world_.Allreduce(buffer_.data(), buffer_.size());
+      case Collective::kBroadcast:
+        root_ = (root_ + 1) % world_.size();
+        return world_.Broadcast(buffer_.data(), what_.bytes, root_);
+      case Collective::kAllgather:
+        return world_.Allgather(buffer_.data(), what_.bytes / world_.size());
+    }
+  }
+
+  /// Numbers that tell ranks and places apart.
+  void Fill() {
+    const std::size_t rank = world_.rank();
+    const std::size_t each = buffer_.size() / world_.size();
+    switch (what_.collective) {
+      case Collective::kAllreduce:
+        ForEachInPattern(buffer_, [&](float& value, std::size_t j) { value = static_cast<float>(j + rank); });
+        return;
+      case Collective::kBroadcast:  // from the last rank: only it has what all shall get
+        root_ = world_.size() - 2;
+        ForEachInPattern(buffer_, [&](float& value, std::size_t j) {
+          value = static_cast<int>(rank) == world_.size() - 1 ? static_cast<float>(j) : -1.0F;
+        });
+        return;
+      case Collective::kAllgather:
+        ForEachInPattern(buffer_, [&](float& value, std::size_t j) { value = static_cast<float>(j); });
+        std::fill(buffer_.begin(), buffer_.begin() + rank * each, -1.0F);
+        std::fill(buffer_.begin() + (rank + 1) * each, buffer_.end(), -1.0F);
+        return;
+    }
+  }
+
+  /// Throws unless the buffer holds what one run after Fill must give; then sets it to zeros.
+  void CheckAndClear() {
+    const float size = static_cast<float>(world_.size());
+    const bool sums = what_.collective == Collective::kAllreduce;
+    const float factor = sums ? size : 1;
+    const float offset = sums ? size * (size - 1) / 2 : 0;
+    std::size_t wrong = 0;
+    ForEachInPattern(buffer_, [&](float value, std::size_t j) {
+      wrong += value != factor * static_cast<float>(j) + offset ? 1 : 0;
+    });
+    if (wrong > 0)
+      throw WrongResult(fmt::format("rank {}: {} of {} bytes: {} of {} elements are wrong", world_.rank(),
+                                    Name(what_.collective), what_.bytes, wrong, buffer_.size()));
+    std::fill(buffer_.begin(), buffer_.end(), 0.0F);
+  }
+
+ private:
+  World& world_;
+  Case what_;
+  std::vector<float> buffer_;
+  int root_ = -1;
+};
+
+/// Times blocks of one operation. What it returns is the same on every rank, so that all take the same
+/// decisions without asking each other.
+class Stopwatch {
+ public:
+  explicit Stopwatch(World& world) : world_(world) {}
+
+  /// Seconds of `operations` on the slowest rank.
+  double Block(Operation& operation, std::size_t operations) {
+    world_.Barrier();
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < operations; ++i) operation.Run();
+    return Share(SecondsSince(start));
+  }
+
+  /// Seconds since the beginning, of the slowest rank, at the end of the last block.
+  double elapsed() const { return elapsed_s_; }
+
+ private:
+  double Share(double mine) {
+    std::vector<float> all(2 * world_.size(), 0.0F);
+    all[2 * world_.rank()] = static_cast<float>(mine);
+    all[2 * world_.rank() + 1] = static_cast<float>(SecondsSince(start_));
+    world_.Allreduce(all.data(), all.size());
+    float slowest = 0;
+    for (std::size_t i = 0; i < all.size(); i += 2) {
+      slowest = std::max(slowest, all[i]);
+      elapsed_s_ = std::max(elapsed_s_, static_cast<double>(all[i + 1]));
+    }
+    return slowest;
+  }
+
+  World& world_;
+  Clock::time_point start_ = Clock::now();
+  double elapsed_s_ = 0;
+};
+
+/// The number of operations that fill a block, given the time of the first one; also warms up.
+std::size_t FillBlock(Stopwatch& watch, Operation& operation, double first_s, double block_s) {
+  if (first_s > kSlowBlocks * block_s) return 1;  // no cold start can make that much of a difference
+  std::size_t operations = 1;
+  for (;;) {
+    const double seconds = watch.Block(operation, operations);
+    if (seconds >= block_s || operations == kMostOperations) return operations;
+    const double factor = std::clamp(1.2 * block_s / std::max(seconds, 1e-9), 1.2, 100.0);
+    operations = std::min(kMostOperations, static_cast<std::size_t>(std::ceil(operations * factor)));
+  }
+}
+
+}  // namespace
+
+std::string Name(Collective collective) {
+  for (const auto& [value, name] : kNames)
+    if (value == collective) return name;
+  return "?";
+}
+
+Case ParseCase(const std::string& text) {
+  const auto colon = text.find(':');
+  for (const auto& [value, name] : kNames)
+    if (colon != std::string::npos && text.substr(0, colon) == name)
+      return {value, std::stoull(text.substr(colon + 1))};
+  throw std::invalid_argument(
+      fmt::format("'{}': expected allreduce, broadcast or allgather, a colon and a number of bytes", text));
+}
+
+Timing Measure(World& world, const Case& what, const Effort& effort) {
+  Stopwatch watch(world);
+  Operation operation(world, what);
+  operation.Fill();
+  const double first_s = watch.Block(operation, 1);
+  operation.CheckAndClear();
+  Timing timing{FillBlock(watch, operation, first_s, effort.block_s), {}};
+  do {
+    timing.seconds.push_back(watch.Block(operation, timing.operations) /
+                             static_cast<double>(timing.operations));
+    if (watch.elapsed() > 10 * effort.limit_s) break;
+    if (watch.elapsed() > effort.limit_s && static_cast<int>(timing.seconds.size()) >= effort.least_samples)
+      break;
+  } while (static_cast<int>(timing.seconds.size()) < effort.samples);
+  return timing;
+}
+
+}  // namespace warren::bench

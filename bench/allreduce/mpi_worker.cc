@@ -1,0 +1,46 @@
+// allreduce-openmpi and allreduce-mpich: a rank of MPI. The same source, compiled with either's headers.
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "bench/allreduce/world.h"
+
+namespace {
+
+/// MPI ends the whole job by itself when a call fails (MPI_ERRORS_ARE_FATAL), so there is nothing to check.
+class MpiWorld : public warren::bench::World {
+ public:
+  MpiWorld() { MPI_Init(nullptr, nullptr); }
+  ~MpiWorld() override { MPI_Finalize(); }
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  int rank() const override {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+  }
+  int size() const override {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+  }
+  void Allreduce(float* data, std::size_t count) override {
+    MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  void Broadcast(void* data, std::size_t bytes, int root) override {
+    MPI_Bcast(data, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD);
+  }
+  void Allgather(void* data, std::size_t bytes_each) override {
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, static_cast<int>(bytes_each), MPI_BYTE,
+                  MPI_COMM_WORLD);
+  }
+  void Barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return warren::bench::RunWorker(argc, argv, [] { return std::make_unique<MpiWorld>(); });
+}

@@ -1,0 +1,44 @@
+// allreduce-warren: a rank of ours. Finds the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT; RABIT_*
+// settings work as everywhere.
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "bench/allreduce/world.h"
+#include "rabit_engine/core/engine.h"
+
+namespace {
+
+using namespace warren;
+
+class WarrenWorld : public bench::World {
+ public:
+  explicit WarrenWorld(std::unique_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  ~WarrenWorld() override { communicator_->Finalize(); }
+  WarrenWorld(const WarrenWorld&) = delete;
+  WarrenWorld& operator=(const WarrenWorld&) = delete;
+
+  int rank() const override { return communicator_->rank(); }
+  int size() const override { return communicator_->world_size(); }
+  void Allreduce(float* data, std::size_t count) override { communicator_->Allreduce(data, count, sum_); }
+  void Broadcast(void* data, std::size_t bytes, int root) override {
+    communicator_->Broadcast(data, bytes, root);
+  }
+  void Allgather(void* data, std::size_t bytes_each) override {
+    offsets_.resize(size() + 1);
+    for (std::size_t rank = 0; rank < offsets_.size(); ++rank) offsets_[rank] = rank * bytes_each;
+    communicator_->Allgather(data, offsets_);
+  }
+  void Barrier() override { communicator_->Barrier(); }
+
+ private:
+  std::unique_ptr<Communicator> communicator_;
+  Reduction sum_ = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  std::vector<std::size_t> offsets_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::RunWorker(argc, argv, [] { return std::make_unique<WarrenWorld>(Join(ReadSettings({}))); });
+}

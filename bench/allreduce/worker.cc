@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/measure.h"
+#include "bench/allreduce/world.h"
+
+namespace warren::bench {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitWrongResult = 3;
+
+void Print(const Case& what, const Timing& timing) {
+  fmt::print("{{\"collective\": \"{}\", \"bytes\": {}, \"operations\": {}, \"seconds\": [{:.6g}]}}\n",
+             Name(what.collective), what.bytes, timing.operations, fmt::join(timing.seconds, ", "));
+  std::fflush(stdout);
+}
+
+/// No orderly end: it could wait for the others, who wait for this rank.
+[[noreturn]] void Abandon(const char* program, const std::exception& error, int exit_code) {
+  fmt::print(stderr, "{}: {}\n", program, error.what());
+  std::fflush(stderr);
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+
+int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>()>& join) {
+  CLI::App app("One rank of a world in which collectives are timed; bench/compare starts it.");
+  std::vector<std::string> words;
+  Effort effort;
+  app.add_option("cases", words, "what to time, such as allreduce:4096 (bytes)")->required();
+  app.add_option("--samples", effort.samples, "samples of each case")->capture_default_str();
+  app.add_option("--least-samples", effort.least_samples, "taken even when the time is up")
+      ->capture_default_str();
+  app.add_option("--limit", effort.limit_s, "seconds for a case")->capture_default_str();
+  app.add_option("--block", effort.block_s, "seconds that the operations of a sample take")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  try {
+    std::vector<Case> cases;
+    for (const std::string& word : words) cases.push_back(ParseCase(word));
+    const std::unique_ptr<World> world = join();
+    for (const Case& what : cases) {
+      const Timing timing = Measure(*world, what, effort);
+      if (world->rank() == 0) Print(what, timing);
+    }
+    world->Barrier();
+  } catch (const WrongResult& error) {
+    Abandon(argv[0], error, kExitWrongResult);
+  } catch (const std::exception& error) {
+    Abandon(argv[0], error, kExitFailed);
+  }
+  return 0;
+}
+
+}  // namespace warren::bench

@@ -1,0 +1,34 @@
+// One rank's place in a world of some peer, reduced to the calls that the comparison makes. Each peer has one
+// small program that implements it; everything else (arguments, checks, timing, output) is shared, so that
+// all peers are asked for the same work in the same way.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace warren::bench {
+
+/// All ranks make the same calls in the same order. Errors are thrown.
+class World {
+ public:
+  virtual ~World() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Called once before a series of operations on this buffer, outside the timing: for peers that bind to
+  /// one.
+  virtual void Prepare(float* /*data*/, std::size_t /*count*/) {}
+  /// Sums over all ranks, in place.
+  virtual void Allreduce(float* data, std::size_t count) = 0;
+  virtual void Broadcast(void* data, std::size_t bytes, int root) = 0;
+  /// `data` has a slice of `bytes_each` for every rank, in order; each brings its own, in place.
+  virtual void Allgather(void* data, std::size_t bytes_each) = 0;
+  virtual void Barrier() = 0;
+};
+
+/// The whole main of a worker: reads the arguments, joins, measures what was asked for, and prints on rank 0
+/// one line of JSON for each collective and size. `--help` tells the arguments. Returns the exit code.
+int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>()>& join);
+
+}  // namespace warren::bench

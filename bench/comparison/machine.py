@@ -1,0 +1,63 @@
+"""The machine: what it is, and what it can do at best."""
+
+import json
+import os
+import platform
+import subprocess
+
+STREAM_LIMIT_S = 120
+
+
+def description():
+    kernel = f"Linux {platform.release()}"
+    compiler = _first_line(["c++", "--version"])
+    return "; ".join(part for part in (f"{_cpu_model()}, {os.cpu_count()} cores", kernel, compiler) if part)
+
+
+def memory_available():
+    """Bytes that may be used without swapping."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def memory_rates(bin_dir, sizes):
+    """Bytes a second and core for copying and adding in place, on one core and with all at work, by size."""
+    program = os.path.join(bin_dir, "machine-limits")
+    done = subprocess.run([program, "memory"] + [str(size) for size in sizes], stdout=subprocess.PIPE, text=True,
+                          check=True)
+    rates = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line.pop("bytes"): line for line in rates}
+
+
+def stream_rate(bin_dir, place):
+    """What one plain TCP stream between two ranks' places reaches: bytes a second, and half a round trip."""
+    program = os.path.join(bin_dir, "machine-limits")
+    place.prepare(2)
+    address = place.addresses[0] if place.addresses else place.tracker_address
+    receive = place.enter(0, [program, "receive", "--host", address])
+    with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
+        try:
+            port = json.loads(receiver.stdout.readline())["port"]
+            send = place.enter(1, [program, "send", "--host", address, "--port", str(port)])
+            done = subprocess.run(send, stdout=subprocess.PIPE, text=True, check=True, timeout=STREAM_LIMIT_S)
+            return json.loads(done.stdout)
+        finally:
+            receiver.kill()
+
+
+def _cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def _first_line(command):
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return ""

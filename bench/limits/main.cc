@@ -1,0 +1,224 @@
+// machine-limits: what this machine can do at best: copying and adding in memory, and one plain TCP stream.
+// Prints lines of JSON; bench/compare puts them beside its tables.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExitFailed = 1;
+constexpr int kRepetitions = 9;
+/// One repetition works through at least so many bytes.
+constexpr std::size_t kLeastWork = std::size_t{64} << 20;
+/// What the stream writes at once, and how much in total.
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
+constexpr int kRoundTrips = 5000;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Copy(float* to, const float* from, std::size_t count) {
+  std::memcpy(to, from, count * sizeof(float));
+}
+
+void Add(float* to, const float* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+/// Payload bytes a second and thread that `work` gets through when `threads` do it at once, each on two
+/// buffers of `bytes`.
+double MemoryRate(void (*work)(float*, const float*, std::size_t), std::size_t bytes, int threads) {
+  const std::size_t count = bytes / sizeof(float);
+  const std::size_t passes = std::max<std::size_t>(1, kLeastWork / bytes);
+  std::vector<std::vector<double>> rates(threads);
+  std::barrier together(threads);
+  std::vector<std::thread> crew;
+  crew.reserve(threads);
+  for (int t = 0; t < threads; ++t) {
+    crew.emplace_back([&, t] {
+      std::vector<float> to(count, 0.0F);
+      const std::vector<float> from(count, 0.0F);
+      for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+        together.arrive_and_wait();
+        const auto start = Clock::now();
+        for (std::size_t pass = 0; pass < passes; ++pass) {
+          work(to.data(), from.data(), count);
+          std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the passes apart
+        }
+        rates[t].push_back(static_cast<double>(bytes * passes) / SecondsSince(start));
+      }
+    });
+  }
+  for (std::thread& member : crew) member.join();
+  double sum = 0;
+  for (const auto& of_thread : rates) sum += Median(of_thread);
+  return sum / threads;
+}
+
+void MeasureMemory(const std::vector<std::size_t>& sizes) {
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  for (const std::size_t bytes : sizes) {
+    fmt::print("{{\"bytes\": {}, \"copy\": {:.4g}, \"add\": {:.4g}, \"copy_all_cores\": {:.4g}, ", bytes,
+               MemoryRate(Copy, bytes, 1), MemoryRate(Add, bytes, 1), MemoryRate(Copy, bytes, cores));
+    fmt::print("\"add_all_cores\": {:.4g}}}\n", MemoryRate(Add, bytes, cores));
+    std::fflush(stdout);
+  }
+}
+
+[[noreturn]] void ThrowErrno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {
+    if (descriptor_ < 0) ThrowErrno("socket");
+  }
+  ~Socket() { close(descriptor_); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  void SendAtOnce() const {
+    const int on = 1;
+    setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  void Write(const char* data, std::size_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t done = send(descriptor_, data, bytes, MSG_NOSIGNAL);
+      if (done < 0) ThrowErrno("send");
+      data += done;
+      bytes -= static_cast<std::size_t>(done);
+    }
+  }
+  void Read(char* data, std::size_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t done = recv(descriptor_, data, bytes, 0);
+      if (done < 0) ThrowErrno("recv");
+      if (done == 0) throw std::runtime_error("the other end of the stream is gone");
+      data += done;
+      bytes -= static_cast<std::size_t>(done);
+    }
+  }
+
+ private:
+  int descriptor_;
+};
+
+sockaddr_in Address(const std::string& host, int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
+    throw std::invalid_argument(fmt::format("'{}': expected an IPv4 address", host));
+  return address;
+}
+
+/// Accepts one connection and swallows what comes. Every stream begins and ends with single bytes there and
+/// back, which are also the round trips that are measured.
+void Receive(const std::string& host) {
+  const Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = Address(host, 0);
+  socklen_t length = sizeof address;
+  auto* general = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener.descriptor(), general, length) != 0) ThrowErrno("bind");
+  if (listen(listener.descriptor(), 1) != 0) ThrowErrno("listen");
+  if (getsockname(listener.descriptor(), general, &length) != 0) ThrowErrno("getsockname");
+  fmt::print("{{\"port\": {}}}\n", ntohs(address.sin_port));
+  std::fflush(stdout);
+
+  const Socket stream(accept(listener.descriptor(), nullptr, nullptr));
+  stream.SendAtOnce();
+  std::vector<char> piece(kPieceBytes);
+  char byte = 0;
+  for (int i = 0; i < kRoundTrips; ++i) {
+    stream.Read(&byte, 1);
+    stream.Write(&byte, 1);
+  }
+  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    for (std::size_t done = 0; done < kStreamBytes; done += kPieceBytes)
+      stream.Read(piece.data(), kPieceBytes);
+    stream.Write(&byte, 1);
+  }
+}
+
+void Send(const std::string& host, int port) {
+  const Socket stream(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = Address(host, port);
+  if (connect(stream.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    ThrowErrno("connect");
+  stream.SendAtOnce();
+  const std::vector<char> piece(kPieceBytes);
+  char byte = 0;
+  std::vector<double> trips;
+  for (int i = 0; i < kRoundTrips; ++i) {
+    const auto start = Clock::now();
+    stream.Write(&byte, 1);
+    stream.Read(&byte, 1);
+    trips.push_back(SecondsSince(start));
+  }
+  std::vector<double> rates;
+  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    const auto start = Clock::now();
+    for (std::size_t done = 0; done < kStreamBytes; done += kPieceBytes)
+      stream.Write(piece.data(), kPieceBytes);
+    stream.Read(&byte, 1);
+    rates.push_back(static_cast<double>(kStreamBytes) / SecondsSince(start));
+  }
+  fmt::print("{{\"stream\": {:.4g}, \"half_round_trip_s\": {:.4g}}}\n", Median(rates), Median(trips) / 2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures what this machine can do at best, in bytes a second; prints JSON.");
+  app.require_subcommand(1);
+  std::vector<std::size_t> sizes;
+  std::string host = "127.0.0.1";
+  int port = 0;
+  auto* memory = app.add_subcommand("memory", "copying, and adding in place, on one core and on all at once");
+  memory->add_option("sizes", sizes, "bytes of the buffers")->required();
+  auto* receive = app.add_subcommand("receive", "the receiving end of a stream; prints its port first");
+  receive->add_option("--host", host, "own address")->capture_default_str();
+  auto* transmit = app.add_subcommand("send", "the sending end of a stream; prints its rate");
+  transmit->add_option("--host", host, "the receiver's address")->capture_default_str();
+  transmit->add_option("--port", port, "the receiver's port")->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (memory->parsed()) MeasureMemory(sizes);
+    if (receive->parsed()) Receive(host);
+    if (transmit->parsed()) Send(host, port);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "machine-limits: {}\n", error.what());
+    return kExitFailed;
+  }
+  return 0;
+}

@@ -1,0 +1,153 @@
+// How fast are the kernels, and how far from the memory? Prints, for 2 to 33 inputs of float sum:
+//   fused     Reduction::CombineAll, every input read once, in the engine's order
+//   pairs     Reduction::Combine once for each further input, as one would without it
+//   in place  the loop that everybody writes: out[i] += in[i] for each further input
+//   memcpy    a copy of the same inputs, one after the other to one destination
+//   to two    Reduction::CombineAllTo2
+//   + copy    Reduction::CombineAll, then memcpy to the second place
+// All in GB/s of inputs read. The inputs lie apart by a little more than pages, so that they do not fall into
+// the same sets of the cache.
+//
+//   reduce-kernels [KiB of each input = 64] [plain|avx2|avx512]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/reduce/kernels.h"
+
+namespace {
+
+using warren::DataType;
+using warren::KernelTable;
+using warren::Operation;
+using warren::Reduction;
+using Clock = std::chrono::steady_clock;
+
+/// The best of several runs: what the machine can do when nobody else wants it.
+template <typename Work>
+double BestSeconds(Work work) {
+  double best = 1e9;
+  for (int run = 0; run < 60; ++run) {
+    int repeats = 0;
+    const auto start = Clock::now();
+    double seconds = 0;
+    while (seconds < 0.001) {
+      for (int i = 0; i < 8; ++i) work();
+      repeats += 8;
+      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    best = std::min(best, seconds / repeats);
+  }
+  return best;
+}
+
+class Inputs {
+ public:
+  Inputs(std::size_t inputs, std::size_t bytes) {
+    const std::size_t stride = (bytes + 4095) / 4096 * 4096 + 4096 + 320;
+    memory_.assign((inputs + 2) * stride + 64, std::byte{});
+    auto* base = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64);
+    for (std::size_t i = 0; i < inputs; ++i) pointers_.push_back(base + i * stride);
+    out_ = base + inputs * stride;
+    second_ = out_ + stride;
+  }
+  const std::vector<const void*>& pointers() const { return pointers_; }
+  void* out() { return out_; }
+  void* second() { return second_; }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::vector<const void*> pointers_;
+  std::byte* out_;
+  std::byte* second_;
+};
+
+void Pairs(const Reduction& reduction, void* out, const std::vector<const void*>& inputs, std::size_t count) {
+  reduction.Combine(out, inputs[0], inputs[1], count);
+  for (std::size_t i = 2; i < inputs.size(); ++i) reduction.Combine(out, out, inputs[i], count);
+}
+
+void AddInPlace(float* __restrict out, const float* __restrict in, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] += in[i];
+}
+
+const KernelTable* TableOf(const std::string& name) {
+  if (name == "plain") return &warren::PlainKernels();
+  if (name == "avx2") return warren::Avx2Kernels();
+  if (name == "avx512") return warren::Avx512Kernels();
+  return &warren::BestKernels();
+}
+
+void Compare(const KernelTable& table, std::size_t bytes) {
+  const Reduction reduction = Reduction::Typed(DataType::kFloat, Operation::kSum, table);
+  const std::size_t count = bytes / sizeof(float);
+  std::printf("float sum, %zu KiB each, kernels: %s\n", bytes >> 10, table.name);
+  std::printf("%7s %9s %9s %9s %9s %9s %9s %12s %13s %13s\n", "inputs", "fused", "pairs", "in place",
+              "memcpy", "to two", "+ copy", "fused/pairs", "fused/memcpy", "to two/+ copy");
+  for (const std::size_t inputs : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24, 32, 33}) {
+    Inputs memory(inputs, bytes);
+    const auto& in = memory.pointers();
+    const double gigabytes = static_cast<double>(inputs * bytes) / 1e9;
+    const double fused = gigabytes / BestSeconds([&] { reduction.CombineAll(memory.out(), in, count); });
+    const double pairs = gigabytes / BestSeconds([&] { Pairs(reduction, memory.out(), in, count); });
+    const double in_place =
+        gigabytes / BestSeconds([&] {
+          std::memcpy(memory.out(), in[0], bytes);
+          for (std::size_t i = 1; i < inputs; ++i) {
+            AddInPlace(static_cast<float*>(memory.out()), static_cast<const float*>(in[i]), count);
+          }
+        });
+    const double copy = gigabytes / BestSeconds([&] {
+                          for (std::size_t i = 0; i < inputs; ++i) std::memcpy(memory.out(), in[i], bytes);
+                        });
+    const double two =
+        gigabytes / BestSeconds([&] { reduction.CombineAllTo2(memory.out(), memory.second(), in, count); });
+    const double then_copy = gigabytes / BestSeconds([&] {
+                               reduction.CombineAll(memory.out(), in, count);
+                               std::memcpy(memory.second(), memory.out(), bytes);
+                             });
+    std::printf("%7zu %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %12.2f %13.2f %13.2f\n", inputs, fused, pairs,
+                in_place, copy, two, then_copy, fused / pairs, fused / copy, two / then_copy);
+  }
+}
+
+void EveryType(const KernelTable& table, std::size_t bytes) {
+  std::printf("\n4 inputs of every type and operation, GB/s read\n%-20s", "");
+  for (int operation = 0; operation < warren::kNumOperations; ++operation) {
+    std::printf(" %11s", std::string(Name(static_cast<Operation>(operation))).c_str());
+  }
+  std::printf("\n");
+  Inputs memory(4, bytes);
+  for (int code = 0; code < warren::kNumDataTypes; ++code) {
+    const auto type = static_cast<DataType>(code);
+    std::printf("%-20s", std::string(Name(type)).c_str());
+    for (int operation = 0; operation < warren::kNumOperations; ++operation) {
+      if (!IsDefined(type, static_cast<Operation>(operation))) {
+        std::printf(" %11s", "-");
+        continue;
+      }
+      const Reduction reduction = Reduction::Typed(type, static_cast<Operation>(operation), table);
+      const double seconds =
+          BestSeconds([&] { reduction.CombineAll(memory.out(), memory.pointers(), bytes / SizeOf(type)); });
+      std::printf(" %11.1f", 4 * static_cast<double>(bytes) / 1e9 / seconds);
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t bytes = (argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 64) << 10;
+  const KernelTable* const table = TableOf(argc > 2 ? argv[2] : "");
+  if (bytes == 0 || table == nullptr) {
+    std::fprintf(stderr, "usage: reduce-kernels [block KiB] [plain|avx2|avx512], one that this CPU has\n");
+    return 2;
+  }
+  Compare(*table, bytes);
+  EveryType(*table, bytes);
+}

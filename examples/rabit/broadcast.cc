@@ -1,0 +1,32 @@
+// One rank knows something, then all do: a string, a vector, and plain memory.
+//
+//     dmlc-submit --num-workers 3 rabit-broadcast
+#include <rabit/rabit.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+int main(int argc, char* argv[]) {
+  rabit::Init(argc, argv);
+  const int root = rabit::GetWorldSize() - 1;
+
+  std::string greeting;
+  std::vector<double> weights;
+  long seed = 0;
+  if (rabit::GetRank() == root) {
+    greeting = "good morning from the last rank";
+    weights = {0.5, 0.25, 0.125};
+    seed = 20140829;
+  }
+
+  // Strings and vectors take the root's length; memory has to be of the right size already.
+  rabit::Broadcast(&greeting, root);
+  rabit::Broadcast(&weights, root);
+  rabit::Broadcast(&seed, sizeof(seed), root);
+
+  std::printf("rank %d: %s, %zu weights, the last one %g, seed %ld\n", rabit::GetRank(), greeting.c_str(),
+              weights.size(), weights.back(), seed);
+  rabit::Finalize();
+  return 0;
+}

@@ -1,0 +1,77 @@
+// Pieces for callers' functions: aligned, and of a length that fits into an int.
+#include "rabit_engine/api/caller_function.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren::api {
+namespace {
+
+constexpr std::size_t kMaxAlignment = 64;
+constexpr std::size_t kBounceBytes = std::size_t{16} << 10;  // fits into the first-level cache twice
+
+bool IsAligned(const void* pointer, std::size_t alignment) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+}
+
+struct FreeAligned {
+  void operator()(char* memory) const { ::operator delete (memory, std::align_val_t{kMaxAlignment}); }
+};
+using AlignedBytes = std::unique_ptr<char, FreeAligned>;
+
+AlignedBytes Allocate(std::size_t bytes) {
+  return AlignedBytes(static_cast<char*>(::operator new (bytes, std::align_val_t{kMaxAlignment})));
+}
+
+}  // namespace
+
+CallerFunction::CallerFunction(CallerReduceFunction* function, std::size_t element_bytes)
+    : function_(function),
+      element_bytes_(element_bytes),
+      alignment_(std::min(element_bytes & (~element_bytes + 1), kMaxAlignment)) {
+  if (function == nullptr) throw Misuse("the reduction function is null");
+  if (element_bytes == 0) throw Misuse("elements of 0 bytes cannot be reduced");
+}
+
+void CallerFunction::Run(const void* src, void* dst, std::size_t count, void* self_pointer) {
+  const auto& self = *static_cast<const CallerFunction*>(self_pointer);
+  const std::size_t element_bytes = self.element_bytes_;
+  const MPI::Datatype type(element_bytes);
+  const auto* from = static_cast<const char*>(src);
+  auto* to = static_cast<char*>(dst);
+
+  if (IsAligned(src, self.alignment_) && IsAligned(dst, self.alignment_)) {
+    while (count > 0) {
+      const std::size_t piece = std::min<std::size_t>(count, INT_MAX);
+      self.function_(from, to, static_cast<int>(piece), type);
+      from += piece * element_bytes;
+      to += piece * element_bytes;
+      count -= piece;
+    }
+    return;
+  }
+
+  const std::size_t most = std::min(count, std::max<std::size_t>(kBounceBytes / element_bytes, 1));
+  if (most == 0) return;
+  const AlignedBytes left = Allocate(most * element_bytes);
+  const AlignedBytes right = Allocate(most * element_bytes);
+  while (count > 0) {
+    const std::size_t piece = std::min(count, most);
+    const std::size_t bytes = piece * element_bytes;
+    std::memcpy(left.get(), to, bytes);
+    std::memcpy(right.get(), from, bytes);
+    self.function_(right.get(), left.get(), static_cast<int>(piece), type);
+    std::memcpy(to, left.get(), bytes);
+    from += bytes;
+    to += bytes;
+    count -= piece;
+  }
+}
+
+}  // namespace warren::api

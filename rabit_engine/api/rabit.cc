@@ -1,0 +1,220 @@
+// The C++ face: what the inline functions of rabit/rabit.h call.
+#include <dmlc/logging.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rabit/internal/engine.h"
+#include "rabit/internal/io.h"
+#include "rabit_engine/api/caller_function.h"
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/core/error.h"
+
+namespace rabit {
+namespace engine {
+namespace {
+
+using warren::api::Call;
+using warren::api::CallerFunction;
+using warren::api::Prepare;
+using warren::api::Session;
+using warren::api::Threads;
+
+/// Runs the call; its errors come out as dmlc::Error.
+template <typename Function>
+auto Translated(Function&& function) {
+  try {
+    return function();
+  } catch (const warren::EngineError& error) {
+    throw dmlc::Error(error.what());
+  }
+}
+
+/// The same with the session of this thread.
+template <typename Function>
+auto WithSession(const Call& call, Function&& function) {
+  return Translated([&] { return function(*Session::Require(call, Threads::kShare)); });
+}
+
+std::string Save(const Serializable& model) {
+  std::string bytes;
+  utils::MemoryBufferStream stream(&bytes);
+  model.Save(&stream);
+  return bytes;
+}
+
+void Load(const std::string& bytes, Serializable& model) {
+  // The stream reads only; it has no other constructor.
+  utils::MemoryFixSizeBuffer stream(const_cast<char*>(bytes.data()), bytes.size());
+  model.Load(&stream);
+}
+
+class Engine final : public IEngine {
+ public:
+  void Allgather(void* sendrecvbuf, std::size_t total_size, std::size_t slice_begin, std::size_t slice_end,
+                 std::size_t /*size_prev_slice*/, const char* file, int line, const char* caller) override {
+    const Call call{"rabit::Allgather", file, line, caller};
+    WithSession(call, [&](Session& session) {
+      session.Allgather(call, sendrecvbuf, total_size, slice_begin, slice_end);
+    });
+  }
+
+  void AllgatherSlice(void* sendrecvbuf, std::size_t type_nbytes, std::size_t total_size,
+                      std::size_t slice_begin, std::size_t slice_size_or_end, const char* file, int line,
+                      const char* caller) override {
+    const Call call{"rabit::Allgather", file, line, caller};
+    WithSession(call, [&](Session& session) {
+      session.AllgatherSlice(call, sendrecvbuf, type_nbytes, total_size, slice_begin, slice_size_or_end);
+    });
+  }
+
+  void Allreduce(void* sendrecvbuf, std::size_t type_nbytes, std::size_t count, ReduceFunction reducer,
+                 PreprocFunction prepare_fun, void* prepare_arg, const char* file, int line,
+                 const char* caller) override {
+    const Call call{"rabit::Allreduce", file, line, caller};
+    WithSession(call, [&](Session& session) {
+      if (reducer == nullptr) session.Refuse(call, "the reduction function is null");
+      if (type_nbytes == 0) session.Refuse(call, "elements of 0 bytes cannot be reduced");
+      CallerFunction function(reducer, type_nbytes);
+      session.Allreduce(call, sendrecvbuf, count, function.reduction(), Prepare{prepare_fun, prepare_arg});
+    });
+  }
+
+  void AllreduceTyped(void* sendrecvbuf, std::size_t count, mpi::DataType type, mpi::OpType operation,
+                      const Prepare& prepare, const Call& call) {
+    WithSession(call, [&](Session& session) {
+      session.AllreduceTyped(call, sendrecvbuf, count, type, operation, prepare);
+    });
+  }
+
+  void Broadcast(void* sendrecvbuf, std::size_t size, int root, const char* file, int line,
+                 const char* caller) override {
+    const Call call{"rabit::Broadcast", file, line, caller};
+    WithSession(call, [&](Session& session) { session.Broadcast(call, sendrecvbuf, size, root); });
+  }
+
+  void InitAfterException() override {
+    throw dmlc::Error("rabit: InitAfterException does nothing here; an engine that has failed stays failed");
+  }
+
+  int LoadCheckPoint(Serializable* global_model, Serializable* local_model) override {
+    const Call call{"rabit::LoadCheckPoint"};
+    return WithSession(call, [&](Session& session) {
+      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      if (!session.CanLoad(call, true, local_model != nullptr)) return 0;
+      Load(session.checkpoints().Global(), *global_model);
+      if (local_model != nullptr) Load(session.checkpoints().Local(), *local_model);
+      return session.checkpoints().version();
+    });
+  }
+
+  void CheckPoint(const Serializable* global_model, const Serializable* local_model) override {
+    const Call call{"rabit::CheckPoint"};
+    WithSession(call, [&](Session& session) {
+      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      std::optional<std::string> local;
+      if (local_model != nullptr) local = Save(*local_model);
+      session.checkpoints().Store(Save(*global_model), std::move(local));
+    });
+  }
+
+  void LazyCheckPoint(const Serializable* global_model) override {
+    const Call call{"rabit::LazyCheckPoint"};
+    WithSession(call, [&](Session& session) {
+      if (global_model == nullptr) session.Refuse(call, "the global model is null");
+      session.checkpoints().StoreLazily([global_model] { return Save(*global_model); });
+    });
+  }
+
+  int LoadCheckPoint() override {
+    return WithSession(Call{"rabit::LoadCheckPoint"}, [](Session&) { return 0; });
+  }
+
+  void CheckPoint() override {
+    WithSession(Call{"rabit::CheckPoint"},
+                [](Session& session) { session.checkpoints().Store(std::nullopt, std::nullopt); });
+  }
+
+  int VersionNumber() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session ? session->checkpoints().version() : 0;
+  }
+  int GetRingPrevRank() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session ? session->ring_prev_rank() : 0;
+  }
+  int GetRank() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session ? session->rank() : 0;
+  }
+  int GetWorldSize() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session ? session->world_size() : 1;
+  }
+  bool IsDistributed() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session && session->is_distributed();
+  }
+  std::string GetHost() const override {
+    const auto session = Session::Find(Threads::kShare);
+    return session ? session->host() : std::string();
+  }
+
+  void TrackerPrint(const std::string& msg) override {
+    const auto session = Session::Find(Threads::kShare);
+    if (!session) {
+      utils::HandlePrint(msg.c_str());
+      return;
+    }
+    Translated([&] { session->TrackerPrint(Call{"rabit::TrackerPrint"}, msg); });
+  }
+};
+
+// Never destroyed: destructors of the program's own statics may still ask for the rank.
+Engine& TheEngine() {
+  static Engine& engine = *new Engine;
+  return engine;
+}
+
+}  // namespace
+
+inline namespace warren_v1 {
+
+bool Init(int argc, char* argv[]) {
+  Translated([&] { Session::Init(Call{"rabit::Init"}, argc, argv); });
+  return true;
+}
+
+bool Finalize() {
+  return Translated([] { return Session::Finalize(Call{"rabit::Finalize"}, Threads::kShare); });
+}
+
+IEngine* GetEngine() {
+  return &TheEngine();
+}
+
+void Allgather(void* sendrecvbuf, std::size_t total_size, std::size_t slice_begin, std::size_t slice_end,
+               std::size_t size_prev_slice, const char* _file, const int _line, const char* _caller) {
+  TheEngine().Allgather(sendrecvbuf, total_size, slice_begin, slice_end, size_prev_slice, _file, _line,
+                        _caller);
+}
+
+void Allreduce_(void* sendrecvbuf, std::size_t /*type_nbytes*/, std::size_t count,
+                IEngine::ReduceFunction /*red*/, mpi::DataType dtype, mpi::OpType op,
+                IEngine::PreprocFunction prepare_fun, void* prepare_arg, const char* _file, const int _line,
+                const char* _caller) {
+  TheEngine().AllreduceTyped(sendrecvbuf, count, dtype, op, Prepare{prepare_fun, prepare_arg},
+                             Call{"rabit::Allreduce", _file, _line, _caller});
+}
+
+int ReduceHandle::TypeSize(const MPI::Datatype& dtype) {
+  return static_cast<int>(dtype.type_size);
+}
+
+}  // namespace warren_v1
+}  // namespace engine
+}  // namespace rabit

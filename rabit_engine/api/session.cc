@@ -1,0 +1,311 @@
+// The rules. Sessions live in one list; a thread remembers its own.
+#include "rabit_engine/api/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/core/engine.h"
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/core/settings.h"
+
+namespace warren::api {
+namespace {
+
+// Codes that rabit's callers may use; the engine has more.
+constexpr int kNumRabitTypes = 10;
+constexpr int kNumRabitOperations = 4;
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with the number of each
+  std::uint64_t last_number = 0;
+  std::optional<int> rank_that_left;  // the last one, for messages
+
+  std::shared_ptr<Session> Find(std::uint64_t number) const {
+    for (const auto& [key, session] : sessions) {
+      if (key == number) return session;
+    }
+    return nullptr;
+  }
+};
+
+// Never destroyed: a program may end without Finalize, with threads still in calls.
+Registry& AllSessions() {
+  static Registry& registry = *new Registry;
+  return registry;
+}
+
+// The number of the session that this thread's Init made, also when it has ended. Without a destructor, since
+// destructors of the program's statics may still ask for the rank.
+thread_local std::uint64_t session_of_this_thread = 0;
+
+std::string Describe(const Call& call) {
+  if (call.file == nullptr || call.line <= 0) return call.name;
+  if (call.function == nullptr) return fmt::format("{} ({}:{})", call.name, call.file, call.line);
+  return fmt::format("{} ({}:{} in {})", call.name, call.file, call.line, call.function);
+}
+
+std::string Place(int rank, const Call& call) {
+  return fmt::format("rank {}: {}", rank, Describe(call));
+}
+
+// Rethrows the error in flight as one of the same kind whose message says what the user had called.
+[[noreturn]] void RethrowFor(const std::string& place) {
+  try {
+    throw;
+  } catch (const LostPeer& error) {
+    throw LostPeer(error.rank(), fmt::format("{}: {}", place, error.what()));
+  } catch (const Misuse& error) {
+    throw Misuse(fmt::format("{}: {}", place, error.what()));
+  } catch (const TimedOut& error) {
+    throw TimedOut(fmt::format("{}: {}", place, error.what()));
+  } catch (const EngineError& error) {
+    throw EngineError(fmt::format("{}: {}", place, error.what()));
+  }
+}
+
+struct Slice {
+  std::size_t begin;
+  std::size_t size_or_end;
+};
+
+// The slices' boundaries when every rank means a size, or every rank means an end. Empty: they do not meet
+// so.
+std::vector<std::size_t> Boundaries(std::span<const Slice> slices, std::size_t total, bool is_end) {
+  std::vector<std::size_t> offsets = {0};
+  for (const Slice& slice : slices) {
+    if (slice.begin != offsets.back() || slice.size_or_end > total) return {};
+    const std::size_t end = is_end ? slice.size_or_end : slice.begin + slice.size_or_end;
+    if (end < slice.begin || end > total) return {};
+    offsets.push_back(end);
+  }
+  if (offsets.back() != total) return {};
+  return offsets;
+}
+
+}  // namespace
+
+void Session::Init(const Call& call, int argc, const char* const* argv) {
+  if (Find(Threads::kSeparate)) return;
+  std::vector<std::string> arguments;
+  for (int i = 0; argv != nullptr && i < argc; ++i) {
+    if (argv[i] != nullptr) arguments.emplace_back(argv[i]);
+  }
+  try {
+    const Settings settings = ReadSettings(arguments);
+    if (settings.role != "worker") {
+      // Jobs with parameter servers start one command in every role; rabit programs are for workers.
+      fmt::print(stderr,
+                 "rabit: this process was started as a {}, and only workers have something to do; exit 0\n",
+                 settings.role);
+      std::exit(0);
+    }
+    auto session = std::make_shared<Session>(Join(settings));
+    Registry& registry = AllSessions();
+    const std::lock_guard lock(registry.mutex);
+    session_of_this_thread = ++registry.last_number;
+    registry.sessions.emplace_back(session_of_this_thread, session);
+  } catch (const EngineError&) {
+    RethrowFor(Describe(call));
+  }
+}
+
+std::shared_ptr<Session> Session::Find(Threads threads) {
+  Registry& registry = AllSessions();
+  const std::lock_guard lock(registry.mutex);
+  if (auto own = registry.Find(session_of_this_thread)) return own;
+  if (threads == Threads::kSeparate || registry.sessions.size() != 1) return nullptr;
+  return registry.sessions.front().second;
+}
+
+std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
+  if (auto session = Find(threads)) return session;
+  Registry& registry = AllSessions();
+  const std::lock_guard lock(registry.mutex);
+  if (!registry.sessions.empty()) {
+    throw Misuse(
+        fmt::format("rank unknown: {}: called in a thread that has not called Init; ranks of this "
+                    "process that have: {}",
+                    Describe(call), registry.sessions.size()));
+  }
+  if (registry.rank_that_left) {
+    throw Misuse(fmt::format("{}: called after Finalize, when this process had left its job",
+                             Place(*registry.rank_that_left, call)));
+  }
+  throw Misuse(fmt::format("rank unknown: {}: called before Init", Describe(call)));
+}
+
+bool Session::Finalize(const Call& call, Threads threads) {
+  const std::shared_ptr<Session> session = Find(threads);
+  if (!session) return true;
+  const Turn turn(*session, call);
+  {
+    Registry& registry = AllSessions();
+    const std::lock_guard lock(registry.mutex);
+    std::erase_if(registry.sessions, [&](const auto& entry) { return entry.second == session; });
+    registry.rank_that_left = session->rank_;
+  }
+  const std::unique_ptr<Communicator> communicator = std::move(session->communicator_);
+  if (!session->first_error_.empty()) return false;
+  // For threads that still hold a reference to the session.
+  session->first_error_ = "this rank has left the job with Finalize";
+  try {
+    communicator->Finalize();
+  } catch (const EngineError&) {
+    RethrowFor(Place(session->rank_, call));
+  }
+  return true;
+}
+
+Session::Session(std::unique_ptr<Communicator> communicator)
+    : communicator_(std::move(communicator)),
+      rank_(communicator_->rank()),
+      world_size_(communicator_->world_size()),
+      is_distributed_(communicator_->is_distributed()),
+      host_(communicator_->host()) {}
+
+void Session::Refuse(const Call& call, const std::string& what) const {
+  throw Misuse(fmt::format("{}: {}", Place(rank_, call), what));
+}
+
+Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
+  if (!session.busy_.test_and_set(std::memory_order_acquire)) return;
+  session.Refuse(
+      call, "another thread is in a call of this rank; calls that need other ranks have to come one by one");
+}
+
+Session::Turn::~Turn() {
+  session_.busy_.clear(std::memory_order_release);
+}
+
+template <typename Function>
+void Session::Communicate(const Call& call, Function&& function) {
+  const Turn turn(*this, call);
+  if (!first_error_.empty()) {
+    throw EngineError(
+        fmt::format("{}: an earlier call has failed and this rank is out of the job; Finalize is all "
+                    "that is left. The error was: {}",
+                    Place(rank_, call), first_error_));
+  }
+  try {
+    function();
+  } catch (const EngineError& error) {
+    first_error_ = error.what();
+    RethrowFor(Place(rank_, call));
+  } catch (...) {
+    first_error_ = "an exception of the caller's reduction function";
+    throw;
+  }
+}
+
+void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
+                        Prepare prepare) {
+  if (buffer == nullptr && count > 0) Refuse(call, fmt::format("the buffer is null, for {} elements", count));
+  if (reduction.element_bytes() != 0 &&
+      count > std::numeric_limits<std::ptrdiff_t>::max() / reduction.element_bytes()) {
+    Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count,
+                             reduction.element_bytes()));
+  }
+  // Outside Communicate: it may ask for the rank, and may even broadcast.
+  if (prepare.function != nullptr) prepare.function(prepare.argument);
+  Communicate(call, [&] { communicator_->Allreduce(buffer, count, reduction); });
+}
+
+bool Session::KnowsReduction(int type, int operation) {
+  return type >= 0 && type < kNumRabitTypes && operation >= 0 && operation < kNumRabitOperations &&
+         IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation));
+}
+
+void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
+                             Prepare prepare) {
+  ElementBytes(call, type);
+  if (operation < 0 || operation >= kNumRabitOperations) {
+    Refuse(call, fmt::format("{} is no operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
+  }
+  const auto data_type = static_cast<DataType>(type);
+  const auto known_operation = static_cast<Operation>(operation);
+  if (!IsDefined(data_type, known_operation)) {
+    Refuse(call, fmt::format("there is no {} of {}", Name(known_operation), Name(data_type)));
+  }
+  Allreduce(call, buffer, count, Reduction::Typed(data_type, known_operation), prepare);
+}
+
+void Session::Broadcast(const Call& call, void* buffer, std::size_t bytes, int root) {
+  if (root < 0 || root >= world_size_) {
+    Refuse(call, fmt::format("root {} is no rank; ranks are 0 to {}", root, world_size_ - 1));
+  }
+  if (buffer == nullptr && bytes > 0) Refuse(call, fmt::format("the buffer is null, for {} bytes", bytes));
+  Communicate(call, [&] { communicator_->Broadcast(buffer, bytes, root); });
+}
+
+void Session::Allgather(const Call& call, void* buffer, std::size_t total, std::size_t begin,
+                        std::size_t end) {
+  if (begin > end || end > total) {
+    Refuse(call, fmt::format("the slice [{}, {}) is not within {} bytes", begin, end, total));
+  }
+  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer is null, for {} bytes", total));
+  Communicate(call, [&] { communicator_->Allgather(buffer, total, begin, end); });
+}
+
+void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
+                             std::size_t begin, std::size_t size_or_end) {
+  if (buffer == nullptr && total > 0) Refuse(call, fmt::format("the buffer is null, for {} elements", total));
+  if (element_bytes != 0 && total > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes) {
+    Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", total, element_bytes));
+  }
+  Communicate(call, [&] {
+    // One rank alone often cannot tell a size from an end; all slices together can.
+    std::vector<Slice> slices(static_cast<std::size_t>(world_size_));
+    slices[static_cast<std::size_t>(rank_)] = {begin, size_or_end};
+    std::vector<std::size_t> offsets(slices.size() + 1);
+    for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Slice);
+    communicator_->Allgather(slices.data(), offsets);
+
+    offsets = Boundaries(slices, total, false);
+    if (offsets.empty()) offsets = Boundaries(slices, total, true);
+    if (offsets.empty()) {
+      std::string all;
+      for (const Slice& slice : slices) all += fmt::format(" ({}, {})", slice.begin, slice.size_or_end);
+      throw Misuse(
+          fmt::format("the slices do not meet: in rank order, (begin, size) or (begin, end) are{} of {} "
+                      "elements",
+                      all, total));
+    }
+    for (std::size_t& offset : offsets) offset *= element_bytes;
+    communicator_->Allgather(buffer, offsets);
+  });
+}
+
+std::size_t Session::ElementBytes(const Call& call, int type) const {
+  if (type < 0 || type >= kNumRabitTypes) {
+    Refuse(call, fmt::format("{} is no element type; see the list at RabitAllreduce in rabit/c_api.h", type));
+  }
+  return SizeOf(static_cast<DataType>(type));
+}
+
+void Session::TrackerPrint(const Call& call, const std::string& text) {
+  Communicate(call, [&] { communicator_->TrackerPrint(text); });
+}
+
+bool Session::CanLoad(const Call& call, bool want_global, bool want_local) {
+  const int version = checkpoints_.version();
+  if (version == 0) return false;
+  if (want_global && !checkpoints_.has_global()) {
+    Refuse(call, fmt::format("version {} was checkpointed without a global model", version));
+  }
+  if (want_local && !checkpoints_.has_local()) {
+    Refuse(call, fmt::format("version {} was checkpointed without a local model", version));
+  }
+  return true;
+}
+
+}  // namespace warren::api

@@ -1,0 +1,113 @@
+// What lies between Init and Finalize: one rank's communicator and checkpoints, and the rules that all faces
+// share. Which thread speaks for which rank, what may be called when, which arguments make sense, what an
+// error says.
+//
+// Errors are EngineError; faces turn them into their own. Their messages start "rank R: <call> (<where>): ".
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rabit_engine/core/communicator.h"
+#include "rabit_engine/recovery/checkpoint_store.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren::api {
+
+/// The call that is being served, for messages.
+struct Call {
+  const char* name;  ///< as the user wrote it: "rabit::Allreduce"
+  // Where the user wrote it; null or 0 where that is not known.
+  const char* file = nullptr;
+  int line = 0;
+  const char* function = nullptr;
+};
+
+/// Fills the buffer before a reduction, if `function` is set.
+struct Prepare {
+  void (*function)(void*) = nullptr;
+  void* argument = nullptr;
+};
+
+/// Whose session a thread uses that has called no Init itself.
+enum class Threads {
+  kShare,    ///< the process's, if there is just one
+  kSeparate  ///< none: it has not joined anything
+};
+
+class Session {
+ public:
+  /// Joins the job for this thread unless it has joined already.
+  static void Init(const Call& call, int argc, const char* const* argv);
+  /// The session this thread uses; null when there is none.
+  static std::shared_ptr<Session> Find(Threads threads);
+  /// The same, with Misuse when there is none.
+  static std::shared_ptr<Session> Require(const Call& call, Threads threads);
+  /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
+  static bool Finalize(const Call& call, Threads threads);
+
+  explicit Session(std::unique_ptr<Communicator> communicator);
+
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
+  int ring_prev_rank() const { return (rank_ + world_size_ - 1) % world_size_; }
+  bool is_distributed() const { return is_distributed_; }
+  const std::string& host() const { return host_; }
+
+  void Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
+                 Prepare prepare);
+  /// Whether these codes of rabit's, of an element type and an operation, name a reduction of the engine's.
+  static bool KnowsReduction(int type, int operation);
+  /// The same as Allreduce with rabit's codes for element types and operations.
+  void AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
+                      Prepare prepare);
+  void Broadcast(const Call& call, void* buffer, std::size_t bytes, int root);
+  /// This rank's slice is [begin, end) of `total`, all in bytes.
+  void Allgather(const Call& call, void* buffer, std::size_t total, std::size_t begin, std::size_t end);
+  /// The same in elements; `size_or_end` is the size of the slice or its end, whichever makes all ranks'
+  /// slices meet.
+  void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
+                      std::size_t begin, std::size_t size_or_end);
+  void TrackerPrint(const Call& call, const std::string& text);
+
+  /// The size of an element of rabit's type with this code.
+  std::size_t ElementBytes(const Call& call, int type) const;
+
+  recovery::CheckpointStore& checkpoints() { return checkpoints_; }
+  /// Whether there is a checkpoint to load. Misuse when there is one, but not of the models that are asked
+  /// for.
+  bool CanLoad(const Call& call, bool want_global, bool want_local);
+  /// The answer to a call that was made wrongly.
+  [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
+
+ private:
+  // While it lives, this thread has the communicator to itself. Misuse when another has it.
+  class Turn {
+   public:
+    Turn(Session& session, const Call& call);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Session& session_;
+  };
+
+  // Runs something that needs the communicator; nothing after an error.
+  template <typename Function>
+  void Communicate(const Call& call, Function&& function);
+
+  std::unique_ptr<Communicator> communicator_;
+  recovery::CheckpointStore checkpoints_;
+  int rank_;
+  int world_size_;
+  bool is_distributed_;
+  std::string host_;
+  std::atomic_flag busy_;
+  std::string first_error_;  // empty while all is well
+};
+
+}  // namespace warren::api

@@ -1,0 +1,34 @@
+// How the ranks of a job find each other before they have transports: by a tracker, by MPI, by Slurm, or not
+// at all (a world of one).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace warren {
+
+/// A connected socket to a peer that the bootstrap made on its way; whoever takes it owns it.
+struct ConnectedPeer {
+  int rank = -1;
+  int socket = -1;
+};
+
+/// Not thread safe. Every call is made by all ranks in the same order.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  virtual int rank() const = 0;
+  virtual int world_size() const = 0;
+  /// Every rank's record, by rank: small strings (up to some KiB each). Throws EngineError.
+  virtual std::vector<std::string> Allgather(const std::string& record) = 0;
+  /// The sockets the bootstrap made between ranks; empty afterwards. No Allgather may follow.
+  virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
+  /// Shows a line to the user who watches the job (the tracker's console; stdout where there is no tracker).
+  virtual void Print(const std::string& text) = 0;
+  /// Tells the tracker that this rank has ended well. Called once.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace warren

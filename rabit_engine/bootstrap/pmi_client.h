@@ -1,0 +1,81 @@
+// PMI-1, the protocol by which an MPI launcher lets its processes find each other: lines of `key=value` words
+// over a descriptor that the launcher leaves open. Spoken here without any MPI: by MPICH's mpiexec (hydra)
+// and by Slurm's `srun --mpi=pmi2`. docs of the protocol: "PMI: A Scalable Parallel Process-Management
+// Interface" (Balaji et al., EuroMPI 2010); its words were checked against hydra 4.0 and Slurm 22.05.
+//
+//   process                                       launcher
+//   cmd=init pmi_version=1 pmi_subversion=1   ->
+//                                             <-  cmd=response_to_init rc=0 ...
+//   cmd=get_maxes                             ->
+//                                             <-  cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024
+//   cmd=get_my_kvsname                        ->
+//                                             <-  cmd=my_kvsname kvsname=K
+//   cmd=put kvsname=K key=.. value=..         ->
+//                                             <-  cmd=put_result rc=0 ...
+//   cmd=barrier_in                            ->
+//                                             <-  cmd=barrier_out (when all processes have come)
+//   cmd=get kvsname=K key=..                  ->
+//                                             <-  cmd=get_result rc=0 value=..
+//   cmd=finalize                              ->
+//                                             <-  cmd=finalize_ack
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warren {
+
+/// The words of one line: "cmd=maxes keylen_max=64" gives two. Words without `=` are left out.
+std::map<std::string, std::string> ParsePmiLine(std::string_view line);
+
+/// A record in words that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url without
+/// padding), cut into pieces of at most `max_chars`; the first piece begins with the number of pieces and a
+/// dot.
+std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars);
+/// The number that the first piece begins with. Throws EngineError when it begins with none.
+std::size_t NumPmiPieces(std::string_view first_piece);
+/// The record. Throws EngineError when these are not the pieces of one.
+std::string DecodePmiRecord(std::span<const std::string> pieces);
+
+/// The conversation with the launcher. Not thread safe.
+class PmiClient {
+ public:
+  /// Greets the launcher at the other end of `descriptor` (PMI_FD), which stays the process's own. Every wait
+  /// ends after `timeout`. Throws EngineError or TimedOut, as all calls here do.
+  PmiClient(int descriptor, std::chrono::seconds timeout);
+
+  /// Makes a value known to all processes after the next Barrier. A key can be put once.
+  void Put(const std::string& key, std::string_view value);
+  std::string Get(const std::string& key);
+  /// Returns when all processes have called it.
+  void Barrier();
+  /// Tells the launcher that this process ends well; nothing can follow.
+  void Finalize();
+
+  /// How long a value may be.
+  std::size_t max_value_chars() const { return max_value_chars_; }
+  std::size_t max_key_chars() const { return max_key_chars_; }
+
+ private:
+  using Words = std::map<std::string, std::string>;
+
+  /// Sends a line and returns the answer, whose command must be `answer` and whose rc, if any, must be 0.
+  Words Ask(const std::string& line, std::string_view answer);
+  void SendLine(const std::string& line);
+  std::string ReceiveLine();
+  void WaitFor(short events, std::chrono::steady_clock::time_point deadline) const;
+
+  int descriptor_;
+  std::chrono::seconds timeout_;
+  std::string received_;
+  std::string space_;
+  std::size_t max_value_chars_ = 0;
+  std::size_t max_key_chars_ = 0;
+};
+
+}  // namespace warren

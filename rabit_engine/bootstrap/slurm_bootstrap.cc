@@ -1,0 +1,49 @@
+#include "rabit_engine/bootstrap/slurm_bootstrap.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "rabit_engine/bootstrap/pmi_bootstrap.h"
+#include "rabit_engine/bootstrap/slurm_meeting.h"
+#include "rabit_engine/bootstrap/slurm_step.h"
+
+namespace warren {
+namespace {
+
+std::optional<std::string> FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<int> NumberFromEnvironment(const char* name) {
+  const auto text = FromEnvironment(name);
+  int value = 0;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{})
+    return std::nullopt;
+  return value;
+}
+
+/// The launcher's PMI, if it offers one and the descriptor has come through to this process.
+std::optional<PmiPlace> FindPmi() {
+  const auto descriptor = NumberFromEnvironment("PMI_FD");
+  const auto rank = NumberFromEnvironment("PMI_RANK");
+  const auto size = NumberFromEnvironment("PMI_SIZE");
+  if (!descriptor || !rank || !size || fcntl(*descriptor, F_GETFD) < 0) return std::nullopt;
+  if (*rank < 0 || *rank >= *size) return std::nullopt;
+  return PmiPlace{*descriptor, *rank, *size};
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings) {
+  if (const auto place = FindPmi()) return MakePmiBootstrap(*place, settings.connect_timeout);
+  return MeetAtRankZero(ReadSlurmStep(&FromEnvironment), settings.connect_timeout);
+}
+
+}  // namespace warren

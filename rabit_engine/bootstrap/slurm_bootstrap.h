@@ -1,0 +1,16 @@
+// RABIT_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, by what their launcher
+// offers.
+#pragma once
+
+#include <memory>
+
+#include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/core/settings.h"
+
+namespace warren {
+
+/// Takes the launcher's PMI-1 when PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), else meets at rank 0
+/// of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws EngineError.
+std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings);
+
+}  // namespace warren

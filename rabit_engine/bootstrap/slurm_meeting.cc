@@ -1,0 +1,420 @@
+#include "rabit_engine/bootstrap/slurm_meeting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <list>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "rabit_engine/bootstrap/slurm_stream.h"
+#include "rabit_engine/core/error.h"
+#include "wire/bytes.h"
+
+namespace warren {
+namespace {
+
+using Clock = DeadlineStream::Clock;
+using namespace std::chrono_literals;
+
+/// How long a stranger at the door may take for its greeting, and rank 0 for the answer.
+constexpr auto kGreetingTime = 5s;
+/// How much longer the others wait than rank 0 does: time for its word of what is wrong to arrive.
+constexpr auto kGrace = 5s;
+/// A poll that ends early does no harm.
+constexpr std::chrono::milliseconds kLongestPoll = 1s;
+constexpr std::size_t kMaxTextBytes = 4096;
+
+std::string Host() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string Who(const SlurmStep& step) {
+  return fmt::format("rank {} of {} on {} (Slurm step {})", step.rank, step.world_size, Host(), step.id);
+}
+
+// --- messages ----------------------------------------------------------------------------------------------
+
+struct Greeting {
+  std::string step;
+  std::string token;
+  std::int32_t rank = -1;
+  std::int32_t world_size = -1;
+};
+
+std::string Encode(const Greeting& greeting) {
+  return wire::Writer()
+      .Int(kMeetingMagic)
+      .String(greeting.step)
+      .String(greeting.token)
+      .Int(greeting.rank)
+      .Int(greeting.world_size)
+      .Take();
+}
+
+/// Somebody at rank 0's door whose greeting has not fully arrived.
+class Visitor {
+ public:
+  explicit Visitor(DeadlineStream stream)
+      : stream_(std::move(stream)), patience_(Clock::now() + kGreetingTime) {}
+
+  /// The greeting when it is complete. Throws ProtocolError when it is none of ours, EngineError when the
+  /// visitor has gone.
+  std::optional<Greeting> Listen() {
+    reader_.Append(stream_.ReceiveSome(kMaxTextBytes));
+    if (!has_magic_) {
+      const auto magic = reader_.Int();
+      if (!magic) return std::nullopt;
+      if (*magic != kMeetingMagic) throw wire::ProtocolError("no greeting of a rank");
+      has_magic_ = true;
+    }
+    if (!step_ && !(step_ = reader_.String("step", kMaxTextBytes))) return std::nullopt;
+    if (!token_ && !(token_ = reader_.String("token", kMaxTextBytes))) return std::nullopt;
+    if (reader_.available() < 2 * sizeof(std::int32_t)) return std::nullopt;
+    return Greeting{*step_, *token_, *reader_.Int(), *reader_.Int()};
+  }
+  int fd() const { return stream_.fd(); }
+  bool out_of_patience() const { return Clock::now() > patience_; }
+  DeadlineStream TakeStream() { return std::move(stream_); }
+
+ private:
+  DeadlineStream stream_;
+  Clock::time_point patience_;
+  wire::Reader reader_;
+  bool has_magic_ = false;
+  std::optional<std::string> step_;
+  std::optional<std::string> token_;
+};
+
+std::int32_t ReceiveInt(DeadlineStream& stream, Clock::time_point deadline) {
+  wire::Reader reader;
+  reader.Append(stream.Receive(sizeof(std::int32_t), deadline));
+  return *reader.Int();
+}
+
+std::string ReceiveString(DeadlineStream& stream, std::size_t limit, Clock::time_point deadline) {
+  const std::int32_t bytes = ReceiveInt(stream, deadline);
+  if (bytes < 0 || static_cast<std::size_t>(bytes) > limit) {
+    throw EngineError(fmt::format("it announced a text of {} bytes, expected at most {}", bytes, limit));
+  }
+  return stream.Receive(static_cast<std::size_t>(bytes), deadline);
+}
+
+std::string Answer(bool well, std::string_view text) {
+  return wire::Writer().Int(well ? 0 : 1).String(text).Take();
+}
+
+// --- rank 0 ------------------------------------------------------------------------------------------------
+
+tcp::Socket ListenOn(int port) {
+  tcp::Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) throw EngineError(tcp::ErrorText(errno));
+  const int on = 1;
+  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.fd(), SOMAXCONN) != 0) {
+    throw EngineError(tcp::ErrorText(errno));
+  }
+  return listener;
+}
+
+tcp::Socket ListenOnOneOf(const SlurmStep& step) {
+  std::string tried;
+  for (const int port : step.meeting_ports) {
+    try {
+      return ListenOn(port);
+    } catch (const EngineError& error) {
+      tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", port, error.what());
+    }
+  }
+  throw EngineError(fmt::format(
+      "{}: none of the ports for the meeting can be had: {}; set RABIT_BOOTSTRAP_PORT", Who(step), tried));
+}
+
+/// Rank 0 while the others come.
+class Door {
+ public:
+  Door(const SlurmStep& step, Clock::time_point deadline)
+      : step_(step), deadline_(deadline), listener_(ListenOnOneOf(step)), seats_(step.world_size) {}
+
+  /// The connections by rank; none at 0.
+  std::vector<DeadlineStream> WaitForAll() {
+    while (num_seated_ + 1 < step_.world_size) {
+      if (Clock::now() >= deadline_) GiveUp();
+      WaitForNews();
+      AcceptAll();
+      for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+        visitor = Attend(*visitor) ? visitors_.erase(visitor) : std::next(visitor);
+      }
+    }
+    for (int rank = 1; rank < step_.world_size; ++rank)
+      seats_[rank].Send(Answer(true, ""), deadline_ + kGrace);
+    return std::move(seats_);
+  }
+
+ private:
+  void WaitForNews() {
+    std::vector<pollfd> sockets{{listener_.fd(), POLLIN, 0}};
+    for (const Visitor& visitor : visitors_) sockets.push_back({visitor.fd(), POLLIN, 0});
+    const auto until = visitors_.empty() ? deadline_ : std::min(deadline_, Clock::now() + kGreetingTime);
+    poll(sockets.data(), sockets.size(),
+         tcp::MillisecondsUntil(until, static_cast<int>(kLongestPoll.count())));
+  }
+
+  void AcceptAll() {
+    for (;;) {
+      tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket) return;
+      visitors_.emplace_back(DeadlineStream(std::move(socket)));
+    }
+  }
+
+  /// True when the visitor is no longer one: seated, or sent away.
+  bool Attend(Visitor& visitor) {
+    try {
+      const auto greeting = visitor.Listen();
+      if (!greeting) return visitor.out_of_patience();
+      DeadlineStream stream = visitor.TakeStream();
+      if (const std::string objection = Objection(*greeting); !objection.empty()) {
+        stream.Send(Answer(false, objection), Clock::now() + kGreetingTime);
+        return true;
+      }
+      stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
+      // A rank that comes twice has given up its first connection.
+      DeadlineStream& seat = seats_[greeting->rank];
+      if (!seat.is_open()) ++num_seated_;
+      seat = std::move(stream);
+    } catch (const wire::ProtocolError&) {  // a stranger that was not meant for us
+    } catch (const EngineError&) {          // it has gone
+    }
+    return true;
+  }
+
+  std::string Objection(const Greeting& greeting) const {
+    if (greeting.step != step_.id)
+      return fmt::format("this is Slurm step {}, not {}", step_.id, greeting.step);
+    if (greeting.token != step_.token)
+      return fmt::format("this is another job that is called {} as well", step_.id);
+    if (greeting.world_size != step_.world_size || greeting.rank < 1 || greeting.rank >= step_.world_size) {
+      return fmt::format("there are {} ranks here, and rank {} of {} is none of them", step_.world_size,
+                         greeting.rank, greeting.world_size);
+    }
+    return {};
+  }
+
+  [[noreturn]] void GiveUp() {
+    constexpr std::size_t kRanksToName = 16;
+    std::vector<int> missing;
+    for (int rank = 1; rank < step_.world_size; ++rank) {
+      if (!seats_[rank].is_open()) missing.push_back(rank);
+    }
+    const std::size_t num_missing = missing.size();
+    missing.resize(std::min(num_missing, kRanksToName));
+    const std::string story = fmt::format(
+        "{}: {} of the others did not come in time (ranks {}{}); see what became of them, or set "
+        "RABIT_CONNECT_TIMEOUT higher",
+        Who(step_), num_missing, fmt::join(missing, ", "), num_missing > kRanksToName ? ", ..." : "");
+    for (DeadlineStream& seat : seats_) {
+      if (!seat.is_open()) continue;
+      try {
+        seat.Send(Answer(false, story), Clock::now() + 1s);
+      } catch (const EngineError&) {  // it finds out by itself
+      }
+    }
+    throw TimedOut(story);
+  }
+
+  const SlurmStep& step_;
+  Clock::time_point deadline_;
+  tcp::Socket listener_;
+  std::list<Visitor> visitors_;
+  std::vector<DeadlineStream> seats_;
+  int num_seated_ = 0;
+};
+
+class MeetingHost : public Bootstrap {
+ public:
+  MeetingHost(const SlurmStep& step, std::chrono::seconds timeout)
+      : step_(step), timeout_(timeout), guests_(Door(step, Clock::now() + timeout).WaitForAll()) {}
+
+  int rank() const override { return 0; }
+  int world_size() const override { return step_.world_size; }
+
+  std::vector<std::string> Allgather(const std::string& record) override {
+    const auto deadline = Clock::now() + timeout_;
+    std::vector<std::string> records{record};
+    for (int rank = 1; rank < step_.world_size; ++rank) records.push_back(RecordOf(rank, deadline));
+    wire::Writer together;
+    for (const std::string& each : records) together.String(each);
+    const std::string answer = Answer(true, together.Take());
+    for (int rank = 1; rank < step_.world_size; ++rank) {
+      Attempt(rank, [&](DeadlineStream& guest) { guest.Send(answer, deadline + kGrace); });
+    }
+    return records;
+  }
+
+  void Print(const std::string& text) override {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+  void Shutdown() override { guests_.clear(); }
+
+ private:
+  std::string RecordOf(int rank, Clock::time_point deadline) {
+    std::string record;
+    Attempt(rank, [&](DeadlineStream& guest) { record = ReceiveString(guest, kMaxRecordBytes, deadline); });
+    return record;
+  }
+
+  /// Tells all others when one of them fails.
+  template <typename Function>
+  void Attempt(int rank, const Function& function) {
+    const std::string begin = fmt::format("{}: exchanging addresses: rank {}", Who(step_), rank);
+    try {
+      function(guests_[rank]);
+    } catch (const TimedOut&) {
+      const std::string story = fmt::format("{} was silent for {} s", begin, timeout_.count());
+      TellAll(story);
+      throw TimedOut(story);
+    } catch (const EngineError& error) {
+      const std::string story = fmt::format("{} is lost: {}", begin, error.what());
+      TellAll(story);
+      throw LostPeer(rank, story);
+    }
+  }
+
+  void TellAll(const std::string& story) {
+    for (DeadlineStream& guest : guests_) {
+      try {
+        if (guest.is_open()) guest.Send(Answer(false, story), Clock::now() + 1s);
+      } catch (const EngineError&) {  // it finds out by itself
+      }
+      guest.Close();
+    }
+  }
+
+  SlurmStep step_;
+  std::chrono::seconds timeout_;
+  std::vector<DeadlineStream> guests_;  ///< by rank; none at 0
+};
+
+// --- the others --------------------------------------------------------------------------------------------
+
+/// Rank 0 said that the job cannot go on.
+class Refused : public EngineError {
+ public:
+  using EngineError::EngineError;
+};
+
+class MeetingGuest : public Bootstrap {
+ public:
+  MeetingGuest(const SlurmStep& step, std::chrono::seconds timeout) : step_(step), timeout_(timeout) {
+    const auto deadline = Clock::now() + timeout_;
+    Enter(deadline);
+    Await("waiting for all ranks", 0, deadline + kGrace);
+  }
+
+  int rank() const override { return step_.rank; }
+  int world_size() const override { return step_.world_size; }
+
+  std::vector<std::string> Allgather(const std::string& record) override {
+    const auto deadline = Clock::now() + timeout_ + kGrace;
+    constexpr std::string_view kDoing = "exchanging addresses";
+    try {
+      host_.Send(wire::Writer().String(record).Take(), deadline);
+    } catch (const EngineError&) {
+      // Rank 0 may have said why before it closed: that is still to be read.
+    }
+    wire::Reader all;
+    all.Append(Await(kDoing, step_.world_size * (kMaxRecordBytes + sizeof(std::int32_t)), deadline));
+    std::vector<std::string> records;
+    for (int rank = 0; rank < step_.world_size; ++rank) {
+      auto each = all.String("record", kMaxRecordBytes);
+      if (!each) throw EngineError(fmt::format("{}: {}: rank 0 sent too few records", Who(step_), kDoing));
+      records.push_back(std::move(*each));
+    }
+    return records;
+  }
+
+  void Print(const std::string& text) override {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+  void Shutdown() override { host_.Close(); }
+
+ private:
+  /// Goes from port to port until rank 0 of this very step answers.
+  void Enter(Clock::time_point deadline) {
+    constexpr auto kPause = 20ms;
+    std::string seen;
+    for (;;) {
+      for (const int port : step_.meeting_ports) {
+        try {
+          return Greet(port, std::min(deadline, Clock::now() + kGreetingTime));
+        } catch (const EngineError& error) {
+          seen = fmt::format("{}:{}: {}", step_.meeting_host, port, error.what());
+        }
+        if (Clock::now() >= deadline) {
+          throw TimedOut(fmt::format(
+              "{}: rank 0 was not found on {} at ports {} within {} s (last: {}); if rank 0 is on another "
+              "host or "
+              "a firewall is in between, set RABIT_BOOTSTRAP_HOST and RABIT_BOOTSTRAP_PORT",
+              Who(step_), step_.meeting_host, fmt::join(step_.meeting_ports, ", "), timeout_.count(), seen));
+        }
+      }
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
+  void Greet(int port, Clock::time_point deadline) {
+    DeadlineStream stream = DeadlineStream::Connect(step_.meeting_host, port, deadline);
+    stream.Send(Encode(Greeting{step_.id, step_.token, step_.rank, step_.world_size}), deadline);
+    const std::int32_t refused = ReceiveInt(stream, deadline);
+    const std::string text = ReceiveString(stream, kMaxTextBytes, deadline);
+    if (refused != 0) throw EngineError(text);
+    host_ = std::move(stream);
+  }
+
+  /// Rank 0's answer, unless it says that the job cannot go on.
+  std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
+    try {
+      const std::int32_t failed = ReceiveInt(host_, deadline);
+      std::string text = ReceiveString(host_, std::max(limit, kMaxTextBytes), deadline);
+      if (failed != 0) throw Refused(fmt::format("{}: {}: rank 0 gave up: {}", Who(step_), doing, text));
+      return text;
+    } catch (const Refused&) {
+      throw;
+    } catch (const TimedOut&) {
+      throw TimedOut(fmt::format("{}: {}: rank 0 was silent for {} s", Who(step_), doing, timeout_.count()));
+    } catch (const EngineError& error) {
+      throw LostPeer(0, fmt::format("{}: {}: rank 0 is lost: {}", Who(step_), doing, error.what()));
+    }
+  }
+
+  SlurmStep step_;
+  std::chrono::seconds timeout_;
+  DeadlineStream host_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout) {
+  if (step.rank == 0) return std::make_unique<MeetingHost>(step, timeout);
+  return std::make_unique<MeetingGuest>(step, timeout);
+}
+
+}  // namespace warren

@@ -1,0 +1,152 @@
+#include "rabit_engine/bootstrap/slurm_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using LookUp = std::function<std::optional<std::string>(const char* name)>;
+
+/// More hosts than any cluster has: a list that names more is a mistake or an attack on our memory.
+constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
+/// Below the ports that Linux and most others give to outgoing connections.
+constexpr int kFirstPort = 20000;
+constexpr int kNumPorts = 10000;
+/// How many ports rank 0 may try: another job on the same host may have the first.
+constexpr int kPortsToTry = 8;
+
+[[noreturn]] void RefuseList(std::string_view list, const std::string& why) {
+  throw EngineError(fmt::format("the list of hosts \"{}\" cannot be read: {}", list, why));
+}
+
+std::optional<std::uint64_t> Number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+/// The items of a list whose commas inside brackets are not separators.
+std::vector<std::string_view> SplitOutsideBrackets(std::string_view list) {
+  std::vector<std::string_view> items;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    if (i == list.size() || (list[i] == ',' && depth == 0)) {
+      if (depth != 0) RefuseList(list, "a bracket is not closed");
+      if (i == begin) RefuseList(list, "a name is empty");
+      items.push_back(list.substr(begin, i - begin));
+      begin = i + 1;
+    } else if (list[i] == '[') {
+      if (++depth > 1) RefuseList(list, "brackets are nested");
+    } else if (list[i] == ']') {
+      if (--depth < 0) RefuseList(list, "a bracket is closed that was not opened");
+    }
+  }
+  return items;
+}
+
+/// "01-04,7": each number as text, padded with zeros as the first number of its range is.
+std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view list) {
+  std::vector<std::string> numbers;
+  for (const std::string_view range : SplitOutsideBrackets(ranges)) {
+    const std::size_t dash = range.find('-');
+    const std::string_view low_text = range.substr(0, dash);
+    const auto low = Number(low_text);
+    const auto high = dash == std::string_view::npos ? low : Number(range.substr(dash + 1));
+    if (!low || !high || *high < *low) RefuseList(list, fmt::format("\"{}\" is no range of numbers", range));
+    if (*high - *low >= kMaxHosts - numbers.size())
+      RefuseList(list, fmt::format("it names more than {} hosts", kMaxHosts));
+    for (std::uint64_t number = *low; number <= *high; ++number) {
+      numbers.push_back(fmt::format("{:0{}}", number, low_text.size()));
+    }
+  }
+  return numbers;
+}
+
+void AppendHosts(const std::string& prefix, std::string_view rest, std::string_view list,
+                 std::vector<std::string>& hosts) {
+  const std::size_t open = rest.find('[');
+  if (open == std::string_view::npos) {
+    if (hosts.size() == kMaxHosts) RefuseList(list, fmt::format("it names more than {} hosts", kMaxHosts));
+    hosts.push_back(prefix + std::string(rest));
+    return;
+  }
+  const std::size_t close = rest.find(']', open);
+  for (const std::string& number : ExpandRanges(rest.substr(open + 1, close - open - 1), list)) {
+    AppendHosts(fmt::format("{}{}{}", prefix, rest.substr(0, open), number), rest.substr(close + 1), list,
+                hosts);
+  }
+}
+
+std::string Required(const LookUp& look_up, const char* name) {
+  if (auto value = look_up(name)) return *value;
+  throw EngineError(fmt::format(
+      "RABIT_BOOTSTRAP=slurm: {} is not set, so srun did not start this process; start the program with srun "
+      "(inside sbatch as well), with mpiexec of MPICH, or use a tracker",
+      name));
+}
+
+int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, std::uint64_t low,
+                std::uint64_t high) {
+  const auto value = Number(text);
+  if (!value || *value < low || *value > high) {
+    throw EngineError(fmt::format("RABIT_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
+                                  look_up(name).value_or(text), low, high));
+  }
+  return static_cast<int>(*value);
+}
+
+std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, const std::string& step) {
+  if (const auto asked = look_up("RABIT_BOOTSTRAP_PORT")) {
+    return {RequiredInt(look_up, "RABIT_BOOTSTRAP_PORT", *asked, 1, 65535)};
+  }
+  // Jobs that run at the same time have numbers close to each other: keep their ports apart.
+  const std::uint64_t place = Number(job).value_or(0) * 67 + Number(step).value_or(0) * kPortsToTry;
+  std::vector<int> ports;
+  ports.reserve(kPortsToTry);
+  for (int i = 0; i < kPortsToTry; ++i)
+    ports.push_back(kFirstPort + static_cast<int>((place + i) % kNumPorts));
+  return ports;
+}
+
+/// Tasks on the host of rank 0 need no name service; and node names need not be in one.
+std::string MeetingHost(const LookUp& look_up) {
+  if (const auto asked = look_up("RABIT_BOOTSTRAP_HOST")) return *asked;
+  if (look_up("SLURM_NODEID") == "0") return "127.0.0.1";
+  return ExpandHostList(Required(look_up, "SLURM_STEP_NODELIST")).front();
+}
+
+}  // namespace
+
+std::vector<std::string> ExpandHostList(std::string_view list) {
+  std::vector<std::string> hosts;
+  for (const std::string_view item : SplitOutsideBrackets(list)) AppendHosts("", item, list, hosts);
+  return hosts;
+}
+
+SlurmStep ReadSlurmStep(const LookUp& look_up) {
+  constexpr std::uint64_t kMaxTasks = std::uint64_t{1} << 24;
+  const std::string job = Required(look_up, "SLURM_JOB_ID");
+  const std::string step_id = Required(look_up, "SLURM_STEP_ID");
+  SlurmStep step;
+  step.id = job + "." + step_id;
+  step.world_size =
+      RequiredInt(look_up, "SLURM_STEP_NUM_TASKS", Required(look_up, "SLURM_STEP_NUM_TASKS"), 1, kMaxTasks);
+  step.rank = RequiredInt(look_up, "SLURM_PROCID", Required(look_up, "SLURM_PROCID"), 0, step.world_size - 1);
+  step.meeting_host = MeetingHost(look_up);
+  step.meeting_ports = MeetingPorts(look_up, job, step_id);
+  // srun's own port is known to the tasks of its step alone and is another for every step.
+  step.token = fmt::format("{}:{}:{}", look_up("SLURM_SRUN_COMM_HOST").value_or(""),
+                           look_up("SLURM_SRUN_COMM_PORT").value_or(""),
+                           look_up("RABIT_BOOTSTRAP_TOKEN").value_or(""));
+  return step;
+}
+
+}  // namespace warren

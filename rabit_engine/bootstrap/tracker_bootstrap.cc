@@ -1,0 +1,440 @@
+#include "rabit_engine/bootstrap/tracker_bootstrap.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <thread>
+
+#include "rabit_engine/bootstrap/tracker_connection.h"
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+namespace classic = wire::classic;
+
+// How long other workers may take until their links with this one are there. Stock trackers link one worker
+// after the other, and a launcher may restart one that died; our tracker's own limit is the same.
+constexpr seconds kLinksTimeout{1800};
+// Between two rounds of connecting to the peers that the tracker names; doubled each time.
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kMaxPause{2000};
+// Connections that have not said their rank. Beyond this the oldest goes.
+constexpr std::size_t kMaxNewcomers = 256;
+
+// What this engine says on every new link after the rank.
+struct EngineHello {
+  std::uint32_t magic = 0x4b4c5257;  // "WRLK"
+  std::uint32_t version = 1;
+  friend bool operator==(const EngineHello&, const EngineHello&) = default;
+};
+static_assert(sizeof(EngineHello) == 8);
+
+// The rank and the engine's hello, or one of them, into the empty buffer of a fresh connection.
+bool SendSmall(int fd, const void* data, std::size_t bytes) {
+  return send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes);
+}
+
+enum class ReadState { kWhole, kTimeout, kEnded };
+
+ReadState ReadAll(int fd, void* data, std::size_t bytes, TrackerConnection::Clock::time_point deadline,
+                  int& error) {
+  auto* out = static_cast<char*>(data);
+  std::size_t done = 0;
+  error = 0;
+  while (done < bytes) {
+    const ssize_t count = recv(fd, out + done, bytes - done, MSG_DONTWAIT);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (count == 0) {
+      return ReadState::kEnded;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!tcp::WaitFor(fd, POLLIN, deadline)) return ReadState::kTimeout;
+    } else if (errno != EINTR) {
+      error = errno;
+      return ReadState::kEnded;
+    }
+  }
+  return ReadState::kWhole;
+}
+
+std::string WhyNotRead(ReadState state, int error) {
+  if (state == ReadState::kTimeout) return "no answer in time";
+  return error == 0 ? "it closed the connection" : tcp::ErrorText(error);
+}
+
+bool HasEnded(int fd) {
+  pollfd entry{fd, POLLRDHUP, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+/// Somebody who connected to us and has not said its rank yet.
+struct TrackerBootstrap::Newcomer {
+  tcp::Socket socket;
+  Clock::time_point deadline;
+  std::array<std::byte, sizeof(std::int32_t)> rank;
+  std::size_t count = 0;
+};
+
+TrackerBootstrap::TrackerBootstrap(const Settings& settings)
+    : settings_(settings), listener_(tcp::ListenAnywhere()) {
+  assignment_.rank = -1;
+  assignment_.world_size = settings_.world_size;
+  Join(classic::Command::kStart);
+  // A tracker may give a neighbour's place to another that needs it more while workers die and come back;
+  // it then expects us to come again.
+  for (int round = 0; !MissingNeighbors().empty(); ++round) {
+    if (round >= std::max(1, settings_.connect_retry)) {
+      throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
+                                    fmt::join(MissingNeighbors(), ", "), round + 1));
+    }
+    Join(classic::Command::kRecover);
+  }
+  CheckEngines();
+}
+
+std::string TrackerBootstrap::Name() const {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return assignment_.rank < 0 ? fmt::format("task {} on {}", settings_.task_id, host.data())
+                              : fmt::format("rank {} on {}", assignment_.rank, host.data());
+}
+
+// --- joining -----------------------------------------------------------------------------------------------
+
+void TrackerBootstrap::Join(classic::Command command) {
+  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
+                                        .world_size = assignment_.world_size,
+                                        .task_id = settings_.task_id,
+                                        .command = command});
+  local_host_ = tracker.local_host();
+  const int wanted = settings_.world_size;
+  assignment_ = tracker.ReadAssignment("this worker's rank");
+  if (wanted > 0 && wanted != assignment_.world_size) {
+    throw Misuse(
+        fmt::format("{} was told that the world has {} ranks (rabit_world_size), but the tracker's has {}",
+                    Name(), wanted, assignment_.world_size));
+  }
+  const classic::LinkPlan plan = MakeConnections(tracker);
+  tracker.Send(classic::Encode(classic::ListenPort{tcp::Address::Local(listener_.fd()).port()}));
+  AcceptLinks(plan.num_accept);
+}
+
+// Asks the tracker whom to connect to, until all of that has worked. Returns the last plan.
+classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker) {
+  milliseconds pause = kFirstPause;
+  Clock::time_point give_up{};
+  for (int round = 1;; ++round) {
+    classic::GoodLinks good;
+    for (const auto& [rank, socket] : links_) {
+      if (!HasEnded(socket.fd())) good.ranks.push_back(rank);
+    }
+    tracker.Send(classic::Encode(good));
+    classic::LinkPlan plan = tracker.ReadLinkPlan("the list of ranks to link with");
+    std::vector<std::string> failures;
+    for (const classic::Endpoint& peer : plan.connect) {
+      const std::string failure = ConnectTo(peer);
+      if (!failure.empty()) {
+        failures.push_back(fmt::format("rank {} at {}:{} ({})", peer.rank, peer.host, peer.port, failure));
+      }
+    }
+    if (failures.empty()) {
+      tracker.Send(classic::Encode(classic::LinkErrors{0}));
+      return plan;
+    }
+    // A peer that died may be restarted meanwhile, so the number of rounds alone is no limit.
+    if (round == 1) give_up = Clock::now() + settings_.connect_timeout;
+    if (round >= std::max(1, settings_.connect_retry) && Clock::now() >= give_up) {
+      throw LostPeer(
+          plan.connect.size() == 1 ? plan.connect.front().rank : -1,
+          fmt::format("{} cannot connect to {}, tried {} times. Have they ended, or does a firewall stand "
+                      "between the hosts?",
+                      Name(), fmt::join(failures, ", "), round));
+    }
+    tracker.Send(classic::Encode(classic::LinkErrors{static_cast<std::int32_t>(failures.size())}));
+    std::this_thread::sleep_for(pause);
+    pause = std::min(kMaxPause, pause * 2);
+  }
+}
+
+// Returns what went wrong, nothing when there is a link now.
+std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
+  if (!IsNeighbor(peer.rank)) return "it is no neighbour of this rank";
+  std::string failure = "its name has no address";
+  try {
+    for (const tcp::Address& address : tcp::Resolve(peer.host, peer.port)) {
+      const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
+      int error = 0;
+      tcp::Socket socket = tcp::ConnectUntil(address, deadline, error);
+      if (!socket) {
+        failure = tcp::ErrorText(error);
+        continue;
+      }
+      tcp::PrepareLink(socket.fd(), settings_.tcp_no_delay);
+      const std::int32_t mine = assignment_.rank;
+      std::int32_t theirs = -1;
+      if (!SendSmall(socket.fd(), &mine, sizeof mine)) {
+        failure = "the connection broke at once";
+        continue;
+      }
+      const ReadState state = ReadAll(socket.fd(), &theirs, sizeof theirs, deadline, error);
+      if (state != ReadState::kWhole) {
+        failure = WhyNotRead(state, error);
+        continue;
+      }
+      if (theirs != peer.rank) {
+        failure = fmt::format("rank {} answered", theirs);
+        continue;
+      }
+      const EngineHello hello;
+      if (!SendSmall(socket.fd(), &hello, sizeof hello)) {
+        failure = "the connection broke after the handshake";
+        continue;
+      }
+      links_[peer.rank] = std::move(socket);
+      return "";
+    }
+  } catch (const EngineError& error) {
+    failure = error.what();
+  }
+  return failure;
+}
+
+void TrackerBootstrap::AcceptLinks(int count) {
+  const Clock::time_point deadline = Clock::now() + kLinksTimeout;
+  std::list<Newcomer> newcomers;  // the oldest first
+  while (count > 0) {
+    Clock::time_point next = deadline;
+    if (!newcomers.empty()) next = std::min(next, newcomers.front().deadline);
+    std::vector<pollfd> waits{{listener_.fd(), POLLIN, 0}};
+    for (const Newcomer& newcomer : newcomers) waits.push_back({newcomer.socket.fd(), POLLIN, 0});
+    if (poll(waits.data(), waits.size(), tcp::MillisecondsUntil(next, 1000 * 3600)) < 0 && errno != EINTR) {
+      throw EngineError("poll failed: " + tcp::ErrorText(errno));
+    }
+    std::size_t i = 1;
+    for (auto newcomer = newcomers.begin(); newcomer != newcomers.end();) {
+      const bool heard = waits[i++].revents != 0;
+      const int links_before = static_cast<int>(links_.size());
+      if ((heard && Greet(*newcomer)) || newcomer->deadline <= Clock::now()) {
+        count -= static_cast<int>(links_.size()) - links_before;
+        newcomer = newcomers.erase(newcomer);
+      } else {
+        ++newcomer;
+      }
+    }
+    if (waits[0].revents != 0) {
+      tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket) {
+        if (newcomers.size() >= kMaxNewcomers) newcomers.pop_front();
+        newcomers.push_back({std::move(socket), Clock::now() + settings_.connect_timeout, {}, 0});
+      } else if ((errno == EMFILE || errno == ENFILE) && !newcomers.empty()) {
+        newcomers.pop_front();
+      }
+    }
+    if (Clock::now() >= deadline) {
+      throw TimedOut(fmt::format("{} has waited {} s for ranks {} to connect to it", Name(),
+                                 kLinksTimeout.count(), fmt::join(MissingNeighbors(), ", ")));
+    }
+  }
+}
+
+// Reads what has come. Returns true when this newcomer is done with: it has become a link, or is none.
+bool TrackerBootstrap::Greet(Newcomer& newcomer) {
+  const int fd = newcomer.socket.fd();
+  const ssize_t got =
+      recv(fd, newcomer.rank.data() + newcomer.count, newcomer.rank.size() - newcomer.count, MSG_DONTWAIT);
+  if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+  if (got == 0) return true;
+  newcomer.count += static_cast<std::size_t>(got);
+  if (newcomer.count < newcomer.rank.size()) return false;
+  std::int32_t theirs = -1;
+  std::memcpy(&theirs, newcomer.rank.data(), sizeof theirs);
+  if (!IsNeighbor(theirs)) return true;
+  const auto old = links_.find(theirs);
+  if (old != links_.end() && !HasEnded(old->second.fd())) return true;
+  tcp::PrepareLink(fd, settings_.tcp_no_delay);
+  const std::int32_t mine = assignment_.rank;
+  const EngineHello hello;
+  if (SendSmall(fd, &mine, sizeof mine) && SendSmall(fd, &hello, sizeof hello)) {
+    links_[theirs] = std::move(newcomer.socket);
+  }
+  return true;
+}
+
+bool TrackerBootstrap::IsNeighbor(int rank) const {
+  const auto& tree = assignment_.tree_neighbors;
+  return rank >= 0 && (rank == assignment_.ring_prev || rank == assignment_.ring_next ||
+                       std::find(tree.begin(), tree.end(), rank) != tree.end());
+}
+
+std::vector<int> TrackerBootstrap::MissingNeighbors() const {
+  std::vector<int> neighbors(assignment_.tree_neighbors.begin(), assignment_.tree_neighbors.end());
+  neighbors.insert(neighbors.end(), {assignment_.ring_prev, assignment_.ring_next});
+  std::sort(neighbors.begin(), neighbors.end());
+  neighbors.erase(std::unique(neighbors.begin(), neighbors.end()), neighbors.end());
+  std::erase_if(neighbors, [&](int rank) { return rank < 0 || links_.contains(rank); });
+  return neighbors;
+}
+
+// Both ends send their hello as soon as they have shaken hands, so it is here or will be at once.
+void TrackerBootstrap::CheckEngines() {
+  const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
+  for (const auto& [rank, socket] : links_) {
+    EngineHello theirs;
+    int error = 0;
+    const ReadState state = ReadAll(socket.fd(), &theirs, sizeof theirs, deadline, error);
+    if (state == ReadState::kEnded) {
+      throw LostPeer(
+          rank, fmt::format("{} lost rank {} at {} while linking: {}. Look at what it printed last.", Name(),
+                            rank, tcp::Address::Remote(socket.fd()).ToString(), WhyNotRead(state, error)));
+    }
+    if (state == ReadState::kWhole && theirs == EngineHello()) continue;
+    throw EngineError(fmt::format(
+        "rank {} at {} runs another allreduce engine than {}: {}. All workers of a job "
+        "must use the same version of this library.",
+        rank, tcp::Address::Remote(socket.fd()).ToString(), Name(),
+        state == ReadState::kTimeout
+            ? std::string("it has not introduced itself")
+            : fmt::format("it introduced itself as {:#x}, version {}", theirs.magic, theirs.version)));
+  }
+}
+
+// --- records -----------------------------------------------------------------------------------------------
+
+// Up the tree to rank 0, then down again. On each link: a count, then for each rank its number, the length of
+// its record, and the record.
+std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
+  if (record.size() > kMaxRecordBytes) {
+    throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
+                             kMaxRecordBytes));
+  }
+  const Clock::time_point deadline = Clock::now() + kLinksTimeout;
+  const int world_size = assignment_.world_size;
+  std::map<int, std::string> known{{assignment_.rank, record}};
+  const auto read_from = [&](int peer) {
+    std::int32_t count = 0;
+    ReadFrom(peer, &count, sizeof count, deadline);
+    if (count < 1 || count > world_size) {
+      throw EngineError(fmt::format("rank {} announces the records of {} ranks, the world has {}", peer,
+                                    count, world_size));
+    }
+    for (std::int32_t i = 0; i < count; ++i) {
+      std::int32_t rank = -1;
+      ReadFrom(peer, &rank, sizeof rank, deadline);
+      if (rank < 0 || rank >= world_size) {
+        throw EngineError(
+            fmt::format("rank {} sends the record of rank {}, the world has {}", peer, rank, world_size));
+      }
+      known[rank] = ReadRecord(peer, deadline);
+    }
+  };
+  const auto encode = [&] {
+    wire::Writer writer;
+    writer.Int(static_cast<std::int32_t>(known.size()));
+    for (const auto& [rank, text] : known) writer.Int(rank).String(text);
+    return writer.Take();
+  };
+
+  std::vector<int> children(assignment_.tree_neighbors.begin(), assignment_.tree_neighbors.end());
+  std::erase(children, assignment_.parent);
+  for (const int child : children) read_from(child);
+  if (assignment_.parent >= 0) {
+    WriteTo(assignment_.parent, encode());
+    read_from(assignment_.parent);
+  }
+  if (static_cast<int>(known.size()) != world_size) {
+    throw EngineError(
+        fmt::format("{} has the records of {} ranks, the world has {}", Name(), known.size(), world_size));
+  }
+  const std::string all = children.empty() ? std::string() : encode();
+  for (const int child : children) WriteTo(child, all);
+  std::vector<std::string> records;
+  for (auto& [rank, text] : known) records.push_back(std::move(text));
+  return records;
+}
+
+std::string TrackerBootstrap::ReadRecord(int peer, Clock::time_point deadline) {
+  std::int32_t length = 0;
+  ReadFrom(peer, &length, sizeof length, deadline);
+  if (length < 0 || static_cast<std::size_t>(length) > kMaxRecordBytes) {
+    throw EngineError(fmt::format("rank {} announces a record of {} bytes, at most {} are allowed", peer,
+                                  length, kMaxRecordBytes));
+  }
+  std::string record(static_cast<std::size_t>(length), '\0');
+  ReadFrom(peer, record.data(), record.size(), deadline);
+  return record;
+}
+
+void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline) {
+  const auto link = links_.find(peer);
+  if (link == links_.end()) throw Misuse("Allgather after TakeLinks");
+  int error = 0;
+  const ReadState state = ReadAll(link->second.fd(), data, bytes, deadline, error);
+  if (state == ReadState::kWhole) return;
+  const std::string what =
+      fmt::format("{} waited for the records of rank {} at {}: {}", Name(), peer,
+                  tcp::Address::Remote(link->second.fd()).ToString(), WhyNotRead(state, error));
+  if (state == ReadState::kTimeout) throw TimedOut(what);
+  throw LostPeer(peer, what + ". Look at what it printed last.");
+}
+
+void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
+  const auto link = links_.find(peer);
+  if (link == links_.end()) throw Misuse("Allgather after TakeLinks");
+  const int fd = link->second.fd();
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t sent = send(fd, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      done += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + kLinksTimeout)) continue;
+      throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
+    } else if (errno != EINTR) {
+      throw LostPeer(peer, fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(),
+                                       peer, tcp::Address::Remote(fd).ToString(), tcp::ErrorText(errno)));
+    }
+  }
+}
+
+std::vector<ConnectedPeer> TrackerBootstrap::TakeLinks() {
+  std::vector<ConnectedPeer> links;
+  for (auto& [rank, socket] : links_) links.push_back({rank, socket.Release()});
+  links_.clear();
+  return links;
+}
+
+std::vector<std::string> TrackerBootstrap::ListenAddresses() const {
+  return tcp::ListenAddresses(listener_.fd(), local_host_);
+}
+
+// --- telling the tracker -----------------------------------------------------------------------------------
+
+void TrackerBootstrap::Print(const std::string& text) {
+  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
+                                        .world_size = assignment_.world_size,
+                                        .task_id = settings_.task_id,
+                                        .command = classic::Command::kPrint});
+  tracker.Send(classic::Encode(classic::PrintText{text.substr(0, classic::kMaxPrintBytes)}));
+}
+
+void TrackerBootstrap::Shutdown() {
+  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
+                                        .world_size = assignment_.world_size,
+                                        .task_id = settings_.task_id,
+                                        .command = classic::Command::kShutdown});
+}
+
+}  // namespace warren

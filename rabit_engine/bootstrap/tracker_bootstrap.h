@@ -1,0 +1,69 @@
+// The bootstrap through a tracker: this process as a classic rabit worker (docs/tracker-protocol.md). The
+// tracker gives the rank and says whom to link with: the neighbours in a tree and in a ring. Records are
+// gathered along the tree.
+//
+// On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
+// that a worker of another engine in the job, which speaks the same protocol up to here, is found out now
+// instead of taking our bytes for data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/core/settings.h"
+#include "rabit_engine/transport/tcp/socket.h"
+#include "wire/classic.h"
+
+namespace warren {
+
+class TrackerConnection;
+
+class TrackerBootstrap final : public Bootstrap {
+ public:
+  /// Records may not be longer.
+  static constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 10;
+
+  /// Joins the job: returns when this rank has all its links. Blocks as long as other workers are missing.
+  explicit TrackerBootstrap(const Settings& settings);
+
+  int rank() const override { return assignment_.rank; }
+  int world_size() const override { return assignment_.world_size; }
+  std::vector<std::string> Allgather(const std::string& record) override;
+  std::vector<ConnectedPeer> TakeLinks() override;
+  void Print(const std::string& text) override;
+  void Shutdown() override;
+
+  /// Where this rank listens, as "address:port": the address by which it reached the tracker first, then the
+  /// other addresses of this host.
+  std::vector<std::string> ListenAddresses() const;
+  /// The listening socket, owned by the caller from now on.
+  int TakeListener() { return listener_.Release(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Newcomer;
+
+  void Join(wire::classic::Command command);
+  wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker);
+  std::string ConnectTo(const wire::classic::Endpoint& peer);
+  void AcceptLinks(int count);
+  bool Greet(Newcomer& newcomer);
+  bool IsNeighbor(int rank) const;
+  std::vector<int> MissingNeighbors() const;
+  void CheckEngines();
+
+  void WriteTo(int peer, const std::string& bytes);
+  void ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline);
+  std::string ReadRecord(int peer, Clock::time_point deadline);
+  std::string Name() const;
+
+  Settings settings_;
+  tcp::Socket listener_;
+  std::string local_host_;
+  wire::classic::Assignment assignment_;
+  std::map<int, tcp::Socket> links_;  ///< by rank
+};
+
+}  // namespace warren

@@ -1,0 +1,131 @@
+#include "rabit_engine/bootstrap/tracker_connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <thread>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between two rounds of attempts; doubled each time. A tracker that is about to start is there soon.
+constexpr milliseconds kFirstPause{250};
+constexpr milliseconds kMaxPause{5000};
+// A stock tracker reads one worker's hello after the other and takes 90 s for 1,000 of them, so the first
+// answer has this many times the usual patience.
+constexpr int kFirstAnswerPatience = 10;
+
+}  // namespace
+
+TrackerConnection::TrackerConnection(const Settings& settings, const wire::classic::Hello& hello)
+    : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
+  Connect();
+  ExchangeMagics();
+  Send(wire::classic::Encode(hello));
+}
+
+void TrackerConnection::Connect() {
+  const int rounds = std::max(1, settings_.connect_retry);
+  milliseconds pause = kFirstPause;
+  std::string failure;
+  for (int round = 1; round <= rounds; ++round) {
+    try {
+      for (const tcp::Address& address : tcp::Resolve(settings_.tracker_host, settings_.tracker_port)) {
+        int error = 0;
+        socket_ = tcp::ConnectUntil(address, Clock::now() + settings_.connect_timeout, error);
+        if (socket_) {
+          tcp::PrepareLink(socket_.fd(), true);
+          return;
+        }
+        failure = fmt::format("{}: {}", address.ToString(), tcp::ErrorText(error));
+      }
+    } catch (const EngineError& error) {
+      failure = error.what();
+    }
+    if (round == rounds) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(kMaxPause, pause * 2);
+  }
+  throw EngineError(
+      fmt::format("the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are "
+                  "DMLC_TRACKER_URI and DMLC_TRACKER_PORT those that it printed?",
+                  tracker_, rounds, failure));
+}
+
+void TrackerConnection::ExchangeMagics() {
+  Send(wire::classic::EncodeMagic());
+  const auto patience = std::chrono::seconds(settings_.connect_timeout) * kFirstAnswerPatience;
+  const std::int32_t magic =
+      Read(&wire::classic::TrackerStream::NextMagic, "its greeting", Clock::now() + patience);
+  if (magic != wire::kMagic) {
+    throw EngineError(
+        fmt::format("whoever listens at {} is no rabit tracker: it answered {:#010x} where {:#010x} "
+                    "was expected. Are DMLC_TRACKER_URI and DMLC_TRACKER_PORT right?",
+                    tracker_, static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(wire::kMagic)));
+  }
+}
+
+void TrackerConnection::Send(const std::string& bytes) {
+  const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t sent = send(socket_.fd(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    if (sent >= 0) {
+      done += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (tcp::WaitFor(socket_.fd(), POLLOUT, deadline)) continue;
+      throw TimedOut(fmt::format("the tracker at {} has not read what this worker says for {} s", tracker_,
+                                 settings_.connect_timeout.count()));
+    } else if (errno != EINTR) {
+      throw EngineError(
+          fmt::format("the connection to the tracker at {} broke: {}. The tracker's console says "
+                      "more.",
+                      tracker_, tcp::ErrorText(errno)));
+    }
+  }
+}
+
+template <typename Message>
+Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerStream::*next)(),
+                                const char* what, Clock::time_point deadline) {
+  try {
+    for (;;) {
+      if (auto message = (stream_.*next)()) return *std::move(message);
+      if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
+        throw TimedOut(
+            fmt::format("the tracker at {} has not sent {} in time. Is it a rabit tracker?", tracker_, what));
+      }
+      std::array<char, 4096> bytes;
+      const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
+      if (count > 0) {
+        stream_.Append({bytes.data(), static_cast<std::size_t>(count)});
+      } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+        throw EngineError(
+            fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
+                        "ended, or refused this worker. Its console says why.",
+                        tracker_, what, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+      }
+    }
+  } catch (const wire::ProtocolError& error) {
+    throw EngineError(fmt::format("the tracker at {} sent nonsense where {} was expected: {}", tracker_, what,
+                                  error.what()));
+  }
+}
+
+wire::classic::Assignment TrackerConnection::ReadAssignment(const char* what) {
+  return Read(&wire::classic::TrackerStream::NextAssignment, what, Clock::time_point::max());
+}
+
+wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what) {
+  return Read(&wire::classic::TrackerStream::NextLinkPlan, what, Clock::time_point::max());
+}
+
+}  // namespace warren

@@ -1,0 +1,44 @@
+// One conversation with a rabit tracker, as the worker has it: connect, exchange magics, say hello; then the
+// caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
+// the latter two answer one worker at a time, so an answer may be minutes away in a large job.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "rabit_engine/core/settings.h"
+#include "rabit_engine/transport/tcp/socket.h"
+#include "wire/classic.h"
+
+namespace warren {
+
+class TrackerConnection {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Connects, as often as the settings allow, and says hello. Throws EngineError or TimedOut that names the
+  /// tracker and what to do.
+  TrackerConnection(const Settings& settings, const wire::classic::Hello& hello);
+
+  void Send(const std::string& bytes);
+  /// Waits as long as the tracker keeps the connection: it answers when other workers have come. `what` is
+  /// the answer's name in errors: "this worker's rank".
+  wire::classic::Assignment ReadAssignment(const char* what);
+  wire::classic::LinkPlan ReadLinkPlan(const char* what);
+  /// The address of this host that the tracker sees.
+  std::string local_host() const { return tcp::Address::Local(socket_.fd()).host(); }
+
+ private:
+  void Connect();
+  void ExchangeMagics();
+  template <typename Message>
+  Message Read(std::optional<Message> (wire::classic::TrackerStream::*next)(), const char* what,
+               Clock::time_point deadline);
+
+  const Settings& settings_;
+  std::string tracker_;  ///< for messages
+  tcp::Socket socket_;
+  wire::classic::TrackerStream stream_;
+};
+
+}  // namespace warren

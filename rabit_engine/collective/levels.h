@@ -1,0 +1,38 @@
+// The order of reduction (reduce/order.h) as one member of a group sees it: level by level, the two nodes
+// that meet there. Level k joins nodes of up to 2^k members.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "rabit_engine/reduce/order.h"
+
+namespace warren::collective {
+
+/// Two neighbours under one node. The left one has 2^level members whenever the right one has any.
+struct Siblings {
+  Subtree left;
+  Subtree right;
+};
+
+inline int Size(Subtree node) {
+  return node.end - node.begin;
+}
+inline bool Contains(Subtree node, int index) {
+  return node.begin <= index && index < node.end;
+}
+
+/// How many levels there are: ceil(log2(size)).
+inline int NumLevels(int size) {
+  return std::bit_width(static_cast<unsigned>(size - 1));
+}
+
+/// The siblings that meet at `level` above `index`. The right one may be empty: then there is nothing to do.
+inline Siblings SiblingsAbove(int index, int level, int size) {
+  const int begin = index >> (level + 1) << (level + 1);
+  const int middle = std::min(begin + (1 << level), size);
+  const int end = std::min(middle + (1 << level), size);
+  return {{begin, middle}, {middle, end}};
+}
+
+}  // namespace warren::collective

@@ -1,0 +1,34 @@
+// Collectives in which every member talks to every other directly.
+//
+// Reduce-scatter: every member sends slice j to member j and combines the n values of its own slice in one
+// pass. Chunk by chunk, so that the n - 1 arriving pieces fit the scratch and are combined while in the
+// cache. Allgather: every member sends its slice to all.
+//
+// With n members and S bytes (equal slices):
+//                     steps                        bytes sent by a member   messages
+//   reduce-scatter    chunks of a slice, 1 first   S (n - 1)/n              n - 1 a step
+//   allgather         1                            S (n - 1)/n              n - 1
+//   allreduce         both                         2 S (n - 1)/n            both
+// The least bytes that any n can have, and the result passes through the adder once. Scratch: about
+// 1 MiB, at least n - 1 elements.
+//
+// Best for long vectors and moderate n, powers of two or not; n - 1 links a member is what it costs.
+//
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
+// MPICH", IJHPCA 19(1), 2005, section 4.3 (pairwise exchange); E. Chan et al., "Collective communication:
+// theory, practice, and experience", CCPE 19(13), 2007 (bounds).
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "rabit_engine/collective/algorithm.h"
+
+namespace warren::collective {
+
+void ReduceScatterPairwise(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
+                           const Reduction& reduction);
+void AllgatherPairwise(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
+void AllreducePairwise(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction);
+
+}  // namespace warren::collective

@@ -1,0 +1,92 @@
+#include "rabit_engine/collective/partial_sums.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rabit_engine/collective/levels.h"
+
+namespace warren::collective {
+namespace {
+
+/// Consecutive ranks are at most a range up to the seam and one from there, each of which decomposes into
+/// subtrees of different sizes; a range without the seam into two such runs.
+std::size_t MaxSums(const Reduction& reduction, int world_size) {
+  return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
+}
+
+std::vector<Subtree> DecomposeCyclic(int first, int ranks, int world_size) {
+  const int end = first + ranks;
+  std::vector<Subtree> subtrees = Decompose(first, std::min(end, world_size), world_size);
+  if (end > world_size) {
+    const std::vector<Subtree> after_seam = Decompose(0, end - world_size, world_size);
+    subtrees.insert(subtrees.end(), after_seam.begin(), after_seam.end());
+  }
+  return subtrees;
+}
+
+}  // namespace
+
+PartialSums::PartialSums(const Reduction& reduction, int world_size, std::size_t max_count)
+    : reduction_(&reduction),
+      world_size_(world_size),
+      slots_(MaxSums(reduction, world_size) * max_count * reduction.element_bytes()) {}
+
+void PartialSums::Hold(int first, int ranks, std::size_t count) {
+  count_ = count;
+  value_bytes_ = count * reduction_->element_bytes();
+  sums_.clear();
+  if (ranks == 0) return;
+  if (!reduction_->order_matters()) {
+    sums_.push_back({{first, first + ranks}, SlotAt(0)});
+    return;
+  }
+  for (const Subtree subtree : DecomposeCyclic(first, ranks, world_size_)) {
+    sums_.push_back({subtree, SlotAt(sums_.size())});
+  }
+}
+
+std::span<std::byte> PartialSums::values() const {
+  return {slots_.data(), sums_.size() * value_bytes_};
+}
+
+void PartialSums::Absorb(Subtree ranks, const void* value) {
+  if (!sums_.empty() && AreSiblings(sums_.back().ranks, ranks)) {
+    Sum& left = sums_.back();
+    reduction_->Combine(left.value, left.value, value, count_);
+    left.ranks.end = ranks.end;
+  } else {
+    sums_.push_back({ranks, SlotAt(sums_.size())});
+    std::memcpy(sums_.back().value, value, value_bytes_);
+  }
+  CombineSiblingsAtEnd(sums_);
+}
+
+void PartialSums::Total(void* out) {
+  const auto before = [](const Sum& a, const Sum& b) { return a.ranks.begin < b.ranks.begin; };
+  std::rotate(sums_.begin(), std::min_element(sums_.begin(), sums_.end(), before), sums_.end());
+  std::vector<Sum> total;
+  for (const Sum& sum : sums_) {
+    total.push_back(sum);
+    CombineSiblingsAtEnd(total);
+  }
+  std::memcpy(out, total.front().value, value_bytes_);
+  sums_.clear();
+}
+
+bool PartialSums::AreSiblings(Subtree left, Subtree right) const {
+  if (!reduction_->order_matters()) return true;
+  return left.end == right.begin && IsSubtree(left.begin, right.end, world_size_);
+}
+
+void PartialSums::CombineSiblingsAtEnd(std::vector<Sum>& sums) const {
+  while (sums.size() >= 2) {
+    Sum& left = sums[sums.size() - 2];
+    const Sum& right = sums.back();
+    if (!AreSiblings(left.ranks, right.ranks)) return;
+    reduction_->Combine(left.value, left.value, right.value, count_);
+    left.ranks.end = right.ranks.end;
+    sums.pop_back();
+  }
+}
+
+}  // namespace warren::collective

@@ -1,0 +1,311 @@
+#include "rabit_engine/collective/peer_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren {
+namespace {
+
+// Pieces for `consume`: they stay in the second-level cache beside what they are combined with.
+constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+// What has come of a piece when nothing more is there to read: above this it is combined now, instead of
+// waiting idle for the rest.
+constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
+// Most bytes of one call to a link, so that sending and receiving take turns.
+constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
+
+// A wait after which something may be wrong: longer than any that is part of moving bytes.
+constexpr auto kPatience = std::chrono::milliseconds(100);
+
+// Memory for pieces outlives the group: allocating 128 KiB anew for each collective costs page faults.
+struct PieceBuffer {
+  std::size_t bytes = 0;
+  collective::Scratch scratch{0};
+};
+std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
+  thread_local std::vector<PieceBuffer> buffers;
+  if (slot >= buffers.size()) buffers.resize(slot + 1);
+  if (buffers[slot].bytes < bytes) buffers[slot] = {bytes, collective::Scratch(bytes)};
+  return buffers[slot].scratch.data();
+}
+
+std::string DescribeElements(const CallTag& tag) {
+  const bool known_type = tag.type < kNumDataTypes;
+  const bool known_operation = tag.operation < kNumOperations;
+  const std::string elements = known_type
+                                   ? fmt::format("{} {}", tag.count, Name(static_cast<DataType>(tag.type)))
+                                   : fmt::format("{} elements of {} bytes", tag.count, tag.element_bytes);
+  return fmt::format(
+      "{}, {}", elements,
+      known_operation ? Name(static_cast<Operation>(tag.operation)) : std::string_view("custom operation"));
+}
+
+}  // namespace
+
+std::string_view Name(Collective collective) {
+  switch (collective) {
+    case Collective::kAllreduce:
+      return "allreduce";
+    case Collective::kBroadcast:
+      return "broadcast";
+    case Collective::kAllgather:
+      return "allgather";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kReduce:
+      return "reduce";
+    case Collective::kBarrier:
+      return "barrier";
+  }
+  return "unknown collective";
+}
+
+std::string Describe(const CallTag& tag) {
+  const std::string_view name = Name(tag.collective);
+  switch (tag.collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduceScatter:
+      return fmt::format("{} of {} (call {})", name, DescribeElements(tag), tag.sequence);
+    case Collective::kReduce:
+      return fmt::format("{} of {} to root {} (call {})", name, DescribeElements(tag), tag.root,
+                         tag.sequence);
+    case Collective::kBroadcast:
+      return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
+    case Collective::kAllgather:
+      return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
+    case Collective::kBarrier:
+      break;
+  }
+  return fmt::format("{} (call {})", name, tag.sequence);
+}
+
+struct PeerGroup::Outgoing {
+  const Send* send;
+  Link* link;
+  std::size_t tag_bytes;  ///< 0 when the peer has had the tag before
+  std::size_t done = 0;   ///< of the tag and the bytes
+  int after = -1;         ///< an earlier one to the same peer, which must end first
+  bool finished() const { return done == tag_bytes + send->bytes; }
+};
+
+struct PeerGroup::Incoming {
+  const Receive* receive;
+  Link* link;
+  std::size_t tag_bytes;
+  std::size_t done = 0;
+  int after = -1;
+  std::array<std::byte, sizeof(CallTag)> tag;
+  std::byte* piece = nullptr;  ///< of `consume`: memory, its size, and what is in it
+  std::size_t piece_capacity = 0;
+  std::size_t piece_bytes = 0;
+  std::size_t consumed = 0;
+  bool finished() const { return done == tag_bytes + receive->bytes; }
+};
+
+PeerGroup::PeerGroup(Transport& transport, std::span<const int> members, int index, const CallTag& tag,
+                     Clock::time_point deadline)
+    : transport_(transport),
+      members_(members),
+      index_(index),
+      tag_(tag),
+      deadline_(deadline),
+      sent_tag_(members.size(), false),
+      checked_tag_(members.size(), false) {}
+
+PeerGroup::~PeerGroup() = default;
+
+void PeerGroup::Connect(std::span<const int> peers) {
+  std::vector<int> ranks;
+  ranks.reserve(peers.size());
+  for (const int peer : peers) ranks.push_back(rank_of(peer));
+  transport_.Connect(ranks);
+}
+
+void PeerGroup::Exchange(std::span<const Send> sends, std::span<const Receive> receives) {
+  Prepare(sends, receives);
+  for (;;) {
+    bool all_finished = true;
+    bool any_more = false;  // another turn may move something without waiting
+    const auto advance = [&](auto& messages) {
+      for (auto& message : messages) {
+        if (message.finished()) continue;
+        const bool took_all = (message.after < 0 || messages[message.after].finished()) && Advance(message);
+        all_finished = all_finished && message.finished();
+        // The end of a message leaves nothing to do but for one that comes after it.
+        any_more = any_more || (took_all && (!message.finished() || messages.size() > 1));
+      }
+    };
+    advance(outgoing_);
+    advance(incoming_);
+    if (all_finished) return;
+    if (!any_more) WaitForProgress();
+  }
+}
+
+void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> receives) {
+  const auto earlier = [](const auto& messages, int peer, auto peer_of) {
+    for (int i = static_cast<int>(messages.size()); i-- > 0;) {
+      if (peer_of(messages[i]) == peer && !messages[i].finished()) return i;
+    }
+    return -1;
+  };
+  outgoing_.clear();
+  for (const Send& send : sends) {
+    const std::size_t tag_bytes = sent_tag_[send.peer] ? 0 : sizeof(CallTag);
+    const int after = earlier(outgoing_, send.peer, [](const Outgoing& out) { return out.send->peer; });
+    sent_tag_[send.peer] = true;
+    outgoing_.push_back({&send, &transport_.To(rank_of(send.peer)), tag_bytes, 0, after});
+  }
+  incoming_.clear();
+  std::size_t pieces = 0;
+  for (const Receive& receive : receives) {
+    const int after = earlier(incoming_, receive.peer, [](const Incoming& in) { return in.receive->peer; });
+    Incoming& in = incoming_.emplace_back();
+    in.receive = &receive;
+    in.link = &transport_.To(rank_of(receive.peer));
+    in.tag_bytes = checked_tag_[receive.peer] ? 0 : sizeof(CallTag);
+    in.after = after;
+    checked_tag_[receive.peer] = true;
+    if (receive.data != nullptr || receive.bytes == 0) continue;
+    const std::size_t element = std::max<std::size_t>(1, tag_.element_bytes);
+    in.piece_capacity = std::max<std::size_t>(1, kPieceBytes / element) * element;
+    in.piece = PieceMemory(pieces++, in.piece_capacity);
+  }
+}
+
+// One turn of a message. Returns true when another may follow at once.
+bool PeerGroup::Advance(Outgoing& out) {
+  const auto* data = static_cast<const std::byte*>(out.send->data);
+  std::size_t taken = 0;
+  std::size_t offered = 0;
+  if (out.done < out.tag_bytes) {
+    const auto* tag = reinterpret_cast<const std::byte*>(&tag_);
+    const std::size_t head = out.tag_bytes - out.done;
+    const std::size_t bytes = std::min(out.send->bytes, kTurnBytes);
+    offered = head + bytes;
+    taken = out.link->TrySendWithHead(tag + out.done, head, data, bytes);
+  } else {
+    const std::size_t offset = out.done - out.tag_bytes;
+    offered = std::min(out.send->bytes - offset, kTurnBytes);
+    taken = out.link->TrySend(data + offset, offered);
+  }
+  out.done += taken;
+  return taken == offered;
+}
+
+bool PeerGroup::Advance(Incoming& in) {
+  if (in.done < in.tag_bytes) {
+    in.done += in.link->TryReceive(in.tag.data() + in.done, in.tag_bytes - in.done);
+    if (in.done < in.tag_bytes) return false;
+    if (!CheckTag(in)) {
+      in.done = 0;
+      return true;
+    }
+    if (in.finished()) return true;
+  }
+  const std::size_t offset = in.done - in.tag_bytes;
+  const std::size_t left = in.receive->bytes - offset;
+  if (in.piece == nullptr) {
+    const std::size_t wanted = std::min(left, kTurnBytes);
+    const std::size_t got = in.link->TryReceive(static_cast<std::byte*>(in.receive->data) + offset, wanted);
+    in.done += got;
+    return got == wanted;
+  }
+  const std::size_t wanted = std::min(left, in.piece_capacity - in.piece_bytes);
+  const std::size_t got = in.link->TryReceive(in.piece + in.piece_bytes, wanted);
+  in.done += got;
+  in.piece_bytes += got;
+  if (got == wanted || in.piece_bytes >= kWorthConsuming) Consume(in);
+  return got == wanted;
+}
+
+// Hands over the whole elements of the piece; the rest of one that was cut stays.
+void PeerGroup::Consume(Incoming& in) {
+  const std::size_t rest = in.finished() ? 0 : in.piece_bytes % std::max<std::size_t>(1, tag_.element_bytes);
+  const std::size_t whole = in.piece_bytes - rest;
+  if (whole == 0) return;
+  in.receive->consume(in.piece, in.consumed, whole);
+  in.consumed += whole;
+  in.piece_bytes = rest;
+  std::memmove(in.piece, in.piece + whole, rest);
+}
+
+// False for the tag of an earlier call, which a peer sent only to be compared (ShowTag) and nobody read.
+bool PeerGroup::CheckTag(const Incoming& in) {
+  CallTag theirs;
+  std::memcpy(&theirs, in.tag.data(), sizeof theirs);
+  if (theirs == tag_) return true;
+  if (static_cast<std::int32_t>(theirs.sequence - tag_.sequence) < 0) return false;
+  std::string mine_text = Describe(tag_);
+  std::string their_text = Describe(theirs);
+  if (mine_text == their_text) {
+    const auto detail = [](const CallTag& tag) {
+      return fmt::format(" [algorithm {}, root {}, elements of {} bytes]", tag.algorithm, tag.root,
+                         tag.element_bytes);
+    };
+    mine_text += detail(tag_);
+    their_text += detail(theirs);
+  }
+  transport_.Abort(transport_.rank());
+  throw Misuse(
+      fmt::format("rank {} calls {} where rank {} calls {}. All ranks must make the same calls in the "
+                  "same order.",
+                  transport_.rank(), mine_text, rank_of(in.receive->peer), their_text));
+}
+
+void PeerGroup::WaitForProgress() {
+  interests_.clear();
+  const auto add = [&](int peer, bool to_send) {
+    const int rank = rank_of(peer);
+    for (Interest& interest : interests_) {
+      if (interest.peer != rank) continue;
+      (to_send ? interest.to_send : interest.to_receive) = true;
+      return;
+    }
+    interests_.push_back({rank, to_send, !to_send});
+  };
+  for (const Outgoing& out : outgoing_) {
+    if (!out.finished()) add(out.send->peer, true);
+  }
+  for (const Incoming& in : incoming_) {
+    if (!in.finished()) add(in.receive->peer, false);
+  }
+  const Clock::time_point patience = Clock::now() + kPatience;
+  if (tags_shown_ || deadline_ <= patience) {
+    transport_.Wait(interests_, deadline_);
+    return;
+  }
+  try {
+    transport_.Wait(interests_, patience);
+  } catch (const TimedOut&) {
+    ShowTags();
+  }
+}
+
+// Two ranks that call different collectives may each wait for the other to send first. So whoever waits long
+// shows its tag to those that it has sent nothing yet.
+void PeerGroup::ShowTags() {
+  tags_shown_ = true;
+  for (const Incoming& in : incoming_) {
+    const int peer = in.receive->peer;
+    if (in.finished() || sent_tag_[peer]) continue;
+    const auto* tag = reinterpret_cast<const std::byte*>(&tag_);
+    std::size_t shown = in.link->TrySend(tag, sizeof tag_);
+    if (shown == 0) continue;
+    sent_tag_[peer] = true;
+    while (shown < sizeof tag_) {
+      const Interest room{rank_of(peer), true, false};
+      transport_.Wait({&room, 1}, deadline_);
+      shown += in.link->TrySend(tag + shown, sizeof tag_ - shown);
+    }
+  }
+}
+
+}  // namespace warren

@@ -1,0 +1,119 @@
+// The ranks that take part in one collective and the bytes they exchange: the one thing that an algorithm in
+// this folder talks to. A group numbers its members 0, 1, ...; all peers below are such numbers. The members
+// may be all ranks of the world, one host's, or one of each host.
+//
+// On every link the first bytes of a collective are a CallTag, which the receiver compares with its own call:
+// two ranks that call different collectives, or with different counts, get Misuse on both sides, not garbage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+/// Which collectives there are; the value goes over the wire.
+enum class Collective : std::uint8_t {
+  kAllreduce = 1,
+  kBroadcast = 2,
+  kAllgather = 3,
+  kReduceScatter = 4,
+  kReduce = 5,
+  kBarrier = 6,
+};
+std::string_view Name(Collective collective);
+
+/// What all ranks of a call must agree on. Sent as it lies in memory: 24 bytes, no padding.
+struct CallTag {
+  std::uint32_t sequence = 0;  ///< how many collectives this communicator has begun
+  Collective collective{};
+  std::uint8_t type = 0xff;       ///< DataType, 0xff for bytes and custom reductions
+  std::uint8_t operation = 0xff;  ///< Operation, 0xff where there is none or a custom one
+  std::uint8_t algorithm = 0;     ///< the choice of core/choice.h: ranks must agree on it too
+  std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
+  std::int32_t root = 0;          ///< broadcast and reduce
+  std::uint32_t element_bytes = 1;
+  friend bool operator==(const CallTag&, const CallTag&) = default;
+};
+static_assert(sizeof(CallTag) == 24);
+
+/// "allreduce of 12 float, sum (call 7)"
+std::string Describe(const CallTag& tag);
+
+struct Send {
+  int peer = -1;
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Bytes to be received: into place, or in pieces given to a function while they are still in the cache.
+struct Receive {
+  int peer = -1;
+  void* data = nullptr;  ///< where the bytes go; nullptr: they go to `consume`
+  std::size_t bytes = 0;
+  /// Called in order with pieces of whole elements: the piece, its offset in the message, its length in
+  /// bytes.
+  std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
+};
+
+/// Not thread safe; lives for one collective.
+///
+/// A message of 0 bytes moves the tag alone, and only where no message went before it in this collective:
+/// enough for a barrier in which no member sends to the same peer twice.
+class PeerGroup {
+ public:
+  /// `members` are the ranks of the group, `index` the position of this rank among them. The transport and
+  /// the members must outlive the group.
+  PeerGroup(Transport& transport, std::span<const int> members, int index, const CallTag& tag,
+            Clock::time_point deadline);
+  ~PeerGroup();
+  PeerGroup(const PeerGroup&) = delete;
+  PeerGroup& operator=(const PeerGroup&) = delete;
+
+  int index() const { return index_; }
+  int size() const { return static_cast<int>(members_.size()); }
+  int rank_of(int peer) const { return members_[peer]; }
+
+  /// Makes the links; to be called by all members with their own peers before the first Exchange with them.
+  void Connect(std::span<const int> peers);
+
+  /// Moves all of these bytes, in both directions at once; returns when all sends are taken by the transport
+  /// and all receives have ended. Messages between two members keep their order over calls. Pieces given to
+  /// `consume` are whole elements of `tag.element_bytes` and, when it is not too large, about 128 KiB long.
+  /// Throws LostPeer, TimedOut, or Misuse when a peer's tag differs (the transport is then aborted, so that
+  /// nobody waits for this rank). Messages to this member itself are not supported.
+  void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
+
+ private:
+  struct Outgoing;
+  struct Incoming;
+
+  bool Advance(Outgoing& out);
+  bool Advance(Incoming& in);
+  void Consume(Incoming& in);
+  bool CheckTag(const Incoming& in);
+  void Prepare(std::span<const Send> sends, std::span<const Receive> receives);
+  void WaitForProgress();
+  void ShowTags();
+
+  Transport& transport_;
+  std::span<const int> members_;
+  int index_;
+  CallTag tag_;
+  Clock::time_point deadline_;
+  std::vector<bool> sent_tag_;
+  std::vector<bool> checked_tag_;
+  bool tags_shown_ = false;
+  // Of the current Exchange; kept so that the next one need not allocate.
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::vector<Interest> interests_;
+};
+
+}  // namespace warren

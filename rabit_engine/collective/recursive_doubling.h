@@ -1,0 +1,35 @@
+// Collectives of ceil(log2 n) exchanges, each with a member twice as far away as the one before.
+//
+// Allreduce: in level k the members of two neighbouring nodes of the order (reduce/order.h) exchange their
+// sums, each with its counterpart, so that all members of the joint node hold the joint sum. Where the right
+// node is smaller (n is not a power of two), its members also serve the left ones that have no counterpart,
+// in turns: they have climbed fewer levels and have time.
+//
+// With n members, L = ceil(log2 n) and S bytes:
+//                steps   bytes sent by a member                     messages
+//   allreduce    L       L S; beside a small last node up to n S    L
+//   allgather    L       (n - 1)/n S when slices are equal          L, twice as many where ranks wrap
+//   barrier      L       L                                          L
+//
+// Best for short messages, where the number of steps is all that matters. Scratch: one chunk.
+//
+// Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
+// MPICH", IJHPCA 19(1), 2005, section 4.5 (recursive doubling). J. Bruck et al., "Efficient Algorithms for
+// All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997 (allgather). D.
+// Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", IJPP 17(1), 1988.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "rabit_engine/collective/algorithm.h"
+
+namespace warren::collective {
+
+void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t count,
+                                const Reduction& reduction);
+/// Slices are received where they belong; any lengths.
+void AllgatherBruck(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
+void BarrierDissemination(PeerGroup& group);
+
+}  // namespace warren::collective

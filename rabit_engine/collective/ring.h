@@ -1,0 +1,39 @@
+// Collectives in which every member sends to the next one and receives from the one before, nothing else.
+//
+// Reduce-scatter: slice j sets out at member j + 1 and comes round to member j, absorbing each member's
+// values on the way. What travels are the partial sums of the members passed so far (partial_sums.h): one
+// when the order of reduction does not matter, as in the classic ring; otherwise one for each maximal subtree
+// of the order. All slices travel at once, chunk by chunk. Allgather: each slice goes once round the ring.
+// Broadcast: the root's chunks pass down the chain from it.
+//
+// With n members, L = ceil(log2 n), S bytes (equal slices) and C chunks of a slice (broadcast: of the
+// vector):
+//                     steps           bytes sent by a member                          messages
+//   reduce-scatter    C (n - 1)       S (n - 1)/n, times up to L if order matters     C (n - 1)
+//   allgather         n - 1           S (n - 1)/n                                     n - 1
+//   allreduce         both            both                                            both
+//   broadcast         C + n - 1       S                                               C
+// Scratch: 2 partial sums when the order does not matter, 4 L otherwise, a chunk each.
+//
+// Best for long vectors of integers, and for long allgathers and broadcasts: two links a member, no member
+// sends more than another, and the links of a network that is a chain of hosts are used once.
+//
+// Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
+// 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
+// MPICH", IJHPCA 19(1), 2005, section 4.1 (ring allgather). Partial sums instead of one running sum: ours.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "rabit_engine/collective/algorithm.h"
+
+namespace warren::collective {
+
+void ReduceScatterRing(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
+                       const Reduction& reduction);
+void AllgatherRing(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
+void BroadcastRing(PeerGroup& group, void* buffer, std::size_t bytes, int root);
+void AllreduceRing(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction);
+
+}  // namespace warren::collective

@@ -1,0 +1,64 @@
+// How a vector is cut: into chunks, which bound what is under way at once, and into one slice a member.
+// Everything is counted in elements, so that none is ever split.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace warren::collective {
+
+/// Elements (or bytes, where the caller says so) [begin, end).
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
+/// The elements of a chunk of about `chunk_bytes`: at least one, however large an element is.
+inline std::size_t ElementsPerChunk(std::size_t chunk_bytes, std::size_t element_bytes) {
+  return std::max<std::size_t>(1, chunk_bytes / element_bytes);
+}
+
+/// How many chunks `count` elements are cut into: at least one, which is empty when there are none, so that
+/// members who disagree about the count still meet and find out.
+inline std::size_t NumChunks(std::size_t count, std::size_t per_chunk) {
+  return count == 0 ? 1 : (count - 1) / per_chunk + 1;
+}
+
+/// Chunk `index` of a range; empty beyond its end.
+inline Range Chunk(Range whole, std::size_t per_chunk, std::size_t index) {
+  const std::size_t begin = whole.begin + std::min(whole.size(), index * per_chunk);
+  return {begin, begin + std::min(whole.end - begin, per_chunk)};
+}
+
+/// The slice of one member.
+inline Range Slice(std::span<const std::size_t> offsets, int member) {
+  return {offsets[member], offsets[member + 1]};
+}
+
+/// The length of the longest slice.
+inline std::size_t LongestSlice(std::span<const std::size_t> offsets) {
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) longest = std::max(longest, offsets[i] - offsets[i - 1]);
+  return longest;
+}
+
+/// Offsets of `members` slices whose lengths differ by one element at most.
+inline std::vector<std::size_t> EvenOffsets(std::size_t count, int members) {
+  const std::size_t each = count / members;
+  const std::size_t longer = count % members;
+  std::vector<std::size_t> offsets(members + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * each + std::min(i, longer);
+  return offsets;
+}
+
+/// Offsets in elements as offsets in bytes.
+inline std::vector<std::size_t> InBytes(std::span<const std::size_t> offsets, std::size_t element_bytes) {
+  std::vector<std::size_t> bytes(offsets.begin(), offsets.end());
+  for (std::size_t& offset : bytes) offset *= element_bytes;
+  return bytes;
+}
+
+}  // namespace warren::collective

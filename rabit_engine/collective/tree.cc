@@ -1,0 +1,156 @@
+#include "rabit_engine/collective/tree.h"
+
+#include <optional>
+#include <vector>
+
+#include "rabit_engine/collective/levels.h"
+#include "rabit_engine/collective/vector_view.h"
+
+namespace warren::collective {
+namespace {
+
+// The size of the pieces that PeerGroup hands out: smaller chunks would cost more messages and gain no cache.
+constexpr std::size_t kChunkBytes = 128 << 10;
+
+/// A neighbour in the tree and the level at which the two meet.
+struct Edge {
+  int peer = -1;
+  int level = 0;
+};
+
+/// One member's neighbours in the tree.
+struct Place {
+  int levels = 0;
+  std::vector<Edge> children;  // the lowest level first
+  std::optional<Edge> parent;
+};
+
+int HolderOf(Subtree node, int root) {
+  return Contains(node, root) ? root : node.begin;
+}
+
+Place FindPlace(int index, int size, int root) {
+  Place place;
+  place.levels = NumLevels(size);
+  for (int level = 0; level < place.levels; ++level) {
+    const auto [left, right] = SiblingsAbove(index, level, size);
+    if (Size(right) == 0) continue;
+    const int peer = HolderOf(Contains(left, index) ? right : left, root);
+    if (HolderOf({left.begin, right.end}, root) != index) {
+      place.parent = {peer, level};
+      break;
+    }
+    place.children.push_back({peer, level});
+  }
+  return place;
+}
+
+/// The messages of one member, step by step.
+class Pipeline {
+ public:
+  Pipeline(PeerGroup& group, void* buffer, std::size_t count, std::size_t element_bytes, int root)
+      : group_(group),
+        place_(FindPlace(group.index(), group.size(), root)),
+        vector_(buffer, element_bytes),
+        whole_{0, count},
+        per_chunk_(ElementsPerChunk(kChunkBytes, element_bytes)),
+        chunks_(static_cast<std::ptrdiff_t>(NumChunks(count, per_chunk_))) {
+    std::vector<int> peers;
+    for (const Edge& child : place_.children) peers.push_back(child.peer);
+    if (place_.parent) peers.push_back(place_.parent->peer);
+    group_.Connect(peers);
+  }
+
+  int levels() const { return place_.levels; }
+  /// How many steps a reduce or a broadcast takes.
+  std::ptrdiff_t steps() const { return chunks_ + levels() - 1; }
+
+  void AddReduceStep(std::ptrdiff_t step, const Reduction& reduction) {
+    for (const Edge& child : place_.children) {
+      if (const auto chunk = ClimbingAt(child.level, step)) {
+        const bool child_is_left = child.peer < group_.index();
+        receives_.push_back(vector_.CombineFrom(child.peer, *chunk, reduction, child_is_left));
+      }
+    }
+    if (!place_.parent) return;
+    if (const auto chunk = ClimbingAt(place_.parent->level, step)) {
+      sends_.push_back(vector_.SendOf(place_.parent->peer, *chunk));
+    }
+  }
+
+  void AddBroadcastStep(std::ptrdiff_t step) {
+    for (const Edge& child : place_.children) {
+      if (const auto chunk = DescendingAt(child.level, step)) {
+        sends_.push_back(vector_.SendOf(child.peer, *chunk));
+      }
+    }
+    if (!place_.parent) return;
+    if (const auto chunk = DescendingAt(place_.parent->level, step)) {
+      receives_.push_back(vector_.ReceiveInto(place_.parent->peer, *chunk));
+    }
+  }
+
+  /// Moves what was added.
+  void Run() {
+    if (!sends_.empty() || !receives_.empty()) group_.Exchange(sends_, receives_);
+    sends_.clear();
+    receives_.clear();
+  }
+
+ private:
+  /// The chunk that climbs a level in a step of the reduce, if there is one: chunk c, level k in step c + k.
+  std::optional<Range> ClimbingAt(int level, std::ptrdiff_t step) const {
+    const std::ptrdiff_t chunk = step - level;
+    if (chunk < 0 || chunk >= chunks_) return std::nullopt;
+    return Chunk(whole_, per_chunk_, chunk);
+  }
+  /// The same of the broadcast, which begins at the highest level.
+  std::optional<Range> DescendingAt(int level, std::ptrdiff_t step) const {
+    return ClimbingAt(levels() - 1 - level, step);
+  }
+
+  PeerGroup& group_;
+  const Place place_;
+  const VectorView vector_;
+  const Range whole_;
+  const std::size_t per_chunk_;
+  const std::ptrdiff_t chunks_;
+  std::vector<Send> sends_;
+  std::vector<Receive> receives_;
+};
+
+}  // namespace
+
+void ReduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction, int root) {
+  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), root);
+  for (std::ptrdiff_t step = 0; step < pipeline.steps(); ++step) {
+    pipeline.AddReduceStep(step, reduction);
+    pipeline.Run();
+  }
+}
+
+void BroadcastTree(PeerGroup& group, void* buffer, std::size_t bytes, int root) {
+  Pipeline pipeline(group, buffer, bytes, /*element_bytes=*/1, root);
+  for (std::ptrdiff_t step = 0; step < pipeline.steps(); ++step) {
+    pipeline.AddBroadcastStep(step);
+    pipeline.Run();
+  }
+}
+
+void AllreduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
+  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), /*root=*/0);
+  // The root has reduced chunk 0 after `levels` steps.
+  const std::ptrdiff_t steps = pipeline.steps() + pipeline.levels();
+  for (std::ptrdiff_t step = 0; step < steps; ++step) {
+    pipeline.AddReduceStep(step, reduction);
+    pipeline.AddBroadcastStep(step - pipeline.levels());
+    pipeline.Run();
+  }
+}
+
+void BarrierTree(PeerGroup& group) {
+  unsigned char token = 0;
+  AllreduceTree(group, &token, 1, Reduction::Typed(DataType::kUChar, Operation::kBitOr));
+}
+
+}  // namespace warren::collective

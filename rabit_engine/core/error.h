@@ -1,0 +1,42 @@
+// What can go wrong inside the engine. Every message says who (rank, host), what was being done, what was
+// seen, and what to do next. Exceptions are the one error style of the tree; the faces in api/ translate
+// them into what their callers expect.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace warren {
+
+/// Any failure of the engine.
+class EngineError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A peer is gone: its process ended or its connection broke. The communicator is of no further use until it
+/// is linked again.
+class LostPeer : public EngineError {
+ public:
+  LostPeer(int rank, const std::string& message) : EngineError(message), rank_(rank) {}
+  /// The rank that was lost, or -1 when only "somebody" is known.
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
+/// The caller broke the rules: another collective than its peers, a root out of range, a null pointer, a call
+/// before Init or after Finalize.
+class Misuse : public EngineError {
+ public:
+  using EngineError::EngineError;
+};
+
+/// A deadline passed.
+class TimedOut : public EngineError {
+ public:
+  using EngineError::EngineError;
+};
+
+}  // namespace warren

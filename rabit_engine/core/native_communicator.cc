@@ -1,0 +1,437 @@
+#include "rabit_engine/core/native_communicator.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <numeric>
+#include <random>
+#include <string_view>
+
+#include "rabit_engine/collective/halving_doubling.h"
+#include "rabit_engine/collective/hierarchical.h"
+#include "rabit_engine/collective/pairwise.h"
+#include "rabit_engine/collective/recursive_doubling.h"
+#include "rabit_engine/collective/ring.h"
+#include "rabit_engine/collective/tree.h"
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+/// From here on all ranks of a host work on the network, a slice each; below, the leaders alone. A slice
+/// costs two more meetings inside the host.
+constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
+
+// --- what ranks tell each other when they meet
+// --------------------------------------------------------------
+
+/// One rank's record: lines of text.
+struct Record {
+  std::string host_key;
+  std::string offer;  ///< HostSegment::Offer::text
+  std::uint64_t secret = 0;
+  std::vector<std::string> addresses;
+};
+
+std::string Encode(const Record& record) {
+  return fmt::format("{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.secret,
+                     fmt::join(record.addresses, "\n"));
+}
+
+Record Decode(std::string_view text) {
+  Record record;
+  const auto next = [&text] {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    return std::string(line);
+  };
+  record.host_key = next();
+  record.offer = next();
+  const std::string secret = next();
+  if (secret.empty() || secret.find_first_not_of("0123456789") != std::string::npos) {
+    throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
+  }
+  record.secret = std::stoull(secret);
+  while (!text.empty()) {
+    if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
+  }
+  return record;
+}
+
+std::vector<int> EachAlone(int world_size) {
+  std::vector<int> ranks(static_cast<std::size_t>(world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+collective::AllreduceFunction AllreduceBy(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kTree:
+      return collective::AllreduceTree;
+    case Algorithm::kRecursiveDoubling:
+      return collective::AllreduceRecursiveDoubling;
+    case Algorithm::kPairwise:
+      return collective::AllreducePairwise;
+    case Algorithm::kRing:
+      return collective::AllreduceRing;
+    default:
+      return collective::AllreduceHalvingDoubling;
+  }
+}
+
+collective::AllgatherFunction AllgatherBy(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kBruck:
+      return collective::AllgatherBruck;
+    case Algorithm::kPairwise:
+      return collective::AllgatherPairwise;
+    default:
+      return collective::AllgatherRing;
+  }
+}
+
+}  // namespace
+
+NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening,
+                                       const Settings& settings)
+    : settings_(settings),
+      forced_(settings.algorithm),
+      bootstrap_(std::move(bootstrap)),
+      rank_(bootstrap_->rank()),
+      world_size_(bootstrap_->world_size()),
+      is_distributed_(world_size_ > 1 || !settings.tracker_host.empty()),
+      layout_(EachAlone(world_size_)),
+      all_ranks_(EachAlone(world_size_)) {
+  if (world_size_ == 1) return;
+
+  std::unique_ptr<HostSegment::Offer> offer;
+  Record own;
+  own.host_key = HostKey();
+  own.addresses = std::move(listening.addresses);
+  if (settings_.shared_memory == SharedMemory::kAuto) {
+    offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
+    own.offer = offer->text();
+  }
+  std::random_device random;
+  own.secret = (std::uint64_t{random()} << 32) | random();
+
+  std::vector<std::string> offers;
+  std::vector<std::vector<std::string>> addresses;
+  std::uint64_t secret = 0;
+  int ranks_here = 0;
+  for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
+    Record record = Decode(text);
+    if (offers.empty()) secret = record.secret;
+    if (record.host_key == own.host_key) ++ranks_here;
+    offers.push_back(std::move(record.offer));
+    addresses.push_back(std::move(record.addresses));
+  }
+  // Whether any rank offers is the same for all ranks: then all take part in finding out who shares.
+  const bool any_offer =
+      std::any_of(offers.begin(), offers.end(), [](const auto& text) { return !text.empty(); });
+  if (any_offer) {
+    if (!offer) offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
+    std::vector<int> leaders;
+    segment_ = offer->Join(*bootstrap_, offers, leaders);
+    layout_ = HostLayout(leaders);
+  }
+
+  tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
+                                        secret,
+                                        TcpOptions{.no_delay = settings_.tcp_no_delay,
+                                                   .connect_timeout = settings_.connect_timeout,
+                                                   .connect_retry = settings_.connect_retry,
+                                                   .answer_timeout = settings_.collective_timeout,
+                                                   .may_spin = ranks_here <= UsableCores()});
+  for (const ConnectedPeer& peer : bootstrap_->TakeLinks()) tcp_->Adopt(peer.rank, peer.socket);
+  if (segment_) {
+    shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
+    mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
+    host_ = std::make_unique<collective::HostCollectives>(*segment_);
+    Guard([&] {
+      host_->ChooseCopy(settings_.shared_copy != SharedCopy::kCopyInOut);
+      if (settings_.shared_copy == SharedCopy::kSingleCopy) host_->ForceCopy(collective::HostCopy::kSingle);
+    });
+  }
+}
+
+NativeCommunicator::~NativeCommunicator() = default;
+
+std::string NativeCommunicator::host() const {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+Transport& NativeCommunicator::transport() {
+  if (mixed_) return *mixed_;
+  return *tcp_;
+}
+
+// --- beginning and ending a call
+// ------------------------------------------------------------------------------
+
+Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
+                                       const Reduction* reduction) const {
+  Situation situation;
+  situation.collective = collective;
+  situation.bytes = bytes;
+  situation.ranks = world_size_;
+  situation.one_host = layout_.is_one_host();
+  situation.levels = layout_.has_levels();
+  situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
+  if (reduction != nullptr) {
+    situation.order_matters = reduction->order_matters();
+    situation.fits = collective::HostCollectives::Fits(reduction->element_bytes(), world_size_);
+  }
+  return situation;
+}
+
+NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::size_t count,
+                                                   const Reduction* reduction, int root) {
+  Call call;
+  call.tag.sequence = ++calls_;
+  call.tag.collective = collective;
+  call.tag.count = count;
+  call.tag.root = root;
+  std::size_t bytes = count;
+  if (reduction != nullptr) {
+    bytes *= reduction->element_bytes();
+    call.tag.element_bytes = static_cast<std::uint32_t>(reduction->element_bytes());
+    if (!reduction->is_custom()) {
+      call.tag.type = static_cast<std::uint8_t>(reduction->type());
+      call.tag.operation = static_cast<std::uint8_t>(reduction->operation());
+    }
+  }
+  const Situation situation = Describe(collective, bytes, reduction);
+  call.algorithm = Choose(situation, forced_);
+  call.tag.algorithm = static_cast<std::uint8_t>(call.algorithm);
+  if (settings_.print_choice) Report(situation, call.algorithm);
+  if (settings_.collective_timeout.count() > 0) {
+    call.deadline = Clock::now() + settings_.collective_timeout;
+    if (host_) host_->set_deadline(call.deadline);
+  }
+  return call;
+}
+
+/// RABIT_PRINT_CHOICE: each new choice once, by rank 0.
+void NativeCommunicator::Report(const Situation& situation, Algorithm algorithm) {
+  if (rank_ != 0) return;
+  const std::size_t size_class = situation.bytes == 0 ? 0 : std::bit_ceil(situation.bytes);
+  std::string line =
+      fmt::format("rabit: {} of up to {} bytes, {} ranks on {} hosts: {}", Name(situation.collective),
+                  size_class, situation.ranks, layout_.num_hosts(), Name(algorithm));
+  if (algorithm == Algorithm::kSharedMemory || algorithm == Algorithm::kHierarchical) {
+    line += host_ && host_->copy() == collective::HostCopy::kSingle ? ", single copy" : ", copy in and out";
+  }
+  if (reported_.insert(line).second) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+PeerGroup NativeCommunicator::World(const Call& call) {
+  return PeerGroup(transport(), all_ranks_, rank_, call.tag, call.deadline);
+}
+
+collective::Levels NativeCommunicator::Levels(const Call& call) {
+  return collective::Levels(host_.get(), transport(), layout_, call.tag, call.deadline);
+}
+
+template <typename Body>
+void NativeCommunicator::Guard(Body&& body) {
+  const auto give_up = [this](int lost) {
+    if (segment_) segment_->Abort(lost);
+    if (tcp_) tcp_->Abort(lost);
+  };
+  try {
+    body();
+  } catch (const LostPeer& error) {
+    give_up(error.rank() >= 0 ? error.rank() : rank_);
+    throw;
+  } catch (...) {
+    give_up(rank_);
+    throw;
+  }
+}
+
+void NativeCommunicator::CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const {
+  if (buffer == nullptr && bytes > 0) {
+    throw Misuse(fmt::format("rank {}: {} of {} bytes was given a null pointer", rank_, call, bytes));
+  }
+}
+
+void NativeCommunicator::CheckRoot(int root, const char* call) const {
+  if (root < 0 || root >= world_size_) {
+    throw Misuse(
+        fmt::format("rank {}: {} was given root {}; expected 0 to {}", rank_, call, root, world_size_ - 1));
+  }
+}
+
+void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, const char* call) const {
+  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 || offsets.front() != 0 ||
+      !std::is_sorted(offsets.begin(), offsets.end())) {
+    throw Misuse(fmt::format("rank {}: {} needs {} ascending offsets that begin with 0", rank_, call,
+                             world_size_ + 1));
+  }
+}
+
+// --- the collectives
+// ---------------------------------------------------------------------------------------------
+
+void NativeCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
+  CheckBuffer(buffer, count * reduction.element_bytes(), "allreduce");
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kAllreduce, count, &reduction);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->Allreduce(call.tag, buffer, count, reduction);
+    } else if (call.algorithm == Algorithm::kHierarchical) {
+      collective::Levels levels = Levels(call);
+      const std::size_t bytes = count * reduction.element_bytes();
+      const bool slices = levels.CanSlice() && bytes >= kSliceBytes;
+      Situation between = Describe(Collective::kAllreduce, bytes, &reduction);
+      between.levels = false;
+      between.ranks = layout_.num_hosts();
+      if (slices) between.bytes /= layout_.ranks_of(0).size();
+      levels.Allreduce(buffer, count, reduction, AllreduceBy(Choose(between, {})), slices);
+    } else {
+      PeerGroup group = World(call);
+      AllreduceBy(call.algorithm)(group, buffer, count, reduction);
+    }
+  });
+}
+
+void NativeCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
+  CheckBuffer(buffer, count * reduction.element_bytes(), "reduce");
+  CheckRoot(root, "reduce");
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kReduce, count, &reduction, root);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->Reduce(call.tag, buffer, count, reduction, layout_.local_index(root));
+    } else if (call.algorithm == Algorithm::kHierarchical) {
+      Levels(call).Reduce(buffer, count, reduction, root);
+    } else {
+      PeerGroup group = World(call);
+      collective::ReduceTree(group, buffer, count, reduction, root);
+    }
+  });
+}
+
+void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                                       const Reduction& reduction) {
+  CheckOffsets(offsets, "reduce-scatter");
+  CheckBuffer(buffer, offsets.back() * reduction.element_bytes(), "reduce-scatter");
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kReduceScatter, offsets.back(), &reduction);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->ReduceScatter(call.tag, buffer, offsets, reduction);
+      return;
+    }
+    PeerGroup group = World(call);
+    if (call.algorithm == Algorithm::kRing) {
+      collective::ReduceScatterRing(group, buffer, offsets, reduction);
+    } else {
+      collective::ReduceScatterPairwise(group, buffer, offsets, reduction);
+    }
+  });
+}
+
+void NativeCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
+  CheckOffsets(offsets, "allgather");
+  CheckBuffer(buffer, offsets.back(), "allgather");
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kAllgather, offsets.back(), nullptr);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->Allgather(call.tag, buffer, offsets);
+    } else {
+      PeerGroup group = World(call);
+      AllgatherBy(call.algorithm)(group, buffer, offsets);
+    }
+  });
+}
+
+void NativeCommunicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
+  CheckBuffer(buffer, total, "allgather");
+  if (begin > end || end > total) {
+    throw Misuse(
+        fmt::format("rank {}: allgather was given the slice {} to {} of {} bytes", rank_, begin, end, total));
+  }
+  // Each rank knows its own slice only.
+  struct Slice {
+    std::uint64_t total, begin, end;
+  };
+  std::vector<Slice> slices(static_cast<std::size_t>(world_size_));
+  slices[rank_] = {total, begin, end};
+  std::vector<std::size_t> offsets(slices.size() + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Slice);
+  Allgather(slices.data(), offsets);
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const Slice& slice = slices[rank];
+    const std::size_t previous_end = rank == 0 ? 0 : slices[rank - 1].end;
+    const bool is_last = rank + 1 == world_size_;
+    if (slice.total != total || slice.begin != previous_end || (is_last && slice.end != total)) {
+      throw Misuse(fmt::format(
+          "rank {}: allgather of {} bytes: rank {} brings bytes {} to {} of {}; expected to begin "
+          "at {}, and the last rank's to end at the total",
+          rank_, total, rank, slice.begin, slice.end, slice.total, previous_end));
+    }
+    offsets[rank] = slice.begin;
+  }
+  offsets[world_size_] = total;
+  Allgather(buffer, offsets);
+}
+
+void NativeCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
+  CheckBuffer(buffer, bytes, "broadcast");
+  CheckRoot(root, "broadcast");
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kBroadcast, bytes, nullptr, root);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->Broadcast(call.tag, buffer, bytes, layout_.local_index(root));
+    } else if (call.algorithm == Algorithm::kHierarchical) {
+      Levels(call).Broadcast(buffer, bytes, root);
+    } else {
+      PeerGroup group = World(call);
+      collective::BroadcastTree(group, buffer, bytes, root);
+    }
+  });
+}
+
+void NativeCommunicator::Barrier() {
+  if (world_size_ == 1) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kBarrier, 0, nullptr);
+    if (call.algorithm == Algorithm::kSharedMemory) {
+      host_->Barrier(call.tag);
+    } else if (call.algorithm == Algorithm::kHierarchical) {
+      Levels(call).Barrier();
+    } else {
+      PeerGroup group = World(call);
+      if (call.algorithm == Algorithm::kTree) {
+        collective::BarrierTree(group);
+      } else {
+        collective::BarrierDissemination(group);
+      }
+    }
+  });
+}
+
+void NativeCommunicator::TrackerPrint(const std::string& text) {
+  bootstrap_->Print(text);
+}
+
+void NativeCommunicator::Finalize() {
+  if (world_size_ > 1) {
+    transport().ExpectPeersToLeave();
+    Barrier();
+  }
+  bootstrap_->Shutdown();
+}
+
+}  // namespace warren

@@ -1,0 +1,97 @@
+// The engine's own communicator: the collectives over shared memory and TCP.
+//
+// A call goes: check the arguments; choose an algorithm (choice.h); run it over the host's shared memory
+// (collective/shared_memory.h), over links (collective/peer_group.h), or both (collective/hierarchical.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/collective/hierarchical.h"
+#include "rabit_engine/collective/shared_memory.h"
+#include "rabit_engine/core/choice.h"
+#include "rabit_engine/core/communicator.h"
+#include "rabit_engine/core/layout.h"
+#include "rabit_engine/core/settings.h"
+#include "rabit_engine/transport/mixed_transport.h"
+#include "rabit_engine/transport/shm/host_segment.h"
+#include "rabit_engine/transport/shm/shm_transport.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+namespace warren {
+
+/// Where this rank accepts links.
+struct Listening {
+  tcp::Socket socket;
+  std::vector<std::string> addresses;  ///< "ip:port", the likeliest to be reached first
+};
+
+class NativeCommunicator final : public Communicator {
+ public:
+  /// Meets the others of the bootstrap's world: tells them its addresses, finds out who shares memory with
+  /// whom, and measures. All ranks construct together.
+  NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings);
+  ~NativeCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  bool is_distributed() const override { return is_distributed_; }
+  std::string host() const override;
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
+  void Broadcast(void* buffer, std::size_t bytes, int root) override;
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
+  void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override;
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
+  void Barrier() override;
+  void TrackerPrint(const std::string& text) override;
+  void Finalize() override;
+
+  /// Who shares memory with whom.
+  const HostLayout& layout() const { return layout_; }
+
+ private:
+  /// One collective under way.
+  struct Call {
+    CallTag tag;
+    Algorithm algorithm{};
+    Clock::time_point deadline = kNoDeadline;
+  };
+
+  Call Begin(Collective collective, std::size_t count, const Reduction* reduction, int root = 0);
+  Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
+  void Report(const Situation& situation, Algorithm algorithm);
+  PeerGroup World(const Call& call);
+  collective::Levels Levels(const Call& call);
+  /// Runs a collective; an error in it ends the job for all ranks.
+  template <typename Body>
+  void Guard(Body&& body);
+  void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
+  void CheckRoot(int root, const char* call) const;
+  void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
+  Transport& transport();
+
+  Settings settings_;
+  ForcedAlgorithms forced_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  int rank_;
+  int world_size_;
+  bool is_distributed_;
+  HostLayout layout_;
+  std::vector<int> all_ranks_;
+  std::unique_ptr<HostSegment> segment_;
+  std::unique_ptr<TcpTransport> tcp_;
+  std::unique_ptr<ShmTransport> shm_;
+  std::unique_ptr<MixedTransport> mixed_;
+  std::unique_ptr<collective::HostCollectives> host_;
+  std::uint32_t calls_ = 0;
+  std::set<std::string> reported_;
+};
+
+}  // namespace warren

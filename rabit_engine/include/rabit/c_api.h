@@ -1,0 +1,85 @@
+/* rabit for C, and for languages that call C. See rabit.h for what each call does.
+ *
+ * Errors: RabitInit and RabitFinalize print a line to the standard error and return false or 0. Every other
+ * call prints "rank R: RabitAllreduce: ..." to the standard error and ends the process with exit code 255.
+ * The int results that are only there for programs written for XGBoost's copy of rabit are always 0.
+ *
+ * RabitGetRank and the other questions may be asked at any time; everything else belongs between RabitInit
+ * and RabitFinalize. Threads: as in rabit.h.
+ *
+ * libxgboost.so exports these names, too. In a program that links both, put librabit first. */
+#ifndef RABIT_C_API_H_
+#define RABIT_C_API_H_
+
+#ifdef __cplusplus
+#include <cstddef>
+#include <cstdio>
+#define RABIT_EXTERN_C extern "C"
+#else
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#define RABIT_EXTERN_C
+#endif
+
+#if defined(__GNUC__)
+#define RABIT_DLL RABIT_EXTERN_C __attribute__((visibility("default")))
+#else
+#define RABIT_DLL RABIT_EXTERN_C
+#endif
+
+typedef unsigned long rbt_ulong; /* NOLINT(runtime/int) */
+
+/* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0. */
+RABIT_DLL bool RabitInit(int argc, char* argv[]);
+
+/* Leaves the job: 1, or 0 when that failed or an earlier error had ended the job. */
+RABIT_DLL int RabitFinalize(void);
+
+RABIT_DLL int RabitGetRingPrevRank(void);
+RABIT_DLL int RabitGetRank(void);
+RABIT_DLL int RabitGetWorldSize(void);
+RABIT_DLL int RabitIsDistributed(void);
+
+/* Shows the text to the user who watches the job. */
+RABIT_DLL int RabitTrackerPrint(const char* msg);
+
+/* Writes the host's name and a NUL into out_name, cut to max_len bytes with the NUL; *out_len is its length
+ * without. */
+RABIT_DLL void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len);
+
+/* Makes `size` bytes the same in all ranks: those of rank `root`. */
+RABIT_DLL int RabitBroadcast(void* sendrecv_data, rbt_ulong size, int root);
+
+/* Collects one slice from each rank, see rabit::Allgather. In elements of the type: the whole buffer, where
+ * this rank's slice begins, its size (or its end, if all ranks give that), and a number that is not used.
+ * (rabit's own version of this function multiplied by the element size twice and gathered nothing useful.) */
+RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
+                             size_t size_prev_slice, int enum_dtype);
+
+/* Replaces each of `count` elements by the reduction of that element over all ranks.
+ * enum_dtype: 0 char, 1 unsigned char, 2 int, 3 unsigned, 4 long, 5 unsigned long, 6 float, 7 double,
+ *             8 long long, 9 unsigned long long
+ * enum_op:    0 max, 1 min, 2 sum, 3 bitwise or (integers only)
+ *
+ * prepare_fun, unless NULL, is called with prepare_arg to fill the buffer; see rabit::Allreduce. */
+RABIT_DLL int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
+                             void (*prepare_fun)(void* arg), void* prepare_arg);
+
+/* Loads the newest checkpoint and returns its version; 0: there is none, and the results are NULL and 0.
+ * The memory belongs to the library and stays as it is until the next call of this function in the same
+ * thread. out_local_model and out_local_len are both NULL when there is no local model. */
+RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
+                                  rbt_ulong* out_local_len);
+
+/* Ends a version: keeps a copy of both models. local_model is NULL when there is none. */
+RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
+                               rbt_ulong local_len);
+
+/* How many versions have been ended. */
+RABIT_DLL int RabitVersionNumber(void);
+
+/* Returns 0. Something to refer to, for linkers that drop libraries nobody refers to. */
+RABIT_DLL int RabitLinkTag(void);
+
+#endif /* RABIT_C_API_H_ */

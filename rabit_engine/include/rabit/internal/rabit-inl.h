@@ -1,0 +1,328 @@
+// The inline half of rabit.h: types and operations to codes, C++ objects to bytes, then into the engine.
+#ifndef RABIT_INTERNAL_RABIT_INL_H_
+#define RABIT_INTERNAL_RABIT_INL_H_
+
+#include <cstdarg>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "rabit/internal/io.h"
+#include "rabit/internal/utils.h"
+#include "rabit/rabit.h"
+
+namespace rabit {
+namespace engine {
+namespace mpi {
+inline namespace warren_v1 {
+
+/// The engine's code of a type. Types that it does not know have none.
+template <typename DType>
+inline DataType GetType();
+template <>
+inline DataType GetType<char>() {
+  return kChar;
+}
+template <>
+inline DataType GetType<unsigned char>() {
+  return kUChar;
+}
+template <>
+inline DataType GetType<int>() {
+  return kInt;
+}
+template <>
+inline DataType GetType<unsigned int>() {
+  return kUInt;
+}
+template <>
+inline DataType GetType<long>() {  // NOLINT(runtime/int): rabit's types are C's
+  return kLong;
+}
+template <>
+inline DataType GetType<unsigned long>() {  // NOLINT(runtime/int)
+  return kULong;
+}
+template <>
+inline DataType GetType<float>() {
+  return kFloat;
+}
+template <>
+inline DataType GetType<double>() {
+  return kDouble;
+}
+template <>
+inline DataType GetType<long long>() {  // NOLINT(runtime/int)
+  return kLongLong;
+}
+template <>
+inline DataType GetType<unsigned long long>() {  // NOLINT(runtime/int)
+  return kULongLong;
+}
+
+}  // namespace warren_v1
+}  // namespace mpi
+}  // namespace engine
+
+namespace op {
+inline namespace warren_v1 {
+
+struct Max {
+  static const engine::mpi::OpType kType = engine::mpi::kMax;
+  template <typename DType>
+  inline static void Reduce(DType& dst, const DType& src) {
+    if (dst < src) dst = src;
+  }
+};
+struct Min {
+  static const engine::mpi::OpType kType = engine::mpi::kMin;
+  template <typename DType>
+  inline static void Reduce(DType& dst, const DType& src) {
+    if (dst > src) dst = src;
+  }
+};
+struct Sum {
+  static const engine::mpi::OpType kType = engine::mpi::kSum;
+  template <typename DType>
+  inline static void Reduce(DType& dst, const DType& src) {
+    dst += src;
+  }
+};
+struct BitOR {
+  static const engine::mpi::OpType kType = engine::mpi::kBitwiseOR;
+  template <typename DType>
+  inline static void Reduce(DType& dst, const DType& src) {
+    dst |= src;
+  }
+};
+
+/// An operation as the engine calls it.
+template <typename OP, typename DType>
+inline void Reducer(const void* src, void* dst, int count, const MPI::Datatype&) {
+  for (int i = 0; i < count; ++i) OP::Reduce(static_cast<DType*>(dst)[i], static_cast<const DType*>(src)[i]);
+}
+
+/// Whether the engine has a kernel for this operation on this type.
+template <typename OP, typename DType>
+struct IsTyped
+    : std::integral_constant<
+          bool,
+          (std::is_same<OP, Max>::value || std::is_same<OP, Min>::value || std::is_same<OP, Sum>::value ||
+           std::is_same<OP, BitOR>::value) &&
+              (std::is_same<DType, char>::value || std::is_same<DType, unsigned char>::value ||
+               std::is_same<DType, int>::value || std::is_same<DType, unsigned int>::value ||
+               std::is_same<DType, long>::value || std::is_same<DType, unsigned long>::value ||  // NOLINT
+               std::is_same<DType, float>::value || std::is_same<DType, double>::value ||
+               std::is_same<DType, long long>::value ||              // NOLINT
+               std::is_same<DType, unsigned long long>::value)> {};  // NOLINT
+
+}  // namespace warren_v1
+}  // namespace op
+
+inline namespace warren_v1 {
+
+inline bool Init(int argc, char* argv[]) {
+  return engine::Init(argc, argv);
+}
+inline bool Finalize() {
+  return engine::Finalize();
+}
+inline int GetRank() {
+  return engine::GetEngine()->GetRank();
+}
+inline int GetWorldSize() {
+  return engine::GetEngine()->GetWorldSize();
+}
+inline bool IsDistributed() {
+  return engine::GetEngine()->IsDistributed();
+}
+inline int GetRingPrevRank() {
+  return engine::GetEngine()->GetRingPrevRank();
+}
+inline std::string GetProcessorName() {
+  return engine::GetEngine()->GetHost();
+}
+inline void TrackerPrint(const std::string& msg) {
+  engine::GetEngine()->TrackerPrint(msg);
+}
+inline void TrackerPrintf(const char* fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  const std::string text = utils::FormatV(fmt, args);
+  va_end(args);
+  TrackerPrint(text);
+}
+
+inline void Broadcast(void* sendrecv_data, std::size_t size, int root, const char* _file, const int _line,
+                      const char* _caller) {
+  engine::GetEngine()->Broadcast(sendrecv_data, size, root, _file, _line, _caller);
+}
+template <typename DType>
+inline void Broadcast(std::vector<DType>* sendrecv_data, int root, const char* _file, const int _line,
+                      const char* _caller) {
+  std::size_t size = sendrecv_data->size();
+  Broadcast(&size, sizeof(size), root, _file, _line, _caller);
+  sendrecv_data->resize(size);
+  Broadcast(BeginPtr(*sendrecv_data), size * sizeof(DType), root, _file, _line, _caller);
+}
+inline void Broadcast(std::string* sendrecv_data, int root, const char* _file, const int _line,
+                      const char* _caller) {
+  std::size_t size = sendrecv_data->size();
+  Broadcast(&size, sizeof(size), root, _file, _line, _caller);
+  sendrecv_data->resize(size);
+  Broadcast(BeginPtr(*sendrecv_data), size, root, _file, _line, _caller);
+}
+
+template <typename OP, typename DType>
+inline void AllreduceBy_(std::true_type /*typed*/, DType* sendrecvbuf, std::size_t count,
+                         void (*prepare_fun)(void*), void* prepare_arg, const char* _file, const int _line,
+                         const char* _caller) {
+  engine::Allreduce_(sendrecvbuf, sizeof(DType), count, op::Reducer<OP, DType>, engine::mpi::GetType<DType>(),
+                     OP::kType, prepare_fun, prepare_arg, _file, _line, _caller);
+}
+template <typename OP, typename DType>
+inline void AllreduceBy_(std::false_type /*typed*/, DType* sendrecvbuf, std::size_t count,
+                         void (*prepare_fun)(void*), void* prepare_arg, const char* _file, const int _line,
+                         const char* _caller) {
+  engine::GetEngine()->Allreduce(sendrecvbuf, sizeof(DType), count, op::Reducer<OP, DType>, prepare_fun,
+                                 prepare_arg, _file, _line, _caller);
+}
+template <typename OP, typename DType>
+inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)(void*), void* prepare_arg,
+                      const char* _file, const int _line, const char* _caller) {
+  AllreduceBy_<OP, DType>(std::integral_constant<bool, op::IsTyped<OP, DType>::value>(), sendrecvbuf, count,
+                          prepare_fun, prepare_arg, _file, _line, _caller);
+}
+
+#if DMLC_USE_CXX11
+/// A std::function<void()> as a prepare function: `function` points at it.
+inline void InvokeLambda_(void* function) {
+  (*static_cast<std::function<void()>*>(function))();
+}
+template <typename OP, typename DType>
+inline void Allreduce(DType* sendrecvbuf, std::size_t count, std::function<void()> prepare_fun,
+                      const char* _file, const int _line, const char* _caller) {
+  Allreduce<OP, DType>(sendrecvbuf, count,
+                       prepare_fun ? InvokeLambda_ : static_cast<void (*)(void*)>(nullptr), &prepare_fun,
+                       _file, _line, _caller);
+}
+#endif
+
+template <typename DType>
+inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
+                      std::size_t slice_size_or_end, std::size_t /*size_prev_slice*/, const char* _file,
+                      const int _line, const char* _caller) {
+  engine::GetEngine()->AllgatherSlice(sendrecvbuf, sizeof(DType), total_size, slice_begin, slice_size_or_end,
+                                      _file, _line, _caller);
+}
+
+inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model) {
+  return engine::GetEngine()->LoadCheckPoint(global_model, local_model);
+}
+inline void CheckPoint(const Serializable* global_model, const Serializable* local_model) {
+  engine::GetEngine()->CheckPoint(global_model, local_model);
+}
+inline void LazyCheckPoint(const Serializable* global_model) {
+  engine::GetEngine()->LazyCheckPoint(global_model);
+}
+inline int LoadCheckPoint() {
+  return engine::GetEngine()->LoadCheckPoint();
+}
+inline void CheckPoint() {
+  engine::GetEngine()->CheckPoint();
+}
+inline int VersionNumber() {
+  return engine::GetEngine()->VersionNumber();
+}
+
+template <typename DType, void (*freduce)(DType& dst, const DType& src)>
+inline void ReducerFunction_(const void* src, void* dst, int count, const MPI::Datatype&) {
+  for (int i = 0; i < count; ++i) freduce(static_cast<DType*>(dst)[i], static_cast<const DType*>(src)[i]);
+}
+template <typename DType, void (*freduce)(DType& dst, const DType& src)>
+inline Reducer<DType, freduce>::Reducer() {
+  handle_.Init(ReducerFunction_<DType, freduce>, sizeof(DType));
+}
+template <typename DType, void (*freduce)(DType& dst, const DType& src)>
+inline void Reducer<DType, freduce>::Allreduce(DType* sendrecvbuf, std::size_t count,
+                                               void (*prepare_fun)(void*), void* prepare_arg,
+                                               const char* _file, const int _line, const char* _caller) {
+  handle_.Allreduce(sendrecvbuf, sizeof(DType), count, prepare_fun, prepare_arg, _file, _line, _caller);
+}
+
+template <typename DType>
+inline void SerializeReducerFunction_(const void* src, void* dst, int count, const MPI::Datatype& dtype) {
+  const std::size_t bytes = static_cast<std::size_t>(engine::ReduceHandle::TypeSize(dtype));
+  for (int i = 0; i < count; ++i) {
+    // The stream reads only; it has no other constructor.
+    utils::MemoryFixSizeBuffer source(static_cast<char*>(const_cast<void*>(src)) + i * bytes, bytes);
+    utils::MemoryFixSizeBuffer target(static_cast<char*>(dst) + i * bytes, bytes);
+    DType left, right;
+    left.Load(target);
+    right.Load(source);
+    left.Reduce(static_cast<const DType&>(right), bytes);
+    target.Seek(0);
+    left.Save(target);
+  }
+}
+template <typename DType>
+inline SerializeReducer<DType>::SerializeReducer() {
+  handle_.Init(SerializeReducerFunction_<DType>, sizeof(DType));
+}
+
+/// The prepare function of a SerializeReducer: the caller's, then all objects into the buffer.
+template <typename DType>
+struct SerializeToBuffer_ {
+  DType* objects;
+  std::size_t count;
+  std::size_t max_nbyte;
+  std::string* buffer;
+  void (*prepare_fun)(void*);
+  void* prepare_arg;
+
+  static void Run(void* self_pointer) {
+    const SerializeToBuffer_& self = *static_cast<SerializeToBuffer_*>(self_pointer);
+    if (self.prepare_fun != nullptr) self.prepare_fun(self.prepare_arg);
+    for (std::size_t i = 0; i < self.count; ++i) {
+      utils::MemoryFixSizeBuffer stream(&(*self.buffer)[i * self.max_nbyte], self.max_nbyte);
+      self.objects[i].Save(stream);
+    }
+  }
+};
+template <typename DType>
+inline void SerializeReducer<DType>::Allreduce(DType* sendrecvobj, std::size_t max_nbyte, std::size_t count,
+                                               void (*prepare_fun)(void*), void* prepare_arg,
+                                               const char* _file, const int _line, const char* _caller) {
+  buffer_.assign(max_nbyte * count, '\0');
+  SerializeToBuffer_<DType> prepare = {sendrecvobj, count, max_nbyte, &buffer_, prepare_fun, prepare_arg};
+  handle_.Allreduce(BeginPtr(buffer_), max_nbyte, count, SerializeToBuffer_<DType>::Run, &prepare, _file,
+                    _line, _caller);
+  for (std::size_t i = 0; i < count; ++i) {
+    utils::MemoryFixSizeBuffer stream(&buffer_[i * max_nbyte], max_nbyte);
+    sendrecvobj[i].Load(stream);
+  }
+}
+
+#if DMLC_USE_CXX11
+template <typename DType, void (*freduce)(DType& dst, const DType& src)>
+inline void Reducer<DType, freduce>::Allreduce(DType* sendrecvbuf, std::size_t count,
+                                               std::function<void()> prepare_fun, const char* _file,
+                                               const int _line, const char* _caller) {
+  Allreduce(sendrecvbuf, count, prepare_fun ? InvokeLambda_ : static_cast<void (*)(void*)>(nullptr),
+            &prepare_fun, _file, _line, _caller);
+}
+template <typename DType>
+inline void SerializeReducer<DType>::Allreduce(DType* sendrecvobj, std::size_t max_nbyte, std::size_t count,
+                                               std::function<void()> prepare_fun, const char* _file,
+                                               const int _line, const char* _caller) {
+  Allreduce(sendrecvobj, max_nbyte, count,
+            prepare_fun ? InvokeLambda_ : static_cast<void (*)(void*)>(nullptr), &prepare_fun, _file, _line,
+            _caller);
+}
+#endif
+
+}  // namespace warren_v1
+}  // namespace rabit
+#endif  // RABIT_INTERNAL_RABIT_INL_H_

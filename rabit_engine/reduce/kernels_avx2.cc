@@ -1,0 +1,10 @@
+// Kernels for AVX2 and F16C. This file alone is compiled for them: see kernels_impl.h.
+#define WARREN_VECTOR_BYTES 32
+#include "rabit_engine/reduce/kernels_impl.h"
+
+namespace warren {
+
+extern const KernelTable kAvx2Table;
+constinit const KernelTable kAvx2Table = MakeTable("avx2");
+
+}  // namespace warren

@@ -1,0 +1,452 @@
+// The kernels themselves, written once over vectors of kVectorBytes. Each kernels_<instruction set>.cc
+// includes this file and is compiled with that instruction set switched on.
+//
+// Everything is in an unnamed namespace, and nothing of the library's is called but memcpy: an inline
+// function of a library, emitted here with AVX instructions, could be the copy that the linker keeps for the
+// whole program, and that would crash on a CPU without them.
+//
+// The same bits everywhere:
+// - integers are combined as unsigned numbers, which wrap;
+// - max and min compare and choose, so that NaN and signed zeros behave as the `?:` of reduction.h;
+// - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
+//   operands of + and *, so these two are pinned down (Add, Multiply);
+// - 16-bit floats are combined as floats and rounded after each operation; a NaN keeps the upper bits of its
+//   payload. All operations on binary16 make a NaN quiet, because widening does (F16C); max and min of
+//   bfloat16 choose one operand bit by bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "rabit_engine/reduce/kernels.h"
+
+#ifndef WARREN_VECTOR_BYTES
+#error "define WARREN_VECTOR_BYTES before including kernels_impl.h"
+#endif
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kVectorBytes = WARREN_VECTOR_BYTES;
+
+template <typename T, std::size_t bytes = kVectorBytes>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(bytes)));
+};
+template <typename T>
+using Vector = typename VectorOf<T>::Type;
+using Floats = Vector<float>;
+using Words = Vector<std::uint32_t>;
+using Integers = Vector<std::int32_t>;
+using HalfVector = VectorOf<std::uint16_t, kVectorBytes / 2>::Type;
+
+template <typename To, typename From>
+To Bits(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+template <typename V>
+V LoadVector(const std::byte* from) {
+  V vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+/// All ones in the lanes that hold a NaN.
+template <typename V>
+auto IsNan(V value) {
+  return value != value;  // NOLINT(misc-redundant-expression): NaN alone differs from itself
+}
+
+// ------------------------------------------------------------------------------- sums and products of floats
+
+#if defined(__x86_64__) && !defined(WARREN_NO_ASSEMBLY)
+#if defined(__AVX__)
+#define WARREN_PINNED(name, type, instruction)                                 \
+  inline Vector<type> name(Vector<type> left, Vector<type> right) {            \
+    Vector<type> result;                                                       \
+    asm("v" instruction " %2, %1, %0" : "=v"(result) : "v"(left), "v"(right)); \
+    return result;                                                             \
+  }
+#else
+#define WARREN_PINNED(name, type, instruction)                      \
+  inline Vector<type> name(Vector<type> left, Vector<type> right) { \
+    asm(instruction " %1, %0" : "+x"(left) : "x"(right));           \
+    return left;                                                    \
+  }
+#endif
+WARREN_PINNED(Add, float, "addps")
+WARREN_PINNED(Add, double, "addpd")
+WARREN_PINNED(Multiply, float, "mulps")
+WARREN_PINNED(Multiply, double, "mulpd")
+#undef WARREN_PINNED
+#else
+/// `value` where it is no NaN; only its NaN are used.
+inline Floats Quiet(Floats value) {
+  return Bits<Floats>(Bits<Words>(value) | 0x0040'0000u);
+}
+inline Vector<double> Quiet(Vector<double> value) {
+  return Bits<Vector<double>>(Bits<Vector<std::uint64_t>>(value) | 0x0008'0000'0000'0000u);
+}
+template <typename V>
+V Add(V left, V right) {
+  return IsNan(left) ? Quiet(left) : left + right;
+}
+template <typename V>
+V Multiply(V left, V right) {
+  return IsNan(left) ? Quiet(left) : left * right;
+}
+#endif
+
+// ------------------------------------------------------------------------------------------------ operations
+
+template <typename T>
+constexpr bool kIsFloat = false;
+template <>
+constexpr bool kIsFloat<Floats> = true;
+template <>
+constexpr bool kIsFloat<Vector<double>> = true;
+
+// Exact operations give one of their operands or all bits of an integer: nothing is left to round.
+struct Max {
+  static constexpr bool kExact = true;
+  template <typename V>
+  static V Apply(V left, V right) {
+    return left < right ? right : left;
+  }
+};
+struct Min {
+  static constexpr bool kExact = true;
+  template <typename V>
+  static V Apply(V left, V right) {
+    return right < left ? right : left;
+  }
+};
+struct Sum {
+  static constexpr bool kExact = false;
+  template <typename V>
+  static V Apply(V left, V right) {
+    if constexpr (kIsFloat<V>) {
+      return Add(left, right);
+    } else {
+      return left + right;
+    }
+  }
+};
+struct Product {
+  static constexpr bool kExact = false;
+  template <typename V>
+  static V Apply(V left, V right) {
+    if constexpr (kIsFloat<V>) {
+      return Multiply(left, right);
+    } else {
+      return left * right;
+    }
+  }
+};
+struct BitOr {
+  static constexpr bool kExact = true;
+  template <typename V>
+  static V Apply(V left, V right) {
+    return left | right;
+  }
+};
+struct BitAnd {
+  static constexpr bool kExact = true;
+  template <typename V>
+  static V Apply(V left, V right) {
+    return left & right;
+  }
+};
+struct BitXor {
+  static constexpr bool kExact = true;
+  template <typename V>
+  static V Apply(V left, V right) {
+    return left ^ right;
+  }
+};
+
+// ------------------------------------------------------------------------------------- elements in registers
+
+/// What a kernel needs to know of its elements: how a vector of them lies in a register. What Combine<Op>
+/// gives may have more bits than an element: it goes through Round<Op> on its way to the next Combine, or
+/// through Store<Op> to memory.
+template <typename T>
+struct Elements {
+  using Register = Vector<T>;
+  static Register Load(const std::byte* from) { return LoadVector<Register>(from); }
+  template <typename Op>
+  static Register Combine(Register left, Register right) {
+    return Op::Apply(left, right);
+  }
+  template <typename Op>
+  static Register Round(Register value) {
+    return value;
+  }
+  template <typename Op>
+  static void Store(std::byte* to, Register value) {
+    std::memcpy(to, &value, sizeof(value));
+  }
+};
+
+/// A vector of 16-bit floats, widened. Which of them lie where is the format's affair.
+struct Widened {
+  Floats first;
+  Floats second;
+};
+
+struct Float16 {
+#if WARREN_VECTOR_BYTES == 64
+  // The forms with a mask of all ones: GCC 12 warns about the others in its own header (GCC bug 105593).
+  static HalfVector Narrow(Floats value) {
+    return Bits<HalfVector>(
+        _mm512_maskz_cvtps_ph(0xffff, Bits<__m512>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  static Floats Widen(HalfVector half) {
+    return Bits<Floats>(_mm512_maskz_cvtph_ps(0xffff, Bits<__m256i>(half)));
+  }
+#elif WARREN_VECTOR_BYTES == 32
+  static HalfVector Narrow(Floats value) {
+    return Bits<HalfVector>(
+        _mm256_cvtps_ph(Bits<__m256>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  static Floats Widen(HalfVector half) {
+    return Bits<Floats>(_mm256_cvtph_ps(Bits<__m128i>(half)));
+  }
+#endif
+
+#if WARREN_VECTOR_BYTES > 16
+  static Widened Load(const std::byte* from) {
+    return {Widen(LoadVector<HalfVector>(from)), Widen(LoadVector<HalfVector>(from + sizeof(HalfVector)))};
+  }
+  static void Store(std::byte* to, Widened value) {
+    const HalfVector first = Narrow(value.first);
+    const HalfVector second = Narrow(value.second);
+    std::memcpy(to, &first, sizeof(first));
+    std::memcpy(to + sizeof(first), &second, sizeof(second));
+  }
+#else
+  // Magnitudes have no sign bit, and comparing them as signed numbers is one instruction on every CPU.
+  /// The bits of the result in the lower half of each word.
+  static Words Narrow(Floats value) {
+    const Words bits = Bits<Words>(value);
+    const Words sign = (bits >> 16) & 0x8000u;
+    const Integers magnitude = Bits<Integers>(bits & 0x7fff'ffffu);
+    // The exponent's bias goes from 127 to 15; 13 bits of the fraction are rounded off, ties to even. (The
+    // subtraction comes first: nothing overflows.)
+    const Integers normal = (magnitude - ((112 << 23) - 0xfff) + ((magnitude >> 13) & 1)) >> 13;
+    // Next to 0.5 floats are 2^-24 apart, as are the denormals of binary16: the addition rounds.
+    const Integers denormal = Bits<Integers>(Bits<Floats>(magnitude) + 0.5f) - 0x3f00'0000;
+    const Integers nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
+    const Integers infinity = Integers{} + 0x7c00;
+    Integers half = magnitude < 0x3880'0000 ? denormal : normal;
+    half = magnitude >= 0x4780'0000 ? infinity : half;
+    half = magnitude > 0x7f80'0000 ? nan : half;
+    return Bits<Words>(half) | sign;
+  }
+  static Floats Widen(Words half) {
+    const Words sign = (half & 0x8000u) << 16;
+    const Integers magnitude = Bits<Integers>(half & 0x7fffu);
+    const Integers normal = (magnitude << 13) + (112 << 23);
+    const Integers denormal = Bits<Integers>(__builtin_convertvector(magnitude, Floats) * 0x1p-24f);
+    Integers bits = magnitude < 0x400 ? denormal : normal;
+    bits += (magnitude >= 0x7c00) & (112 << 23);
+    bits |= (magnitude > 0x7c00) & 0x0040'0000;
+    return Bits<Floats>(Bits<Words>(bits) | sign);
+  }
+  // Every other element is widened at once: shuffles would cost more.
+  static Widened Load(const std::byte* from) {
+    const Words words = LoadVector<Words>(from);
+    return {Widen(words & 0xffffu), Widen(words >> 16)};
+  }
+  static void Store(std::byte* to, Widened value) {
+    const Words words = Narrow(value.first) | Narrow(value.second) << 16;
+    std::memcpy(to, &words, sizeof(words));
+  }
+#endif
+
+  static Floats Round(Floats value) {
+    return Widen(Narrow(value));
+  }
+  static void StoreExact(std::byte* to, Widened value) {
+    Store(to, value);
+  }
+};
+
+struct BFloat16 {
+  /// The bits of the result in the upper half of each word; the lower half is left over. (AVX512_BF16 has an
+  /// instruction for it, which takes denormals for zero: other bits.)
+  static Words RoundUpperHalf(Floats value) {
+    const Words bits = Bits<Words>(value);
+    const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return IsNan(value) ? bits | 0x0040'0000u : rounded;
+  }
+  // Every other element at once, as it lies in the words: no shuffles.
+  static Widened Load(const std::byte* from) {
+    const Words words = LoadVector<Words>(from);
+    return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
+  }
+  static Floats Round(Floats value) { return Bits<Floats>(RoundUpperHalf(value) & 0xffff'0000u); }
+  static void StoreUpperHalves(std::byte* to, Words first, Words second) {
+    const Words words = first >> 16 | (second & 0xffff'0000u);
+    std::memcpy(to, &words, sizeof(words));
+  }
+  static void Store(std::byte* to, Widened value) {
+    StoreUpperHalves(to, RoundUpperHalf(value.first), RoundUpperHalf(value.second));
+  }
+  static void StoreExact(std::byte* to, Widened value) {
+    StoreUpperHalves(to, Bits<Words>(value.first), Bits<Words>(value.second));
+  }
+};
+
+template <typename Format>
+struct SixteenBits {
+  using Register = Widened;
+  static Register Load(const std::byte* from) { return Format::Load(from); }
+  template <typename Op>
+  static Register Combine(Register left, Register right) {
+    return {Op::Apply(left.first, right.first), Op::Apply(left.second, right.second)};
+  }
+  template <typename Op>
+  static Register Round(Register value) {
+    if constexpr (Op::kExact) {
+      return value;
+    } else {
+      return {Format::Round(value.first), Format::Round(value.second)};
+    }
+  }
+  template <typename Op>
+  static void Store(std::byte* to, Register value) {
+    if constexpr (Op::kExact) {
+      Format::StoreExact(to, value);
+    } else {
+      Format::Store(to, value);
+    }
+  }
+};
+template <>
+struct Elements<Float16> : SixteenBits<Float16> {};
+template <>
+struct Elements<BFloat16> : SixteenBits<BFloat16> {};
+
+// --------------------------------------------------------------------------------------------------- kernels
+
+/// The inputs under the left-hand child of a node of the order over `inputs` leaves.
+constexpr int LeftLeaves(int inputs) {
+  int width = 1;
+  while (2 * width < inputs) width *= 2;
+  return width;
+}
+
+/// Inputs first, first + 1, ... in the engine's order, all in registers; the last result is not yet rounded.
+template <typename Kind, typename Op, int inputs>
+__attribute__((always_inline)) inline typename Kind::Register Tree(const std::byte* const* first,
+                                                                   std::size_t at) {
+  if constexpr (inputs == 1) {
+    return Kind::Load(first[0] + at);
+  } else {
+    constexpr int kLeft = LeftLeaves(inputs);
+    auto left = Tree<Kind, Op, kLeft>(first, at);
+    auto right = Tree<Kind, Op, inputs - kLeft>(first + kLeft, at);
+    if constexpr (kLeft > 1) left = Kind::template Round<Op>(left);
+    if constexpr (inputs - kLeft > 1) right = Kind::template Round<Op>(right);
+    return Kind::template Combine<Op>(left, right);
+  }
+}
+
+template <typename Kind, typename Op, int inputs>
+void Fused(void* out_pointer, void* second_pointer, const void* const* input_pointers, std::size_t bytes) {
+  using Register = typename Kind::Register;
+  constexpr std::size_t kStep = kVectorBytes;
+  // Enough loads in a row to keep the loop's own instructions out of the way.
+  constexpr int kUnroll = inputs <= 2 ? 4 : inputs <= 4 ? 2 : 1;
+  auto* const out = static_cast<std::byte*>(out_pointer);
+  auto* const second = static_cast<std::byte*>(second_pointer);
+  const std::byte* input[inputs];
+  for (int i = 0; i < inputs; ++i) input[i] = static_cast<const std::byte*>(input_pointers[i]);
+
+  std::size_t at = 0;
+  for (; bytes - at >= kUnroll * kStep; at += kUnroll * kStep) {
+    Register result[kUnroll];
+    for (int u = 0; u < kUnroll; ++u) result[u] = Tree<Kind, Op, inputs>(input, at + u * kStep);
+    for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(out + at + u * kStep, result[u]);
+    if (second == nullptr) continue;
+    for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(second + at + u * kStep, result[u]);
+  }
+  if constexpr (kUnroll > 1) {
+    for (; bytes - at >= kStep; at += kStep) {
+      const Register result = Tree<Kind, Op, inputs>(input, at);
+      Kind::template Store<Op>(out + at, result);
+      if (second != nullptr) Kind::template Store<Op>(second + at, result);
+    }
+  }
+  if (const std::size_t rest = bytes - at; rest > 0) {
+    // The same instructions for the last few elements, so that they too get the same bits.
+    std::byte padded[inputs][kStep] = {};
+    const std::byte* copies[inputs];
+    for (int i = 0; i < inputs; ++i) {
+      std::memcpy(padded[i], input[i] + at, rest);
+      copies[i] = padded[i];
+    }
+    std::byte result[kStep];
+    Kind::template Store<Op>(result, Tree<Kind, Op, inputs>(copies, 0));
+    std::memcpy(out + at, result, rest);
+    if (second != nullptr) std::memcpy(second + at, result, rest);
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------- table
+
+template <typename Kind, typename Op>
+constexpr KernelSet kSet{&Fused<Kind, Op, 2>, &Fused<Kind, Op, 3>, &Fused<Kind, Op, 4>, &Fused<Kind, Op, 8>};
+
+/// `T` decides max and min; for the rest the unsigned type of the same width does, and no type at all for the
+/// bitwise operations.
+template <typename T, typename Unsigned>
+constexpr void FillIntegers(KernelSet* sets) {
+  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<T>, Max>;
+  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<T>, Min>;
+  sets[static_cast<int>(Operation::kSum)] = kSet<Elements<Unsigned>, Sum>;
+  sets[static_cast<int>(Operation::kProduct)] = kSet<Elements<Unsigned>, Product>;
+  sets[static_cast<int>(Operation::kBitOr)] = kSet<Elements<std::uint64_t>, BitOr>;
+  sets[static_cast<int>(Operation::kBitAnd)] = kSet<Elements<std::uint64_t>, BitAnd>;
+  sets[static_cast<int>(Operation::kBitXor)] = kSet<Elements<std::uint64_t>, BitXor>;
+}
+
+template <typename T>
+constexpr void FillFloats(KernelSet* sets) {
+  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<T>, Max>;
+  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<T>, Min>;
+  sets[static_cast<int>(Operation::kSum)] = kSet<Elements<T>, Sum>;
+  sets[static_cast<int>(Operation::kProduct)] = kSet<Elements<T>, Product>;
+}
+
+constexpr KernelTable MakeTable(const char* name) {
+  KernelTable table{name, {}};
+  const auto sets = [&table](DataType type) { return table.sets[static_cast<int>(type)]; };
+  FillIntegers<signed char, unsigned char>(sets(DataType::kChar));
+  FillIntegers<unsigned char, unsigned char>(sets(DataType::kUChar));
+  FillIntegers<std::int32_t, std::uint32_t>(sets(DataType::kInt));
+  FillIntegers<std::uint32_t, std::uint32_t>(sets(DataType::kUInt));
+  for (const DataType type : {DataType::kLong, DataType::kLongLong}) {
+    FillIntegers<std::int64_t, std::uint64_t>(sets(type));
+  }
+  for (const DataType type : {DataType::kULong, DataType::kULongLong}) {
+    FillIntegers<std::uint64_t, std::uint64_t>(sets(type));
+  }
+  FillFloats<float>(sets(DataType::kFloat));
+  FillFloats<double>(sets(DataType::kDouble));
+  FillFloats<Float16>(sets(DataType::kFloat16));
+  FillFloats<BFloat16>(sets(DataType::kBFloat16));
+  return table;
+}
+
+}  // namespace
+}  // namespace warren

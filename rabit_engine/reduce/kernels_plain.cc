@@ -1,0 +1,10 @@
+// Kernels for every CPU: 16-byte vectors, which the compiler turns into what the build's target has.
+#define WARREN_VECTOR_BYTES 16
+#include "rabit_engine/reduce/kernels_impl.h"
+
+namespace warren {
+
+extern const KernelTable kPlainTable;
+constinit const KernelTable kPlainTable = MakeTable("plain");
+
+}  // namespace warren

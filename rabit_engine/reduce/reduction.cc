@@ -1,0 +1,290 @@
+#include "rabit_engine/reduce/reduction.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/reduce/kernels.h"
+
+namespace warren {
+namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  std::size_t bytes;
+  bool is_integer;
+};
+
+// By DataType. Long is 64 bits wide whatever the platform's long: it is what rabit's peers send.
+constexpr TypeFacts kTypes[kNumDataTypes] = {
+    {"char", 1, true},      {"unsigned char", 1, true},      {"int", 4, true},      {"unsigned int", 4, true},
+    {"long", 8, true},      {"unsigned long", 8, true},      {"float", 4, false},   {"double", 8, false},
+    {"long long", 8, true}, {"unsigned long long", 8, true}, {"float16", 2, false}, {"bfloat16", 2, false},
+};
+
+// By Operation.
+constexpr std::string_view kOperations[kNumOperations] = {
+    "max", "min", "sum", "bitwise or", "product", "bitwise and", "bitwise xor"};
+
+// The values may come from a caller's int.
+bool IsKnown(DataType type) {
+  return static_cast<int>(type) < kNumDataTypes;
+}
+bool IsKnown(Operation operation) {
+  return static_cast<int>(operation) < kNumOperations;
+}
+
+bool IsBitwise(Operation operation) {
+  return operation == Operation::kBitOr || operation == Operation::kBitAnd || operation == Operation::kBitXor;
+}
+
+const std::byte* At(const void* pointer, std::size_t offset) {
+  return static_cast<const std::byte*>(pointer) + offset;
+}
+std::byte* At(void* pointer, std::size_t offset) {
+  return static_cast<std::byte*>(pointer) + offset;
+}
+
+using Inputs = std::span<const void* const>;
+
+// -------------------------------------------------------------------------------------------- typed
+// reductions
+
+/// More inputs than a kernel takes are combined block by block, so that what lies between two kernels stays
+/// in the first-level cache: eight of these blocks and as much of the inputs.
+constexpr std::size_t kBlockBytes = 2048;
+/// The most that one kernel takes, and with that the children of a node below.
+constexpr std::size_t kWidest = 8;
+
+/// The kernel for exactly this many inputs, if there is one.
+FusedKernel KernelFor(const KernelSet& kernels, std::size_t inputs) {
+  switch (inputs) {
+    case 2:
+      return kernels.two;
+    case 3:
+      return kernels.three;
+    case 4:
+      return kernels.four;
+    case 8:
+      return kernels.eight;
+    default:
+      return nullptr;
+  }
+}
+
+/// How many inputs each child takes (the last one may take fewer) when so many are split for one kernel.
+/// Always a power of two, so that every child is a node of the order.
+std::size_t InputsPerChild(std::size_t inputs) {
+  std::size_t each = 1;
+  while (each * kWidest < inputs) each *= kWidest;
+  const std::size_t children = (inputs + each - 1) / each;
+  return children <= 4 || children == 8 ? each : 4 * each;
+}
+
+/// Where a result goes: to `first`, and to `second` unless that is null.
+struct Places {
+  void* first;
+  void* second;
+
+  Places At(std::size_t offset) const {
+    return {warren::At(first, offset), second == nullptr ? nullptr : warren::At(second, offset)};
+  }
+};
+
+/// Combines bytes [offset, offset + bytes) of the inputs, at most a block. The last kernel alone writes to
+/// `out`, when all inputs have been read or are read by it: `out` may lie in some of them.
+void CombineBlock(const KernelSet& kernels, Places out, Inputs inputs, std::size_t offset,
+                  std::size_t bytes) {
+  alignas(64) std::byte partial[kWidest][kBlockBytes];
+  const void* children[kWidest];
+  const std::size_t each = InputsPerChild(inputs.size());
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < inputs.size(); begin += each, ++count) {
+    const Inputs child = inputs.subspan(begin, std::min(each, inputs.size() - begin));
+    if (child.size() == 1) {
+      children[count] = At(child[0], offset);
+    } else {
+      CombineBlock(kernels, {partial[count], nullptr}, child, offset, bytes);
+      children[count] = partial[count];
+    }
+  }
+  KernelFor(kernels, count)(out.first, out.second, children, bytes);
+}
+
+void CombineTyped(const KernelSet& kernels, Places out, Inputs inputs, std::size_t bytes) {
+  if (const FusedKernel kernel = KernelFor(kernels, inputs.size())) {
+    kernel(out.first, out.second, inputs.data(), bytes);
+    return;
+  }
+  for (std::size_t offset = 0; offset < bytes; offset += kBlockBytes) {
+    CombineBlock(kernels, out.At(offset), inputs, offset, std::min(kBlockBytes, bytes - offset));
+  }
+}
+
+// ------------------------------------------------------------------------------------------- custom
+// reductions
+
+/// How much of the inputs a custom function is given at a time where temporaries are needed: small enough for
+/// the second-level cache, large enough that the calls do not show.
+constexpr std::size_t kCustomBlockBytes = 64 << 10;
+constexpr std::align_val_t kAlignment{64};
+
+/// `rows` temporaries for up to `count` elements, each aligned for any type. Small ones need no allocation.
+class Temporaries {
+ public:
+  Temporaries(std::size_t rows, std::size_t count, std::size_t element_bytes)
+      : elements_(std::min(count, std::max<std::size_t>(1, kCustomBlockBytes / element_bytes))),
+        row_bytes_((elements_ * element_bytes + 63) / 64 * 64) {
+    if (rows * row_bytes_ > sizeof(small_)) {
+      large_.reset(static_cast<std::byte*>(::operator new(rows* row_bytes_, kAlignment)));
+    }
+  }
+
+  /// How many elements fit in each.
+  std::size_t elements() const { return elements_; }
+  std::byte* Row(std::size_t row) { return (large_ ? large_.get() : small_) + row * row_bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+  };
+
+  std::size_t elements_;
+  std::size_t row_bytes_;
+  std::unique_ptr<std::byte, Free> large_;
+  alignas(64) std::byte small_[2048];
+};
+
+struct CustomFunction {
+  Reduction::Function function;
+  void* context;
+  std::size_t element_bytes;
+
+  /// Puts the combination of `count` elements of the inputs, from element `first` on, into `out`, which lies
+  /// in none of them but perhaps inputs[0]. Rows from `row` on are free, one for each level of the tree.
+  void Combine(std::byte* out, Inputs inputs, std::size_t first, std::size_t count, Temporaries& temporaries,
+               std::size_t row) const {
+    if (inputs.size() == 1) {
+      const std::byte* input = At(inputs[0], first * element_bytes);
+      if (out != input) std::memcpy(out, input, count * element_bytes);
+      return;
+    }
+    const std::size_t left = std::bit_ceil(inputs.size()) / 2;
+    Combine(out, inputs.first(left), first, count, temporaries, row);
+    const Inputs rest = inputs.subspan(left);
+    if (rest.size() == 1) {
+      function(At(rest[0], first * element_bytes), out, count, context);
+    } else {
+      Combine(temporaries.Row(row), rest, first, count, temporaries, row + 1);
+      function(temporaries.Row(row), out, count, context);
+    }
+  }
+
+  void CombineAll(Places out, Inputs inputs, std::size_t count) const {
+    // A function changes its left operand in place. When `out` is still to be read as a later input, that
+    // place must be another.
+    const Inputs later = inputs.subspan(1);
+    const bool needs_copy = std::ranges::find(later, out.first) != later.end();
+    if (inputs.size() == 2 && out.first == inputs[0] && out.second == nullptr && !needs_copy) {
+      function(inputs[1], out.first, count, context);
+      return;
+    }
+    const std::size_t levels = std::bit_width(inputs.size() - 1);
+    Temporaries temporaries(levels - 1 + (needs_copy ? 1 : 0), count, element_bytes);
+    for (std::size_t first = 0; first < count; first += temporaries.elements()) {
+      const std::size_t elements = std::min(temporaries.elements(), count - first);
+      const Places here = out.At(first * element_bytes);
+      if (needs_copy) {
+        Combine(temporaries.Row(0), inputs, first, elements, temporaries, 1);
+        std::memcpy(here.first, temporaries.Row(0), elements * element_bytes);
+      } else {
+        Combine(At(here.first, 0), inputs, first, elements, temporaries, 0);
+      }
+      if (here.second != nullptr) std::memcpy(here.second, here.first, elements * element_bytes);
+    }
+  }
+};
+
+}  // namespace
+
+std::size_t SizeOf(DataType type) {
+  if (!IsKnown(type)) throw Misuse("there is no data type " + std::to_string(static_cast<int>(type)));
+  return kTypes[static_cast<int>(type)].bytes;
+}
+
+std::string_view Name(DataType type) {
+  return IsKnown(type) ? kTypes[static_cast<int>(type)].name : "unknown type";
+}
+
+std::string_view Name(Operation operation) {
+  return IsKnown(operation) ? kOperations[static_cast<int>(operation)] : "unknown operation";
+}
+
+bool IsDefined(DataType type, Operation operation) {
+  if (!IsKnown(type) || !IsKnown(operation)) return false;
+  return kTypes[static_cast<int>(type)].is_integer || !IsBitwise(operation);
+}
+
+Reduction Reduction::Typed(DataType type, Operation operation) {
+  return Typed(type, operation, BestKernels());
+}
+
+Reduction Reduction::Typed(DataType type, Operation operation, const KernelTable& kernels) {
+  if (!IsDefined(type, operation)) {
+    throw Misuse("operation " + std::to_string(static_cast<int>(operation)) + " (" +
+                 std::string(Name(operation)) + ") does not exist for data type " +
+                 std::to_string(static_cast<int>(type)) + " (" + std::string(Name(type)) + ")" +
+                 (IsKnown(type) && IsKnown(operation) ? "; bitwise operations take integers only" : ""));
+  }
+  Reduction reduction;
+  reduction.kernels_ = &kernels.sets[static_cast<int>(type)][static_cast<int>(operation)];
+  reduction.element_bytes_ = SizeOf(type);
+  reduction.type_ = type;
+  reduction.operation_ = operation;
+  reduction.order_matters_ = !kTypes[static_cast<int>(type)].is_integer;
+  return reduction;
+}
+
+Reduction Reduction::Custom(Function function, void* context, std::size_t element_bytes) {
+  if (function == nullptr) throw Misuse("a custom reduction needs a function, not a null pointer");
+  if (element_bytes == 0) throw Misuse("the elements of a custom reduction need at least one byte each");
+  Reduction reduction;
+  reduction.function_ = function;
+  reduction.context_ = context;
+  reduction.element_bytes_ = element_bytes;
+  return reduction;
+}
+
+void Reduction::Combine(void* out, const void* left, const void* right, std::size_t count) const {
+  const void* const inputs[] = {left, right};
+  CombineAll(out, inputs, count);
+}
+
+void Reduction::CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const {
+  CombineTo(out, nullptr, inputs, count);
+}
+
+void Reduction::CombineAllTo2(void* out1, void* out2, std::span<const void* const> inputs,
+                              std::size_t count) const {
+  CombineTo(out1, out1 == out2 ? nullptr : out2, inputs, count);
+}
+
+void Reduction::CombineTo(void* out, void* second, std::span<const void* const> inputs,
+                          std::size_t count) const {
+  if (inputs.empty()) throw Misuse("there is nothing to combine: CombineAll needs at least one input");
+  if (count == 0) return;
+  if (inputs.size() == 1) {
+    if (out != inputs[0]) std::memcpy(out, inputs[0], count * element_bytes_);
+    if (second != nullptr && second != inputs[0]) std::memcpy(second, inputs[0], count * element_bytes_);
+  } else if (is_custom()) {
+    CustomFunction{function_, context_, element_bytes_}.CombineAll({out, second}, inputs, count);
+  } else {
+    CombineTyped(*kernels_, {out, second}, inputs, count * element_bytes_);
+  }
+}
+
+}  // namespace warren

@@ -1,0 +1,105 @@
+// What a reduction computes: an element type and an operation known to the engine, or a function of the
+// caller's. Kernels exist in several instruction sets, chosen once per process by what the CPU has
+// (kernels.h); all of them give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace warren {
+
+struct KernelSet;    // kernels.h
+struct KernelTable;  // kernels.h
+
+/// Element types. 0 to 9 are rabit's codes (rabit/internal/engine.h); the rest are extras.
+enum class DataType : std::uint8_t {
+  kChar = 0,
+  kUChar = 1,
+  kInt = 2,
+  kUInt = 3,
+  kLong = 4,
+  kULong = 5,
+  kFloat = 6,
+  kDouble = 7,
+  kLongLong = 8,
+  kULongLong = 9,
+  kFloat16 = 10,   ///< IEEE 754 binary16; each operation rounds to nearest even
+  kBFloat16 = 11,  ///< upper half of a float; each operation rounds to nearest even
+};
+inline constexpr int kNumDataTypes = 12;
+
+/// Operations. 0 to 3 are rabit's codes; the rest are extras. The bitwise ones take integers only.
+enum class Operation : std::uint8_t {
+  kMax = 0,
+  kMin = 1,
+  kSum = 2,
+  kBitOr = 3,
+  kProduct = 4,
+  kBitAnd = 5,
+  kBitXor = 6,
+};
+inline constexpr int kNumOperations = 7;
+
+std::size_t SizeOf(DataType type);
+std::string_view Name(DataType type);
+std::string_view Name(Operation operation);
+/// True when the operation exists for the type (bitwise operations on floating point do not).
+bool IsDefined(DataType type, Operation operation);
+
+/// One reduction. A small value, cheap to copy; safe to use from several threads.
+///
+/// Operand order is part of the contract: `left` always holds the lower ranks. Max is
+/// `left < right ? right : left`, min is `right < left ? right : left`, as rabit has them, and a sum or
+/// product of two NaN is the left one made quiet, so that NaN and signed zeros too give the same bits on
+/// every rank. (The NaN that an invalid operation makes, such as infinity - infinity, is the processor's
+/// own.) Integers wrap.
+class Reduction {
+ public:
+  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst holds the lower ranks.
+  using Function = void (*)(const void* src, void* dst, std::size_t count, void* context);
+
+  /// Throws Misuse when the operation does not exist for the type.
+  static Reduction Typed(DataType type, Operation operation);
+  /// The same with the kernels of one instruction set: for tests and benchmarks.
+  static Reduction Typed(DataType type, Operation operation, const KernelTable& kernels);
+  /// `function` is called with pieces of any length, from the thread that calls the collective.
+  static Reduction Custom(Function function, void* context, std::size_t element_bytes);
+
+  std::size_t element_bytes() const { return element_bytes_; }
+  /// False where every order of the operands gives the same bits: integers, and nothing else that the engine
+  /// would have to prove (floating-point max and min differ by NaN and signed zeros).
+  bool order_matters() const { return order_matters_; }
+  bool is_custom() const { return function_ != nullptr; }
+  /// Only of typed reductions.
+  DataType type() const { return type_; }
+  Operation operation() const { return operation_; }
+
+  /// out[i] = left[i] op right[i]. `out` may be `left` or `right`; otherwise the ranges must not overlap. No
+  /// pointer needs to be aligned (custom functions are given what the caller gave: align for them).
+  void Combine(void* out, const void* left, const void* right, std::size_t count) const;
+
+  /// Combines inputs[0], inputs[1], ... in the engine's order (order.h) as if they were ranks 0, 1, ... of a
+  /// world of inputs.size(), reading every input once. `out` may be one of the inputs. At least one input.
+  void CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const;
+
+  /// The same with the result in two places, written while it is in registers: about a fifth faster than a
+  /// copy afterwards for 2 to 4 inputs in the second-level cache. Each of the two may be one of the inputs.
+  void CombineAllTo2(void* out1, void* out2, std::span<const void* const> inputs, std::size_t count) const;
+
+ private:
+  Reduction() = default;
+  /// `second` is null where the result goes to one place.
+  void CombineTo(void* out, void* second, std::span<const void* const> inputs, std::size_t count) const;
+
+  const KernelSet* kernels_ = nullptr;
+  Function function_ = nullptr;
+  void* context_ = nullptr;
+  std::size_t element_bytes_ = 1;
+  DataType type_ = DataType::kChar;
+  Operation operation_ = Operation::kSum;
+  bool order_matters_ = true;
+};
+
+}  // namespace warren

@@ -1,0 +1,39 @@
+// The links of a rank that shares memory with some of its peers: rings to these, TCP to the others.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "rabit_engine/transport/shm/shm_transport.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+/// Both parts must outlive it. Ranks that share memory are never linked by TCP through it, but links that TCP
+/// has already are watched.
+class MixedTransport final : public Transport {
+ public:
+  MixedTransport(ShmTransport& local, TcpTransport& remote) : local_(local), remote_(remote) {}
+
+  int rank() const override { return remote_.rank(); }
+  int world_size() const override { return remote_.world_size(); }
+  void Connect(std::span<const int> peers) override;
+  Link& To(int peer) override { return local_.Reaches(peer) ? local_.To(peer) : remote_.To(peer); }
+  void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void Abort(int lost_rank) noexcept override;
+  void ExpectPeersToLeave() override {
+    local_.ExpectPeersToLeave();
+    remote_.ExpectPeersToLeave();
+  }
+
+ private:
+  bool AnyReady(std::span<const Interest> interests);
+
+  ShmTransport& local_;
+  TcpTransport& remote_;
+  Yielding yielding_;
+  std::vector<Interest> remote_interests_;
+};
+
+}  // namespace warren

@@ -1,0 +1,389 @@
+#include "rabit_engine/transport/shm/host_segment.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <stdexcept>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/shm/futex.h"
+
+namespace warren {
+
+struct HostSegment::Header {
+  std::atomic<std::int32_t> lost_rank_plus_1;
+};
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0001;  // "WARREN", layout 1
+/// For one step of handing out descriptors between processes of one host that are all alive.
+constexpr int kStepTimeoutMs = 10'000;
+
+constexpr std::size_t RoundUp(std::size_t bytes) {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+/// A ring takes a message of usual size whole; with many ranks there are many rings.
+std::size_t RingBytes(std::size_t local_size) {
+  return local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
+}
+
+struct Layout {
+  explicit Layout(std::size_t local_size) {
+    std::size_t at = kCacheLine;
+    const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + RoundUp(bytes)); };
+    lines = place(local_size * sizeof(RankLines));
+    slots = place(local_size * 2 * sizeof(Slot));
+    entries = place(local_size * kEntries * kEntryBytes);
+    rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size)));
+    bytes = at;
+  }
+  std::size_t lines, slots, entries, rings, bytes;
+};
+
+// --- descriptors over a Unix socket ------------------------------------------------------------------------
+
+struct Greeting {
+  std::uint64_t magic = kMagic;
+  std::int32_t rank = -1;
+  std::int32_t num_descriptors = 0;
+};
+
+/// The kernel takes at most 253 descriptors at once.
+constexpr std::size_t kDescriptorsPerMessage = 128;
+
+bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> descriptors) {
+  std::size_t sent = 0;
+  do {
+    const std::size_t now = std::min(kDescriptorsPerMessage, descriptors.size() - sent);
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))> control{};
+    iovec data{const_cast<Greeting*>(&greeting), sizeof(greeting)};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    if (now > 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(now * sizeof(int));
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(now * sizeof(int));
+      std::memcpy(CMSG_DATA(header), descriptors.data() + sent, now * sizeof(int));
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(greeting))) return false;
+    sent += now;
+  } while (sent < descriptors.size());
+  return true;
+}
+
+/// Messages are packets: each arrives whole with its descriptors.
+bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<Descriptor>& descriptors) {
+  do {
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))> control{};
+    iovec data{&greeting, sizeof(greeting)};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); got >= 0 && header;
+         header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_type != SCM_RIGHTS) continue;
+      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+        descriptors.emplace_back(fd);
+      }
+    }
+    if (got != static_cast<ssize_t>(sizeof(greeting)) || greeting.magic != kMagic) return false;
+    if (greeting.num_descriptors < 0 || (message.msg_flags & MSG_CTRUNC) != 0) return false;
+  } while (descriptors.size() < static_cast<std::size_t>(greeting.num_descriptors));
+  return descriptors.size() == static_cast<std::size_t>(greeting.num_descriptors);
+}
+
+void SetTimeouts(int socket) {
+  const timeval limit{kStepTimeoutMs / 1000, 0};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+struct AbstractAddress {
+  explicit AbstractAddress(const std::string& name) {
+    address.sun_family = AF_UNIX;
+    // A leading NUL: the name lives in the kernel only, within this network namespace.
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+  sockaddr_un address{};
+  socklen_t bytes = 0;
+};
+
+bool IsOwnUser(int socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+/// Becomes readable when this process ends. On kernels before 5.3 the reading end of a pipe whose other end
+/// stays open, on purpose, as long as the process lives.
+Descriptor MakeLifeline() {
+#ifdef SYS_pidfd_open
+  Descriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  if (lifeline) return lifeline;
+#endif
+  std::array<int, 2> ends{-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  return Descriptor(ends[0]);
+}
+
+std::string ReadLine(const char* path) {
+  std::string line;
+  std::getline(std::ifstream(path), line);
+  return line;
+}
+
+std::string RandomName() {
+  std::random_device random;
+  const auto draw = [&random] { return (std::uint64_t{random()} << 32) | random(); };
+  return fmt::format("warren-{:016x}{:016x}", draw(), draw());
+}
+
+/// The leader's side: takes the descriptors of the members that said they are connected. Connections of
+/// strangers are closed.
+bool AcceptMembers(int listener, std::span<const int> expected,
+                   std::map<int, std::vector<Descriptor>>& received, std::map<int, Descriptor>& sockets) {
+  while (received.size() < expected.size()) {
+    pollfd ready{listener, POLLIN, 0};
+    if (poll(&ready, 1, kStepTimeoutMs) <= 0) return false;
+    Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket || !IsOwnUser(socket.get())) continue;
+    SetTimeouts(socket.get());
+    Greeting greeting;
+    std::vector<Descriptor> descriptors;
+    if (!ReceiveDescriptors(socket.get(), greeting, descriptors) || descriptors.size() != 2) continue;
+    if (std::find(expected.begin(), expected.end(), greeting.rank) == expected.end()) continue;
+    received[greeting.rank] = std::move(descriptors);
+    sockets[greeting.rank] = std::move(socket);
+  }
+  return true;
+}
+
+}  // namespace
+
+// --- making and joining
+// --------------------------------------------------------------------------------------
+
+HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName()) {
+  const std::string key = HostKey();
+  Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const AbstractAddress address(socket_name_);
+  if (key.empty() || !listener || bind(listener.get(), address.get(), address.bytes) != 0 ||
+      listen(listener.get(), kMaxLocalRanks) != 0) {
+    return;  // no text: this rank shares with nobody
+  }
+  listener_ = std::move(listener);
+  // The socket last: a group may have spaces.
+  text_ = key + "/" + group + " " + socket_name_;
+}
+
+std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
+                                                      std::span<const std::string> offers,
+                                                      std::vector<int>& hosts) {
+  const int me = bootstrap.rank();
+  const auto key_of = [&offers](int rank) { return offers[rank].substr(0, offers[rank].rfind(' ')); };
+  hosts.resize(offers.size());
+  std::map<std::string, std::vector<int>> groups;
+  for (int rank = 0; rank < static_cast<int>(offers.size()); ++rank) {
+    if (!offers[rank].empty()) groups[key_of(rank)].push_back(rank);
+    hosts[rank] = rank;
+  }
+  std::vector<int> group;
+  if (!offers[me].empty()) group = groups[key_of(me)];
+  if (group.size() > static_cast<std::size_t>(kMaxLocalRanks)) group.clear();
+  const bool is_leader = !group.empty() && group.front() == me;
+
+  // Step 1: the leader makes the memory, the others reach its socket and send their descriptors.
+  bool ok = group.size() > 1;
+  Descriptor memory;
+  Descriptor to_leader;
+  Descriptor lifeline = MakeLifeline();
+  Descriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  ok = ok && lifeline && doorbell;
+  if (ok && is_leader) {
+    memory = Descriptor(memfd_create("warren", MFD_CLOEXEC));
+    ok = memory && ftruncate(memory.get(), static_cast<off_t>(Layout(group.size()).bytes)) == 0;
+  } else if (ok) {
+    to_leader = Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const std::string& offer = offers[group.front()];
+    const AbstractAddress address(offer.substr(offer.rfind(' ') + 1));
+    const std::array<int, 2> own{lifeline.get(), doorbell.get()};
+    ok = to_leader && connect(to_leader.get(), address.get(), address.bytes) == 0 &&
+         IsOwnUser(to_leader.get()) &&
+         SendDescriptors(to_leader.get(), {.rank = me, .num_descriptors = 2}, own);
+    if (ok) SetTimeouts(to_leader.get());
+  }
+  const std::vector<std::string> reached = bootstrap.Allgather(ok ? "1" : "0");
+  if (!group.empty() && reached[group.front()] != "1") group.clear();
+  std::erase_if(group, [&reached](int rank) { return reached[rank] != "1"; });
+  ok = ok && group.size() > 1;
+
+  // Step 2: the leader hands everything to everybody.
+  std::vector<Member> members;
+  if (ok && is_leader) {
+    std::map<int, std::vector<Descriptor>> received;
+    std::map<int, Descriptor> sockets;
+    ok = AcceptMembers(listener_.get(), std::span(group).subspan(1), received, sockets);
+    if (ok) {
+      members.push_back({me, std::move(lifeline), std::move(doorbell)});
+      std::vector<int> all{memory.get(), members.front().lifeline.get(), members.front().doorbell.get()};
+      for (auto& [rank, descriptors] : received) {
+        members.push_back({rank, std::move(descriptors[0]), std::move(descriptors[1])});
+        all.push_back(members.back().lifeline.get());
+        all.push_back(members.back().doorbell.get());
+      }
+      const Greeting greeting{.rank = me, .num_descriptors = static_cast<std::int32_t>(all.size())};
+      for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.get(), greeting, all) && ok;
+    }
+  } else if (ok) {
+    Greeting greeting;
+    std::vector<Descriptor> all;
+    ok = ReceiveDescriptors(to_leader.get(), greeting, all) && all.size() == 1 + 2 * group.size();
+    if (ok) {
+      memory = std::move(all[0]);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        members.push_back({group[i], std::move(all[1 + 2 * i]), std::move(all[2 + 2 * i])});
+      }
+    }
+  }
+  std::unique_ptr<HostSegment> segment;
+  if (ok) {
+    const int local = static_cast<int>(std::find(group.begin(), group.end(), me) - group.begin());
+    try {
+      segment = std::make_unique<HostSegment>(std::move(memory), std::move(members), local);
+    } catch (const std::exception&) {
+      segment = nullptr;  // told to all in the next step: nobody of this host shares
+    }
+  }
+
+  // Step 3: all know who shares. One that failed late takes its whole host back to TCP.
+  const std::vector<std::string> joined =
+      bootstrap.Allgather(fmt::format("{}", segment ? group.front() : -1));
+  std::map<int, std::vector<int>> sharing;
+  for (int rank = 0; rank < static_cast<int>(joined.size()); ++rank) {
+    sharing[std::stoi(joined[rank])].push_back(rank);
+  }
+  for (const auto& [leader, ranks] : sharing) {
+    if (leader < 0) continue;
+    std::vector<int> expected;
+    for (const int rank : groups[key_of(leader)]) {
+      if (reached[rank] == "1") expected.push_back(rank);
+    }
+    if (ranks != expected) {
+      if (!group.empty() && leader == group.front()) segment = nullptr;
+      continue;
+    }
+    for (const int rank : ranks) hosts[rank] = leader;
+  }
+  listener_ = {};
+  return segment;
+}
+
+HostSegment::HostSegment(Descriptor memory, std::vector<Member> members, int local_index)
+    : members_(std::move(members)), local_index_(local_index), ring_bytes_(RingBytes(members_.size())) {
+  for (const Member& member : members_) ranks_.push_back(member.rank);
+  const Layout layout(members_.size());
+  bytes_ = layout.bytes;
+  void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (base == MAP_FAILED) {
+    throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
+  }
+  base_ = static_cast<std::byte*>(base);
+  header_ = reinterpret_cast<Header*>(base_);
+  lines_ = reinterpret_cast<RankLines*>(base_ + layout.lines);
+  slots_ = reinterpret_cast<Slot*>(base_ + layout.slots);
+  entries_ = base_ + layout.entries;
+  rings_ = base_ + layout.rings;
+  // A new memfd is zero, which is the state that everything in it begins with.
+  lines_[local_index_].pid.store(getpid());
+  oversubscribed_ = local_size() > UsableCores();
+}
+
+HostSegment::~HostSegment() {
+  lines_[local_index_].left.store(1);
+  RingBell();
+  munmap(base_, bytes_);
+}
+
+// --- who is there
+// ----------------------------------------------------------------------------------------------
+
+void HostSegment::Abort(int lost_rank) noexcept {
+  std::int32_t nobody = 0;
+  header_->lost_rank_plus_1.compare_exchange_strong(nobody, lost_rank + 1);
+  for (int local = 0; local < local_size(); ++local) {
+    WakeSleepers(local);
+    if (lines_[local].needs_doorbell.load() != 0) eventfd_write(members_[local].doorbell.get(), 1);
+  }
+}
+
+int HostSegment::aborted_by() const {
+  return header_->lost_rank_plus_1.load(std::memory_order_relaxed) - 1;
+}
+
+std::vector<int> HostSegment::FindLost() const {
+  std::vector<pollfd> lifelines(members_.size());
+  for (std::size_t i = 0; i < members_.size(); ++i) lifelines[i] = {members_[i].lifeline.get(), POLLIN, 0};
+  poll(lifelines.data(), lifelines.size(), 0);
+  std::vector<int> lost;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (lifelines[i].revents != 0 || lines_[i].left.load() != 0) lost.push_back(ranks_[i]);
+  }
+  return lost;
+}
+
+void HostSegment::WakeSleepers(int local) noexcept {
+  lines_[local].bell.fetch_add(1);
+  FutexWakeAll(lines_[local].bell);
+}
+
+std::string HostKey() {
+  std::array<char, 64> name{};
+  const ssize_t bytes = readlink("/proc/self/ns/net", name.data(), name.size());
+  const std::string boot = ReadLine("/proc/sys/kernel/random/boot_id");
+  if (bytes <= 0 || boot.empty()) return {};
+  return boot + "/" + std::string(name.data(), static_cast<std::size_t>(bytes));
+}
+
+int UsableCores() {
+  int cores = 1;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
+  // "max 100000" or "150000 100000": microseconds of CPU in each period.
+  std::ifstream quota("/sys/fs/cgroup/cpu.max");
+  long allowed = 0;
+  long period = 0;
+  if (quota >> allowed >> period && period > 0) {
+    cores = std::min(cores, static_cast<int>((allowed + period - 1) / period));
+  }
+  return std::max(cores, 1);
+}
+
+}  // namespace warren

@@ -1,0 +1,69 @@
+#include "rabit_engine/transport/shm/waiting.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/shm/futex.h"
+
+namespace warren {
+namespace {
+
+/// How long a sleeper may overlook a death; for anything else its bell wakes it.
+constexpr auto kLookAround = std::chrono::milliseconds(20);
+
+/// Turns of one wait: enough for every rank of a crowded core to have had one. A sleeper costs its waker a
+/// system call of several microseconds.
+constexpr auto kYield = std::chrono::microseconds(100);
+/// Nothing that waits takes as long for a turn.
+constexpr auto kLongTurn = std::chrono::microseconds(200);
+/// Waits that go to sleep at once before yielding is tried again.
+constexpr int kSleepAtOnce = 200;
+
+}  // namespace
+
+bool Yielding::Turn() {
+  if (sleep_at_once_ > 0) {
+    --sleep_at_once_;
+    return false;
+  }
+  const Clock::time_point before = turns_++ == 0 ? begin_ = Clock::now() : last_;
+  if (before - begin_ > kYield) return false;
+  sched_yield();
+  last_ = Clock::now();
+  if (last_ - before > kLongTurn) sleep_at_once_ = kSleepAtOnce;
+  return true;
+}
+
+void Waiter::Sleep(int local, std::uint32_t bell) {
+  Clock::duration limit = kLookAround;
+  if (deadline_ != kNoDeadline) limit = std::clamp<Clock::duration>(deadline_ - Clock::now(), {}, limit);
+  FutexWait(segment_.lines(local).bell, bell, limit);
+}
+
+void Waiter::ThrowIfAborted() {
+  const int lost = segment_.aborted_by();
+  if (lost < 0) return;
+  const int me = segment_.ranks()[segment_.local_index()];
+  throw LostPeer(lost, fmt::format("rank {}: the collective cannot end because rank {} was lost", me, lost));
+}
+
+void Waiter::ThrowLost(int rank) {
+  segment_.Abort(rank);
+  const int me = segment_.ranks()[segment_.local_index()];
+  throw LostPeer(rank,
+                 fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
+}
+
+void Waiter::ThrowIfLate(int awaited_rank) {
+  if (Clock::now() < deadline_) return;
+  const int me = segment_.ranks()[segment_.local_index()];
+  throw TimedOut(
+      fmt::format("rank {}: rank {}, on the same host, did not come to the collective in time "
+                  "(rabit_timeout_sec); it is alive but stuck or busy elsewhere",
+                  me, awaited_rank));
+}
+
+}  // namespace warren

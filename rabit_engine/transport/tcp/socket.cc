@@ -1,0 +1,264 @@
+#include "rabit_engine/transport/tcp/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren::tcp {
+namespace {
+
+// A vanished host is noticed after kKeepIdle + kKeepCount * kKeepInterval seconds of silence. The probes are
+// answered by the peer's kernel, so a process that merely computes, or is stopped, is never taken for dead.
+constexpr int kKeepIdleSeconds = 10;
+constexpr int kKeepIntervalSeconds = 5;
+constexpr int kKeepCount = 4;
+
+// Whoever connects while we are busy waits here; the kernel cuts it to its own limit (somaxconn).
+constexpr int kBacklog = 4096;
+
+void SetOption(int fd, int level, int name, int value) {
+  // Best effort: a socket without the option (a socketpair in a test) is still a byte stream.
+  static_cast<void>(setsockopt(fd, level, name, &value, sizeof value));
+}
+
+Socket NewSocket(int family) {
+  return Socket(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+Socket TryListen(int family, std::string& why) {
+  Socket listener = NewSocket(family);
+  if (!listener) {
+    why = ErrorText(errno);
+    return {};
+  }
+  sockaddr_storage any{};
+  any.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET6) SetOption(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
+      listen(listener.fd(), kBacklog) != 0) {
+    why = ErrorText(errno);
+    return {};
+  }
+  return listener;
+}
+
+bool IsLinkLocal(const Address& address) {
+  return address.family() == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
+}
+
+}  // namespace
+
+void Socket::Close() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
+  std::memcpy(&storage_, address, std::min<std::size_t>(length, sizeof storage_));
+}
+
+std::optional<Address> Address::Parse(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = text.substr(colon + 1);
+  int port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc{} || end != digits.data() + digits.size() || port < 1 || port > 65535) {
+    return std::nullopt;
+  }
+  std::string host(text.substr(0, colon));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(static_cast<std::uint16_t>(port));
+    if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) != 1) return std::nullopt;
+    return Address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
+  }
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) != 1) return std::nullopt;
+  return Address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
+}
+
+Address Address::Local(int fd) {
+  Address address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage_), &address.length_) != 0) return {};
+  return address;
+}
+
+Address Address::Remote(int fd) {
+  Address address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage_), &address.length_) != 0) return {};
+  return address;
+}
+
+int Address::port() const {
+  if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+  if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
+  return 0;
+}
+
+void Address::set_port(int port) {
+  const auto value = htons(static_cast<std::uint16_t>(port));
+  if (family() == AF_INET) reinterpret_cast<sockaddr_in*>(&storage_)->sin_port = value;
+  if (family() == AF_INET6) reinterpret_cast<sockaddr_in6*>(&storage_)->sin6_port = value;
+}
+
+std::string Address::host() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (family() == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, text, sizeof text);
+    return text;
+  }
+  if (family() == AF_INET6) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+      inet_ntop(AF_INET, v6.s6_addr + 12, text, sizeof text);
+    } else {
+      inet_ntop(AF_INET6, &v6, text, sizeof text);
+    }
+    return text;
+  }
+  return "a local socket";
+}
+
+std::string Address::ToString() const {
+  const std::string name = host();
+  if (port() == 0) return name;
+  return name.find(':') == std::string::npos ? fmt::format("{}:{}", name, port())
+                                             : fmt::format("[{}]:{}", name, port());
+}
+
+std::vector<Address> Resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    throw EngineError(fmt::format("the name \"{}\" cannot be resolved: {}", host,
+                                  error == EAI_SYSTEM ? ErrorText(errno) : gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, &freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
+  }
+  return addresses;
+}
+
+Socket StartConnect(const Address& address, int& error) {
+  Socket socket = NewSocket(address.family());
+  error = 0;
+  if (!socket) {
+    error = errno;
+  } else if (connect(socket.fd(), address.data(), address.length()) != 0 && errno != EINPROGRESS) {
+    error = errno;
+    socket.Close();
+  }
+  return socket;
+}
+
+int ConnectError(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error;
+}
+
+Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error) {
+  Socket socket = StartConnect(address, error);
+  if (!socket) return socket;
+  error = WaitFor(socket.fd(), POLLOUT, deadline) ? ConnectError(socket.fd()) : ETIMEDOUT;
+  if (error != 0) socket.Close();
+  return socket;
+}
+
+Socket ListenAnywhere() {
+  std::string why;
+  Socket listener = TryListen(AF_INET6, why);  // takes IPv4 connections too
+  if (!listener) listener = TryListen(AF_INET, why);
+  if (!listener) throw EngineError(fmt::format("no port can be opened to listen for other ranks: {}", why));
+  return listener;
+}
+
+std::vector<std::string> ListenAddresses(int listener, const std::string& first_host) {
+  const Address local = Address::Local(listener);
+  std::vector<Address> found;
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) == 0) {
+    for (const ifaddrs* entry = interfaces; entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+      const int family = entry->ifa_addr->sa_family;
+      if (family != AF_INET && (family != AF_INET6 || local.family() != AF_INET6)) continue;
+      Address address(entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+      if (IsLinkLocal(address)) continue;
+      address.set_port(local.port());
+      found.push_back(address);
+    }
+    freeifaddrs(interfaces);
+  }
+  const auto order = [&](const Address& address) {
+    const std::string host = address.host();
+    if (host == first_host) return 0;
+    return host == "::1" || host.starts_with("127.") ? 2 : 1;
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Address& a, const Address& b) { return order(a) < order(b); });
+  std::vector<std::string> texts;
+  for (const Address& address : found) texts.push_back(address.ToString());
+  return texts;
+}
+
+void PrepareLink(int fd, bool no_delay) {
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
+  if (no_delay) SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleSeconds);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalSeconds);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+}
+
+bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    pollfd entry{fd, events, 0};
+    const int count = poll(&entry, 1, MillisecondsUntil(deadline, 1000 * 3600));
+    if (count > 0) return true;
+    if (count < 0 && errno != EINTR) throw EngineError("poll failed: " + ErrorText(errno));
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+  }
+}
+
+int MillisecondsUntil(std::chrono::steady_clock::time_point deadline, int limit_ms) {
+  const auto now = std::chrono::steady_clock::now();
+  if (deadline <= now) return 0;
+  if (deadline - now >= std::chrono::milliseconds(limit_ms)) return limit_ms;
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count());
+}
+
+std::string ErrorText(int error) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace warren::tcp

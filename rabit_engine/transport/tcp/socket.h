@@ -1,0 +1,96 @@
+// The few things that the transport and the bootstrap both need of TCP sockets: ownership, addresses, and
+// connections made without blocking. Every socket made here is non-blocking and closed on exec.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace warren::tcp {
+
+/// Owns a file descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      Close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Socket() { Close(); }
+
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+  void Close();
+
+ private:
+  int fd_ = -1;
+};
+
+/// An IPv4 or IPv6 address with its port.
+class Address {
+ public:
+  Address() = default;
+  Address(const sockaddr* address, socklen_t length);
+  /// "10.0.0.1:9091" or "[fe80::1]:9091"; nothing when the text is neither.
+  static std::optional<Address> Parse(std::string_view text);
+  /// Of this end of a socket, or of the other; family AF_UNSPEC when it has none.
+  static Address Local(int fd);
+  static Address Remote(int fd);
+
+  const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t length() const { return length_; }
+  int family() const { return storage_.ss_family; }
+  int port() const;
+  void set_port(int port);
+  /// Without the port. IPv4 addresses mapped into IPv6 are shown as IPv4.
+  std::string host() const;
+  std::string ToString() const;
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t length_ = sizeof(sockaddr_storage);
+};
+
+/// All addresses of a name. Throws EngineError that names it.
+std::vector<Address> Resolve(const std::string& host, int port);
+
+/// Begins to connect. Returns the socket, or none with `error` set to the reason. The connection is made, or
+/// has failed, when the socket can be written; ConnectError then tells which.
+Socket StartConnect(const Address& address, int& error);
+/// 0 when a connection that was begun is there, else the reason.
+int ConnectError(int fd);
+/// Connects and waits for it. Returns none with `error` set (ETIMEDOUT after the deadline).
+Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
+
+/// Listens at a port of the kernel's choice on every address of this machine, IPv6 where there is any.
+/// Throws EngineError.
+Socket ListenAnywhere();
+/// Where others may reach a listening socket: "address:port" for every address of this machine, `first_host`
+/// first, loopback addresses last, without link-local ones (they mean nothing on another host).
+std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
+
+/// Makes a socket of any origin what a link needs: non-blocking, closed on exec, no Nagle delay when asked,
+/// keepalive probes so that a host that vanished is noticed within half a minute.
+void PrepareLink(int fd, bool no_delay);
+
+/// Waits for poll(2) events on one descriptor. Returns false after the deadline.
+bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline);
+
+/// What poll and epoll want: whole milliseconds until the deadline, rounded up, at most `limit`.
+int MillisecondsUntil(std::chrono::steady_clock::time_point deadline, int limit_ms);
+
+/// strerror, thread-safe.
+std::string ErrorText(int error);
+
+}  // namespace warren::tcp

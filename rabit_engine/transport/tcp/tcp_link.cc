@@ -1,0 +1,160 @@
+#include "rabit_engine/transport/tcp/tcp_link.h"
+
+#include <fmt/format.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace warren {
+namespace {
+
+// Most bytes of one system call: short enough that sending and receiving alternate while the data is in the
+// cache, long enough that the call itself does not count.
+constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
+// Reads of this size and above go straight to where the bytes belong.
+constexpr std::size_t kDirectBytes = 2048;
+// A host is gone when so many retransmissions or probes in a row were left unanswered over so long a time.
+// The number alone does not do: with the cable out of this host the kernel retries every half second. Nor
+// does the time: on a bad line each look may find one packet that is on its way for the second time.
+// (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
+// read.)
+constexpr int kMaxUnanswered = 7;
+constexpr std::chrono::seconds kMaxSilence{25};
+
+}  // namespace
+
+TcpLink::TcpLink(Owner& owner, int peer, tcp::Socket socket)
+    : owner_(owner),
+      peer_(peer),
+      socket_(std::move(socket)),
+      address_(tcp::Address::Remote(socket_.fd()).ToString()) {}
+
+std::size_t TcpLink::TrySend(const void* data, std::size_t bytes) {
+  return TrySendWithHead(nullptr, 0, data, bytes);
+}
+
+std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
+                                     std::size_t bytes) {
+  bytes = std::min(bytes, kMaxCallBytes);
+  iovec pieces[2] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(data), bytes}};
+  msghdr message{};
+  message.msg_iov = head_bytes == 0 ? pieces + 1 : pieces;
+  message.msg_iovlen = head_bytes == 0 ? 1 : 2;
+  const std::size_t wanted = head_bytes + bytes;
+  if (wanted == 0) return 0;
+  for (;;) {
+    const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      if (static_cast<std::size_t>(sent) < wanted) NoteFull();
+      return static_cast<std::size_t>(sent);
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      NoteFull();
+      return 0;
+    }
+    if (errno != EINTR) return FailedSend(errno);
+  }
+}
+
+void TcpLink::NoteFull() {
+  may_send_ = false;
+  if (!watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = true);
+}
+
+// What the peer said before it went may explain why (another collective than ours): let that be read first.
+// The transport's Wait throws when nobody reads it.
+std::size_t TcpLink::FailedSend(int error) {
+  if (error_ == 0) error_ = error;
+  ended_ = true;
+  may_send_ = false;
+  may_receive_ = true;
+  int unread = 0;
+  const bool something =
+      stash_begin_ < stash_end_ || (ioctl(socket_.fd(), FIONREAD, &unread) == 0 && unread > 0);
+  if (!something) owner_.ThrowLost(peer_, DescribeEnd());
+  owner_.NoteEnd();
+  return 0;
+}
+
+std::size_t TcpLink::TryReceive(void* data, std::size_t bytes) {
+  if (bytes == 0) return 0;
+  if (stash_begin_ == stash_end_) {
+    if (bytes >= kDirectBytes) return Receive(data, std::min(bytes, kMaxCallBytes));
+    stash_begin_ = 0;
+    stash_end_ = 0;
+    stash_end_ = Receive(stash_.data(), stash_.size());
+  }
+  const std::size_t count = std::min(bytes, stash_end_ - stash_begin_);
+  std::memcpy(data, stash_.data() + stash_begin_, count);
+  stash_begin_ += count;
+  return count;
+}
+
+std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
+  for (;;) {
+    const ssize_t count = recv(socket_.fd(), data, bytes, MSG_DONTWAIT);
+    if (count > 0) {
+      // Less than asked for means that the socket is empty; epoll tells of whatever comes after.
+      may_receive_ = ended_ || static_cast<std::size_t>(count) == bytes;
+      return static_cast<std::size_t>(count);
+    }
+    if (count == 0) {
+      ended_ = true;
+      owner_.ThrowLost(peer_, DescribeEnd());
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      may_receive_ = false;
+      return 0;
+    }
+    if (errno == EINTR) continue;
+    ended_ = true;
+    if (error_ == 0) error_ = errno;
+    owner_.ThrowLost(peer_, DescribeEnd());
+  }
+}
+
+void TcpLink::Note(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) {
+    // Told what we know already: data that was read as it came leaves such an event behind. Links that carry
+    // small messages are better off without.
+    if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
+    may_send_ = true;
+  }
+  if ((events & EPOLLIN) != 0) may_receive_ = true;
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    ended_ = true;
+    may_receive_ = true;
+    may_send_ = true;
+  }
+}
+
+std::string TcpLink::DescribeEnd() const {
+  const int error = error_ != 0 ? error_ : tcp::ConnectError(socket_.fd());
+  if (error == 0 || error == EPIPE) return "it closed the connection: its process has ended";
+  if (error == ETIMEDOUT || error == EHOSTUNREACH) {
+    return fmt::format("its host does not answer: {}", tcp::ErrorText(error));
+  }
+  return fmt::format("the connection broke: {}", tcp::ErrorText(error));
+}
+
+bool TcpLink::HostIsSilent(Clock::time_point now) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  const int unanswered = std::max(info.tcpi_retransmits, info.tcpi_probes);
+  if (unanswered == 0) silent_since_ = kNoDeadline;
+  if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
+  return unanswered >= kMaxUnanswered && now - silent_since_ >= kMaxSilence;
+}
+
+void TcpLink::CloseSending() {
+  shutdown(socket_.fd(), SHUT_WR);
+}
+
+}  // namespace warren

@@ -1,0 +1,80 @@
+// One TCP connection as a link. The stream is raw: nothing is put between the bytes, so a large message costs
+// what the kernel takes for it and nothing more. How a rank tells its peers that it gives up is therefore not
+// in this stream; see tcp_transport.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+class TcpLink final : public Link {
+ public:
+  /// Whoever knows why a connection may have ended.
+  class Owner {
+   public:
+    /// Throws LostPeer. `seen` is what was seen of it: "it closed the connection".
+    [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
+    /// The connection has ended, but there is something left to read.
+    virtual void NoteEnd() = 0;
+    /// Whether epoll shall tell when there is room to send again.
+    virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  TcpLink(Owner& owner, int peer, tcp::Socket socket);
+
+  std::size_t TrySend(const void* data, std::size_t bytes) override;
+  std::size_t TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
+                              std::size_t bytes) override;
+  std::size_t TryReceive(void* data, std::size_t bytes) override;
+
+  int peer() const { return peer_; }
+  int fd() const { return socket_.fd(); }
+  /// The peer's end, for messages: "10.0.0.3:40112".
+  const std::string& address() const { return address_; }
+
+  /// What epoll said. Edge-triggered: each change is told once, so it is remembered here until a call finds
+  /// the socket empty or full.
+  void Note(std::uint32_t events);
+  bool may_send() const { return may_send_; }
+  bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }
+  /// True when the peer will send nothing more, or the connection is broken.
+  bool ended() const { return ended_; }
+  /// What is known about the end.
+  std::string DescribeEnd() const;
+  /// True when the peer's host has acknowledged nothing for so long, over several calls, that it must be
+  /// gone. The kernel itself gives up after a quarter of an hour only.
+  bool HostIsSilent(Clock::time_point now);
+  /// Sends no more; the peer reads the end of the stream.
+  void CloseSending();
+
+ private:
+  std::size_t Receive(void* data, std::size_t bytes);
+  std::size_t FailedSend(int error);
+  void NoteFull();
+
+  Owner& owner_;
+  int peer_;
+  tcp::Socket socket_;
+  std::string address_;
+  bool may_send_ = true;
+  bool watched_for_room_ = false;
+  bool may_receive_ = true;
+  bool ended_ = false;
+  int error_ = 0;
+  Clock::time_point silent_since_ = kNoDeadline;
+  // Small reads go through here, so that a tag and the few bytes after it cost one system call.
+  std::size_t stash_begin_ = 0;
+  std::size_t stash_end_ = 0;
+  std::array<std::byte, 8192> stash_;
+};
+
+}  // namespace warren

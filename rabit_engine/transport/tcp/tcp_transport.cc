@@ -1,0 +1,529 @@
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long a rank that owns a core looks for data before it sleeps: about what waking up costs.
+constexpr std::chrono::microseconds kSpin{20};
+// After spinning in vain again and again it is tried once in so many waits.
+constexpr int kMaxSpinPenalty = 64;
+// A link ends either because its peer died or because the peer gave up and left; in the second case its alarm
+// is here already or arrives about now.
+constexpr milliseconds kExplanationGrace{50};
+// How often a rank that waits asks the kernel about hosts that answer nothing.
+constexpr milliseconds kSilenceCheck{5000};
+// All alarms of a rank that gives up are out after this, or never.
+constexpr milliseconds kAlarmLimit{1000};
+// A peer has few addresses; beyond these an alarm is not worth a connection.
+constexpr std::size_t kAlarmAddresses = 4;
+// When a peer has several addresses, some may lead nowhere (another host's bridge): do not stay long.
+constexpr milliseconds kFirstRoundLimit{3000};
+// Pause before the addresses of a peer are tried again: doubled each time.
+constexpr milliseconds kFirstRetryPause{50};
+constexpr milliseconds kMaxRetryPause{1000};
+// Connections that have not said a whole hello. Beyond this the oldest goes.
+constexpr std::size_t kMaxNewcomers = 256;
+
+constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
+
+// What an epoll event is about: the kind in the upper half, a rank or a newcomer's number in the lower.
+enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kNewcomer = 2, kDial = 3 };
+constexpr int kSubjectShift = 60;
+constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
+  return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
+}
+constexpr Subject SubjectOf(std::uint64_t key) {
+  return static_cast<Subject>(key >> kSubjectShift);
+}
+constexpr std::uint64_t NumberOf(std::uint64_t key) {
+  return key & ((std::uint64_t{1} << kSubjectShift) - 1);
+}
+
+// Sends a hello on a fresh connection, whose buffer is empty: all of it fits or the connection is broken.
+bool SendHello(int fd, const tcp::Hello& hello) {
+  return send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
+}
+
+// Bytes of a hello as they come.
+struct HelloBuffer {
+  std::array<std::byte, sizeof(tcp::Hello)> bytes;
+  std::size_t count = 0;
+
+  enum class State { kMore, kWhole, kEnded };
+  State Read(int fd, int& error) {
+    error = 0;
+    while (count < bytes.size()) {
+      const ssize_t got = recv(fd, bytes.data() + count, bytes.size() - count, MSG_DONTWAIT);
+      if (got > 0) {
+        count += static_cast<std::size_t>(got);
+      } else if (got == 0) {
+        return State::kEnded;
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return State::kMore;
+      } else if (errno != EINTR) {
+        error = errno;
+        return State::kEnded;
+      }
+    }
+    return State::kWhole;
+  }
+};
+
+}  // namespace
+
+/// Somebody who connected to us and has not said yet who it is.
+struct TcpTransport::Newcomer {
+  tcp::Socket socket;
+  Clock::time_point deadline;
+  HelloBuffer hello;
+};
+
+/// A link that this rank is making.
+struct TcpTransport::Dial {
+  enum class Step { kPause, kConnecting, kAnswer };
+
+  int peer = -1;
+  Step step = Step::kPause;
+  Clock::time_point deadline = kNoDeadline;  ///< of the step
+  std::size_t next_address = 0;
+  int round = 0;  ///< how often all addresses were tried
+  tcp::Socket socket;
+  std::string address;
+  HelloBuffer answer;
+  std::string last_failure;
+};
+
+TcpTransport::TcpTransport(int rank, int world_size, int listener,
+                           std::vector<std::vector<std::string>> addresses, std::uint64_t job_secret,
+                           const TcpOptions& options)
+    : rank_(rank),
+      options_(options),
+      listener_(listener),
+      addresses_(std::move(addresses)),
+      job_secret_(job_secret),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      links_(static_cast<std::size_t>(world_size)) {
+  if (!epoll_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
+  addresses_.resize(links_.size());
+  if (listener_) {
+    tcp::PrepareLink(listener_.fd(), options_.no_delay);
+    Watch(listener_.fd(), Key(Subject::kListener, 0), EPOLLIN | EPOLLET);
+  }
+}
+
+TcpTransport::~TcpTransport() = default;
+
+void TcpTransport::Adopt(int peer, int socket) {
+  tcp::Socket owned(socket);
+  if (peer < 0 || peer >= world_size() || peer == rank_ || links_[peer]) {
+    throw Misuse(fmt::format("rank {} cannot take a link to rank {} of {}", rank_, peer, world_size()));
+  }
+  tcp::PrepareLink(owned.fd(), options_.no_delay);
+  Watch(owned.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
+  AddLink(peer, std::move(owned));
+}
+
+void TcpTransport::AddLink(int peer, tcp::Socket socket) {
+  links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(socket));
+  linked_.push_back(peer);
+}
+
+Link& TcpTransport::To(int peer) {
+  if (peer < 0 || peer >= world_size() || !links_[peer]) {
+    throw Misuse(fmt::format("rank {} has no link to rank {}: Connect was not called for it", rank_, peer));
+  }
+  return *links_[peer];
+}
+
+std::string TcpTransport::PeerName(int peer) const {
+  if (links_[peer]) return fmt::format("rank {} at {}", peer, links_[peer]->address());
+  if (!addresses_[peer].empty()) return fmt::format("rank {} at {}", peer, addresses_[peer].front());
+  return fmt::format("rank {}", peer);
+}
+
+// --- waiting -----------------------------------------------------------------------------------------------
+
+bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
+  return std::any_of(interests.begin(), interests.end(), [&](const Interest& interest) {
+    const TcpLink* link = links_[interest.peer].get();
+    return link != nullptr &&
+           ((interest.to_send && link->may_send()) || (interest.to_receive && link->may_receive()));
+  });
+}
+
+// Edge-triggered, each link registered once for all: a wait costs one system call however many links there
+// are, and data that arrives early on a link nobody waits for wakes us once instead of for ever.
+//
+// Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
+void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
+  if (AnyReady(interests)) return;
+  if (options_.may_spin && SpinFor(interests)) return;
+  for (;;) {
+    ThrowIfLost(interests);
+    Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kSilenceCheck.count())));
+    if (AnyReady(interests)) return;
+    ThrowIfHostIsSilent();
+    if (Clock::now() < deadline) continue;
+    std::vector<std::string> awaited;
+    for (const Interest& interest : interests) {
+      awaited.push_back(fmt::format("{} {}", interest.to_receive ? "for data from" : "to send to",
+                                    PeerName(interest.peer)));
+    }
+    throw TimedOut(fmt::format("rank {} waited in vain {}", rank_, fmt::join(awaited, ", ")));
+  }
+}
+
+// Looks for data without sleeping. Where that was in vain (the peer is late, or shares our core after all)
+// the next waits sleep at once, twice as many each time.
+bool TcpTransport::SpinFor(std::span<const Interest> interests) {
+  if (waits_without_spin_ > 0) {
+    --waits_without_spin_;
+    return false;
+  }
+  const Clock::time_point end = Clock::now() + kSpin;
+  do {
+    Poll(0);
+    if (AnyReady(interests)) {
+      spin_penalty_ = 0;
+      return true;
+    }
+  } while (Clock::now() < end);
+  spin_penalty_ = std::clamp(2 * spin_penalty_, 1, kMaxSpinPenalty);
+  waits_without_spin_ = spin_penalty_;
+  return false;
+}
+
+void TcpTransport::ThrowIfHostIsSilent() {
+  const Clock::time_point now = Clock::now();
+  if (now < next_silence_check_) return;
+  next_silence_check_ = now + kSilenceCheck;
+  for (const int peer : linked_) {
+    if (links_[peer]->HostIsSilent(now)) ThrowLost(peer, "its host has not answered for half a minute");
+  }
+}
+
+void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
+  if (alarm_) ThrowLost(alarm_->from, "");
+  if (!any_ended_) return;
+  const auto awaited = [&](int peer) {
+    return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
+  };
+  for (const int peer : linked_) {
+    const TcpLink& link = *links_[peer];
+    if (link.ended() && (!peers_may_leave_ || awaited(peer))) ThrowLost(peer, link.DescribeEnd());
+  }
+}
+
+void TcpTransport::ThrowLost(int peer, const std::string& seen) {
+  const Clock::time_point end = Clock::now() + kExplanationGrace;
+  while (!alarm_ && Clock::now() < end) {
+    Poll(tcp::MillisecondsUntil(end, static_cast<int>(kExplanationGrace.count())));
+  }
+  if (!alarm_ || alarm_->lost == peer) {
+    const bool itself = alarm_ && alarm_->from == peer;
+    throw LostPeer(peer, fmt::format("rank {} lost {}: {}. {}", rank_, PeerName(peer),
+                                     itself         ? "it gave up after an error"
+                                     : seen.empty() ? fmt::format("rank {} says so", alarm_->from)
+                                                    : seen,
+                                     "Look at what it printed last."));
+  }
+  if (alarm_->lost == rank_) {
+    throw LostPeer(alarm_->from, fmt::format("rank {} lost {}: it gave up because it lost the connection to "
+                                             "this rank. Look at what it printed last.",
+                                             rank_, PeerName(alarm_->from)));
+  }
+  throw LostPeer(alarm_->lost,
+                 fmt::format("rank {} gives up because {} is lost: {} {}. Look at what rank {} "
+                             "printed last.",
+                             rank_, PeerName(alarm_->lost), PeerName(alarm_->from),
+                             alarm_->from == alarm_->lost ? "gave up" : "has noticed it", alarm_->lost));
+}
+
+// --- epoll -------------------------------------------------------------------------------------------------
+
+void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  // Known already: another interest, or a handshake that has become a link. The kernel tells its state anew.
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
+  if (errno == ENOENT && epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
+  throw EngineError(fmt::format("epoll_ctl failed: {}", tcp::ErrorText(errno)));
+}
+
+void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {
+  Watch(link.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(link.peer())),
+        watch ? kStreamEvents | EPOLLOUT : kStreamEvents);
+}
+
+void TcpTransport::Poll(int timeout_ms) {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_.fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (count < 0 && errno != EINTR) throw EngineError("epoll_wait failed: " + tcp::ErrorText(errno));
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t key = events[i].data.u64;
+    const std::uint64_t number = NumberOf(key);
+    switch (SubjectOf(key)) {
+      case Subject::kLink:
+        links_[number]->Note(events[i].events);
+        any_ended_ = any_ended_ || links_[number]->ended();
+        break;
+      case Subject::kListener:
+        AcceptAll();
+        break;
+      case Subject::kNewcomer:
+        Hear(number);
+        break;
+      case Subject::kDial:
+        ContinueDial(static_cast<int>(number));
+        break;
+    }
+  }
+}
+
+// --- those who connect to us -------------------------------------------------------------------------------
+
+void TcpTransport::AcceptAll() {
+  DropOldNewcomers();
+  for (;;) {
+    tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      const bool no_descriptors = errno == EMFILE || errno == ENFILE;
+      if (!no_descriptors || newcomers_.empty()) return;
+      newcomers_.erase(newcomers_.begin());
+      continue;
+    }
+    if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
+    const std::uint64_t id = next_newcomer_++;
+    Watch(socket.fd(), Key(Subject::kNewcomer, id), kStreamEvents);
+    newcomers_[id] = {std::move(socket), Clock::now() + options_.connect_timeout, {}};
+    Hear(id);
+  }
+}
+
+void TcpTransport::DropOldNewcomers() {
+  const Clock::time_point now = Clock::now();
+  while (!newcomers_.empty() && newcomers_.begin()->second.deadline < now)
+    newcomers_.erase(newcomers_.begin());
+}
+
+void TcpTransport::Hear(std::uint64_t id) {
+  const auto found = newcomers_.find(id);
+  if (found == newcomers_.end()) return;
+  int error = 0;
+  const HelloBuffer::State state = found->second.hello.Read(found->second.socket.fd(), error);
+  if (state == HelloBuffer::State::kMore) return;
+  Newcomer newcomer = std::move(found->second);
+  newcomers_.erase(found);
+  if (state == HelloBuffer::State::kEnded) return;
+  const auto hello = tcp::ReadHello(newcomer.hello.bytes, job_secret_, rank_, world_size());
+  if (!hello) return;
+  if (hello->kind == tcp::HelloKind::kAlarm) {
+    if (!alarm_) alarm_ = hello;
+    return;
+  }
+  const int fd = newcomer.socket.fd();
+  if (hello->from > rank_ || links_[hello->from]) return;
+  tcp::PrepareLink(fd, options_.no_delay);
+  if (!SendHello(fd, MakeHello(tcp::HelloKind::kLink, hello->from))) return;
+  Watch(fd, Key(Subject::kLink, static_cast<std::uint64_t>(hello->from)), kStreamEvents);
+  AddLink(hello->from, std::move(newcomer.socket));
+}
+
+// --- those we connect to -----------------------------------------------------------------------------------
+
+tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
+  tcp::Hello hello;
+  hello.kind = kind;
+  hello.job_secret = job_secret_;
+  hello.from = rank_;
+  hello.to = to;
+  return hello;
+}
+
+void TcpTransport::Connect(std::span<const int> peers) {
+  const auto linked = [&](int peer) { return links_[peer] != nullptr; };
+  if (std::all_of(peers.begin(), peers.end(), linked)) return;
+  const Clock::time_point deadline =
+      options_.answer_timeout.count() == 0 ? kNoDeadline : Clock::now() + options_.answer_timeout;
+  dials_.clear();
+  for (const int peer : peers) {
+    if (peer < rank_ || linked(peer)) continue;
+    dials_.emplace_back().peer = peer;
+  }
+  for (Dial& dial : dials_) DialNext(dial);
+  while (!std::all_of(peers.begin(), peers.end(), linked)) {
+    ThrowIfLost({});
+    Clock::time_point next = deadline;
+    for (const Dial& dial : dials_) {
+      if (!linked(dial.peer)) next = std::min(next, dial.deadline);
+    }
+    Poll(tcp::MillisecondsUntil(next, static_cast<int>(kSilenceCheck.count())));
+    ThrowIfHostIsSilent();
+    const Clock::time_point now = Clock::now();
+    for (Dial& dial : dials_) {
+      if (linked(dial.peer) || now < dial.deadline) continue;
+      if (dial.step == Dial::Step::kPause) {
+        DialNext(dial);
+      } else {
+        TryNextAddress(dial, tcp::ErrorText(ETIMEDOUT));
+      }
+    }
+    if (now >= deadline && !std::all_of(peers.begin(), peers.end(), linked)) {
+      std::vector<std::string> missing;
+      for (const int peer : peers) {
+        if (!linked(peer)) missing.push_back(PeerName(peer));
+      }
+      dials_.clear();
+      throw TimedOut(fmt::format(
+          "rank {} has waited {} s for a link with {}, which have not come to the same "
+          "call",
+          rank_, std::chrono::duration<double>(options_.answer_timeout).count(), fmt::join(missing, ", ")));
+    }
+  }
+  dials_.clear();
+}
+
+// Begins the next connection of this dial; after the last address a pause, after the last round the end.
+void TcpTransport::DialNext(Dial& dial) {
+  const std::vector<std::string>& addresses = addresses_[dial.peer];
+  while (dial.next_address < addresses.size()) {
+    dial.address = addresses[dial.next_address++];
+    const auto address = tcp::Address::Parse(dial.address);
+    int error = EINVAL;
+    if (address) dial.socket = tcp::StartConnect(*address, error);
+    if (dial.socket) {
+      const bool hurry = dial.round == 0 && addresses.size() > 1;
+      dial.step = Dial::Step::kConnecting;
+      dial.deadline = Clock::now() + (hurry ? std::min(kFirstRoundLimit, options_.connect_timeout)
+                                            : options_.connect_timeout);
+      Watch(dial.socket.fd(), Key(Subject::kDial, static_cast<std::uint64_t>(dial.peer)),
+            kStreamEvents | EPOLLOUT);
+      return;
+    }
+    dial.last_failure = fmt::format("{}: {}", dial.address, tcp::ErrorText(error));
+  }
+  ++dial.round;
+  if (addresses.empty() || dial.round >= std::max(1, options_.connect_retry)) {
+    const std::string peer = PeerName(dial.peer);
+    ThrowLost(dial.peer,
+              addresses.empty()
+                  ? std::string("there is no address to connect to")
+                  : fmt::format("no connection could be made in {} rounds over its addresses {} ({})",
+                                dial.round, fmt::join(addresses, ", "), dial.last_failure));
+  }
+  dial.next_address = 0;
+  dial.step = Dial::Step::kPause;
+  dial.deadline =
+      Clock::now() + std::min(kMaxRetryPause, kFirstRetryPause * (1 << std::min(dial.round - 1, 5)));
+}
+
+void TcpTransport::TryNextAddress(Dial& dial, const std::string& why) {
+  dial.last_failure = fmt::format("{}: {}", dial.address, why);
+  dial.socket.Close();
+  DialNext(dial);
+}
+
+void TcpTransport::ContinueDial(int peer) {
+  const auto dial =
+      std::find_if(dials_.begin(), dials_.end(), [&](const Dial& entry) { return entry.peer == peer; });
+  if (dial == dials_.end() || !dial->socket) return;
+  if (dial->step == Dial::Step::kConnecting) {
+    pollfd writable{dial->socket.fd(), POLLOUT, 0};
+    if (poll(&writable, 1, 0) == 0) return;
+    const int error = tcp::ConnectError(dial->socket.fd());
+    if (error != 0) return TryNextAddress(*dial, tcp::ErrorText(error));
+    tcp::PrepareLink(dial->socket.fd(), options_.no_delay);
+    if (!SendHello(dial->socket.fd(), MakeHello(tcp::HelloKind::kLink, peer))) {
+      return TryNextAddress(*dial, "the connection broke at once");
+    }
+    dial->step = Dial::Step::kAnswer;
+    dial->deadline = kNoDeadline;  // Connect has one for all
+    dial->answer = {};
+  }
+  ReadAnswer(*dial);
+}
+
+void TcpTransport::ReadAnswer(Dial& dial) {
+  int error = 0;
+  const HelloBuffer::State state = dial.answer.Read(dial.socket.fd(), error);
+  if (state == HelloBuffer::State::kMore) return;
+  if (state == HelloBuffer::State::kEnded) {
+    return TryNextAddress(
+        dial, error == 0 ? "it closed the connection during the handshake" : tcp::ErrorText(error));
+  }
+  const auto hello = tcp::ReadHello(dial.answer.bytes, job_secret_, rank_, world_size());
+  if (!hello || hello->kind != tcp::HelloKind::kLink || hello->from != dial.peer) {
+    return TryNextAddress(dial, "somebody else answered");
+  }
+  Watch(dial.socket.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
+  AddLink(dial.peer, std::move(dial.socket));
+}
+
+// --- giving up ---------------------------------------------------------------------------------------------
+
+void TcpTransport::Abort(int lost_rank) noexcept {
+  try {
+    SendAlarms(lost_rank);
+  } catch (const std::exception&) {
+    // Out of memory or descriptors: the end of the links says it too, if less clearly.
+  }
+  for (const int peer : linked_) links_[peer]->CloseSending();
+}
+
+void TcpTransport::SendAlarms(int lost_rank) {
+  struct Alarm {
+    tcp::Socket socket;
+    int peer;
+  };
+  std::vector<Alarm> alarms;
+  for (const int peer : linked_) {
+    const bool knows = peer == lost_rank || links_[peer]->ended() || (alarm_ && alarm_->from == peer);
+    if (knows) continue;
+    const std::size_t count = std::min(kAlarmAddresses, addresses_[peer].size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto address = tcp::Address::Parse(addresses_[peer][i]);
+      int error = 0;
+      tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+      if (socket) alarms.push_back({std::move(socket), peer});
+    }
+  }
+  const Clock::time_point end = Clock::now() + kAlarmLimit;
+  std::vector<pollfd> waits;
+  while (!alarms.empty() && Clock::now() < end) {
+    waits.clear();
+    for (const Alarm& alarm : alarms) waits.push_back({alarm.socket.fd(), POLLOUT, 0});
+    if (poll(waits.data(), waits.size(),
+             tcp::MillisecondsUntil(end, static_cast<int>(kAlarmLimit.count()))) <= 0) {
+      continue;
+    }
+    for (std::size_t i = alarms.size(); i-- > 0;) {
+      if (waits[i].revents == 0) continue;
+      if (tcp::ConnectError(alarms[i].socket.fd()) == 0) {
+        tcp::Hello hello = MakeHello(tcp::HelloKind::kAlarm, alarms[i].peer);
+        hello.lost = lost_rank;
+        SendHello(alarms[i].socket.fd(), hello);
+      }
+      alarms.erase(alarms.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+}  // namespace warren

@@ -1,0 +1,126 @@
+// Links over TCP: non-blocking sockets under one epoll.
+//
+// Links are made on demand: of two ranks the lower connects and the higher accepts, whenever that comes, so
+// neither has to be in Connect at the same moment. Handshakes never block; a stranger who connects and says
+// nothing, or nonsense, costs a descriptor for a while and nothing else.
+//
+// The data stream is raw (tcp_link.h). When a rank gives up, it says so through a second, short connection to
+// the listening socket of each linked peer (an alarm, handshake.h). That works in the middle of a message of
+// many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck behind it. The
+// listening socket is under the same epoll, so a waiting rank hears an alarm at once, and names the rank that
+// was lost first rather than the neighbour that passed the news on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/transport/tcp/handshake.h"
+#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/tcp_link.h"
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+struct TcpOptions {
+  /// Send small messages at once.
+  bool no_delay = true;
+  /// For one TCP connection to be made.
+  std::chrono::milliseconds connect_timeout{30'000};
+  /// How often all addresses of a peer are tried.
+  int connect_retry = 5;
+  /// For a peer to make the same Connect call, which it may do after an hour of computing; 0: for ever. A
+  /// peer that dies meanwhile is noticed by its links.
+  std::chrono::milliseconds answer_timeout{0};
+  /// Look for data a few microseconds before giving the core away: only when each rank has a core of its own.
+  bool may_spin = false;
+};
+
+class TcpTransport final : public Transport, private TcpLink::Owner {
+ public:
+  /// `listener` is a listening socket (-1: none; then no links can be made), owned from now on.
+  /// `addresses[r]` are the "ip:port" texts under which rank r listens, the likeliest first. `job_secret` is
+  /// the same number on all ranks, unknown to others.
+  TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
+               std::uint64_t job_secret, const TcpOptions& options);
+  ~TcpTransport();
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
+
+  /// A link that was made elsewhere (by the bootstrap); the socket is owned from now on.
+  void Adopt(int peer, int socket);
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(links_.size()); }
+  void Connect(std::span<const int> peers) override;
+  Link& To(int peer) override;
+  void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void Abort(int lost_rank) noexcept override;
+  void ExpectPeersToLeave() override { peers_may_leave_ = true; }
+
+  // --- for a transport that has other links beside these ---
+
+  /// Becomes readable when TakeEvents has something to do.
+  int descriptor() const { return epoll_.fd(); }
+  void TakeEvents() { Poll(0); }
+  /// True when one of the interests (those in ranks without a link here are passed over) may make progress,
+  /// as far as the events taken so far tell.
+  bool AnyReady(std::span<const Interest> interests) const;
+  /// Throws LostPeer when a peer is gone or a rank has given up, as far as the events taken so far tell. To
+  /// be asked when no interest is ready, for what a peer sent before it gave up may say why.
+  void ThrowIfLost(std::span<const Interest> interests);
+
+ private:
+  struct Newcomer;
+  struct Dial;
+
+  [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
+  void NoteEnd() override { any_ended_ = true; }
+  void WatchForRoom(const TcpLink& link, bool watch) override;
+  bool SpinFor(std::span<const Interest> interests);
+  void ThrowIfHostIsSilent();
+  std::string PeerName(int peer) const;
+
+  // --- epoll ---
+  void Watch(int fd, std::uint64_t key, std::uint32_t events);
+  void Poll(int timeout_ms);
+
+  // --- the listening socket ---
+  void AcceptAll();
+  void Hear(std::uint64_t id);
+  void DropOldNewcomers();
+  void AddLink(int peer, tcp::Socket socket);
+
+  // --- connecting ---
+  void DialNext(Dial& dial);
+  void ContinueDial(int peer);
+  void ReadAnswer(Dial& dial);
+  void TryNextAddress(Dial& dial, const std::string& why);
+  tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
+  void SendAlarms(int lost_rank);
+
+  int rank_;
+  TcpOptions options_;
+  tcp::Socket listener_;
+  std::vector<std::vector<std::string>> addresses_;
+  std::uint64_t job_secret_;
+  tcp::Socket epoll_;
+  std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
+  std::vector<int> linked_;                      ///< the ranks that have one
+  bool peers_may_leave_ = false;
+  bool any_ended_ = false;
+  Clock::time_point next_silence_check_{};
+  int spin_penalty_ = 0;
+  int waits_without_spin_ = 0;
+  std::optional<tcp::Hello> alarm_;  ///< the first one
+  std::map<std::uint64_t, Newcomer> newcomers_;
+  std::uint64_t next_newcomer_ = 0;
+  std::vector<Dial> dials_;
+};
+
+}  // namespace warren

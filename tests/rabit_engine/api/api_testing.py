@@ -1,0 +1,36 @@
+"""What the tests of the faces share: the libraries, the compilers, and jobs of a few workers."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from warren_testing import BIN, SOURCE
+
+LIB = pathlib.Path(os.environ["WARREN_LIB"])
+INCLUDE = SOURCE / "rabit_engine/include"
+HERE = SOURCE / "tests/rabit_engine/api"
+SANITIZE = os.environ.get("WARREN_SANITIZE", "")
+CXX_COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+
+def environment(**extra):
+    """The environment without a job in it."""
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("DMLC_", "RABIT_", "rabit_", "WARREN_XGBOOST"))}
+    clean.update(OMP_NUM_THREADS="1", **extra)
+    return clean
+
+
+def alone(*command, **extra):
+    """A program started without a job: its CompletedProcess."""
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60,
+                          env=environment(**extra))
+
+
+def job(workers, *command, submit=(), **extra):
+    """The same under dmlc-submit."""
+    return subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--num-workers", str(workers), "--port", "0",
+                           *submit, *(str(word) for word in command)],
+                          capture_output=True, text=True, timeout=120, env=environment(**extra))

@@ -1,0 +1,56 @@
+"""The C API from C: a program that checks itself, and what it says to calls that make no sense."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from api_testing import HERE, INCLUDE, LIB, SANITIZE, WARNINGS, alone, job
+
+ERROR_EXIT_CODE = 255
+
+
+class C(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.program = pathlib.Path(cls.folder.name) / "program"
+        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+        subprocess.run([os.environ["WARREN_CXX"], "-x", "c", "-std=c99", *WARNINGS, *sanitize, "-I", INCLUDE,
+                        HERE / "users/program.c", "-x", "none", "-L", LIB, "-lrabit", f"-Wl,-rpath,{LIB}", "-o",
+                        cls.program], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_a_c_program_finds_all_it_expects(self):
+        for done in [alone(self.program), *(job(workers, self.program) for workers in (1, 2, 3, 4))]:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("printed from C\n", done.stdout)
+
+    def test_misuse_is_printed_with_rank_and_call_and_ends_the_process(self):
+        for how, message in {
+            "early": "rank unknown: RabitAllreduce: called before Init",
+            "late": "rank 0: RabitBroadcast: called after Finalize",
+            "null": "rank 0: RabitAllreduce: the buffer is null, for 3 elements",
+            "type": "rank 0: RabitAllreduce: 10 is no element type",
+            "operation": "rank 0: RabitAllreduce: -1 is no operation",
+            "or": "rank 0: RabitAllreduce: there is no bitwise or of double",
+            "root": "rank 0: RabitBroadcast: root 99 is no rank; ranks are 0 to 0",
+        }.items():
+            with self.subTest(how):
+                done = alone(self.program, f"misuse={how}")
+                self.assertEqual(done.returncode, ERROR_EXIT_CODE, done.stderr)
+                self.assertTrue(done.stderr.startswith(message), done.stderr)
+
+    def test_an_init_that_fails_prints_why_and_returns_false(self):
+        done = alone(self.program, DMLC_TRACKER_URI="127.0.0.1", DMLC_TRACKER_PORT="1", DMLC_WORKER_CONNECT_RETRY="1")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("RabitInit: ", done.stderr)
+        self.assertIn("127.0.0.1", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+// Checkpoints within the life of one process: the store, and the rabit API over it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rabit/rabit.h>
+
+#include <string>
+
+#include "rabit_engine/recovery/checkpoint_store.h"
+
+namespace {
+
+using testing::HasSubstr;
+using warren::recovery::CheckpointStore;
+
+TEST(CheckpointStore, StartsAtVersionZeroWithoutModels) {
+  const CheckpointStore store;
+  EXPECT_EQ(store.version(), 0);
+  EXPECT_FALSE(store.has_global());
+  EXPECT_FALSE(store.has_local());
+}
+
+TEST(CheckpointStore, KeepsTheNewestVersionOnly) {
+  CheckpointStore store;
+  store.Store("first", "mine");
+  store.Store("second", std::nullopt);
+  EXPECT_EQ(store.version(), 2);
+  EXPECT_EQ(store.Global(), "second");
+  EXPECT_FALSE(store.has_local());
+}
+
+TEST(CheckpointStore, SavesALazyModelOnceAndOnlyWhenAsked) {
+  CheckpointStore store;
+  int saved = 0;
+  const auto save = [&saved] {
+    ++saved;
+    return std::string("lazy");
+  };
+  store.StoreLazily(save);
+  store.StoreLazily(save);
+  EXPECT_EQ(store.version(), 2);
+  EXPECT_TRUE(store.has_global());
+  EXPECT_EQ(saved, 0);
+  EXPECT_EQ(store.Global(), "lazy");
+  EXPECT_EQ(store.Global(), "lazy");
+  EXPECT_EQ(saved, 1);
+  store.Store("copied", std::nullopt);
+  EXPECT_EQ(store.Global(), "copied");
+}
+
+struct Text : rabit::Serializable {
+  explicit Text(std::string initial = "") : text(std::move(initial)) {}
+  void Load(rabit::Stream* stream) override { stream->Read(&text); }
+  void Save(rabit::Stream* stream) const override {
+    ++times_saved;
+    stream->Write(text);
+  }
+  std::string text;
+  mutable int times_saved = 0;
+};
+
+class Checkpoints : public testing::Test {
+ protected:
+  void SetUp() override { rabit::Init(0, nullptr); }
+  void TearDown() override { rabit::Finalize(); }
+
+  template <typename Function>
+  static std::string Error(Function&& function) {
+    try {
+      function();
+    } catch (const dmlc::Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Checkpoints, OfAFreshStartAreVersionZeroAndTouchNothing) {
+  Text global("untouched");
+  Text local("untouched");
+  EXPECT_EQ(rabit::LoadCheckPoint(&global, &local), 0);
+  EXPECT_EQ(global.text, "untouched");
+  EXPECT_EQ(local.text, "untouched");
+}
+
+TEST_F(Checkpoints, AreCopiesOfBothModels) {
+  Text global("global");
+  Text local("local");
+  rabit::CheckPoint(&global, &local);
+  global.text = local.text = "changed";
+  EXPECT_EQ(rabit::VersionNumber(), 1);
+  EXPECT_EQ(rabit::LoadCheckPoint(&global, &local), 1);
+  EXPECT_EQ(global.text, "global");
+  EXPECT_EQ(local.text, "local");
+}
+
+TEST_F(Checkpoints, ThatAreLazySaveTheModelOnlyWhenItIsLoaded) {
+  const Text model("as it is now");
+  rabit::LazyCheckPoint(&model);
+  rabit::LazyCheckPoint(&model);
+  EXPECT_EQ(rabit::VersionNumber(), 2);
+  EXPECT_EQ(model.times_saved, 0);
+  Text loaded;
+  EXPECT_EQ(rabit::LoadCheckPoint(&loaded), 2);
+  EXPECT_EQ(loaded.text, "as it is now");
+  EXPECT_EQ(model.times_saved, 1);
+}
+
+TEST_F(Checkpoints, WithoutModelsEndAVersionAndLoadAsNothing) {
+  rabit::CheckPoint();
+  EXPECT_EQ(rabit::VersionNumber(), 1);
+  EXPECT_EQ(rabit::LoadCheckPoint(), 0);
+  Text model;
+  EXPECT_THAT(Error([&] { rabit::LoadCheckPoint(&model); }), HasSubstr("without a global model"));
+}
+
+TEST_F(Checkpoints, ThatHaveNoLocalModelRefuseToLoadOne) {
+  Text model("global");
+  Text local("untouched");
+  rabit::CheckPoint(&model);
+  EXPECT_THAT(Error([&] { rabit::LoadCheckPoint(&model, &local); }),
+              HasSubstr("rank 0: rabit::LoadCheckPoint: version 1 was checkpointed without a local model"));
+  EXPECT_EQ(local.text, "untouched");
+}
+
+TEST_F(Checkpoints, BeginAnewWithEachJob) {
+  const Text model("model");
+  rabit::CheckPoint(&model);
+  rabit::Finalize();
+  EXPECT_EQ(rabit::VersionNumber(), 0);
+  rabit::Init(0, nullptr);
+  EXPECT_EQ(rabit::VersionNumber(), 0);
+}
+
+}  // namespace

@@ -1,0 +1,64 @@
+"""The programs of examples/rabit, in jobs of 1 to 4 workers."""
+
+import re
+import unittest
+
+from api_testing import BIN, alone, job
+
+WORKERS = (1, 2, 3, 4)
+
+
+class Examples(unittest.TestCase):
+    def lines(self, done):
+        """What the workers and the tracker printed, without dmlc-submit's "[rank] " before each line."""
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return [re.sub(r"^\[\d+\] ", "", line) for line in done.stdout.splitlines()]
+
+    def test_basic_takes_the_maxima_and_then_the_sums(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "rabit-basic"))
+            top = workers - 1
+            for rank in range(workers):
+                self.assertIn(f"rank {rank} brings: {rank} {rank + 1} {rank + 2}", lines)
+                self.assertIn(f"rank {rank} has the maxima: {top} {top + 1} {top + 2}", lines)
+                self.assertIn(f"rank {rank} has the sums: {workers * top} {workers * (top + 1)} "
+                              f"{workers * (top + 2)}", lines)
+
+    def test_broadcast_gives_all_ranks_what_the_last_one_knows(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "rabit-broadcast"))
+            for rank in range(workers):
+                self.assertIn(f"rank {rank}: good morning from the last rank, 3 weights, the last one 0.125, "
+                              "seed 20140829", lines)
+
+    def test_lazy_allreduce_prepares_once_in_each_rank(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "rabit-lazy-allreduce"))
+            sums = " ".join(str(sum((rank + i) ** 2 for rank in range(workers))) for i in range(4))
+            for rank in range(workers):
+                self.assertEqual(lines.count(f"rank {rank} computes its share"), 1)
+                self.assertIn(f"rank {rank} has the sums of squares: {sums}", lines)
+
+    def test_reducer_merges_structs_and_objects(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "rabit-reducer"))
+            count, total = workers * (workers + 1) // 2, 10 * workers * (workers - 1) // 2
+            labels = len({0} | {rank * rank for rank in range(workers)})
+            for rank in range(workers):
+                self.assertIn(f"rank {rank}: {count} measurements from {50 - workers + 1} to {100 + workers - 1}, "
+                              f"sum {total}", lines)
+                self.assertIn(f"rank {rank}: {labels} labels, up to {(workers - 1) ** 2}", lines)
+
+    def test_kmeans_finds_the_same_centres_with_any_number_of_workers(self):
+        expected = self.lines(alone(BIN / "rabit-kmeans"))
+        self.assertEqual(len(expected), 3)
+        for crowd, line in enumerate(expected):
+            x, y = map(float, line.split()[1:])
+            self.assertAlmostEqual(x, 100 * crowd, delta=3)
+            self.assertAlmostEqual(y, 0, delta=3)
+        for workers in WORKERS:
+            self.assertEqual(self.lines(job(workers, BIN / "rabit-kmeans")), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

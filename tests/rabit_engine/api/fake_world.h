@@ -1,0 +1,69 @@
+// Ranks as threads of one process, each with a communicator that can do what the faces' tests need.
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/core/communicator.h"
+#include "rabit_engine/core/error.h"
+
+namespace warren::api {
+
+struct FakeWorld {
+  explicit FakeWorld(int size) : barrier(size), buffers(static_cast<std::size_t>(size)) {}
+  std::barrier<> barrier;
+  std::vector<char*> buffers;
+};
+
+class FakeCommunicator final : public Communicator {
+ public:
+  FakeCommunicator(FakeWorld* world, int rank) : world_(world), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(world_->buffers.size()); }
+  bool is_distributed() const override { return world_size() > 1; }
+  std::string host() const override { return "fake"; }
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
+    if (on_allreduce) on_allreduce(buffer, count, reduction);
+  }
+  void Broadcast(void* /*buffer*/, std::size_t /*bytes*/, int /*root*/) override {}
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
+    world_->buffers[static_cast<std::size_t>(rank_)] = static_cast<char*>(buffer);
+    world_->barrier.arrive_and_wait();
+    for (std::size_t peer = 0; peer < world_->buffers.size(); ++peer) {
+      if (peer == static_cast<std::size_t>(rank_) || offsets[peer] == offsets[peer + 1]) continue;
+      std::memcpy(static_cast<char*>(buffer) + offsets[peer], world_->buffers[peer] + offsets[peer],
+                  offsets[peer + 1] - offsets[peer]);
+    }
+    world_->barrier.arrive_and_wait();
+  }
+  void Allgather(void* /*buffer*/, std::size_t /*total*/, std::size_t /*begin*/,
+                 std::size_t /*end*/) override {}
+  void ReduceScatter(void* /*buffer*/, std::span<const std::size_t> /*offsets*/,
+                     const Reduction& /*reduction*/) override {}
+  void Reduce(void* /*buffer*/, std::size_t /*count*/, const Reduction& /*reduction*/,
+              int /*root*/) override {}
+  void Barrier() override {}
+  void TrackerPrint(const std::string& text) override { printed += text; }
+  void Finalize() override { finalized = true; }
+
+  std::function<void(void*, std::size_t, const Reduction&)> on_allreduce;
+  std::string printed;
+  bool finalized = false;
+
+ private:
+  FakeWorld* world_;
+  int rank_;
+};
+
+}  // namespace warren::api

@@ -1,0 +1,55 @@
+"""Programs written for rabit 0.1 and for its copy in XGBoost find what they expect, alone and in jobs of 1 to 4."""
+
+import unittest
+
+from api_testing import BIN, alone, job
+
+WORKERS = (1, 2, 3, 4)
+
+
+class Jobs(unittest.TestCase):
+    def assert_ends_well(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_program_for_rabit_0_1_finds_all_it_expects(self):
+        for program in ("api-user-rabit_0_1", "api-user-static"):
+            self.assertIn("[0] done\n", self.assert_ends_well(alone(BIN / program)))
+            for workers in WORKERS:
+                out = self.assert_ends_well(job(workers, BIN / program))
+                for rank in range(workers):
+                    self.assertIn(f"[{rank}] done\n", out)
+
+    def test_the_program_for_xgboosts_copy_finds_all_it_expects(self):
+        self.assert_ends_well(alone(BIN / "api-user-xgboost_copy"))
+        for workers in WORKERS:
+            self.assert_ends_well(job(workers, BIN / "api-user-xgboost_copy"))
+
+    def test_messages_can_be_customised(self):
+        self.assertEqual(self.assert_ends_well(alone(BIN / "api-user-custom_messages")), "my print: 1\n")
+
+    def test_prints_of_any_length_reach_the_user_who_watches_the_job(self):
+        out = self.assert_ends_well(job(2, BIN / "api-user-rabit_0_1"))
+        self.assertRegex(out, r"(?m)^printed$")
+        self.assertRegex(out, r"(?m)^printed 2 of x{3000}$")
+
+    def test_arguments_win_over_the_environment(self):
+        done = alone(BIN / "api-user-xgboost_copy", "rabit_tracker_uri=NULL", DMLC_TRACKER_URI="127.0.0.1",
+                     DMLC_TRACKER_PORT="1")
+        self.assert_ends_well(done)
+
+    def test_servers_and_schedulers_of_a_job_end_at_once_with_success(self):
+        done = alone(BIN / "api-user-rabit_0_1", DMLC_ROLE="server")
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn("server", done.stderr)
+
+    def test_a_tracker_that_is_not_there_is_an_error_that_says_where_it_was_sought(self):
+        done = alone(BIN / "api-user-rabit_0_1", DMLC_TRACKER_URI="127.0.0.1", DMLC_TRACKER_PORT="1",
+                     DMLC_WORKER_CONNECT_RETRY="1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rabit::Init", done.stderr)
+        self.assertIn("127.0.0.1", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

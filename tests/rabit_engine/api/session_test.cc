@@ -1,0 +1,180 @@
+// The rules that all faces share, with ranks as threads.
+#include "rabit_engine/api/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/core/error.h"
+#include "tests/rabit_engine/api/fake_world.h"
+
+namespace warren::api {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
+
+/// One slice as a caller states it: where it begins, and its size or its end.
+using Stated = std::pair<std::size_t, std::size_t>;
+
+/// All ranks state their slices of a buffer of ints. Returns each rank's buffer, or its error.
+std::vector<std::string> Gather(const std::vector<Stated>& stated, const std::vector<std::size_t>& offsets) {
+  const std::size_t total = offsets.back();
+  FakeWorld world(static_cast<int>(stated.size()));
+  std::vector<std::string> results(stated.size());
+  std::vector<std::thread> ranks;
+  for (std::size_t rank = 0; rank < stated.size(); ++rank) {
+    ranks.emplace_back([&, rank] {
+      Session session(std::make_unique<FakeCommunicator>(&world, static_cast<int>(rank)));
+      std::vector<int> buffer(total, -1);
+      std::fill(buffer.begin() + static_cast<long>(offsets[rank]),
+                buffer.begin() + static_cast<long>(offsets[rank + 1]), static_cast<int>(rank));
+      try {
+        session.AllgatherSlice(kCall, buffer.data(), sizeof(int), total, stated[rank].first,
+                               stated[rank].second);
+        for (const int value : buffer) results[rank] += std::to_string(value);
+      } catch (const Misuse& error) {
+        results[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return results;
+}
+
+TEST(AllgatherSlice, TakesTheFourthArgumentForASizeWhenSizesMeet) {
+  EXPECT_THAT(Gather({{0, 2}, {2, 2}, {4, 2}}, {0, 2, 4, 6}), testing::Each("001122"));
+  EXPECT_THAT(Gather({{0, 1}, {1, 3}, {4, 2}}, {0, 1, 4, 6}), testing::Each("011122"));
+}
+
+TEST(AllgatherSlice, TakesTheFourthArgumentForAnEndWhenEndsMeet) {
+  EXPECT_THAT(Gather({{0, 2}, {2, 4}, {4, 6}}, {0, 2, 4, 6}), testing::Each("001122"));
+  EXPECT_THAT(Gather({{0, 1}, {1, 4}, {4, 6}}, {0, 1, 4, 6}), testing::Each("011122"));
+}
+
+TEST(AllgatherSlice, AcceptsEmptySlicesInBothReadings) {
+  EXPECT_THAT(Gather({{0, 0}, {0, 3}, {3, 0}}, {0, 0, 3, 3}), testing::Each("111"));
+  EXPECT_THAT(Gather({{0, 0}, {0, 3}, {3, 3}}, {0, 0, 3, 3}), testing::Each("111"));
+  EXPECT_THAT(Gather({{0, 0}, {0, 0}, {0, 2}}, {0, 0, 0, 2}), testing::Each("22"));
+  EXPECT_THAT(Gather({{0, 0}, {0, 0}}, {0, 0, 0}), testing::Each(""));
+}
+
+TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
+  // A gap; a mixture of sizes and ends; more than there is; a sum that wraps around.
+  for (const auto& stated : std::vector<std::vector<Stated>>{{{0, 1}, {2, 2}, {4, 2}},
+                                                             {{0, 2}, {2, 4}, {4, 2}},
+                                                             {{0, 2}, {2, 2}, {4, 3}},
+                                                             {{0, 2}, {2, ~std::size_t{0}}, {1, 5}}}) {
+    EXPECT_THAT(Gather(stated, {0, 2, 4, 6}), testing::Each(HasSubstr("the slices do not meet")));
+  }
+}
+
+TEST(SessionErrors, SayRankCallAndPlace) {
+  FakeWorld world(3);
+  Session session(std::make_unique<FakeCommunicator>(&world, 2));
+  try {
+    session.Broadcast(kCall, nullptr, 8, 1);
+    FAIL();
+  } catch (const Misuse& error) {
+    EXPECT_STREQ(error.what(),
+                 "rank 2: rabit::Something (train.cc:12 in Train): the buffer is null, for 8 bytes");
+  }
+}
+
+TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
+  FakeWorld world(3);
+  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
+  communicator->on_allreduce = [](void*, std::size_t, const Reduction&) {
+    throw LostPeer(1, "rank 1 is gone");
+  };
+  Session session(std::move(communicator));
+  const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+  int value = 0;
+  try {
+    session.Allreduce(kCall, &value, 1, sum, {});
+    FAIL();
+  } catch (const LostPeer& error) {
+    EXPECT_EQ(error.rank(), 1);
+    EXPECT_THAT(error.what(), HasSubstr("rank 0: rabit::Something (train.cc:12 in Train): rank 1 is gone"));
+  }
+  try {
+    session.Broadcast(kCall, &value, sizeof(value), 0);
+    FAIL();
+  } catch (const EngineError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("an earlier call has failed"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 is gone"));
+  }
+}
+
+TEST(SessionErrors, OfArgumentsLeaveTheJobAsItWas) {
+  FakeWorld world(2);
+  Session session(std::make_unique<FakeCommunicator>(&world, 0));
+  int value = 0;
+  EXPECT_THROW(session.Broadcast(kCall, &value, sizeof(value), 2), Misuse);
+  EXPECT_NO_THROW(session.Broadcast(kCall, &value, sizeof(value), 1));
+}
+
+TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
+  FakeWorld world(2);
+  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
+  Session* session_pointer = nullptr;
+  std::string message;
+  communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
+    std::thread other([&] {
+      try {
+        session_pointer->TrackerPrint(kCall, "hello");
+      } catch (const Misuse& error) {
+        message = error.what();
+      }
+    });
+    other.join();
+  };
+  Session session(std::move(communicator));
+  session_pointer = &session;
+  int value = 0;
+  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, Operation::kSum), {});
+  EXPECT_THAT(message, HasSubstr("another thread is in a call of this rank"));
+  EXPECT_NO_THROW(session.TrackerPrint(kCall, "hello"));
+}
+
+TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
+  FakeWorld world(2);
+  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
+  int seen = 0;
+  communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
+    seen = *static_cast<int*>(buffer);
+  };
+  Session session(std::move(communicator));
+  struct Argument {
+    Session* session;
+    int value;
+  } argument{&session, 0};
+  session.Allreduce(kCall, &argument.value, 1, Reduction::Typed(DataType::kInt, Operation::kSum),
+                    {[](void* pointer) {
+                       auto& self = *static_cast<Argument*>(pointer);
+                       self.session->Broadcast(kCall, &self.value, sizeof(self.value), 1);
+                       self.value = 7;
+                     },
+                     &argument});
+  EXPECT_EQ(seen, 7);
+}
+
+TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {
+  FakeWorld world(1);
+  Session session(std::make_unique<FakeCommunicator>(&world, 0));
+  EXPECT_FALSE(session.CanLoad(kCall, true, true));
+  session.checkpoints().Store("global", std::nullopt);
+  EXPECT_TRUE(session.CanLoad(kCall, true, false));
+  EXPECT_THROW(session.CanLoad(kCall, true, true), Misuse);
+  session.checkpoints().Store(std::nullopt, std::nullopt);
+  EXPECT_THROW(session.CanLoad(kCall, true, false), Misuse);
+}
+
+}  // namespace
+}  // namespace warren::api

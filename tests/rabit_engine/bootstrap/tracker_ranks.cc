@@ -1,0 +1,134 @@
+// One rank of a job, for the process tests: joins through the tracker, makes a TCP transport, and does as
+// told.
+//
+//   tracker_ranks records          gathers a record of every rank, prints them, ends well
+//   tracker_ranks ring             passes numbers around the ring until something happens to it, without end
+//   tracker_ranks all <rounds>     exchanges numbers with every other rank, ends well
+//   tracker_ranks mismatch         the last rank calls another collective than the others
+//
+// Prints "joined RANK PID" first; on a failure "lost RANK SECONDS: text", SECONDS since the last success.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/bootstrap/tracker_bootstrap.h"
+#include "rabit_engine/collective/peer_group.h"
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/core/settings.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+namespace {
+
+using namespace warren;
+
+// "SECRET address address ...", of which rank 0's secret counts.
+std::string MyRecord(const TrackerBootstrap& bootstrap) {
+  std::string record = std::to_string(std::random_device{}());
+  for (const std::string& address : bootstrap.ListenAddresses()) record += " " + address;
+  return record;
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+void Trade(TcpTransport& transport, const std::vector<int>& members, const CallTag& tag, int to, int from) {
+  PeerGroup group(transport, members, transport.rank(), tag, kNoDeadline);
+  const int peers[] = {to, from};
+  group.Connect(peers);
+  const int mine = transport.rank();
+  int theirs = -1;
+  const Send send{to, &mine, sizeof mine};
+  Receive receive;
+  receive.peer = from;
+  receive.data = &theirs;
+  receive.bytes = sizeof theirs;
+  group.Exchange({&send, 1}, {&receive, 1});
+  if (theirs != from) throw EngineError("rank " + std::to_string(from) + " sent " + std::to_string(theirs));
+}
+
+int Run(const std::vector<std::string>& words) {
+  const std::string mode = words.at(1);
+  const Settings settings = ReadSettings(words);
+  TrackerBootstrap bootstrap(settings);
+  const int rank = bootstrap.rank();
+  const int world_size = bootstrap.world_size();
+  std::printf("joined %d %d\n", rank, static_cast<int>(getpid()));
+  std::fflush(stdout);
+  if (mode == "records") {
+    for (const std::string& record : bootstrap.Allgather("record of " + std::to_string(rank))) {
+      std::printf("%s\n", record.c_str());
+    }
+    bootstrap.Print("rank " + std::to_string(rank) + " was here");
+    bootstrap.Shutdown();
+    return 0;
+  }
+  std::vector<std::vector<std::string>> addresses;
+  std::uint64_t secret = 0;
+  for (const std::string& record : bootstrap.Allgather(MyRecord(bootstrap))) {
+    std::vector<std::string> parts = Words(record);
+    if (addresses.empty()) secret = std::stoull(parts[0]);
+    parts.erase(parts.begin());
+    addresses.push_back(std::move(parts));
+  }
+  TcpTransport transport(rank, world_size, bootstrap.TakeListener(), std::move(addresses), secret, {});
+  for (const ConnectedPeer& link : bootstrap.TakeLinks()) transport.Adopt(link.rank, link.socket);
+  std::vector<int> members(static_cast<std::size_t>(world_size));
+  std::iota(members.begin(), members.end(), 0);
+  Clock::time_point last_success = Clock::now();
+  try {
+    CallTag tag;
+    tag.collective = Collective::kAllreduce;
+    tag.count = 1;
+    tag.element_bytes = sizeof(int);
+    if (mode == "mismatch" && rank == world_size - 1) tag.count = 2;
+    const int rounds = mode == "ring" ? 1 << 30 : mode == "all" ? std::stoi(words.at(2)) : 1;
+    for (int round = 0; round < rounds; ++round) {
+      for (int step = 1; step < (mode == "all" ? world_size : 2); ++step) {
+        ++tag.sequence;
+        Trade(transport, members, tag, (rank + step) % world_size, (rank - step + world_size) % world_size);
+        last_success = Clock::now();
+      }
+      if (mode == "ring") usleep(1000);
+    }
+    transport.ExpectPeersToLeave();
+    for (int step = 1; step < world_size; step *= 2) {  // a barrier
+      tag.collective = Collective::kBarrier;
+      ++tag.sequence;
+      Trade(transport, members, tag, (rank + step) % world_size, (rank - step + world_size) % world_size);
+    }
+    std::printf("done %d\n", rank);
+  } catch (const LostPeer& lost) {
+    transport.Abort(lost.rank());
+    const double seconds = std::chrono::duration<double>(Clock::now() - last_success).count();
+    std::printf("lost %d %.3f: %s\n", lost.rank(), seconds, lost.what());
+    std::fflush(stdout);
+    return 3;
+  }
+  bootstrap.Shutdown();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run({argv, argv + argc});
+  } catch (const std::exception& error) {
+    std::printf("failed: %s\n", error.what());
+    return 4;
+  }
+}

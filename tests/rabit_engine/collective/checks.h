@@ -1,0 +1,38 @@
+// One call of a collective on one rank, and the comparison of what it left in the buffer with what it must.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "group_call.h"
+#include "rabit_engine/collective/algorithm.h"
+
+namespace warren::testing {
+
+/// A reduction's inputs and its right result.
+struct ReductionCase {
+  ReductionCase(const Sample& sample, int size, std::size_t count, std::size_t misalignment = 0);
+
+  const Sample& sample;
+  const std::size_t count;
+  const std::size_t misalignment;
+  std::vector<Bytes> inputs;
+  Bytes expected;
+
+  std::size_t element_bytes() const { return sample.reduction.element_bytes(); }
+};
+
+void CheckAllreduce(Caller& caller, collective::AllreduceFunction algorithm, const ReductionCase& test);
+void CheckReduce(Caller& caller, collective::ReduceFunction algorithm, const ReductionCase& test, int root);
+/// `offsets` in elements.
+void CheckReduceScatter(Caller& caller, collective::ReduceScatterFunction algorithm,
+                        const ReductionCase& test, std::span<const std::size_t> offsets);
+/// `offsets` in bytes.
+void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
+                    std::span<const std::size_t> offsets);
+void CheckBroadcast(Caller& caller, collective::BroadcastFunction algorithm, std::size_t bytes, int root);
+
+/// Offsets of slices of very different lengths, some of them empty, that join to `count`.
+std::vector<std::size_t> UnevenOffsets(std::size_t count, int size);
+
+}  // namespace warren::testing

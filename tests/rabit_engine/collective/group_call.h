@@ -1,0 +1,96 @@
+// What a rank needs to call an algorithm the way core does: a group of all ranks, a tag with the call's
+// number, and a buffer that notices writes beyond its ends.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "memory_world.h"
+#include "rabit_engine/collective/peer_group.h"
+#include "samples.h"
+
+namespace warren::testing {
+
+/// The caller's memory: as unaligned as asked for, between bytes that must not change.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(const Bytes& values, std::size_t misalignment)
+      : begin_(kGuardBytes + misalignment), size_(values.size()) {
+    memory_.resize(begin_ + size_ + kGuardBytes, kGuard);
+    std::copy(values.begin(), values.end(), memory_.begin() + begin_);
+  }
+  std::byte* data() { return memory_.data() + begin_; }
+  Bytes Part(std::size_t begin, std::size_t end) { return {data() + begin, data() + end}; }
+  Bytes All() { return Part(0, size_); }
+  bool GuardsHold() {
+    const auto is_guard = [](std::byte value) { return value == kGuard; };
+    return std::all_of(memory_.begin(), memory_.begin() + begin_, is_guard) &&
+           std::all_of(memory_.begin() + begin_ + size_, memory_.end(), is_guard);
+  }
+
+ private:
+  static constexpr std::size_t kGuardBytes = 64;
+  static constexpr std::byte kGuard{0xa5};
+  std::size_t begin_;
+  std::size_t size_;
+  Bytes memory_;
+};
+
+/// One rank of a world, calling one collective after the other.
+class Caller {
+ public:
+  explicit Caller(Transport& transport) : transport_(transport), members_(transport.world_size()) {
+    std::iota(members_.begin(), members_.end(), 0);
+  }
+  int rank() const { return transport_.rank(); }
+  int size() const { return transport_.world_size(); }
+
+  /// The count that peers must agree on, where a test wants them to.
+  void set_count(std::size_t count) { count_ = count; }
+  void Call(Collective collective, std::size_t element_bytes, const std::function<void(PeerGroup&)>& body) {
+    CallTag tag;
+    tag.sequence = calls_++;
+    tag.collective = collective;
+    tag.count = count_;
+    tag.element_bytes = static_cast<std::uint32_t>(element_bytes);
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    PeerGroup group(transport_, members_, transport_.rank(), tag, deadline);
+    body(group);
+  }
+
+ private:
+  Transport& transport_;
+  std::vector<int> members_;
+  std::uint32_t calls_ = 0;
+  std::size_t count_ = 0;
+};
+
+/// The sizes of groups that algorithms are tried with: all the small ones, and some around powers of two.
+inline std::vector<int> GroupSizes() {
+  return {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
+}
+
+/// Counts around the places where vectors are cut. The longest ones are several chunks of every algorithm.
+inline std::vector<std::size_t> CountsFor(int size) {
+  const auto n = static_cast<std::size_t>(size);
+  std::vector<std::size_t> counts{0, 1, 2, 3, 5, n - 1, n, n + 1, 1000};
+  if (size == 2 || size == 5 || size == 12) counts.push_back(65537);
+  if (size == 3 || size == 7) counts.push_back(200001);
+  return counts;
+}
+
+/// The roots worth trying.
+inline std::vector<int> RootsFor(int size) {
+  std::vector<int> roots(size);
+  std::iota(roots.begin(), roots.end(), 0);
+  if (size > 9) roots = {0, 1, size / 2, size - 1};
+  return roots;
+}
+
+}  // namespace warren::testing

@@ -1,0 +1,52 @@
+// Reductions to try the algorithms with, values for which every wrong order of operands gives other bits, and
+// the results by the plainest code there is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren::testing {
+
+using Bytes = std::vector<std::byte>;
+
+/// Small, fast, the same everywhere (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+class Random {
+ public:
+  using result_type = std::uint64_t;
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t operator()();
+  static constexpr std::uint64_t min() { return 0; }
+  static constexpr std::uint64_t max() { return ~std::uint64_t{0}; }
+
+ private:
+  std::uint64_t state_;
+};
+
+Bytes RandomBytes(std::size_t bytes, std::uint64_t seed);
+
+struct Sample {
+  std::string name;
+  Reduction reduction;
+  /// One element of a rank.
+  void (*write)(std::byte* element, int rank, Random& random);
+
+  Bytes Values(int rank, std::size_t count) const;
+};
+
+/// Float and double sums, a sum of 32-bit integers, a sum of float16, a 24-byte function that is neither
+/// commutative nor associative.
+const std::vector<Sample>& Samples();
+
+/// A function on elements that are larger than any chunk.
+const Sample& HugeElements();
+
+/// What an allreduce of these inputs, one of each rank, must give: the order of rabit_engine/reduce/order.h,
+/// recursively.
+Bytes Expected(const Reduction& reduction, std::span<const Bytes> inputs);
+
+}  // namespace warren::testing

@@ -1,0 +1,70 @@
+// Calls of different collectives, one after the other, over links that hold little: nothing of one call may
+// be left for the next, and no order of waiting may lock up.
+#include "algorithms.h"
+#include "checks.h"
+#include "rabit_engine/core/error.h"
+
+namespace warren::testing {
+namespace {
+
+template <typename Function, std::size_t n>
+Function AnyOf(const Named<Function> (&algorithms)[n], Random& random) {
+  return algorithms[random() % n].function;
+}
+
+/// One call, chosen by numbers that are the same on all ranks.
+void CallAnything(Caller& caller, Random& random, std::span<const ReductionCase> cases) {
+  const ReductionCase& test = cases[random() % cases.size()];
+  const int root = static_cast<int>(random() % caller.size());
+  switch (random() % 6) {
+    case 0:
+      return CheckAllreduce(caller, AnyOf(kAllreduces, random), test);
+    case 1:
+      return CheckReduce(caller, AnyOf(kReduces, random), test, root);
+    case 2:
+      return CheckReduceScatter(caller, AnyOf(kReduceScatters, random), test,
+                                UnevenOffsets(test.count, caller.size()));
+    case 3:
+      return CheckAllgather(caller, AnyOf(kAllgathers, random), UnevenOffsets(test.count, caller.size()));
+    case 4:
+      return CheckBroadcast(caller, AnyOf(kBroadcasts, random), test.count, root);
+    default:
+      return caller.Call(Collective::kBarrier, 1, AnyOf(kBarriers, random));
+  }
+}
+
+TEST(Sequences, OfAnyCollectivesGiveRightResultsOverLinksThatHoldLittle) {
+  constexpr std::size_t kCapacity = 100;
+  constexpr int kCalls = 60;
+  for (int seed = 0; seed < 12; ++seed) {
+    Random random(seed);
+    const int size = 2 + static_cast<int>(random() % 12);
+    std::vector<ReductionCase> cases;
+    for (int i = 0; i < 10; ++i) {
+      cases.emplace_back(Samples()[random() % Samples().size()], size, random() % 400);
+    }
+    MemoryWorld(size, kCapacity).Run([&](Transport& transport) {
+      Caller caller(transport);
+      Random choices(seed);
+      for (int call = 0; call < kCalls; ++call) CallAnything(caller, choices, cases);
+    });
+  }
+}
+
+TEST(Sequences, EndInMisuseWhenRanksDisagreeEvenAboutNothing) {
+  for (const auto& algorithm : kAllreduces) {
+    const auto disagree = [&](Transport& transport) {
+      Caller caller(transport);
+      const std::size_t count = transport.rank() == 1 ? 0 : 100;
+      std::vector<float> values(count);
+      caller.set_count(count);
+      caller.Call(Collective::kAllreduce, sizeof(float), [&](PeerGroup& group) {
+        algorithm.function(group, values.data(), count, Samples()[0].reduction);
+      });
+    };
+    EXPECT_THROW(MemoryWorld(4).Run(disagree), Misuse) << algorithm;
+  }
+}
+
+}  // namespace
+}  // namespace warren::testing

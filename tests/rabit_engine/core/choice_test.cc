@@ -1,0 +1,95 @@
+#include "rabit_engine/core/choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using ::testing::HasSubstr;
+
+Situation Allreduce(std::size_t bytes, int ranks) {
+  Situation situation;
+  situation.collective = Collective::kAllreduce;
+  situation.bytes = bytes;
+  situation.ranks = ranks;
+  situation.order_matters = true;
+  return situation;
+}
+
+std::string Refusal(const Situation& situation, const std::string& wish) {
+  try {
+    Choose(situation, ForcedAlgorithms(wish));
+  } catch (const Misuse& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Choice, FindsAnAlgorithmForEverySituation) {
+  for (const Collective collective :
+       {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather, Collective::kReduceScatter,
+        Collective::kReduce, Collective::kBarrier}) {
+    for (int flags = 0; flags < 32; ++flags) {
+      for (const int ranks : {2, 3, 64, 65, 1000, 1024}) {
+        for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, std::size_t{1} << 33}) {
+          Situation situation{collective, bytes, ranks};
+          situation.one_host = (flags & 1) != 0;
+          situation.levels = (flags & 1) == 0 && (flags & 2) != 0;
+          situation.fits = (flags & 4) != 0;
+          situation.levels_may_reduce = (flags & 8) != 0;
+          situation.order_matters = (flags & 16) != 0;
+          EXPECT_NO_THROW(Choose(situation, {}));
+        }
+      }
+    }
+  }
+}
+
+TEST(Choice, TakesSharedMemoryOnOneHost) {
+  Situation situation = Allreduce(1 << 20, 4);
+  situation.one_host = true;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kSharedMemory);
+  situation.fits = false;
+  EXPECT_NE(Choose(situation, {}), Algorithm::kSharedMemory) << "huge elements do not fit its stages";
+}
+
+TEST(Choice, ReducesInsideHostsOnlyWhereThatKeepsTheOrder) {
+  Situation situation = Allreduce(1 << 20, 6);
+  situation.levels = true;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kHierarchical);
+  situation.levels_may_reduce = false;
+  EXPECT_NE(Choose(situation, {}), Algorithm::kHierarchical);
+  situation.order_matters = false;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kHierarchical) << "integers may be combined in any order";
+}
+
+TEST(Choice, KeepsFloatingPointOffTheRing) {
+  Situation situation = Allreduce(std::size_t{1} << 30, 1000);
+  EXPECT_NE(Choose(situation, {}), Algorithm::kRing);
+  situation.order_matters = false;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kRing);
+}
+
+TEST(Choice, FollowsTheUsersWishWhereItCan) {
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("ring")), Algorithm::kRing);
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("broadcast=tree,allreduce=tree")),
+            Algorithm::kTree);
+  EXPECT_EQ(Choose(Allreduce(8, 4), ForcedAlgorithms("broadcast=tree")), Choose(Allreduce(8, 4), {}));
+}
+
+TEST(Choice, SaysWhyAWishCannotBe) {
+  EXPECT_THAT(Refusal(Allreduce(8, 4), "shared_memory"), HasSubstr("not all ranks share the memory"));
+  EXPECT_THAT(Refusal(Allreduce(8, 4), "hierarchical"), HasSubstr("several hosts"));
+}
+
+TEST(Choice, RefusesUnknownWishesByName) {
+  EXPECT_THROW(ForcedAlgorithms("rign"), Misuse);
+  EXPECT_THROW(ForcedAlgorithms("allreduce=bruck"), Misuse);
+  EXPECT_THROW(ForcedAlgorithms("allred=ring"), Misuse);
+}
+
+}  // namespace
+}  // namespace warren

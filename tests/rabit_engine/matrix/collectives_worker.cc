@@ -1,0 +1,390 @@
+// One rank of a job that checks every collective against the plain reference (reference.h), bit for bit. The
+// environment chooses transport and algorithm. Prints what went wrong and exits with 1, or prints one line
+// with a checksum of all results, which must not depend on anything but the number of ranks.
+//
+//   collectives_worker all       every type, operation, size and root
+//   collectives_worker random N  N collectives drawn from one seed, one after the other
+//   collectives_worker wait R    a barrier, then an allreduce to which rank R does not come
+//   collectives_worker mismatch W  ranks that differ in W
+//   collectives_worker senseless   prints what senseless arguments are answered
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/core/engine.h"
+#include "tests/rabit_engine/matrix/reference.h"
+
+namespace warren::matrix {
+namespace {
+
+struct Failure {
+  std::string text;
+};
+
+/// Bytes that begin at an odd address, so that nothing may rely on alignment.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes + 1) {}
+  std::byte* data() { return bytes_.data() + 1; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class Checker {
+ public:
+  explicit Checker(Communicator& communicator)
+      : communicator_(communicator), rank_(communicator.rank()), ranks_(communicator.world_size()) {}
+
+  std::uint64_t checksum() const { return checksum_; }
+
+  template <typename T, typename Combine>
+  void Allreduce(const Reduction& reduction, std::size_t count, std::uint64_t seed, Combine combine) {
+    Buffer buffer = Fill<T>(count, seed);
+    communicator_.Allreduce(buffer.data(), count, reduction);
+    Check<T>(buffer, 0, count, seed, combine, "allreduce");
+  }
+
+  template <typename T, typename Combine>
+  void Reduce(const Reduction& reduction, std::size_t count, int root, std::uint64_t seed, Combine combine) {
+    Buffer buffer = Fill<T>(count, seed);
+    communicator_.Reduce(buffer.data(), count, reduction, root);
+    if (rank_ == root) Check<T>(buffer, 0, count, seed, combine, "reduce");
+  }
+
+  template <typename T, typename Combine>
+  void ReduceScatter(const Reduction& reduction, std::size_t count, std::uint64_t seed, Combine combine) {
+    const std::vector<std::size_t> offsets = Offsets(count, seed);
+    Buffer buffer = Fill<T>(count, seed);
+    communicator_.ReduceScatter(buffer.data(), offsets, reduction);
+    Check<T>(buffer, offsets[rank_], offsets[rank_ + 1], seed, combine, "reduce-scatter");
+  }
+
+  void Broadcast(std::size_t bytes, int root, std::uint64_t seed) {
+    Buffer buffer = Fill<unsigned char>(bytes, seed);
+    communicator_.Broadcast(buffer.data(), bytes, root);
+    CheckBytes(buffer, bytes, "broadcast",
+               [&](std::size_t i) { return Value<unsigned char>(root, i, seed); });
+  }
+
+  void Allgather(std::size_t bytes, std::uint64_t seed, bool knows_only_own) {
+    const std::vector<std::size_t> offsets = Offsets(bytes, seed);
+    Buffer buffer = Fill<unsigned char>(bytes, seed);
+    if (knows_only_own) {
+      communicator_.Allgather(buffer.data(), bytes, offsets[rank_], offsets[rank_ + 1]);
+    } else {
+      communicator_.Allgather(buffer.data(), offsets);
+    }
+    int owner = 0;
+    CheckBytes(buffer, bytes, "allgather", [&](std::size_t i) {
+      while (i >= offsets[owner + 1]) ++owner;
+      return Value<unsigned char>(owner, i, seed);
+    });
+  }
+
+  void Typed(DataType type, Operation operation, std::size_t count, std::uint64_t seed,
+             bool all_collectives) {
+    switch (type) {
+      case DataType::kChar:
+        return Each<char>(type, operation, count, seed, all_collectives);
+      case DataType::kUChar:
+        return Each<unsigned char>(type, operation, count, seed, all_collectives);
+      case DataType::kInt:
+        return Each<int>(type, operation, count, seed, all_collectives);
+      case DataType::kUInt:
+        return Each<unsigned>(type, operation, count, seed, all_collectives);
+      case DataType::kLong:
+        return Each<long>(type, operation, count, seed, all_collectives);
+      case DataType::kULong:
+        return Each<unsigned long>(type, operation, count, seed, all_collectives);
+      case DataType::kFloat:
+        return Each<float>(type, operation, count, seed, all_collectives);
+      case DataType::kDouble:
+        return Each<double>(type, operation, count, seed, all_collectives);
+      case DataType::kLongLong:
+        return Each<long long>(type, operation, count, seed, all_collectives);
+      case DataType::kULongLong:
+        return Each<unsigned long long>(type, operation, count, seed, all_collectives);
+      default:
+        return Half(type, operation, count, seed);
+    }
+  }
+
+  void Custom(std::size_t count, std::uint64_t seed) {
+    const auto function = [](const void* src, void* dst, std::size_t length, void*) {
+      for (std::size_t i = 0; i < length; ++i) {
+        AffineMap low;
+        AffineMap high;
+        std::memcpy(&low, static_cast<std::byte*>(dst) + i * sizeof(low), sizeof(low));
+        std::memcpy(&high, static_cast<const std::byte*>(src) + i * sizeof(high), sizeof(high));
+        low = Compose(low, high);
+        std::memcpy(static_cast<std::byte*>(dst) + i * sizeof(low), &low, sizeof(low));
+      }
+    };
+    const Reduction reduction = Reduction::Custom(function, nullptr, sizeof(AffineMap));
+    Allreduce<AffineMap>(reduction, count, seed, Compose);
+    Reduce<AffineMap>(reduction, count, static_cast<int>(seed % ranks_), seed, Compose);
+    ReduceScatter<AffineMap>(reduction, count, seed, Compose);
+  }
+
+  /// One element that is larger than every stage and ring of the transports.
+  void HugeElements(std::uint64_t seed) {
+    constexpr std::size_t kElementBytes = 600'000;
+    const auto function = [](const void* src, void* dst, std::size_t length, void*) {
+      for (std::size_t i = 0; i < length * kElementBytes; ++i) {
+        static_cast<unsigned char*>(dst)[i] += static_cast<const unsigned char*>(src)[i];
+      }
+    };
+    const Reduction reduction = Reduction::Custom(function, nullptr, kElementBytes);
+    Buffer buffer = Fill<unsigned char>(2 * kElementBytes, seed);
+    communicator_.Allreduce(buffer.data(), 2, reduction);
+    Check<unsigned char>(
+        buffer, 0, 2 * kElementBytes, seed,
+        [](unsigned char x, unsigned char y) { return static_cast<unsigned char>(x + y); },
+        "allreduce of huge elements");
+  }
+
+ private:
+  template <typename T>
+  void Each(DataType type, Operation operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
+    const Reduction reduction = Reduction::Typed(type, operation);
+    const auto combine = [operation](T low, T high) { return Apply(operation, low, high); };
+    Allreduce<T>(reduction, count, seed, combine);
+    if (!all_collectives) return;
+    Reduce<T>(reduction, count, static_cast<int>((seed + count) % ranks_), seed, combine);
+    ReduceScatter<T>(reduction, count, seed, combine);
+  }
+
+  /// Half precision has a reference of its own (tests/rabit_engine/reduce); here every combination of small
+  /// integers is exact, so that a sum can be told without one.
+  void Half(DataType type, Operation operation, std::size_t count, std::uint64_t seed) {
+    if (operation != Operation::kSum) return;
+    const auto encode = [type](int value) {
+      const float number = static_cast<float>(value);
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &number, sizeof(bits));
+      if (type == DataType::kBFloat16) return static_cast<std::uint16_t>(bits >> 16);
+      if (value == 0) return std::uint16_t{0};
+      return static_cast<std::uint16_t>((((bits >> 23) - 127 + 15) << 10) | ((bits >> 13) & 0x3ff));
+    };
+    Buffer buffer(count * 2);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint16_t value = encode(static_cast<int>((i + static_cast<std::size_t>(rank_) + seed) % 8));
+      std::memcpy(buffer.data() + 2 * i, &value, 2);
+    }
+    communicator_.Allreduce(buffer.data(), count, Reduction::Typed(type, operation));
+    for (std::size_t i = 0; i < count; ++i) {
+      int sum = 0;
+      for (int rank = 0; rank < ranks_; ++rank)
+        sum += static_cast<int>((i + static_cast<std::size_t>(rank) + seed) % 8);
+      std::uint16_t got = 0;
+      std::memcpy(&got, buffer.data() + 2 * i, 2);
+      if (got != encode(sum)) {
+        throw Failure{fmt::format("allreduce of {}: element {} is {:04x}, expected {:04x}", Name(type), i,
+                                  got, encode(sum))};
+      }
+    }
+  }
+
+  template <typename T>
+  Buffer Fill(std::size_t count, std::uint64_t seed) {
+    Buffer buffer(count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) {
+      const T value = Value<T>(rank_, i, seed);
+      std::memcpy(buffer.data() + i * sizeof(T), &value, sizeof(T));
+    }
+    return buffer;
+  }
+
+  template <typename T, typename Combine>
+  void Check(Buffer& buffer, std::size_t begin, std::size_t end, std::uint64_t seed, Combine combine,
+             const char* what) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const T expected = Expected<T>(ranks_, i, seed, combine);
+      T got;
+      std::memcpy(&got, buffer.data() + i * sizeof(T), sizeof(T));
+      if (std::memcmp(&got, &expected, sizeof(T)) != 0) {
+        throw Failure{fmt::format("{} of elements of {} bytes [{}, {}), seed {}: element {} differs", what,
+                                  sizeof(T), begin, end, seed, i)};
+      }
+    }
+    Mix(buffer.data() + begin * sizeof(T), (end - begin) * sizeof(T));
+  }
+
+  template <typename ValueAt>
+  void CheckBytes(Buffer& buffer, std::size_t bytes, const char* what, ValueAt value_at) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (static_cast<unsigned char>(buffer.data()[i]) != value_at(i)) {
+        throw Failure{fmt::format("{} of {} bytes: byte {} differs", what, bytes, i)};
+      }
+    }
+  }
+
+  /// Slices of any length, some empty, the same on all ranks.
+  std::vector<std::size_t> Offsets(std::size_t count, std::uint64_t seed) const {
+    std::vector<std::size_t> offsets(static_cast<std::size_t>(ranks_) + 1, count);
+    offsets[0] = 0;
+    for (int rank = 1; rank < ranks_; ++rank) {
+      const std::size_t rest = count - offsets[rank - 1];
+      const std::size_t even = rest / static_cast<std::size_t>(ranks_ - rank + 1);
+      offsets[rank] =
+          offsets[rank - 1] +
+          ((seed + static_cast<std::uint64_t>(rank)) % 3 == 0 ? 0 : std::min(rest, even + seed % 5));
+    }
+    return offsets;
+  }
+
+  void Mix(const std::byte* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      checksum_ = (checksum_ ^ static_cast<std::uint64_t>(bytes[i])) * 0x100000001b3;
+    }
+  }
+
+  Communicator& communicator_;
+  const int rank_;
+  const int ranks_;
+  std::uint64_t checksum_ = 0xcbf29ce484222325;
+};
+
+/// Around every place where an algorithm, a stage or a chunk changes.
+std::vector<std::size_t> Counts(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  return {0, 1, 2, 3, n, n + 1, 16, 257, 1024, 1025, 4096, 4097, 20'000, 65'536 + n, 300'001};
+}
+
+void All(Checker& checker, int ranks) {
+  std::uint64_t seed = 1;
+  for (int type = 0; type < kNumDataTypes; ++type) {
+    for (int operation = 0; operation < kNumOperations; ++operation) {
+      if (!IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation))) continue;
+      for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{3000}}) {
+        checker.Typed(static_cast<DataType>(type), static_cast<Operation>(operation), count, ++seed,
+                      count == 37);
+      }
+    }
+  }
+  for (const std::size_t count : Counts(ranks)) {
+    checker.Typed(DataType::kFloat, Operation::kSum, count, ++seed, true);
+    checker.Typed(DataType::kInt, Operation::kSum, count, ++seed, true);
+    checker.Custom(count / 4, ++seed);
+    for (int root = 0; root<ranks; root += count> 5000 ? ranks : 1) checker.Broadcast(count, root, ++seed);
+    checker.Allgather(count, ++seed, false);
+    checker.Allgather(count, ++seed, true);
+  }
+  checker.HugeElements(++seed);
+}
+
+void Random(Checker& checker, int ranks, int steps) {
+  std::mt19937_64 random(20'261'121);  // the same sequence on all ranks
+  for (int step = 0; step < steps; ++step) {
+    const std::uint64_t seed = random();
+    const std::size_t count = random() % (random() % 8 == 0 ? 200'000 : 600);
+    switch (random() % 6) {
+      case 0:
+        checker.Broadcast(count, static_cast<int>(random() % static_cast<unsigned>(ranks)), seed);
+        break;
+      case 1:
+        checker.Allgather(count, seed, random() % 2 == 0);
+        break;
+      case 2:
+        checker.Custom(count / 16, seed);
+        break;
+      case 3:
+        checker.Typed(DataType::kDouble, Operation::kSum, count, seed, true);
+        break;
+      default:
+        checker.Typed(static_cast<DataType>(random() % 10),
+                      random() % 2 == 0 ? Operation::kSum : Operation::kMax, count, seed, false);
+    }
+  }
+}
+
+void Wait(Communicator& communicator, int absent) {
+  communicator.Barrier();
+  std::printf("ready %d\n", communicator.rank());
+  std::fflush(stdout);
+  if (communicator.rank() == absent) pause();
+  float value = 1;
+  communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
+}
+
+void Mismatch(Communicator& communicator, const std::string& what) {
+  const bool other = communicator.rank() == 1;
+  std::vector<float> values(100'001);
+  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
+  communicator.Barrier();
+  if (what == "collectives" && other) {
+    communicator.Broadcast(values.data(), 40, 0);
+    communicator.Barrier();
+  } else if (what == "large counts") {
+    communicator.Allreduce(values.data(), other ? 100'001 : 100'000, sum);
+  } else {
+    communicator.Allreduce(values.data(), what == "counts" && other ? 11 : 10,
+                           what == "operations" && other ? max : sum);
+  }
+}
+
+void Senseless(Communicator& communicator) {
+  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  std::vector<float> values(10);
+  const std::vector<std::size_t> offsets = {0, 10};
+  const auto answer = [](auto&& call) {
+    try {
+      call();
+      std::printf("no answer\n");
+    } catch (const std::exception& error) {
+      std::printf("%s\n", error.what());
+    }
+  };
+  answer([&] { communicator.Broadcast(values.data(), 40, 2); });
+  answer([&] { communicator.Broadcast(values.data(), 40, -1); });
+  answer([&] { communicator.Allreduce(nullptr, 10, sum); });
+  answer([&] { communicator.ReduceScatter(values.data(), offsets, sum); });
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const std::unique_ptr<Communicator> communicator = Join(ReadSettings({}));
+  const int ranks = communicator->world_size();
+  Checker checker(*communicator);
+  try {
+    const std::string what = arguments.empty() ? "all" : arguments[0];
+    if (what == "all") {
+      All(checker, ranks);
+    } else if (what == "random") {
+      Random(checker, ranks, std::stoi(arguments.at(1)));
+    } else if (what == "wait") {
+      Wait(*communicator, std::stoi(arguments.at(1)));
+    } else if (what == "mismatch") {
+      Mismatch(*communicator, arguments.at(1));
+    } else if (what == "senseless") {
+      Senseless(*communicator);
+    }
+    communicator->Barrier();
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "rank %d: %s\n", communicator->rank(), failure.text.c_str());
+    return 1;
+  }
+  if (communicator->rank() == 0 && (arguments.empty() || arguments[0] != "senseless"))
+    std::printf("checksum %016lx\n", checker.checksum());
+  std::fflush(stdout);
+  communicator->Finalize();
+  return 0;
+}
+
+}  // namespace
+}  // namespace warren::matrix
+
+int main(int argc, char** argv) {
+  try {
+    return warren::matrix::Main({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "collectives_worker: %s\n", error.what());
+    return 2;
+  }
+}

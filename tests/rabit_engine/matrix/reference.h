@@ -1,0 +1,94 @@
+// A plain answer to what a reduction must give, bit for bit: the order of the engine written down once more,
+// element by element, with the operators of the language and nothing of the engine's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren::matrix {
+
+/// An affine map x -> a x + b over the integers modulo 2^32, composed: a reduction that is not commutative,
+/// with elements of 24 bytes.
+struct AffineMap {
+  std::uint32_t a = 1;
+  std::uint32_t b = 0;
+  std::uint32_t unused[4] = {};
+  friend bool operator==(const AffineMap& x, const AffineMap& y) { return x.a == y.a && x.b == y.b; }
+};
+inline AffineMap Compose(const AffineMap& low, const AffineMap& high) {
+  return {high.a * low.a, high.a * low.b + high.b, {}};
+}
+
+template <typename T>
+T Apply(Operation operation, T low, T high) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    // Wide enough that no product of small types overflows an int.
+    const auto x = static_cast<std::uint64_t>(static_cast<Unsigned>(low));
+    const auto y = static_cast<std::uint64_t>(static_cast<Unsigned>(high));
+    switch (operation) {
+      case Operation::kSum:
+        return static_cast<T>(x + y);
+      case Operation::kProduct:
+        return static_cast<T>(x * y);
+      case Operation::kBitOr:
+        return static_cast<T>(x | y);
+      case Operation::kBitAnd:
+        return static_cast<T>(x & y);
+      case Operation::kBitXor:
+        return static_cast<T>(x ^ y);
+      default:
+        break;
+    }
+  } else {
+    if (operation == Operation::kSum) return low + high;
+    if (operation == Operation::kProduct) return low * high;
+  }
+  if (operation == Operation::kMax) return low < high ? high : low;
+  return high < low ? high : low;
+}
+
+/// The value of element `index` on `rank`: the same on every rank that asks.
+template <typename T>
+T Value(int rank, std::size_t index, std::uint64_t seed) {
+  std::uint64_t x =
+      seed * 0x9e3779b97f4a7c15 + index * 0xbf58476d1ce4e5b9 + static_cast<std::uint64_t>(rank) + 1;
+  x ^= x >> 31;
+  x *= 0x94d049bb133111eb;
+  x ^= x >> 29;
+  if constexpr (std::is_same_v<T, AffineMap>) {
+    return {static_cast<std::uint32_t>(x) | 1, static_cast<std::uint32_t>(x >> 32), {}};
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    // Magnitudes far apart, so that every other order of the sum gives other bits.
+    const double scale[] = {1e-3, 1.0, 1e4, 1e7};
+    return static_cast<T>((static_cast<double>(x % 2001) - 1000.0) / 7.0 * scale[(x >> 20) % 4]);
+  }
+}
+
+/// The combination of ranks [begin, begin + span) that exist, in the order of rabit_engine/reduce/order.h.
+template <typename T, typename Combine>
+T Expected(int begin, int span, int world_size, const T* values, Combine combine) {
+  if (span == 1) return values[begin];
+  const int middle = begin + span / 2;
+  const T low = Expected(begin, span / 2, world_size, values, combine);
+  return middle >= world_size ? low : combine(low, Expected(middle, span / 2, world_size, values, combine));
+}
+
+template <typename T, typename Combine>
+T Expected(int world_size, std::size_t index, std::uint64_t seed, Combine combine) {
+  std::array<T, 64> values{};
+  for (int rank = 0; rank < world_size; ++rank)
+    values[static_cast<std::size_t>(rank)] = Value<T>(rank, index, seed);
+  int span = 1;
+  while (span < world_size) span *= 2;
+  return Expected(0, span, world_size, values.data(), combine);
+}
+
+}  // namespace warren::matrix

@@ -1,0 +1,74 @@
+"""What the tests of this folder share: ranks under a launcher, and what they must say at the end."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from warren_testing import BIN
+
+WORKER = BIN / "mpi_worker"
+PLUGINS = BIN.parent / "lib"
+# Ranks share few cores here, with whatever else runs: MPI must not spin, and a test must not be in a hurry.
+CALM = {
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "RABIT_CONNECT_TIMEOUT": "60",
+}
+LIMIT_S = 200
+# What a launcher leaves behind must not reach the launchers started here.
+FOREIGN = re.compile(r"^(OMPI_|PMI_|PMIX_|SLURM_|HYDRA_|MPI_LOCAL|DMLC_|RABIT_)")
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+    return clean | CALM | more
+
+
+def needs(what, available, package):
+    """Skips a test class, with a line that cannot be overlooked, when a package is not installed."""
+    reason = f"SKIPPED: {what} is not here; apt-get install {package}"
+    if not available:
+        print(reason, file=sys.stderr)
+    return unittest.skipUnless(available, reason)
+
+
+needs_openmpi = needs(
+    "Open MPI",
+    shutil.which("mpirun.openmpi") and (PLUGINS / "librabit_mpi_openmpi.so").exists(),
+    "openmpi-bin libopenmpi-dev",
+)
+needs_mpich = needs(
+    "MPICH",
+    shutil.which("mpirun.mpich") and (PLUGINS / "librabit_mpi_mpich.so").exists(),
+    "mpich libmpich-dev",
+)
+needs_hydra = needs("MPICH's mpiexec", shutil.which("mpirun.mpich"), "mpich")
+
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
+MPICH = ["mpirun.mpich"]
+
+
+class Ranks(unittest.TestCase):
+    """Starts ranks and judges what they say."""
+
+    def run_ranks(self, launcher, ranks, *arguments, program=WORKER, **more):
+        """Returns the finished launcher."""
+        command = [*launcher, "-n", str(ranks), str(program), *arguments]
+        return self.run_alone(command, **more)
+
+    def run_alone(self, command, **more):
+        return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=LIMIT_S)
+
+    def well(self, run):
+        """The ranks that found no fault, and the world size that they saw."""
+        return sorted(re.findall(r"rank (\d+) of (\d+): well", run.stdout))
+
+    def expect_well(self, run, ranks):
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertEqual(
+            self.well(run), sorted((str(rank), str(ranks)) for rank in range(ranks)), run.stdout + run.stderr
+        )

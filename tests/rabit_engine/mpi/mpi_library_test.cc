@@ -1,0 +1,133 @@
+// Which MPI a process takes, from what its environment says; and which reductions MPI may do.
+#include "rabit_engine/transport/mpi/mpi_library.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/mpi/mpi_communicator.h"
+
+namespace warren {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+MpiClues CluesFrom(const std::map<std::string, std::string>& environment) {
+  return ReadMpiClues([&environment](const char* name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+const std::vector<std::string> kFolders = {"/opt/warren/lib"};
+
+TEST(MpiLibrary, MpirunOfOpenMpiIsKnownByItsWorldSize) {
+  // Open MPI sets PMIX_RANK as well.
+  const MpiClues clues = CluesFrom({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}});
+  EXPECT_EQ(clues.launcher, MpiKind::kOpenMpi);
+  EXPECT_EQ(clues.launched_processes, 4);
+}
+
+TEST(MpiLibrary, HydraAndSrunWithPmi2AreKnownByPmiRank) {
+  const MpiClues clues = CluesFrom({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}});
+  EXPECT_EQ(clues.launcher, MpiKind::kMpich);
+  EXPECT_EQ(clues.launched_processes, 3);
+}
+
+TEST(MpiLibrary, SrunWithPmixMeansOpenMpi) {
+  const MpiClues clues =
+      CluesFrom({{"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
+  EXPECT_EQ(clues.launcher, MpiKind::kOpenMpi);
+  EXPECT_EQ(clues.launched_processes, 5);
+}
+
+TEST(MpiLibrary, PlainSrunNamesNoMpiButStillPromisesProcesses) {
+  const MpiClues clues = CluesFrom({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
+  EXPECT_EQ(clues.launcher, std::nullopt);
+  EXPECT_EQ(clues.launched_processes, 5);
+}
+
+TEST(MpiLibrary, AnEmptyEnvironmentPromisesNothing) {
+  const MpiClues clues = CluesFrom({});
+  EXPECT_EQ(clues.launcher, std::nullopt);
+  EXPECT_EQ(clues.launched_processes, 1);
+  EXPECT_EQ(CluesFrom({{"OMPI_COMM_WORLD_SIZE", "nonsense"}}).launched_processes, 1);
+}
+
+TEST(MpiLibrary, TheLibraryThatTheUserNamesIsTheOnlyOneTried) {
+  MpiClues clues = CluesFrom({{"RABIT_MPI_LIBRARY", "/home/me/mine.so"}, {"PMI_RANK", "0"}});
+  clues.in_process = MpiKind::kOpenMpi;
+  EXPECT_THAT(PluginCandidates(clues, kFolders), ElementsAre("/home/me/mine.so"));
+}
+
+TEST(MpiLibrary, TheMpiInTheProcessComesBeforeTheLaunchers) {
+  MpiClues clues = CluesFrom({{"PMI_RANK", "0"}});
+  clues.in_process = MpiKind::kOpenMpi;
+  EXPECT_THAT(PluginCandidates(clues, kFolders),
+              ElementsAre("/opt/warren/lib/librabit_mpi_openmpi.so", "librabit_mpi_openmpi.so"));
+}
+
+TEST(MpiLibrary, TheLaunchersMpiIsTheOnlyOneTried) {
+  EXPECT_THAT(PluginCandidates(CluesFrom({{"PMI_RANK", "0"}}), kFolders),
+              ElementsAre("/opt/warren/lib/librabit_mpi_mpich.so", "librabit_mpi_mpich.so"));
+}
+
+TEST(MpiLibrary, WithoutALauncherAnyMpiDoes) {
+  EXPECT_THAT(PluginCandidates({}, kFolders),
+              ElementsAre("/opt/warren/lib/librabit_mpi_openmpi.so", "librabit_mpi_openmpi.so",
+                          "/opt/warren/lib/librabit_mpi_mpich.so", "librabit_mpi_mpich.so"));
+}
+
+TEST(MpiLibrary, AMissingPluginIsExplained) {
+  MpiClues clues;
+  clues.library = "/nowhere/librabit_mpi_mine.so";
+  try {
+    LoadMpi(clues);
+    FAIL() << "an error was expected";
+  } catch (const EngineError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/nowhere/librabit_mpi_mine.so: cannot open"),
+                                    HasSubstr("RABIT_MPI_LIBRARY asks for it"), HasSubstr("libopenmpi-dev")));
+  }
+}
+
+TEST(MpiLibrary, ALibraryThatIsNoPluginIsExplained) {
+  MpiClues clues;
+  clues.library = "libm.so.6";
+  try {
+    LoadMpi(clues);
+    FAIL() << "an error was expected";
+  } catch (const EngineError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("libm.so.6: is no plugin of this engine (it lacks warren_mpi_plugin)"));
+  }
+}
+
+TEST(MpiReduction, IntegersAndFloatingPointSumsAreMpis) {
+  for (int type = 0; type <= static_cast<int>(DataType::kULongLong); ++type) {
+    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), Operation::kSum)));
+    EXPECT_TRUE(MpiHasSame(Reduction::Typed(static_cast<DataType>(type), Operation::kProduct)));
+  }
+  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kLong, Operation::kMax)));
+  EXPECT_TRUE(MpiHasSame(Reduction::Typed(DataType::kUInt, Operation::kBitXor)));
+}
+
+TEST(MpiReduction, WhatMpiDefinesOtherwiseIsTheEngines) {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kMax)));
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kMin)));
+  }
+  for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
+    EXPECT_FALSE(MpiHasSame(Reduction::Typed(type, Operation::kSum)));
+  }
+  EXPECT_FALSE(MpiHasSame(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 4)));
+}
+
+}  // namespace
+}  // namespace warren

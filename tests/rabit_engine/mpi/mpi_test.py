@@ -1,0 +1,127 @@
+"""The MPI engine and the MPI bootstrap under real Open MPI and MPICH."""
+
+import pathlib
+import shutil
+import socket
+import tempfile
+import unittest
+
+from mpi_case import BIN, MPICH, OPENMPI, PLUGINS, WORKER, Ranks, needs_mpich, needs_openmpi
+from warren_testing import Tracker
+
+
+class AnyMpi:
+    """What must hold under every MPI."""
+
+    launcher = []
+    own_program = None
+    plugin = None
+
+    def test_collectives_give_the_engines_results(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                self.expect_well(self.run_ranks(self.launcher, ranks, "collectives"), ranks)
+
+    def test_collectives_longer_than_one_call_of_mpi_may_carry_are_cut(self):
+        # 1000 bytes a call: every buffer of 3001 elements takes several, and the last one is shorter.
+        self.expect_well(self.run_ranks(self.launcher, 3, "collectives", "1000"), 3)
+
+    def test_the_bootstrap_exchanges_records(self):
+        run = self.run_ranks(self.launcher, 3, "bootstrap", "mpi")
+        self.expect_well(run, 3)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} prints", run.stdout)
+
+    def test_the_engine_is_chosen_by_the_environment(self):
+        self.expect_well(self.run_ranks(self.launcher, 2, "join", RABIT_ENGINE="mpi"), 2)
+
+    def test_the_native_engine_finds_its_peers_through_mpi(self):
+        for shared_memory in ("auto", "off"):
+            with self.subTest(shared_memory=shared_memory):
+                run = self.run_ranks(
+                    self.launcher, 3, "join", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY=shared_memory
+                )
+                self.expect_well(run, 3)
+
+    def test_a_program_that_began_mpi_itself_keeps_it(self):
+        self.expect_well(self.run_ranks(self.launcher, 2, program=self.own_program), 2)
+
+    def test_the_mpi_in_the_process_wins_over_what_the_environment_says(self):
+        # As if the other launcher had started us, further out.
+        other = {"OMPI_COMM_WORLD_SIZE": "1"} if self.launcher is MPICH else {"PMI_RANK": "0", "PMI_SIZE": "1"}
+        run = self.run_alone([self.own_program], **other)
+        self.expect_well(run, 1)
+
+    def test_a_program_without_a_launcher_is_alone(self):
+        run = self.run_alone([WORKER, "collectives"], RABIT_MPI_LIBRARY=str(self.plugin))
+        self.expect_well(run, 1)
+
+    def test_what_a_reduction_function_throws_arrives_at_the_caller(self):
+        self.expect_well(self.run_ranks(self.launcher, 2, "throw"), 2)
+
+    def test_calls_that_break_the_rules_are_refused(self):
+        self.expect_well(self.run_ranks(self.launcher, 2, "misuse"), 2)
+
+    def test_text_goes_to_stdout_without_a_tracker(self):
+        run = self.run_ranks(self.launcher, 2, "print", "a line for the user\n")
+        self.expect_well(run, 2)
+        self.assertEqual(run.stdout.count("a line for the user"), 2)
+
+    def test_text_goes_to_the_tracker_when_there_is_one(self):
+        with Tracker("--num-workers", 2) as tracker:
+            run = self.run_ranks(self.launcher, 2, "print", "a line for the user\n", **tracker.env)
+            self.expect_well(run, 2)
+            self.assertNotIn("a line for the user", run.stdout)
+            tracker.process.terminate()
+            out, log = tracker.process.communicate(timeout=60)
+            self.assertEqual((out + log).count("a line for the user"), 2, out + log)
+
+    def test_text_for_a_tracker_that_is_gone_is_not_lost(self):
+        with socket.socket() as held:  # bound, not listening: nobody answers there, nor can begin to
+            held.bind(("127.0.0.1", 0))
+            env = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(held.getsockname()[1])}
+            run = self.run_ranks(self.launcher, 1, "print", "a line for the user\n", **env)
+        self.expect_well(run, 1)
+        self.assertIn("a line for the user", run.stdout)
+        self.assertIn("cannot be told what to print", run.stderr)
+
+    def test_a_plugin_of_another_mpi_than_the_launchers_is_found_out(self):
+        other = PLUGINS / ("librabit_mpi_openmpi.so" if self.launcher is MPICH else "librabit_mpi_mpich.so")
+        if not other.exists():
+            self.skipTest(f"SKIPPED: needs {other.name}, too")
+        run = self.run_ranks(self.launcher, 2, "collectives", RABIT_MPI_LIBRARY=str(other))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("the launcher started 2 processes, but", run.stderr)
+
+    def test_a_missing_plugin_is_explained(self):
+        # A copy of the program has no plugins beside it.
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "mpi_worker"
+            shutil.copy(WORKER, copy)
+            run = self.run_ranks(self.launcher, 1, "collectives", program=copy)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("none could be loaded", run.stderr)
+        self.assertIn(self.plugin.name, run.stderr)
+
+    def test_the_death_of_a_rank_ends_the_job(self):
+        run = self.run_ranks(self.launcher, 3, "die", "1")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertEqual(self.well(run), [])
+
+
+@needs_openmpi
+class OpenMpi(AnyMpi, Ranks):
+    launcher = OPENMPI
+    own_program = BIN / "own_mpi_openmpi"
+    plugin = PLUGINS / "librabit_mpi_openmpi.so"
+
+
+@needs_mpich
+class Mpich(AnyMpi, Ranks):
+    launcher = MPICH
+    own_program = BIN / "own_mpi_mpich"
+    plugin = PLUGINS / "librabit_mpi_mpich.so"
+
+
+if __name__ == "__main__":
+    unittest.main()

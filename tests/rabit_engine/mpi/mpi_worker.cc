@@ -1,0 +1,422 @@
+// What the process tests of this folder start under mpirun and srun: one rank that checks what it gets and
+// says so. The last line of a rank that found no fault is "rank <r> of <w>: well".
+//
+//   mpi_worker collectives [<bytes one MPI call may carry>]
+//   mpi_worker join              the same through Join, as RABIT_ENGINE and RABIT_BOOTSTRAP say
+//   mpi_worker bootstrap mpi|slurm
+//   mpi_worker print <text>      through TrackerPrint
+//   mpi_worker throw             a reduction function throws on every rank
+//   mpi_worker misuse            calls that break the rules
+//   mpi_worker die <rank>        this rank is killed while the others are in a barrier
+//   mpi_worker again             a second bootstrap after the first has ended
+//   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rabit_engine/bootstrap/mpi_bootstrap.h"
+#include "rabit_engine/bootstrap/slurm_bootstrap.h"
+#include "rabit_engine/core/engine.h"
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/mpi/mpi_communicator.h"
+#include "rabit_engine/transport/mpi/mpi_engine.h"
+#include "rabit_engine/transport/mpi/mpi_library.h"
+
+namespace {
+
+using namespace warren;
+
+void Require(bool condition, const std::string& what) {
+  if (!condition) throw std::logic_error("found wrong: " + what);
+}
+
+template <typename Function>
+std::string ErrorOf(const Function& function) {
+  try {
+    function();
+  } catch (const EngineError& error) {
+    return error.what();
+  }
+  throw std::logic_error("an error was expected");
+}
+
+Settings SettingsOfTest() {
+  Settings settings;
+  if (const auto host = FromEnvironment("DMLC_TRACKER_URI")) {
+    settings.tracker_host = *host;
+    settings.tracker_port = std::atoi(std::getenv("DMLC_TRACKER_PORT"));
+  }
+  if (const auto seconds = FromEnvironment("RABIT_CONNECT_TIMEOUT")) {
+    settings.connect_timeout = std::chrono::seconds(std::atoi(seconds->c_str()));
+  }
+  return settings;
+}
+
+// --- values: any rank can compute every rank's, so that the expected result is folded here, in rank order
+// -----
+
+template <typename T>
+T ValueOf(int rank, std::size_t i) {
+  // Small enough that sums of any order are exact; products stay in range.
+  return static_cast<T>((rank * 7 + i * 3) % 5 + 1);
+}
+
+template <typename T>
+std::vector<T> ValuesOf(int rank, std::size_t count) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = ValueOf<T>(rank, i);
+  return values;
+}
+
+/// What the engine's own kernels make of all ranks' buffers, left to right.
+std::vector<std::byte> Folded(const Reduction& reduction, std::vector<std::vector<std::byte>> ranks) {
+  std::vector<std::byte> result = ranks[0];
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    reduction.Combine(result.data(), result.data(), ranks[rank].data(),
+                      result.size() / reduction.element_bytes());
+  }
+  return result;
+}
+
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+/// Allreduce, Reduce and ReduceScatter of the ranks' buffers, aligned and not.
+void CheckReduction(Communicator& world, const Reduction& reduction,
+                    const std::vector<std::vector<std::byte>>& ranks, const std::string& name) {
+  const std::vector<std::byte> expected = Folded(reduction, ranks);
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t bytes = expected.size();
+  const std::size_t count = bytes / element;
+  const int rank = world.rank();
+  for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
+    std::vector<std::byte> storage(bytes + 16);
+    std::byte* buffer = storage.data() + shift;
+    const auto fill = [&] { std::copy(ranks[rank].begin(), ranks[rank].end(), buffer); };
+    const std::string what = fmt::format("{} of {} elements, shifted by {}", name, count, shift);
+
+    fill();
+    world.Allreduce(buffer, count, reduction);
+    Require(std::equal(expected.begin(), expected.end(), buffer), "allreduce " + what);
+    Require(storage[shift + bytes] == std::byte{0}, "bytes behind allreduce " + what);
+
+    const int root = world.world_size() - 1;
+    fill();
+    world.Reduce(buffer, count, reduction, root);
+    if (rank == root) Require(std::equal(expected.begin(), expected.end(), buffer), "reduce " + what);
+
+    // Uneven slices; the first is empty, so is every third.
+    std::vector<std::size_t> offsets{0};
+    for (int r = 0; r < world.world_size(); ++r) {
+      offsets.push_back(r + 1 == world.world_size() ? count : offsets.back() + (r % 3 == 0 ? 0 : count / 3));
+    }
+    fill();
+    world.ReduceScatter(buffer, offsets, reduction);
+    Require(std::equal(expected.begin() + offsets[rank] * element,
+                       expected.begin() + offsets[rank + 1] * element, buffer + offsets[rank] * element),
+            "reduce-scatter " + what);
+  }
+}
+
+template <typename T>
+void CheckType(Communicator& world, DataType type) {
+  for (int op = 0; op < kNumOperations; ++op) {
+    const auto operation = static_cast<Operation>(op);
+    if (!IsDefined(type, operation)) continue;
+    for (const std::size_t count : {0, 1, 3001}) {
+      std::vector<std::vector<std::byte>> ranks;
+      for (int rank = 0; rank < world.world_size(); ++rank)
+        ranks.push_back(BytesOf(ValuesOf<T>(rank, count)));
+      CheckReduction(world, Reduction::Typed(type, operation), ranks,
+                     fmt::format("{} {}", Name(type), Name(operation)));
+    }
+  }
+}
+
+/// Halves are given as bits: 1, 2, 3, 4, 5.
+void CheckHalf(Communicator& world, DataType type, const std::vector<std::uint16_t>& one_to_five) {
+  for (const Operation operation : {Operation::kMax, Operation::kMin, Operation::kSum, Operation::kProduct}) {
+    std::vector<std::vector<std::byte>> ranks;
+    for (int rank = 0; rank < world.world_size(); ++rank) {
+      std::vector<std::uint16_t> values;
+      for (std::size_t i = 0; i < 1001; ++i) values.push_back(one_to_five[ValueOf<int>(rank, i) - 1]);
+      ranks.push_back(BytesOf(values));
+    }
+    CheckReduction(world, Reduction::Typed(type, operation), ranks,
+                   fmt::format("{} {}", Name(type), Name(operation)));
+  }
+}
+
+/// Max and min are the engine's even where MPI's would differ: NaN on the left stays, NaN on the right is
+/// passed over, and of two zeros the left one is taken.
+void CheckOddFloats(Communicator& world) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> odd{nan, -0.0F, 0.0F, 1.0F, -std::numeric_limits<float>::infinity()};
+  for (const Operation operation : {Operation::kMax, Operation::kMin}) {
+    std::vector<std::vector<std::byte>> ranks;
+    for (int rank = 0; rank < world.world_size(); ++rank) {
+      std::vector<float> values;
+      // Every combination of the odd values over two neighbours, the rest are zeros: NaN does not associate,
+      // and in which groups MPI takes the ranks is its own business.
+      for (std::size_t i = 0; i < odd.size() * odd.size(); ++i) {
+        values.push_back(rank == 0   ? odd[i / odd.size()]
+                         : rank == 1 ? odd[i % odd.size()]
+                                     : odd[i % odd.size()]);
+      }
+      ranks.push_back(BytesOf(values));
+    }
+    CheckReduction(world, Reduction::Typed(DataType::kFloat, operation), ranks, "odd floats");
+  }
+}
+
+/// A function that is associative and does not commute: 2x2 matrices over the integers modulo 251. An element
+/// of 12 bytes, so that nothing in MPI fits by chance.
+struct Matrix {
+  std::uint8_t cells[4];
+  std::uint8_t padding[8];
+};
+
+void MultiplyFromRight(const void* src, void* dst, std::size_t count, void* context) {
+  ++*static_cast<std::size_t*>(context);
+  for (std::size_t i = 0; i < count; ++i) {
+    Matrix left;
+    Matrix right;
+    std::memcpy(&left, static_cast<const std::byte*>(dst) + i * sizeof(Matrix), sizeof left);
+    std::memcpy(&right, static_cast<const std::byte*>(src) + i * sizeof(Matrix), sizeof right);
+    Matrix product{};
+    for (int row = 0; row < 2; ++row) {
+      for (int column = 0; column < 2; ++column) {
+        product.cells[row * 2 + column] = static_cast<std::uint8_t>(
+            (left.cells[row * 2] * right.cells[column] + left.cells[row * 2 + 1] * right.cells[2 + column]) %
+            251);
+      }
+    }
+    std::memcpy(static_cast<std::byte*>(dst) + i * sizeof(Matrix), &product, sizeof product);
+  }
+}
+
+void CheckCustom(Communicator& world) {
+  std::size_t calls = 0;
+  const Reduction reduction = Reduction::Custom(&MultiplyFromRight, &calls, sizeof(Matrix));
+  for (const std::size_t count : {1, 7, 2000}) {
+    std::vector<std::vector<std::byte>> ranks;
+    for (int rank = 0; rank < world.world_size(); ++rank) {
+      std::vector<Matrix> values(count, Matrix{});
+      for (std::size_t i = 0; i < count; ++i) {
+        for (int cell = 0; cell < 4; ++cell) {
+          values[i].cells[cell] = static_cast<std::uint8_t>((rank * 31 + i * 7 + cell * cell * 13 + 1) % 251);
+        }
+      }
+      ranks.push_back(BytesOf(values));
+    }
+    CheckReduction(world, reduction, ranks, "a function that does not commute");
+  }
+  Require(world.world_size() == 1 || calls > 0, "the function was never called");
+}
+
+void CheckBroadcast(Communicator& world) {
+  for (int root = 0; root < world.world_size(); ++root) {
+    for (const std::size_t bytes : {0, 1, 4097, 100001}) {
+      std::vector<std::uint8_t> buffer(bytes, static_cast<std::uint8_t>(world.rank() + 1));
+      world.Broadcast(buffer.data(), bytes, root);
+      Require(std::count(buffer.begin(), buffer.end(), root + 1) == static_cast<std::ptrdiff_t>(bytes),
+              "broadcast");
+    }
+  }
+}
+
+void CheckAllgather(Communicator& world) {
+  const int size = world.world_size();
+  for (const std::size_t unit : {0, 1, 1000}) {
+    std::vector<std::size_t> offsets{0};
+    for (int rank = 0; rank < size; ++rank)
+      offsets.push_back(offsets.back() + (rank % 2 == 0 ? unit * (rank + 1) : 0));
+    std::vector<std::uint8_t> expected(offsets.back());
+    for (int rank = 0; rank < size; ++rank) {
+      std::fill(expected.begin() + offsets[rank], expected.begin() + offsets[rank + 1], rank + 1);
+    }
+    const std::size_t begin = offsets[world.rank()];
+    const std::size_t end = offsets[world.rank() + 1];
+    for (const bool knows_all : {true, false}) {
+      std::vector<std::uint8_t> buffer(offsets.back());
+      std::fill(buffer.begin() + begin, buffer.begin() + end, world.rank() + 1);
+      if (knows_all) {
+        world.Allgather(buffer.data(), offsets);
+      } else {
+        world.Allgather(buffer.data(), buffer.size(), begin, end);
+      }
+      Require(buffer == expected, fmt::format("allgather in units of {}", unit));
+    }
+  }
+}
+
+void CheckCollectives(Communicator& world) {
+  CheckType<char>(world, DataType::kChar);
+  CheckType<unsigned char>(world, DataType::kUChar);
+  CheckType<int>(world, DataType::kInt);
+  CheckType<unsigned>(world, DataType::kUInt);
+  CheckType<long>(world, DataType::kLong);
+  CheckType<unsigned long>(world, DataType::kULong);
+  CheckType<float>(world, DataType::kFloat);
+  CheckType<double>(world, DataType::kDouble);
+  CheckType<long long>(world, DataType::kLongLong);
+  CheckType<unsigned long long>(world, DataType::kULongLong);
+  CheckHalf(world, DataType::kFloat16, {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500});
+  CheckHalf(world, DataType::kBFloat16, {0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0});
+  if (world.world_size() == 2) CheckOddFloats(world);
+  CheckCustom(world);
+  CheckBroadcast(world);
+  CheckAllgather(world);
+  world.Barrier();
+  Require(!world.host().empty(), "the name of the host");
+  Require(world.is_distributed() == (world.world_size() > 1), "is_distributed");
+}
+
+// --- the subcommands ---------------------------------------------------------------------------------------
+
+std::unique_ptr<Communicator> JoinWithLimit(const std::string& max_call_bytes) {
+  MpiCommunicator::Options options;
+  options.max_call_bytes = std::stoul(max_call_bytes);
+  return std::make_unique<MpiCommunicator>(LoadMpi(MpiCluesOfThisProcess()), std::move(options));
+}
+
+void Throws(const void*, void*, std::size_t, void*) {
+  throw std::out_of_range("thrown by the reduction");
+}
+
+void CheckThrow(Communicator& world) {
+  std::vector<double> values(10, 1.0);
+  try {
+    world.Allreduce(values.data(), values.size(), Reduction::Custom(&Throws, nullptr, sizeof(double)));
+  } catch (const std::out_of_range& error) {
+    Require(std::string_view(error.what()) == "thrown by the reduction", error.what());
+    return;
+  }
+  // Not every rank of every algorithm combines anything.
+  Require(world.rank() != world.world_size() - 1 || world.world_size() == 1, "nothing was thrown");
+}
+
+void CheckMisuse(Communicator& world) {
+  int value = 1;
+  const int size = world.world_size();
+  Require(ErrorOf([&] {
+            world.Broadcast(&value, sizeof value, size);
+          }).find(fmt::format("the root is {}", size)) != std::string::npos,
+          "a root out of range");
+  const std::vector<std::size_t> too_few(size, 0);
+  Require(ErrorOf([&] { world.Allgather(&value, too_few); }).find("offsets were given") != std::string::npos,
+          "too few offsets");
+  std::vector<char> buffer(100);
+  const auto slices = [&](std::size_t begin, std::size_t end) {
+    return ErrorOf([&] { world.Allgather(buffer.data(), buffer.size(), begin, end); });
+  };
+  Require(slices(0, 100).find("slices join in the order of the ranks") != std::string::npos,
+          "slices that overlap");
+  const std::size_t own = 10 * static_cast<std::size_t>(world.rank());
+  Require(slices(own, own + 10).find("the slices end at byte") != std::string::npos,
+          "slices that end too early");
+  world.Finalize();
+  Require(ErrorOf([&] { world.Barrier(); }).find("after Finalize") != std::string::npos,
+          "a call after Finalize");
+  Require(ErrorOf([] { JoinMpi(Settings{}); }).find("MPI cannot begin twice") != std::string::npos,
+          "MPI cannot begin twice");
+}
+
+std::string RecordOf(int rank, int round) {
+  // Of lengths that need one piece, several, and none; of all bytes there are.
+  constexpr std::size_t kLengths[] = {0, 10, 700, 5000, 20000};
+  std::string record(kLengths[(rank + round) % std::size(kLengths)], '\0');
+  for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<char>(i * 31 + rank + round);
+  return record;
+}
+
+std::unique_ptr<Bootstrap> MakeBootstrap(std::string_view kind) {
+  return kind == "mpi" ? MakeMpiBootstrap(SettingsOfTest()) : MakeSlurmBootstrap(SettingsOfTest());
+}
+
+void CheckRound(Bootstrap& bootstrap, int round) {
+  const std::vector<std::string> records = bootstrap.Allgather(RecordOf(bootstrap.rank(), round));
+  Require(static_cast<int>(records.size()) == bootstrap.world_size(), "the number of records");
+  for (int rank = 0; rank < bootstrap.world_size(); ++rank) {
+    Require(records[rank] == RecordOf(rank, round), fmt::format("record {} in round {}", rank, round));
+  }
+}
+
+std::string Place(int rank, int world_size) {
+  return fmt::format("rank {} of {}", rank, world_size);
+}
+
+std::string RunBootstrap(const std::string& kind, const std::string& rank_that_leaves) {
+  const auto bootstrap = MakeBootstrap(kind);
+  CheckRound(*bootstrap, 0);
+  if (rank_that_leaves == std::to_string(bootstrap->rank())) std::_Exit(0);
+  for (int round = 1; round < 6; ++round) CheckRound(*bootstrap, round);
+  bootstrap->Print(fmt::format("rank {} prints\n", bootstrap->rank()));
+  bootstrap->Shutdown();
+  return Place(bootstrap->rank(), bootstrap->world_size());
+}
+
+std::string RunAgain() {
+  const auto bootstrap = MakeBootstrap("slurm");
+  CheckRound(*bootstrap, 0);
+  bootstrap->Shutdown();
+  const std::string error = ErrorOf([] { MakeBootstrap("slurm"); });
+  Require(error.find("PMI cannot begin again") != std::string::npos, error);
+  return Place(bootstrap->rank(), bootstrap->world_size());
+}
+
+std::string RunWorld(const std::string& what, std::unique_ptr<Communicator> world,
+                     const std::string& argument) {
+  if (what == "join" || what == "collectives") {
+    CheckCollectives(*world);
+  } else if (what == "print") {
+    world->TrackerPrint(argument);
+  } else if (what == "throw") {
+    CheckThrow(*world);
+  } else if (what == "misuse") {
+    CheckMisuse(*world);
+  } else if (what == "die") {
+    if (argument == std::to_string(world->rank())) std::raise(SIGKILL);
+    world->Barrier();
+  } else {
+    throw std::logic_error("no such test: " + what);
+  }
+  world->Finalize();
+  return Place(world->rank(), world->world_size());
+}
+
+std::string Run(const std::string& what, const std::string& argument) {
+  if (what == "bootstrap") return RunBootstrap(argument, "");
+  if (what == "leave") return RunBootstrap("slurm", argument);
+  if (what == "again") return RunAgain();
+  if (what == "join") return RunWorld(what, Join(ReadSettings({})), argument);
+  if (what == "collectives" && !argument.empty()) return RunWorld(what, JoinWithLimit(argument), argument);
+  return RunWorld(what, JoinMpi(SettingsOfTest()), argument);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    fmt::print("{}: well\n", Run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : ""));
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

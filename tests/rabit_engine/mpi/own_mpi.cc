@@ -1,0 +1,49 @@
+// A program that calls MPI itself, with the engine in the middle: MPI stays the program's. Compiled against
+// each MPI; the engine must find that one by what the process has loaded, whatever the environment says.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+
+#include "rabit_engine/transport/mpi/mpi_engine.h"
+
+namespace {
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  fmt::print(stderr, "found wrong: {}\n", what);
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    for (int round = 0; round < 2; ++round) {  // as MPI is not the engine's, it can join again
+      const auto world = warren::JoinMpi(warren::Settings{});
+      Require(world->rank() == rank, "the rank is another than MPI's");
+      int sum = 1;
+      world->Allreduce(&sum, 1, warren::Reduction::Typed(warren::DataType::kInt, warren::Operation::kSum));
+      Require(sum == world->world_size(), "the sum over all ranks");
+      world->Finalize();
+      int finalised = 1;
+      MPI_Finalized(&finalised);
+      Require(finalised == 0, "the engine has ended a program's MPI");
+    }
+    int sum = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    fmt::print("rank {} of {}: well\n", rank, sum);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return 0;
+}

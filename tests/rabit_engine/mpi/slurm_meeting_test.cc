@@ -1,0 +1,236 @@
+// Ranks that meet at rank 0, each a thread here; and who else may come to the door.
+#include "rabit_engine/bootstrap/slurm_meeting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/bootstrap/slurm_stream.h"
+#include "rabit_engine/core/error.h"
+#include "wire/bytes.h"
+
+namespace warren {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+/// A listening socket on a port that nobody had; the port is free again when it is destroyed.
+class Holder {
+ public:
+  Holder() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    listen(socket_.fd(), 16);
+    socklen_t size = sizeof address;
+    getsockname(socket_.fd(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  int port() const { return port_; }
+
+ private:
+  tcp::Socket socket_;
+  int port_ = 0;
+};
+
+int FreePort() {
+  return Holder().port();
+}
+
+SlurmStep StepOf(int rank, int world_size, const std::vector<int>& ports) {
+  SlurmStep step;
+  step.id = "77.0";
+  step.rank = rank;
+  step.world_size = world_size;
+  step.meeting_host = "127.0.0.1";
+  step.meeting_ports = ports;
+  step.token = "token";
+  return step;
+}
+
+/// Runs the function for each step in a thread of its own; returns what went wrong there, by rank.
+std::vector<std::string> RunAll(const std::vector<SlurmStep>& steps, std::chrono::seconds timeout,
+                                const std::function<void(Bootstrap&)>& function) {
+  std::vector<std::future<std::string>> runs;
+  for (const SlurmStep& step : steps) {
+    runs.push_back(std::async(std::launch::async, [&function, step, timeout]() -> std::string {
+      try {
+        const auto bootstrap = MeetAtRankZero(step, timeout);
+        function(*bootstrap);
+      } catch (const EngineError& error) {
+        return error.what();
+      }
+      return "";
+    }));
+  }
+  std::vector<std::string> errors;
+  for (auto& run : runs) errors.push_back(run.get());
+  return errors;
+}
+
+std::string RecordOf(int rank, int round) {
+  return std::string(static_cast<std::size_t>(rank * 3000 + round), static_cast<char>('a' + rank));
+}
+
+void Exchange(Bootstrap& bootstrap) {
+  for (int round = 0; round < 3; ++round) {
+    const auto records = bootstrap.Allgather(RecordOf(bootstrap.rank(), round));
+    ASSERT_EQ(static_cast<int>(records.size()), bootstrap.world_size());
+    for (int rank = 0; rank < bootstrap.world_size(); ++rank) EXPECT_EQ(records[rank], RecordOf(rank, round));
+  }
+  bootstrap.Shutdown();
+}
+
+std::vector<SlurmStep> World(int size, const std::vector<int>& ports) {
+  std::vector<SlurmStep> steps;
+  for (int rank = 0; rank < size; ++rank) steps.push_back(StepOf(rank, size, ports));
+  return steps;
+}
+
+TEST(SlurmMeeting, EveryRankGetsEveryRecord) {
+  EXPECT_THAT(RunAll(World(7, {FreePort()}), 30s, Exchange), Each(""));
+}
+
+TEST(SlurmMeeting, ARankAloneMeetsNobody) {
+  EXPECT_THAT(RunAll(World(1, {FreePort()}), 30s, Exchange), Each(""));
+}
+
+TEST(SlurmMeeting, RanksThatComeBeforeRankZeroWaitForIt) {
+  std::vector<SlurmStep> steps = World(3, {FreePort()});
+  std::rotate(steps.begin(), steps.begin() + 1, steps.end());
+  auto early = std::async(std::launch::async, [&] { return RunAll({steps[0], steps[1]}, 30s, Exchange); });
+  std::this_thread::sleep_for(300ms);
+  EXPECT_THAT(RunAll({steps[2]}, 30s, Exchange), Each(""));
+  EXPECT_THAT(early.get(), Each(""));
+}
+
+TEST(SlurmMeeting, APortThatIsTakenIsPassedOver) {
+  const Holder silent;  // accepts in the kernel and never answers
+  const int taken = silent.port();
+  EXPECT_THAT(RunAll(World(3, {taken, FreePort()}), 30s, Exchange), Each(""));
+}
+
+TEST(SlurmMeeting, TwoJobsWithTheSamePortsDoNotMix) {
+  const std::vector<int> ports = {FreePort(), FreePort()};
+  std::vector<SlurmStep> steps = World(3, ports);
+  for (SlurmStep step : World(3, ports)) {
+    step.id = "78.0";
+    steps.push_back(step);
+  }
+  EXPECT_THAT(RunAll(steps, 30s, Exchange), Each(""));
+}
+
+TEST(SlurmMeeting, ARankWithAnotherTokenOrWorldIsRefusedAndToldWhy) {
+  const std::vector<int> ports = {FreePort()};
+  std::vector<SlurmStep> steps = World(3, ports);
+  steps[1].token = "another";
+  steps[2].world_size = 4;
+  const auto errors = RunAll(steps, 2s, Exchange);
+  EXPECT_THAT(errors[0], HasSubstr("2 of the others did not come in time (ranks 1, 2)"));
+  // The last word may be that the port is closed: rank 0 gives up at the same time.
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 1 of 3"), HasSubstr("rank 0 was not found")));
+  EXPECT_THAT(errors[2], AllOf(HasSubstr("rank 2 of 4"), HasSubstr("rank 0 was not found")));
+}
+
+TEST(SlurmMeeting, TheReasonOfARefusalIsSent) {
+  const int port = FreePort();
+  auto meeting = std::async(std::launch::async, [&] { return RunAll({StepOf(0, 2, {port})}, 2s, Exchange); });
+  const auto deadline = DeadlineStream::Clock::now() + 2s;
+  std::string answer;
+  while (answer.empty() && DeadlineStream::Clock::now() < deadline) {
+    try {
+      DeadlineStream stream = DeadlineStream::Connect("127.0.0.1", port, deadline);
+      stream.Send(wire::Writer().Int(kMeetingMagic).String("78.0").String("token").Int(1).Int(2).Take(),
+                  deadline);
+      answer = stream.Receive(8, deadline);
+      wire::Reader reader;
+      reader.Append(answer);
+      EXPECT_EQ(reader.Int(), 1);
+      answer = stream.Receive(static_cast<std::size_t>(*reader.Int()), deadline);
+    } catch (const EngineError&) {
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+  EXPECT_EQ(answer, "this is Slurm step 77.0, not 78.0");
+  meeting.get();
+}
+
+TEST(SlurmMeeting, StrangersAtTheDoorDoNoHarm) {
+  const int port = FreePort();
+  auto ranks = std::async(std::launch::async, [&] {
+    auto first =
+        std::async(std::launch::async, [&] { return RunAll({StepOf(0, 2, {port})}, 30s, Exchange); });
+    std::this_thread::sleep_for(500ms);  // the strangers come first
+    auto errors = RunAll({StepOf(1, 2, {port})}, 30s, Exchange);
+    errors.push_back(first.get()[0]);
+    return errors;
+  });
+  std::vector<DeadlineStream> strangers;
+  const auto deadline = DeadlineStream::Clock::now() + 30s;
+  for (const std::string& words :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(), wire::Writer().Int(kMeetingMagic).Take(),
+        wire::Writer().Int(kMeetingMagic).Int(2000000000).Take(),
+        wire::Writer().Int(kMeetingMagic).Int(-1).Take(),
+        wire::Writer().Int(kMeetingMagic).String("77.0").String("token").Int(0).Int(2).Take(),
+        wire::Writer().Int(kMeetingMagic).String("77.0").String("token").Int(-5).Int(2).Take()}) {
+    for (;;) {
+      try {
+        strangers.push_back(DeadlineStream::Connect("127.0.0.1", port, deadline));
+        break;
+      } catch (const EngineError&) {
+        ASSERT_LT(DeadlineStream::Clock::now(), deadline);
+        std::this_thread::sleep_for(10ms);
+      }
+    }
+    strangers.back().Send(words, deadline);
+  }
+  EXPECT_THAT(ranks.get(), Each(""));
+}
+
+TEST(SlurmMeeting, RanksThatDoNotComeAreNamedToAllThatDid) {
+  const std::vector<SlurmStep> all = World(5, {FreePort()});
+  const auto errors = RunAll({all[0], all[1], all[3]}, 2s, Exchange);
+  EXPECT_THAT(errors, Each(HasSubstr("2 of the others did not come in time (ranks 2, 4)")));
+}
+
+TEST(SlurmMeeting, ARankThatIsLostLaterIsNamedToAllOthers) {
+  const auto errors = RunAll(World(4, {FreePort()}), 20s, [](Bootstrap& bootstrap) {
+    bootstrap.Allgather("first");
+    if (bootstrap.rank() == 2) return;  // its connection closes
+    bootstrap.Allgather("second");
+  });
+  for (const int rank : {0, 1, 3}) EXPECT_THAT(errors[rank], HasSubstr("rank 2 is lost")) << rank;
+  EXPECT_EQ(errors[2], "");
+}
+
+TEST(SlurmMeeting, ARankThatIsSilentLaterIsNamedAfterTheDeadline) {
+  const auto errors = RunAll(World(3, {FreePort()}), 2s, [](Bootstrap& bootstrap) {
+    bootstrap.Allgather("first");
+    if (bootstrap.rank() == 1) std::this_thread::sleep_for(5s);
+    if (bootstrap.rank() != 1) bootstrap.Allgather("second");
+  });
+  for (const int rank : {0, 2}) EXPECT_THAT(errors[rank], HasSubstr("rank 1 was silent for 2 s")) << rank;
+}
+
+TEST(SlurmMeeting, WithoutAFreePortRankZeroSaysWhichItTried) {
+  const Holder one;
+  const Holder two;
+  const auto errors = RunAll({StepOf(0, 2, {one.port(), two.port()})}, 2s, Exchange);
+  EXPECT_THAT(errors[0], AllOf(HasSubstr(std::to_string(one.port())), HasSubstr(std::to_string(two.port())),
+                               HasSubstr("RABIT_BOOTSTRAP_PORT")));
+}
+
+}  // namespace
+}  // namespace warren

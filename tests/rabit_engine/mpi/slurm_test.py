@@ -1,0 +1,93 @@
+"""Ranks under a real srun: plain, with PMI, and with the two MPIs."""
+
+import os
+import subprocess
+import unittest
+
+import slurm_cluster
+from mpi_case import LIMIT_S, WORKER, Ranks, environment, needs, needs_mpich, needs_openmpi
+
+missing = slurm_cluster.missing()
+
+
+@needs(f"Slurm ({', '.join(missing)})", not missing and os.getuid() == 0, "slurm-wlm munge (and be root)")
+class Srun(Ranks):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = slurm_cluster.SlurmCluster().__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def srun(self, ranks, *arguments, mpi="none", **more):
+        return self.run_ranks(["srun", f"--mpi={mpi}"], ranks, *arguments, **self.cluster.env, **more)
+
+    def test_ranks_of_a_plain_srun_meet_at_rank_zero(self):
+        for ranks in (1, 2, 4):
+            with self.subTest(ranks=ranks):
+                run = self.srun(ranks, "bootstrap", "slurm")
+                self.expect_well(run, ranks)
+                self.assertIn(f"rank {ranks - 1} prints", run.stdout)
+
+    def test_the_native_engine_finds_its_peers(self):
+        for mpi in ("none", "pmi2"):
+            with self.subTest(mpi=mpi):
+                self.expect_well(self.srun(3, "join", mpi=mpi, RABIT_BOOTSTRAP="slurm"), 3)
+
+    def test_two_jobs_at_once_on_one_host_do_not_mix(self):
+        command = ["srun", "--mpi=none", "-n", "3", str(WORKER), "bootstrap", "slurm"]
+        jobs = [
+            subprocess.Popen(
+                command,
+                env=environment(**self.cluster.env),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for job in jobs:
+            out, _ = job.communicate(timeout=LIMIT_S)
+            self.assertEqual(job.returncode, 0, out)
+            self.assertEqual(out.count("of 3: well"), 3, out)
+
+    def test_a_rank_that_never_comes_is_named_by_all_others(self):
+        # One task of the step is another program.
+        script = f'[ "$SLURM_PROCID" = 2 ] && exec sleep 30; exec {WORKER} bootstrap slurm'
+        run = self.srun(4, "-c", script, program="/bin/sh", RABIT_CONNECT_TIMEOUT="3")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("1 of the others did not come in time (ranks 2)", run.stderr)
+        for rank in (1, 3):
+            self.assertRegex(run.stderr, f"rank {rank} of 4 .*rank 0 gave up")
+
+    def test_a_rank_that_leaves_early_is_named_by_the_others(self):
+        run = self.srun(3, "leave", "2")
+        self.assertEqual(self.well(run), [])
+        self.assertRegex(run.stderr, r"rank 0 of 3 .*rank 2 is lost")
+        self.assertRegex(run.stderr, r"rank 1 of 3 .*rank 2 is lost")
+
+    def test_outside_of_srun_the_error_says_what_to_do(self):
+        run = self.run_alone([WORKER, "bootstrap", "slurm"])
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("SLURM_JOB_ID is not set", run.stderr)
+        self.assertIn("start the program with srun", run.stderr)
+
+    def test_sruns_pmi_is_taken_where_there_is_one(self):
+        # No port is left to meet at: what works, works through PMI.
+        for ranks in (1, 4):
+            with self.subTest(ranks=ranks):
+                run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", RABIT_BOOTSTRAP_PORT="0")
+                self.expect_well(run, ranks)
+
+    @needs_mpich
+    def test_mpich_runs_under_sruns_pmi(self):
+        self.expect_well(self.srun(2, "print", "hello\n", mpi="pmi2"), 2)
+
+    @needs_openmpi
+    def test_open_mpi_runs_under_sruns_pmix(self):
+        known = self.run_alone(["srun", "--mpi=list"], **self.cluster.env)
+        if "pmix" not in known.stdout + known.stderr:
+            self.skipTest("SKIPPED: this Slurm has no PMIx; apt-get install slurm-wlm-basic-plugins")
+        self.expect_well(self.srun(2, "print", "hello\n", mpi="pmix"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

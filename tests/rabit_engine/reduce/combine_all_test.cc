@@ -1,0 +1,157 @@
+// Many operands: the tree of order.h, in registers, in blocks, with `out` anywhere.
+#include <gtest/gtest.h>
+
+#include "tests/rabit_engine/reduce/reference.h"
+
+namespace warren {
+namespace {
+
+using reference::Bytes;
+
+constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
+
+std::vector<const void*> Pointers(const std::vector<Bytes>& inputs, std::size_t skip = 0) {
+  std::vector<const void*> pointers;
+  pointers.reserve(inputs.size());
+  for (const Bytes& input : inputs) pointers.push_back(input.data() + skip);
+  return pointers;
+}
+
+std::vector<Bytes> Inputs(DataType type, std::size_t world, std::size_t count) {
+  std::vector<Bytes> inputs;
+  for (std::size_t rank = 0; rank < world; ++rank)
+    inputs.push_back(reference::Values(type, count, 100 * world + rank));
+  return inputs;
+}
+
+TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
+  for (const auto& [type, operation] : reference::DefinedPairs()) {
+    for (const std::size_t world : kWorlds) {
+      // Just over a block of the smallest and several blocks of the largest type, with a tail.
+      const std::vector<Bytes> inputs = Inputs(type, world, 2051);
+      const Bytes wanted = reference::CombineAll(type, operation, inputs);
+      for (const KernelTable* table : reference::Tables()) {
+        Bytes out(wanted.size());
+        Reduction::Typed(type, operation, *table).CombineAll(out.data(), Pointers(inputs), 2051);
+        ASSERT_EQ(reference::Difference(type, out.data(), wanted), "")
+            << reference::Describe(*table, type, operation) << " of " << world;
+      }
+    }
+  }
+}
+
+TEST(CombineAll, IsTheSameAsCombiningSingleElementsPairByPair) {
+  // The contract in the engine's own terms: CombineAll against Combine, element by element.
+  const Reduction plain = Reduction::Typed(DataType::kFloat, Operation::kSum, PlainKernels());
+  for (const std::size_t world : kWorlds) {
+    const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 1000);
+    for (const KernelTable* table : reference::Tables()) {
+      std::vector<float> out(1000);
+      Reduction::Typed(DataType::kFloat, Operation::kSum, *table)
+          .CombineAll(out.data(), Pointers(inputs), 1000);
+      for (std::size_t i = 0; i < 1000; ++i) {
+        std::vector<float> round;
+        for (const Bytes& input : inputs) std::memcpy(&round.emplace_back(), &input[4 * i], 4);
+        for (std::size_t width = 1; width < world; width *= 2) {
+          for (std::size_t left = 0; left + width < world; left += 2 * width) {
+            plain.Combine(&round[left], &round[left], &round[left + width], 1);
+          }
+        }
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(round[0]))
+            << table->name << ", element " << i << " of " << world;
+      }
+    }
+  }
+}
+
+TEST(CombineAll, OutMayBeAnyOfTheInputs) {
+  for (const DataType type : {DataType::kFloat, DataType::kFloat16, DataType::kChar}) {
+    const std::size_t count = 5003;
+    for (const std::size_t world : kWorlds) {
+      const std::vector<Bytes> inputs = Inputs(type, world, count);
+      const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+      for (const KernelTable* table : reference::Tables()) {
+        for (std::size_t target = 0; target < world; ++target) {
+          std::vector<Bytes> copies = inputs;
+          Reduction::Typed(type, Operation::kSum, *table)
+              .CombineAll(copies[target].data(), Pointers(copies), count);
+          for (std::size_t rank = 0; rank < world; ++rank) {
+            ASSERT_EQ(
+                reference::Difference(type, copies[rank].data(), rank == target ? wanted : inputs[rank]), "")
+                << table->name << " " << Name(type) << ", out is input " << target << " of " << world
+                << ", looking at input " << rank;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CombineAll, TakesEveryLengthAndAlignment) {
+  for (const std::size_t world : {2, 3, 4, 5, 8, 11}) {
+    for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 63, 65, 127, 511, 512, 513, 1024, 1025}) {
+      for (const std::size_t skip : {0, 1, 3}) {
+        std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, count);
+        const Bytes wanted = reference::CombineAll(DataType::kFloat, Operation::kSum, inputs);
+        for (Bytes& input : inputs) input.insert(input.begin(), skip, std::byte{});
+        for (const KernelTable* table : reference::Tables()) {
+          Bytes out(wanted.size() + skip + 1, std::byte{0x5a});
+          Reduction::Typed(DataType::kFloat, Operation::kSum, *table)
+              .CombineAll(out.data() + skip, Pointers(inputs, skip), count);
+          ASSERT_EQ(reference::Difference(DataType::kFloat, out.data() + skip, wanted), "")
+              << table->name << ", " << count << " elements of " << world << ", " << skip << " bytes off";
+          ASSERT_EQ(out.back(), std::byte{0x5a});
+        }
+      }
+    }
+  }
+}
+
+TEST(CombineAll, HoldsForWorldsOfHundreds) {
+  for (const std::size_t world : {64, 65, 100, 511, 512, 513, 600}) {
+    const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 5);
+    const Bytes wanted = reference::CombineAll(DataType::kFloat, Operation::kSum, inputs);
+    Bytes out(wanted.size());
+    Reduction::Typed(DataType::kFloat, Operation::kSum).CombineAll(out.data(), Pointers(inputs), 5);
+    EXPECT_EQ(reference::Difference(DataType::kFloat, out.data(), wanted), "") << world;
+  }
+}
+
+TEST(CombineAll, TheResultMayGoToTwoPlacesEachOfThemAnInputOrNot) {
+  for (const DataType type : {DataType::kFloat, DataType::kBFloat16, DataType::kChar}) {
+    for (const std::size_t world : {1, 2, 3, 4, 5, 8, 9, 17}) {
+      for (const std::size_t count : {0, 1, 50, 2051}) {
+        const std::vector<Bytes> inputs = Inputs(type, world, count);
+        const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+        for (const KernelTable* table : reference::Tables()) {
+          // Buffers `world` and `world + 1` are no inputs.
+          for (std::size_t first = 0; first < world + 2; ++first) {
+            for (std::size_t second = 0; second < world + 2; ++second) {
+              std::vector<Bytes> buffers = inputs;
+              buffers.resize(world + 2, Bytes(wanted.size(), std::byte{0x5a}));
+              const std::vector<Bytes> before = buffers;
+              auto pointers = Pointers(buffers);
+              pointers.resize(world);
+              Reduction::Typed(type, Operation::kSum, *table)
+                  .CombineAllTo2(buffers[first].data(), buffers[second].data(), pointers, count);
+              for (std::size_t i = 0; i < world + 2; ++i) {
+                const bool changes = i == first || i == second;
+                ASSERT_EQ(reference::Difference(type, buffers[i].data(), changes ? wanted : before[i]), "")
+                    << table->name << " " << Name(type) << ", " << count << " elements of " << world
+                    << " inputs to " << first << " and " << second << ", looking at " << i;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CombineAll, OfNothingIsMisuse) {
+  float out = 0;
+  EXPECT_THROW(Reduction::Typed(DataType::kFloat, Operation::kSum).CombineAll(&out, {}, 1), Misuse);
+}
+
+}  // namespace
+}  // namespace warren

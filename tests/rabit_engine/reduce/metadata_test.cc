@@ -1,0 +1,82 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/rabit_engine/reduce/reference.h"
+
+namespace warren {
+namespace {
+
+TEST(Metadata, SizesAreThoseOfTheTypesThatRabitSends) {
+  for (int code = 0; code < kNumDataTypes; ++code) {
+    const auto type = static_cast<DataType>(code);
+    EXPECT_EQ(SizeOf(type), reference::WithType(type, [](auto value) { return sizeof(value); }))
+        << Name(type);
+  }
+  EXPECT_THROW(SizeOf(static_cast<DataType>(12)), Misuse);
+}
+
+TEST(Metadata, EveryTypeAndOperationHasAName) {
+  EXPECT_EQ(Name(DataType::kFloat), "float");
+  EXPECT_EQ(Name(DataType::kULongLong), "unsigned long long");
+  EXPECT_EQ(Name(DataType::kBFloat16), "bfloat16");
+  EXPECT_EQ(Name(Operation::kMax), "max");
+  EXPECT_EQ(Name(Operation::kBitXor), "bitwise xor");
+  EXPECT_EQ(Name(static_cast<DataType>(12)), "unknown type");
+  EXPECT_EQ(Name(static_cast<Operation>(7)), "unknown operation");
+}
+
+TEST(Metadata, BitwiseOperationsAreDefinedForIntegersOnly) {
+  EXPECT_TRUE(IsDefined(DataType::kChar, Operation::kBitOr));
+  EXPECT_TRUE(IsDefined(DataType::kULongLong, Operation::kBitXor));
+  EXPECT_FALSE(IsDefined(DataType::kFloat, Operation::kBitOr));
+  EXPECT_FALSE(IsDefined(DataType::kBFloat16, Operation::kBitAnd));
+  EXPECT_TRUE(IsDefined(DataType::kFloat16, Operation::kProduct));
+  EXPECT_FALSE(IsDefined(static_cast<DataType>(12), Operation::kSum));
+  EXPECT_FALSE(IsDefined(DataType::kInt, static_cast<Operation>(7)));
+}
+
+TEST(Metadata, AReductionThatDoesNotExistIsMisuseAndTheMessageSaysWhich) {
+  try {
+    Reduction::Typed(DataType::kDouble, Operation::kBitOr);
+    FAIL() << "nothing was thrown";
+  } catch (const Misuse& misuse) {
+    EXPECT_THAT(misuse.what(),
+                testing::AllOf(testing::HasSubstr("bitwise or"), testing::HasSubstr("double")));
+  }
+}
+
+TEST(Metadata, EveryDefinedPairHasKernelsInEveryTable) {
+  for (const KernelTable* table : reference::Tables()) {
+    for (int type = 0; type < kNumDataTypes; ++type) {
+      for (int operation = 0; operation < kNumOperations; ++operation) {
+        const KernelSet& set = table->sets[type][operation];
+        const bool defined = IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation));
+        for (const FusedKernel kernel : {set.two, set.three, set.four, set.eight}) {
+          EXPECT_EQ(kernel != nullptr, defined) << table->name << " " << type << " " << operation;
+        }
+      }
+    }
+  }
+}
+
+TEST(Metadata, OnlyIntegersAreFreeToBeCombinedInAnyOrder) {
+  EXPECT_FALSE(Reduction::Typed(DataType::kInt, Operation::kSum).order_matters());
+  EXPECT_FALSE(Reduction::Typed(DataType::kUChar, Operation::kMax).order_matters());
+  EXPECT_TRUE(Reduction::Typed(DataType::kDouble, Operation::kSum).order_matters());
+  EXPECT_TRUE(Reduction::Typed(DataType::kFloat, Operation::kMax).order_matters());
+  EXPECT_TRUE(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 4).order_matters());
+}
+
+TEST(Metadata, AReductionKnowsWhatItIs) {
+  const Reduction typed = Reduction::Typed(DataType::kBFloat16, Operation::kMin);
+  EXPECT_EQ(typed.type(), DataType::kBFloat16);
+  EXPECT_EQ(typed.operation(), Operation::kMin);
+  EXPECT_EQ(typed.element_bytes(), 2u);
+  EXPECT_FALSE(typed.is_custom());
+  const Reduction custom = Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 24);
+  EXPECT_EQ(custom.element_bytes(), 24u);
+  EXPECT_TRUE(custom.is_custom());
+}
+
+}  // namespace
+}  // namespace warren

@@ -1,0 +1,276 @@
+// What the kernels are compared with: every operation on one element, written from its definition and sharing
+// no code with the kernels, and values that bring out the differences.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/reduce/kernels.h"
+
+namespace warren::reference {
+
+using Bytes = std::vector<std::byte>;
+
+inline std::vector<const KernelTable*> Tables() {
+  std::vector<const KernelTable*> tables{&PlainKernels()};
+  if (const auto* table = Avx2Kernels()) tables.push_back(table);
+  if (const auto* table = Avx512Kernels()) tables.push_back(table);
+  return tables;
+}
+
+inline std::vector<std::pair<DataType, Operation>> DefinedPairs() {
+  std::vector<std::pair<DataType, Operation>> pairs;
+  for (int type = 0; type < kNumDataTypes; ++type) {
+    for (int operation = 0; operation < kNumOperations; ++operation) {
+      const std::pair pair(static_cast<DataType>(type), static_cast<Operation>(operation));
+      if (IsDefined(pair.first, pair.second)) pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
+inline std::string Describe(const KernelTable& table, DataType type, Operation operation) {
+  return std::string(table.name) + " " + std::string(Name(type)) + " " + std::string(Name(operation));
+}
+
+// ------------------------------------------------------------------------------------------- 16-bit floats
+
+/// An IEEE format of 16 bits by its numbers of exponent and fraction bits.
+template <int exponent_bits, int fraction_bits>
+struct Small {
+  static constexpr int kBias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr std::uint16_t kInfinity = ((1 << exponent_bits) - 1) << fraction_bits;
+  static constexpr std::uint16_t kQuietBit = 1 << (fraction_bits - 1);
+
+  std::uint16_t bits;
+
+  bool is_nan() const { return (bits & 0x7fff) > kInfinity; }
+
+  double value() const {
+    const int exponent = (bits & 0x7fff) >> fraction_bits;
+    const int fraction = bits & ((1 << fraction_bits) - 1);
+    double magnitude = exponent == 0
+                           ? std::ldexp(fraction, 1 - kBias - fraction_bits)
+                           : std::ldexp(fraction + (1 << fraction_bits), exponent - kBias - fraction_bits);
+    if ((bits & 0x7fff) == kInfinity) magnitude = std::numeric_limits<double>::infinity();
+    if (is_nan()) magnitude = std::numeric_limits<double>::quiet_NaN();
+    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+  }
+
+  /// To nearest, ties to even. Not for NaN.
+  static Small Nearest(float value) {
+    const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    const double magnitude = std::fabs(static_cast<double>(value));
+    if (std::isinf(magnitude)) return {static_cast<std::uint16_t>(sign | kInfinity)};
+    if (magnitude == 0) return {sign};
+    const int exponent = std::max(std::ilogb(magnitude), 1 - kBias);
+    // In units of the last place, which the format counts up from zero; carries go into the exponent by
+    // themselves, and past the largest number comes infinity.
+    const double units = std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent));
+    const double bits = units + std::ldexp(exponent - 1 + kBias, fraction_bits);
+    return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::min<double>(bits, kInfinity)))};
+  }
+
+  Small Quiet() const { return is_nan() ? Small{static_cast<std::uint16_t>(bits | kQuietBit)} : *this; }
+};
+using Half = Small<5, 10>;
+using Brain = Small<8, 7>;
+
+// ------------------------------------------------------------------------------------------------ operations
+
+template <typename T>
+T Quiet(T nan) {
+  using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const Word quiet_bit = Word{1} << (std::numeric_limits<T>::digits - 2);
+  return std::bit_cast<T>(std::bit_cast<Word>(nan) | quiet_bit);
+}
+
+template <typename T>
+T Element(Operation operation, T left, T right) {
+  if (operation == Operation::kMax) return left < right ? right : left;
+  if (operation == Operation::kMin) return right < left ? right : left;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(left)) return Quiet(left);
+    if (std::isnan(right)) return Quiet(right);
+    return operation == Operation::kSum ? left + right : left * right;
+  } else {
+    using Unsigned = std::make_unsigned_t<T>;
+    const std::uint64_t a = static_cast<Unsigned>(left);
+    const std::uint64_t b = static_cast<Unsigned>(right);
+    switch (operation) {
+      case Operation::kSum:
+        return static_cast<T>(a + b);
+      case Operation::kProduct:
+        return static_cast<T>(a * b);
+      case Operation::kBitOr:
+        return static_cast<T>(a | b);
+      case Operation::kBitAnd:
+        return static_cast<T>(a & b);
+      default:
+        return static_cast<T>(a ^ b);
+    }
+  }
+}
+
+template <int e, int f>
+Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
+  const double a = left.value();
+  const double b = right.value();
+  if (operation == Operation::kMax || operation == Operation::kMin) {
+    const Small<e, f> chosen = (operation == Operation::kMax ? a < b : b < a) ? right : left;
+    return std::is_same_v<Small<e, f>, Half> ? chosen.Quiet() : chosen;  // widening makes binary16 quiet
+  }
+  if (left.is_nan()) return left.Quiet();
+  if (right.is_nan()) return right.Quiet();
+  const auto x = static_cast<float>(a);
+  const auto y = static_cast<float>(b);
+  const float result = operation == Operation::kSum ? x + y : x * y;
+  // The NaN that the processor makes, whatever its sign there.
+  if (std::isnan(result)) {
+    const std::uint16_t sign = std::signbit(result) ? 0x8000 : 0;
+    return {static_cast<std::uint16_t>(sign | Small<e, f>::kInfinity | Small<e, f>::kQuietBit)};
+  }
+  return Small<e, f>::Nearest(result);
+}
+
+/// Calls `work` with a value of the type that stands for `type`.
+template <typename Work>
+auto WithType(DataType type, Work work) {
+  switch (type) {
+    case DataType::kChar:
+      return work(static_cast<signed char>(0));
+    case DataType::kUChar:
+      return work(static_cast<unsigned char>(0));
+    case DataType::kInt:
+      return work(std::int32_t{});
+    case DataType::kUInt:
+      return work(std::uint32_t{});
+    case DataType::kLong:
+    case DataType::kLongLong:
+      return work(std::int64_t{});
+    case DataType::kULong:
+    case DataType::kULongLong:
+      return work(std::uint64_t{});
+    case DataType::kFloat:
+      return work(float{});
+    case DataType::kDouble:
+      return work(double{});
+    case DataType::kFloat16:
+      return work(Half{});
+    default:
+      return work(Brain{});
+  }
+}
+
+/// left op right, element by element.
+inline Bytes Combine(DataType type, Operation operation, const Bytes& left, const Bytes& right) {
+  Bytes out(left.size());
+  WithType(type, [&]<typename T>(T) {
+    for (std::size_t at = 0; at < left.size(); at += sizeof(T)) {
+      T a;
+      T b;
+      std::memcpy(&a, &left[at], sizeof(T));
+      std::memcpy(&b, &right[at], sizeof(T));
+      const T result = Element(operation, a, b);
+      std::memcpy(&out[at], &result, sizeof(T));
+    }
+  });
+  return out;
+}
+
+/// The tree of order.h, from its definition: neighbours in rounds.
+inline Bytes CombineAll(DataType type, Operation operation, std::vector<Bytes> round) {
+  while (round.size() > 1) {
+    std::vector<Bytes> next;
+    for (std::size_t i = 0; i + 1 < round.size(); i += 2) {
+      next.push_back(Combine(type, operation, round[i], round[i + 1]));
+    }
+    if (round.size() % 2 == 1) next.push_back(round.back());
+    round = std::move(next);
+  }
+  return round.front();
+}
+
+// ---------------------------------------------------------------------------------------------------- values
+
+/// A third special values (NaN with payloads, quiet and signalling; infinities; zeros; denormals; extremes),
+/// a third random bits, a third everyday numbers.
+inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  return WithType(type, [&]<typename T>(T) {
+    std::vector<std::uint64_t> special;
+    constexpr int kBits = 8 * sizeof(T);
+    constexpr std::uint64_t kSign = 1ull << (kBits - 1);
+    std::uint64_t infinity = 0;
+    if constexpr (std::is_integral_v<T>) {
+      special = {0, 1, 2, 3, 0x7f, kSign - 1, kSign, kSign + 1, ~0ull, ~1ull};
+    } else {
+      if constexpr (sizeof(T) == 8) {
+        infinity = 0x7ff0ull << 48;
+      } else if constexpr (sizeof(T) == 4) {
+        infinity = 0x7f80ull << 16;
+      } else {
+        infinity = T::kInfinity;
+      }
+      const std::uint64_t first =
+          (infinity & (~infinity + 1)) >> 1;  // of the fraction's bits: a quiet NaN has it
+      for (const std::uint64_t magnitude :
+           {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, first, (first << 1) - 1, first << 1,
+            (first << 1) + 1, infinity - 1, infinity - 2, infinity, infinity + 1, infinity + first,
+            infinity + first + 1, infinity + first + 2, infinity + (first << 1) - 1}) {
+        special.push_back(magnitude);
+        special.push_back(magnitude | kSign);
+      }
+    }
+    Bytes values(count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t bits = random();
+      const auto kind = random() % 3;
+      if (kind == 0) bits = special[random() % special.size()];
+      T value;
+      std::memcpy(&value, &bits, sizeof(T));  // little-endian machines only, as the rest of the tests
+      if (kind == 1) {
+        const double everyday = std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), -60);
+        if constexpr (std::is_integral_v<T>) {
+          value = static_cast<T>(bits % 100);
+        } else if constexpr (std::is_floating_point_v<T>) {
+          value = static_cast<T>(everyday);
+        } else {
+          value = T::Nearest(static_cast<float>(everyday));
+        }
+      }
+      std::memcpy(&values[i * sizeof(T)], &value, sizeof(T));
+    }
+    return values;
+  });
+}
+
+/// "element 3: 0x7fc00001 instead of 0x7fc00000", or nothing.
+inline std::string Difference(DataType type, const std::byte* got, const Bytes& wanted) {
+  const std::size_t bytes = SizeOf(type);
+  for (std::size_t at = 0; at < wanted.size(); at += bytes) {
+    if (std::memcmp(got + at, &wanted[at], bytes) == 0) continue;
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+    std::memcpy(&a, got + at, bytes);
+    std::memcpy(&b, &wanted[at], bytes);
+    char text[100];
+    std::snprintf(text, sizeof(text), "element %zu: %#llx instead of %#llx", at / bytes,
+                  static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+    return text;
+  }
+  return {};
+}
+
+}  // namespace warren::reference

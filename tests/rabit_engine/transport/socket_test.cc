@@ -1,0 +1,60 @@
+#include "rabit_engine/transport/tcp/socket.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren::tcp {
+namespace {
+
+TEST(Address, IsReadAndShownAlike) {
+  for (const char* text : {"127.0.0.1:80", "10.1.2.3:65535", "[::1]:9091", "[2001:db8::7]:1"}) {
+    const auto address = Address::Parse(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->ToString(), text);
+  }
+}
+
+TEST(Address, NonsenseIsNone) {
+  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:80x",
+                           "host:80", "::1:80", "[::1:80", "[]:80", "1.2.3:80"}) {
+    EXPECT_FALSE(Address::Parse(text)) << text;
+  }
+}
+
+TEST(Address, AMappedAddressIsShownAsWhatItIs) {
+  EXPECT_EQ(Address::Parse("[::ffff:10.0.0.1]:5")->ToString(), "10.0.0.1:5");
+}
+
+TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
+  const Socket listener = ListenAnywhere();
+  const auto texts = ListenAddresses(listener.fd(), "127.0.0.1");
+  ASSERT_FALSE(texts.empty());
+  const std::string port = ":" + std::to_string(Address::Local(listener.fd()).port());
+  EXPECT_EQ(texts.front(), "127.0.0.1" + port);
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(text.ends_with(port)) << text;
+    EXPECT_TRUE(Address::Parse(text)) << text;
+  }
+}
+
+TEST(Resolve, ANameThatDoesNotExistIsNamed) {
+  try {
+    Resolve("no-such-host.invalid", 1);
+    FAIL();
+  } catch (const EngineError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("no-such-host.invalid"));
+  }
+}
+
+TEST(MillisecondsUntil, RoundsUpSoThatNobodyWakesTooEarly) {
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_EQ(MillisecondsUntil(now - std::chrono::seconds(1), 100), 0);
+  EXPECT_EQ(MillisecondsUntil(now + std::chrono::hours(1), 100), 100);
+  EXPECT_EQ(MillisecondsUntil(std::chrono::steady_clock::time_point::max(), 100), 100);
+  EXPECT_GE(MillisecondsUntil(std::chrono::steady_clock::now() + std::chrono::microseconds(900), 100), 1);
+}
+
+}  // namespace
+}  // namespace warren::tcp

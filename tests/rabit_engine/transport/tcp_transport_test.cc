@@ -1,0 +1,457 @@
+// Several ranks in one process, each with its own transport and, where they must act at once, its own thread.
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kSecret = 0x1234567887654321;
+
+/// Ranks with listeners on the loopback address and no links yet.
+class World {
+ public:
+  explicit World(int size, TcpOptions options = {}, const char* host = "127.0.0.1") : options_(options) {
+    for (int rank = 0; rank < size; ++rank) {
+      listeners_.push_back(tcp::ListenAnywhere());
+      ports_.push_back(tcp::Address::Local(listeners_.back().fd()).port());
+      addresses_.push_back({std::string(host) + ":" + std::to_string(ports_.back())});
+    }
+    ranks_.resize(static_cast<std::size_t>(size));
+  }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  int port(int rank) const { return ports_[rank]; }
+  std::vector<std::vector<std::string>>& addresses() { return addresses_; }
+
+  TcpTransport& operator[](int rank) {
+    if (!ranks_[rank]) {
+      ranks_[rank] = std::make_unique<TcpTransport>(rank, size(), listeners_[rank].Release(), addresses_,
+                                                    kSecret, options_);
+    }
+    return *ranks_[rank];
+  }
+  /// What the kernel does for a process that is killed.
+  void Kill(int rank) { ranks_[rank].reset(); }
+
+  /// Runs the function for all ranks, each in a thread; rethrows the first failure.
+  void OnAll(const std::function<void(TcpTransport&)>& function) {
+    std::vector<std::thread> threads;
+    std::vector<std::exception_ptr> failures(ranks_.size());
+    for (int rank = 0; rank < size(); ++rank) (*this)[rank];
+    for (int rank = 0; rank < size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          function((*this)[rank]);
+        } catch (...) {
+          failures[rank] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+  void ConnectAll() {
+    OnAll([](TcpTransport& transport) {
+      std::vector<int> others;
+      for (int peer = 0; peer < transport.world_size(); ++peer) {
+        if (peer != transport.rank()) others.push_back(peer);
+      }
+      transport.Connect(others);
+    });
+  }
+  void Link(int a, int b) {
+    std::thread other([&, a, b] { (*this)[a].Connect({&b, 1}); });
+    (*this)[b].Connect({&a, 1});
+    other.join();
+  }
+
+ private:
+  TcpOptions options_;
+  std::vector<tcp::Socket> listeners_;
+  std::vector<int> ports_;
+  std::vector<std::vector<std::string>> addresses_;
+  std::vector<std::unique_ptr<TcpTransport>> ranks_;
+};
+
+Clock::time_point Soon() {
+  return Clock::now() + seconds(10);
+}
+
+void Send(TcpTransport& transport, int peer, const std::string& bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::size_t taken = transport.To(peer).TrySend(bytes.data() + done, bytes.size() - done);
+    done += taken;
+    const Interest interest{peer, true, false};
+    if (taken == 0) transport.Wait({&interest, 1}, Soon());
+  }
+}
+
+std::string Receive(TcpTransport& transport, int peer, std::size_t bytes, std::size_t piece = 1 << 20) {
+  std::string text(bytes, '\0');
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::size_t got = transport.To(peer).TryReceive(text.data() + done, std::min(piece, bytes - done));
+    done += got;
+    const Interest interest{peer, false, true};
+    if (got == 0) transport.Wait({&interest, 1}, Soon());
+  }
+  return text;
+}
+
+std::string Pattern(std::size_t bytes) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 2654435761u >> 13);
+  return text;
+}
+
+tcp::Socket Stranger(int port) {
+  int error = 0;
+  tcp::Socket socket =
+      tcp::ConnectUntil(*tcp::Address::Parse("127.0.0.1:" + std::to_string(port)), Soon(), error);
+  EXPECT_EQ(error, 0);
+  return socket;
+}
+
+/// The LostPeer that waiting for `peer` ends with.
+LostPeer LossWhileWaitingFor(TcpTransport& transport, int peer, bool to_send = false) {
+  const Interest interest{peer, to_send, !to_send};
+  try {
+    char byte = 0;
+    for (;;) {
+      if (!to_send) transport.To(peer).TryReceive(&byte, 1);
+      transport.Wait({&interest, 1}, Soon());
+    }
+  } catch (const LostPeer& lost) {
+    return lost;
+  }
+}
+
+TEST(TcpTransport, EveryRankCanLinkWithEveryOther) {
+  World world(6);
+  world.ConnectAll();
+  world.OnAll([](TcpTransport& transport) {
+    for (int peer = 0; peer < transport.world_size(); ++peer) {
+      if (peer != transport.rank()) Send(transport, peer, "from " + std::to_string(transport.rank()));
+    }
+    for (int peer = 0; peer < transport.world_size(); ++peer) {
+      if (peer == transport.rank()) continue;
+      EXPECT_EQ(Receive(transport, peer, 6), "from " + std::to_string(peer));
+    }
+  });
+}
+
+TEST(TcpTransport, LinksWorkOverIpVersion6) {
+  int error = 0;
+  World world(2, {}, "[::1]");
+  if (!tcp::StartConnect(*tcp::Address::Parse("[::1]:" + std::to_string(world.port(0))), error)) {
+    GTEST_SKIP() << "this machine has no IPv6 loopback";
+  }
+  world.ConnectAll();
+  Send(world[0], 1, "six");
+  EXPECT_EQ(Receive(world[1], 0, 3), "six");
+}
+
+class Streams : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(SleepingAndSpinning, Streams, testing::Bool());
+
+TEST_P(Streams, KeepTheirOrderWhateverTheSizesOfTheCalls) {
+  TcpOptions options;
+  options.may_spin = GetParam();
+  World world(2, options);
+  world.ConnectAll();
+  const std::string sent = Pattern(8 << 20);
+  for (const std::size_t piece :
+       {std::size_t{977}, std::size_t{2047}, std::size_t{5000}, std::size_t{1} << 20}) {
+    std::thread sender([&] { Send(world[0], 1, sent); });
+    EXPECT_TRUE(Receive(world[1], 0, sent.size(), piece) == sent) << "pieces of " << piece;
+    sender.join();
+  }
+}
+
+TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
+  World world(3);
+  world.Link(1, 2);
+  std::thread first([&] {
+    const int peer = 2;
+    world[0].Connect({&peer, 1});
+    Send(world[0], 2, "early");
+  });
+  // Rank 2 waits for somebody else meanwhile.
+  std::thread second([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    Send(world[1], 2, "x");
+  });
+  EXPECT_EQ(Receive(world[2], 1, 1), "x");
+  const int peer = 0;
+  world[2].Connect({&peer, 1});
+  EXPECT_EQ(Receive(world[2], 0, 5), "early");
+  first.join();
+  second.join();
+}
+
+TEST(TcpTransport, SilentStrangersHoldNobodyUp) {
+  World world(2);
+  std::vector<tcp::Socket> strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back(Stranger(world.port(1)));
+  const Clock::time_point begin = Clock::now();
+  world.ConnectAll();
+  EXPECT_LT(Clock::now() - begin, seconds(2));
+}
+
+TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
+  World world(2);
+  std::vector<tcp::Socket> strangers;
+  for (const std::string& text :
+       {std::string("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"), std::string(5000, '\xff')}) {
+    strangers.push_back(Stranger(world.port(1)));
+    send(strangers.back().fd(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  for (const tcp::Socket& stranger : strangers) EXPECT_TRUE(tcp::WaitFor(stranger.fd(), POLLRDHUP, Soon()));
+}
+
+TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
+  World world(2);
+  tcp::Hello hello;
+  hello.job_secret = kSecret + 1;
+  hello.from = 0;
+  hello.to = 1;
+  const tcp::Socket link = Stranger(world.port(1));
+  send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  hello.kind = tcp::HelloKind::kAlarm;
+  hello.lost = 0;
+  const tcp::Socket alarm = Stranger(world.port(1));
+  send(alarm.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+}
+
+TEST(TcpTransport, MoreStrangersThanItCaresForCostNoLink) {
+  World world(2);
+  world[1];
+  std::vector<tcp::Socket> strangers;
+  for (int i = 0; i < 400; ++i) strangers.push_back(Stranger(world.port(1)));
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+}
+
+TEST(TcpTransport, AnAddressWhereSomebodyElseAnswersIsPassedOver) {
+  World world(3);
+  world.addresses()[2].insert(world.addresses()[2].begin(), world.addresses()[1].front());
+  world[0];
+  world[1];
+  world[2];
+  // Rank 1 hears the hello that is not for it while it waits for something else, and takes it for nothing.
+  std::atomic<bool> over{false};
+  std::thread second([&] {
+    while (!over) {
+      try {
+        world[1].Wait({}, Clock::now() + milliseconds(10));
+      } catch (const TimedOut&) {
+      }
+    }
+  });
+  world.Link(0, 2);
+  over = true;
+  second.join();
+  world.Link(0, 1);
+  Send(world[0], 2, "for 2");
+  Send(world[0], 1, "for 1");
+  EXPECT_EQ(Receive(world[2], 0, 5), "for 2");
+  EXPECT_EQ(Receive(world[1], 0, 5), "for 1");
+}
+
+TEST(TcpTransport, WaitReturnsAtOnceWhileSomethingIsLeftToRead) {
+  World world(2);
+  world.ConnectAll();
+  Send(world[1], 0, std::string(8000, 'x'));
+  world[0].TakeEvents();  // epoll says it once and not again
+  for (const std::size_t piece :
+       {4000, 10}) {  // straight to its place, and through the buffer of small reads
+    EXPECT_EQ(Receive(world[0], 1, piece), std::string(piece, 'x'));
+    const Interest interest{1, false, true};
+    EXPECT_NO_THROW(world[0].Wait({&interest, 1}, Clock::now() + seconds(1))) << piece;
+  }
+}
+
+TEST(TcpTransport, APeerThatCannotBeReachedIsLostAndItsAddressesAreNamed) {
+  TcpOptions options;
+  options.connect_retry = 2;
+  World world(2, options);
+  const std::string address = world.addresses()[1].front();
+  world[1];
+  world.Kill(1);
+  const int peer = 1;
+  try {
+    world[0].Connect({&peer, 1});
+    FAIL() << "there is nobody to link with";
+  } catch (const LostPeer& lost) {
+    EXPECT_EQ(lost.rank(), 1);
+    EXPECT_THAT(lost.what(), HasSubstr(address));
+    EXPECT_THAT(lost.what(), HasSubstr("Connection refused"));
+  }
+}
+
+TEST(TcpTransport, APeerThatDoesNotComeToTheSameCallIsWaitedForAsLongAsAllowed) {
+  TcpOptions options;
+  options.answer_timeout = milliseconds(100);
+  for (const int rank : {0, 1}) {  // the one that connects and the one that accepts
+    World world(2, options);
+    world[0];
+    world[1];
+    const int peer = 1 - rank;
+    EXPECT_THROW(world[rank].Connect({&peer, 1}), TimedOut) << rank;
+  }
+}
+
+TEST(TcpTransport, APeerThatEndsIsNoticedEvenWhenNobodyWaitsForIt) {
+  World world(3);
+  world.ConnectAll();
+  world.Kill(2);
+  const LostPeer lost = LossWhileWaitingFor(world[0], 1);
+  EXPECT_EQ(lost.rank(), 2);
+  EXPECT_THAT(lost.what(), HasSubstr("rank 0 lost rank 2 at 127.0.0.1:"));
+  EXPECT_THAT(lost.what(), HasSubstr("closed the connection"));
+}
+
+TEST(TcpTransport, WhatAPeerSentBeforeItEndedCanStillBeRead) {
+  World world(2);
+  world.ConnectAll();
+  Send(world[1], 0, Pattern(100'000));
+  world.Kill(1);
+  EXPECT_TRUE(Receive(world[0], 1, 100'000) == Pattern(100'000));
+  EXPECT_EQ(LossWhileWaitingFor(world[0], 1).rank(), 1);
+}
+
+TEST(TcpTransport, ARankThatGivesUpNamesTheOneThatWasLost) {
+  World world(4);
+  for (int rank = 0; rank < 3; ++rank) world.Link(rank, rank + 1);  // a chain: only rank 2 sees rank 3
+  world.Kill(3);
+  const LostPeer seen = LossWhileWaitingFor(world[2], 1);
+  EXPECT_EQ(seen.rank(), 3);
+  world[2].Abort(seen.rank());
+  const LostPeer told = LossWhileWaitingFor(world[1], 0);
+  EXPECT_EQ(told.rank(), 3);
+  EXPECT_THAT(told.what(), HasSubstr("rank 2"));
+  world[1].Abort(told.rank());
+  EXPECT_EQ(LossWhileWaitingFor(world[0], 1).rank(), 3);
+}
+
+TEST(TcpTransport, ARankThatGivesUpIsHeardThroughFullBuffers) {
+  World world(2);
+  world.ConnectAll();
+  const std::string much = Pattern(1 << 20);
+  while (world[0].To(1).TrySend(much.data(), much.size()) > 0) {
+  }
+  while (world[1].To(0).TrySend(much.data(), much.size()) > 0) {
+  }
+  world[0].Abort(0);
+  const Clock::time_point begin = Clock::now();
+  const LostPeer lost = LossWhileWaitingFor(world[1], 0, /*to_send=*/true);
+  EXPECT_EQ(lost.rank(), 0);
+  EXPECT_THAT(lost.what(), HasSubstr("gave up after an error"));
+  EXPECT_LT(Clock::now() - begin, seconds(1));
+}
+
+TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {
+  World world(3);
+  world.Link(0, 1);
+  world[2];
+  std::thread giving_up([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    world[0].Abort(2);
+  });
+  const int peer = 2;  // rank 2 is there but does not come to the call
+  try {
+    world[1].Connect({&peer, 1});
+    ADD_FAILURE() << "rank 2 never came";
+  } catch (const LostPeer& lost) {
+    EXPECT_EQ(lost.rank(), 2);
+  }
+  giving_up.join();
+}
+
+TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
+  World world(3);
+  world.ConnectAll();
+  const Interest interests[] = {{1, false, true}};
+  try {
+    world[0].Wait(interests, Clock::now() + milliseconds(30));  // once for what is not known yet
+    char byte = 0;
+    world[0].To(1).TryReceive(&byte, 1);
+    world[0].Wait(interests, Clock::now() + milliseconds(30));
+    FAIL() << "nobody has sent anything";
+  } catch (const TimedOut& error) {
+    EXPECT_THAT(error.what(), HasSubstr("for data from rank 1 at 127.0.0.1"));
+  }
+}
+
+TEST(TcpTransport, PeersMayLeaveDuringTheLastBarrierButNotTheOneAwaited) {
+  World world(3);
+  world.ConnectAll();
+  world[0].ExpectPeersToLeave();
+  world.Kill(2);
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    Send(world[1], 0, "x");
+  });
+  EXPECT_EQ(Receive(world[0], 1, 1), "x");
+  late.join();
+  world.Kill(1);
+  EXPECT_EQ(LossWhileWaitingFor(world[0], 1).rank(), 1);
+}
+
+TEST(TcpTransport, DataForALaterCallDoesNotKeepAWaitingRankBusy) {
+  World world(3);
+  world.ConnectAll();
+  Send(world[2], 0, "for later");
+  char byte = 0;
+  world[0].To(1).TryReceive(&byte, 1);
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    Send(world[1], 0, "x");
+  });
+  timespec begin{};
+  timespec end{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  EXPECT_EQ(Receive(world[0], 1, 1), "x");
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  const double seconds_used = static_cast<double>(end.tv_sec - begin.tv_sec) +
+                              1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
+  EXPECT_LT(seconds_used, 0.02);
+  late.join();
+  EXPECT_EQ(Receive(world[0], 2, 9), "for later");
+}
+
+TEST(TcpTransport, ARankWithoutALinkIsTheCallersMistake) {
+  World world(2);
+  EXPECT_THROW(world[0].To(1), Misuse);
+  EXPECT_THROW(world[0].To(7), Misuse);
+}
+
+}  // namespace
+}  // namespace warren

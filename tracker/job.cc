@@ -347,7 +347,12 @@ void Job::AssignPending(TimePoint now) {
   pending_tasks_.clear();
   int rank = 0;
   for (const ConnectionId connection : order) {
-    while (members_[rank].assigned) ++rank;
+    while (rank < options_.num_workers && members_[rank].assigned) ++rank;
+    if (rank == options_.num_workers) {
+      // More waited than there are ranks: the one that had asked for a larger world has gone.
+      Drop(connection, fmt::format("all {} ranks are taken", options_.num_workers));
+      continue;
+    }
     Assign(connection, peers_.at(connection), rank, now);
   }
 }

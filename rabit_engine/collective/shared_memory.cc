@@ -318,7 +318,10 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   auto* data = static_cast<std::byte*>(buffer);
   if (bytes <= kSlotPayloadBytes) {
     Begin(tag, me_ == root ? data : nullptr, me_ == root ? bytes : 0);
-    if (me_ != root) std::memcpy(data, AwaitSlot(root).payload, bytes);
+    if (me_ != root) {
+      const Slot& slot = AwaitSlot(root);
+      if (bytes > 0) std::memcpy(data, slot.payload, bytes);
+    }
     End();
     return;
   }

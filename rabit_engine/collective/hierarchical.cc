@@ -17,6 +17,7 @@ Levels::Levels(HostCollectives* host, Transport& transport, const HostLayout& la
 
 std::vector<int> Levels::Representatives(int root) const {
   std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(layout_.num_hosts()));
   for (int host = 0; host < layout_.num_hosts(); ++host) {
     ranks.push_back(host == layout_.host_of(root) ? root : layout_.leader_of(host));
   }
@@ -38,6 +39,7 @@ void Levels::Allreduce(void* buffer, std::size_t count, const Reduction& reducti
   const int local = layout_.local_index(rank_);
   const int local_size = static_cast<int>(layout_.ranks_of(my_host_).size());
   std::vector<int> counterparts;
+  counterparts.reserve(static_cast<std::size_t>(layout_.num_hosts()));
   for (int host = 0; host < layout_.num_hosts(); ++host)
     counterparts.push_back(layout_.ranks_of(host)[local]);
   const std::vector<std::size_t> offsets = EvenOffsets(count, local_size);

@@ -42,8 +42,7 @@ bool HostCollectives::Fits(std::size_t element_bytes, int size) {
   return element_bytes <= PieceBytes(std::min(size, kMaxLocalRanks));
 }
 
-// --- meeting the others
-// ----------------------------------------------------------------------------------------
+// --- meeting the others ---
 
 void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes) {
   tag_ = tag;
@@ -104,8 +103,7 @@ void HostCollectives::Publish(Counter counter, std::uint64_t value) {
   segment_.RingBell();
 }
 
-// --- small
-// -------------------------------------------------------------------------------------------------------
+// --- small ---
 
 void HostCollectives::CombineSlots(void* buffer, std::size_t count, const Reduction& reduction) {
   for (int local = 0; local < size_; ++local) {
@@ -148,8 +146,7 @@ void HostCollectives::Barrier(const CallTag& tag) {
   End();
 }
 
-// --- large: through the entries
-// ------------------------------------------------------------------------------------
+// --- large: through the entries ---
 
 template <typename In, typename Combine, typename Out>
 void HostCollectives::RunRounds(std::size_t rounds, In in, Combine combine, Out out) {
@@ -355,12 +352,11 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   End();
 }
 
-// --- large: single copy
-// ------------------------------------------------------------------------------------------
+// --- large: single copy ---
 
 /// Lets the others read the caller's buffer, as one round of its own.
-void HostCollectives::ShowBuffer(const void* buffer) {
-  segment_.lines(me_).buffer.store(reinterpret_cast<std::uint64_t>(buffer), std::memory_order_relaxed);
+void HostCollectives::ShowBuffer(void* buffer) {
+  segment_.lines(me_).buffer.store(static_cast<std::byte*>(buffer), std::memory_order_relaxed);
   Publish(&RankLines::input, round_ + 1);
 }
 
@@ -375,10 +371,10 @@ void HostCollectives::HideBuffer() {
 void HostCollectives::ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes) {
   const RankLines& lines = segment_.lines(local);
   auto* out = static_cast<std::byte*>(to);
-  std::uint64_t from = lines.buffer.load(std::memory_order_relaxed) + offset;
+  std::byte* from = lines.buffer.load(std::memory_order_relaxed) + offset;
   while (bytes > 0) {
     const iovec here{out, bytes};
-    const iovec there{reinterpret_cast<void*>(from), bytes};
+    const iovec there{from, bytes};
     const ssize_t got = process_vm_readv(lines.pid.load(std::memory_order_relaxed), &here, 1, &there, 1, 0);
     if (got <= 0) {
       const int rank = segment_.ranks()[local];
@@ -388,7 +384,7 @@ void HostCollectives::ReadPeer(int local, void* to, std::size_t offset, std::siz
                                        segment_.ranks()[me_], bytes, rank, std::strerror(error)));
     }
     out += got;
-    from += static_cast<std::uint64_t>(got);
+    from += got;
     bytes -= static_cast<std::size_t>(got);
   }
 }
@@ -422,8 +418,7 @@ void HostCollectives::ReducePiecesSingleCopy(std::byte* buffer, const Reduction&
   HideBuffer();
 }
 
-// --- which copy
-// --------------------------------------------------------------------------------------------------
+// --- which copy ---
 
 bool HostCollectives::SingleCopyWorks() {
   // A pattern that another process of the same number, in another namespace, would not have at that address.
@@ -436,7 +431,7 @@ bool HostCollectives::SingleCopyWorks() {
     std::uint64_t theirs = 0;
     const iovec here{&theirs, sizeof(theirs)};
     const RankLines& lines = segment_.lines(local);
-    const iovec there{reinterpret_cast<void*>(lines.buffer.load()), sizeof(theirs)};
+    const iovec there{lines.buffer.load(), sizeof(theirs)};
     works = process_vm_readv(lines.pid.load(), &here, 1, &there, 1, 0) == sizeof(theirs) &&
             theirs == (kPattern ^ static_cast<std::uint64_t>(local));
   }

@@ -96,7 +96,7 @@ class HostCollectives {
   template <typename SliceOf>
   void ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of, int receiver);
   void ReduceVector(std::byte* buffer, std::size_t count, const Reduction& reduction, int receiver);
-  void ShowBuffer(const void* buffer);
+  void ShowBuffer(void* buffer);
   void HideBuffer();
   void ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes);
   bool SingleCopyWorks();

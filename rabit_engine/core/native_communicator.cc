@@ -26,8 +26,7 @@ namespace {
 /// costs two more meetings inside the host.
 constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
-// --- what ranks tell each other when they meet
-// --------------------------------------------------------------
+// --- what ranks tell each other when they meet ---
 
 /// One rank's record: lines of text.
 struct Record {
@@ -172,8 +171,7 @@ Transport& NativeCommunicator::transport() {
   return *tcp_;
 }
 
-// --- beginning and ending a call
-// ------------------------------------------------------------------------------
+// --- beginning and ending a call ---
 
 Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
                                        const Reduction* reduction) const {
@@ -277,8 +275,7 @@ void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, cons
   }
 }
 
-// --- the collectives
-// ---------------------------------------------------------------------------------------------
+// --- the collectives ---
 
 void NativeCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
   CheckBuffer(buffer, count * reduction.element_bytes(), "allreduce");

@@ -188,8 +188,7 @@ bool AcceptMembers(int listener, std::span<const int> expected,
 
 }  // namespace
 
-// --- making and joining
-// --------------------------------------------------------------------------------------
+// --- making and joining ---
 
 HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName()) {
   const std::string key = HostKey();
@@ -332,8 +331,7 @@ HostSegment::~HostSegment() {
   munmap(base_, bytes_);
 }
 
-// --- who is there
-// ----------------------------------------------------------------------------------------------
+// --- who is there ---
 
 void HostSegment::Abort(int lost_rank) noexcept {
   std::int32_t nobody = 0;

@@ -61,7 +61,7 @@ struct RankLines {
   /// Set when the rank has left in good order; nobody may wait for it any more.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
   /// For single-copy reads: the process and the address of its buffer in the current call.
-  alignas(kCacheLine) std::atomic<std::uint64_t> buffer;
+  alignas(kCacheLine) std::atomic<std::byte*> buffer;
   std::atomic<std::int32_t> pid;
 };
 

@@ -142,7 +142,7 @@ std::string Address::host() const {
 }
 
 std::string Address::ToString() const {
-  const std::string name = host();
+  std::string name = host();
   if (port() == 0) return name;
   return name.find(':') == std::string::npos ? fmt::format("{}:{}", name, port())
                                              : fmt::format("[{}]:{}", name, port());
@@ -226,6 +226,7 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
   std::stable_sort(found.begin(), found.end(),
                    [&](const Address& a, const Address& b) { return order(a) < order(b); });
   std::vector<std::string> texts;
+  texts.reserve(found.size());
   for (const Address& address : found) texts.push_back(address.ToString());
   return texts;
 }

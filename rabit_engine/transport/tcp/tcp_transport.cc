@@ -422,7 +422,6 @@ void TcpTransport::DialNext(Dial& dial) {
   }
   ++dial.round;
   if (addresses.empty() || dial.round >= std::max(1, options_.connect_retry)) {
-    const std::string peer = PeerName(dial.peer);
     ThrowLost(dial.peer,
               addresses.empty()
                   ? std::string("there is no address to connect to")

@@ -48,7 +48,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// the same number on all ranks, unknown to others.
   TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
                std::uint64_t job_secret, const TcpOptions& options);
-  ~TcpTransport();
+  ~TcpTransport() override;
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
 

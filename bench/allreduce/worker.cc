@@ -46,6 +46,7 @@ int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>(
 
   try {
     std::vector<Case> cases;
+    cases.reserve(words.size());
     for (const std::string& word : words) cases.push_back(ParseCase(word));
     const std::unique_ptr<World> world = join();
     for (const Case& what : cases) {

@@ -361,6 +361,7 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   const std::string all = children.empty() ? std::string() : encode();
   for (const int child : children) WriteTo(child, all);
   std::vector<std::string> records;
+  records.reserve(known.size());
   for (auto& [rank, text] : known) records.push_back(std::move(text));
   return records;
 }

@@ -13,10 +13,6 @@
 namespace warren::collective {
 namespace {
 
-/// Above this the pieces of the large way cost less than reading every slot whole. Measured with 2 to 16
-/// ranks on 2 cores (docs/engine.md).
-constexpr std::size_t kSmallBytesOfTwo = std::size_t{4} << 10;
-constexpr std::size_t kSmallBytesOfMany = std::size_t{2} << 10;
 /// Read from another process at once: large enough to hide the call, small enough for the cache.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
@@ -115,7 +111,7 @@ void HostCollectives::CombineSlots(void* buffer, std::size_t count, const Reduct
 void HostCollectives::Allreduce(const CallTag& tag, void* buffer, std::size_t count,
                                 const Reduction& reduction) {
   const std::size_t bytes = count * reduction.element_bytes();
-  if (bytes <= (size_ == 2 ? kSmallBytesOfTwo : kSmallBytesOfMany)) {
+  if (bytes <= kSlotPayloadBytes) {
     Begin(tag, buffer, bytes);
     CombineSlots(buffer, count, reduction);
   } else {
@@ -189,10 +185,13 @@ void HostCollectives::ReducePieces(std::byte* buffer, const Reduction& reduction
     if (piece.bytes == 0) return;
     for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
     inputs_[me_] = buffer + piece.offset;
-    reduction.CombineAll(buffer + piece.offset, inputs_, piece.bytes / reduction.element_bytes());
-    // The own input never lay in the entry: its place is free for the result.
-    if (receiver != kNobody)
-      std::memcpy(segment_.entry(me_, number) + place, buffer + piece.offset, piece.bytes);
+    const std::size_t count = piece.bytes / reduction.element_bytes();
+    if (receiver == kNobody) {
+      reduction.CombineAll(buffer + piece.offset, inputs_, count);
+    } else {
+      // The own input never lay in the entry: its place is free for the result.
+      reduction.CombineAllTo2(buffer + piece.offset, segment_.entry(me_, number) + place, inputs_, count);
+    }
   };
   const auto out = [&](std::size_t round, std::uint64_t number) {
     if (!receives) return;

@@ -333,6 +333,16 @@ HostSegment::~HostSegment() {
 
 // --- who is there ---
 
+bool HostSegment::MayAnswerWhileSpinning(int local) {
+  if (oversubscribed_) return false;
+  const auto core = static_cast<std::uint32_t>(sched_getcpu() + 1);
+  if (core != core_plus_1_) {
+    core_plus_1_ = core;
+    lines_[local_index_].core_plus_1.store(core, std::memory_order_relaxed);
+  }
+  return lines_[local].core_plus_1.load(std::memory_order_relaxed) != core;
+}
+
 void HostSegment::Abort(int lost_rank) noexcept {
   std::int32_t nobody = 0;
   header_->lost_rank_plus_1.compare_exchange_strong(nobody, lost_rank + 1);

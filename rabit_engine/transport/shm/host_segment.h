@@ -35,8 +35,8 @@ namespace warren {
 inline constexpr std::size_t kCacheLine = 64;
 /// More ranks than this on one host talk TCP: each needs two descriptors of every other.
 inline constexpr int kMaxLocalRanks = 256;
-/// The largest payload of a slot. One message a rank and call, read by all others: good while the time to
-/// copy is below the time of another round of waiting.
+/// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds of
+/// waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
 /// Stages of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core,
 /// so that only the caller's own buffers are read from memory.
@@ -58,6 +58,8 @@ struct RankLines {
   std::atomic<std::uint32_t> sleepers;
   /// True while this rank sleeps on its doorbell.
   alignas(kCacheLine) std::atomic<std::uint32_t> needs_doorbell;
+  /// The core it ran on when it last waited, plus 1.
+  alignas(kCacheLine) std::atomic<std::uint32_t> core_plus_1;
   /// Set when the rank has left in good order; nobody may wait for it any more.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
   /// For single-copy reads: the process and the address of its buffer in the current call.
@@ -104,6 +106,9 @@ class HostSegment {
   const std::vector<Member>& members() const { return members_; }
   /// True when there are more ranks here than cores this process may use: waiting must not spin.
   bool oversubscribed() const { return oversubscribed_; }
+  /// Whether member `local` may answer while this rank spins: it runs on another core, as far as it has said.
+  /// Ranks that started together often begin on one core, and the kernel takes milliseconds to part them.
+  bool MayAnswerWhileSpinning(int local);
 
   RankLines& lines(int local) { return lines_[local]; }
   Slot& slot(int local, std::uint64_t sequence) { return slots_[2 * local + (sequence & 1)]; }
@@ -138,6 +143,7 @@ class HostSegment {
   std::vector<int> ranks_;
   int local_index_ = 0;
   bool oversubscribed_ = false;
+  std::uint32_t core_plus_1_ = 0;  ///< what this rank said last
   std::size_t ring_bytes_ = 0;
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;

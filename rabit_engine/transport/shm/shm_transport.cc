@@ -118,6 +118,12 @@ bool ShmTransport::AnyReady(std::span<const Interest> interests) const {
   });
 }
 
+bool ShmTransport::MaySpinFor(std::span<const Interest> interests) {
+  return std::all_of(interests.begin(), interests.end(), [this](const Interest& interest) {
+    return segment_.MayAnswerWhileSpinning(LocalIndex(interest.peer));
+  });
+}
+
 void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
   const std::vector<int> lost = segment_.FindLost();
   if (AnyReady(interests)) return;
@@ -145,7 +151,7 @@ void ShmTransport::Sleep(std::span<const Interest> interests, int other_descript
 
 void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests)) return;
-  if (may_spin()) {
+  if (MaySpinFor(interests)) {
     const Clock::time_point begin = Clock::now();
     while (Clock::now() - begin < kSpin) {
       RelaxCore();

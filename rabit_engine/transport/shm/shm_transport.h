@@ -41,11 +41,11 @@ class ShmTransport : public Transport {
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
-  bool may_spin() const { return !segment_.oversubscribed(); }
 
  private:
   class RingLink;
   int LocalIndex(int rank) const;
+  bool MaySpinFor(std::span<const Interest> interests);
 
   HostSegment& segment_;
   Waiter waiter_;

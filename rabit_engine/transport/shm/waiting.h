@@ -23,7 +23,7 @@ inline void RelaxCore() {
 /// Giving the core away by yielding, as long as that is the quickest way to wait. Among ranks that all wait
 /// for each other it is: a turn takes a microsecond or so. But a process that computes keeps the core for a
 /// whole time slice when it is given it, while a sleeper gets the core back as soon as it is woken. So after
-/// a turn that took long the next waits go to sleep at once.
+/// turns that took long the next waits go to sleep at once; the more of them, the longer it lasts.
 class Yielding {
  public:
   void Begin() { turns_ = 0; }
@@ -35,6 +35,8 @@ class Yielding {
   Clock::time_point last_;
   int turns_ = 0;
   int sleep_at_once_ = 0;
+  int penalty_ = 0;
+  int good_turns_ = 0;
 };
 
 class Waiter {
@@ -51,7 +53,7 @@ class Waiter {
     if (ready()) [[likely]] {
       return;
     }
-    if (!segment_.oversubscribed()) {
+    if (segment_.MayAnswerWhileSpinning(local)) {
       const Clock::time_point begin = Clock::now();
       do {
         for (int turn = 0; turn < kTurnsPerLook; ++turn) {

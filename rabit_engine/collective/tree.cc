@@ -1,5 +1,6 @@
 #include "rabit_engine/collective/tree.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -9,8 +10,17 @@
 namespace warren::collective {
 namespace {
 
-// The size of the pieces that PeerGroup hands out: smaller chunks would cost more messages and gain no cache.
-constexpr std::size_t kChunkBytes = 128 << 10;
+// Of a reduction: the size of the pieces that PeerGroup hands out. Smaller chunks would cost more messages
+// and gain no cache.
+constexpr std::size_t kReduceChunkBytes = 128 << 10;
+
+// Of a broadcast, where nothing is combined: each chunk costs a round of waiting, and the more levels there
+// are, the longer the last member waits for its first chunk.
+std::size_t BroadcastChunkBytes(std::size_t bytes, int size) {
+  constexpr std::size_t kLeast = 128 << 10;
+  constexpr std::size_t kMost = 1 << 20;
+  return size == 2 ? bytes : std::clamp(bytes / 8, kLeast, kMost);
+}
 
 /// A neighbour in the tree and the level at which the two meet.
 struct Edge {
@@ -48,12 +58,13 @@ Place FindPlace(int index, int size, int root) {
 /// The messages of one member, step by step.
 class Pipeline {
  public:
-  Pipeline(PeerGroup& group, void* buffer, std::size_t count, std::size_t element_bytes, int root)
+  Pipeline(PeerGroup& group, void* buffer, std::size_t count, std::size_t element_bytes, int root,
+           std::size_t chunk_bytes)
       : group_(group),
         place_(FindPlace(group.index(), group.size(), root)),
         vector_(buffer, element_bytes),
         whole_{0, count},
-        per_chunk_(ElementsPerChunk(kChunkBytes, element_bytes)),
+        per_chunk_(ElementsPerChunk(chunk_bytes, element_bytes)),
         chunks_(static_cast<std::ptrdiff_t>(NumChunks(count, per_chunk_))) {
     std::vector<int> peers;
     for (const Edge& child : place_.children) peers.push_back(child.peer);
@@ -122,7 +133,7 @@ class Pipeline {
 }  // namespace
 
 void ReduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction, int root) {
-  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), root);
+  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), root, kReduceChunkBytes);
   for (std::ptrdiff_t step = 0; step < pipeline.steps(); ++step) {
     pipeline.AddReduceStep(step, reduction);
     pipeline.Run();
@@ -130,7 +141,8 @@ void ReduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reducti
 }
 
 void BroadcastTree(PeerGroup& group, void* buffer, std::size_t bytes, int root) {
-  Pipeline pipeline(group, buffer, bytes, /*element_bytes=*/1, root);
+  Pipeline pipeline(group, buffer, bytes, /*element_bytes=*/1, root,
+                    BroadcastChunkBytes(bytes, group.size()));
   for (std::ptrdiff_t step = 0; step < pipeline.steps(); ++step) {
     pipeline.AddBroadcastStep(step);
     pipeline.Run();
@@ -138,7 +150,7 @@ void BroadcastTree(PeerGroup& group, void* buffer, std::size_t bytes, int root) 
 }
 
 void AllreduceTree(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
-  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), /*root=*/0);
+  Pipeline pipeline(group, buffer, count, reduction.element_bytes(), /*root=*/0, kReduceChunkBytes);
   // The root has reduced chunk 0 after `levels` steps.
   const std::ptrdiff_t steps = pipeline.steps() + pipeline.levels();
   for (std::ptrdiff_t step = 0; step < steps; ++step) {

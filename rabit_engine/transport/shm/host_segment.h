@@ -35,8 +35,8 @@ namespace warren {
 inline constexpr std::size_t kCacheLine = 64;
 /// More ranks than this on one host talk TCP: each needs two descriptors of every other.
 inline constexpr int kMaxLocalRanks = 256;
-/// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds of
-/// waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
+/// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds
+/// of waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
 /// Stages of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core,
 /// so that only the caller's own buffers are read from memory.

@@ -173,7 +173,7 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 // Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests)) return;
-  if (options_.may_spin && SpinFor(interests)) return;
+  if (options_.may_spin ? SpinFor(interests) : YieldFor(interests)) return;
   for (;;) {
     ThrowIfLost(interests);
     Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kSilenceCheck.count())));
@@ -206,6 +206,16 @@ bool TcpTransport::SpinFor(std::span<const Interest> interests) {
   } while (Clock::now() < end);
   spin_penalty_ = std::clamp(2 * spin_penalty_, 1, kMaxSpinPenalty);
   waits_without_spin_ = spin_penalty_;
+  return false;
+}
+
+// With more ranks than cores: a turn of the others, again and again, costs less than to sleep and be woken.
+bool TcpTransport::YieldFor(std::span<const Interest> interests) {
+  yielding_.Begin();
+  while (yielding_.Turn()) {
+    Poll(0);
+    if (AnyReady(interests)) return true;
+  }
   return false;
 }
 

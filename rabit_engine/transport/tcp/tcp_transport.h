@@ -23,6 +23,7 @@
 #include "rabit_engine/transport/tcp/handshake.h"
 #include "rabit_engine/transport/tcp/socket.h"
 #include "rabit_engine/transport/tcp/tcp_link.h"
+#include "rabit_engine/transport/shm/waiting.h"
 #include "rabit_engine/transport/transport.h"
 
 namespace warren {
@@ -83,6 +84,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void NoteEnd() override { any_ended_ = true; }
   void WatchForRoom(const TcpLink& link, bool watch) override;
   bool SpinFor(std::span<const Interest> interests);
+  bool YieldFor(std::span<const Interest> interests);
   void ThrowIfHostIsSilent();
   std::string PeerName(int peer) const;
 
@@ -116,6 +118,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   bool any_ended_ = false;
   Clock::time_point next_silence_check_{};
   int spin_penalty_ = 0;
+  Yielding yielding_;
   int waits_without_spin_ = 0;
   std::optional<tcp::Hello> alarm_;  ///< the first one
   std::map<std::uint64_t, Newcomer> newcomers_;

@@ -266,8 +266,13 @@ std::string LaunchersTaskId() {
 
 }  // namespace
 
+[[gnu::weak]] EngineKind DefaultEngine() {
+  return EngineKind::kNative;
+}
+
 Settings ReadSettings(std::span<const std::string> arguments) {
   Reading reading;
+  reading.settings.engine = DefaultEngine();
   ReadEnvironment(reading);
   ReadArguments(arguments, reading);
   if (!reading.has_task_id) reading.settings.task_id = LaunchersTaskId();

@@ -54,6 +54,10 @@ struct Settings {
   std::vector<std::string> mock;  ///< mock=rank,version,seqno,trial
 };
 
+/// The engine where RABIT_ENGINE is not set: native; MPI in programs linked with librabit_mpi
+/// (transport/mpi/mpi_by_default.cc), where the linker takes another definition than the weak one here.
+EngineKind DefaultEngine();
+
 /// Reads `key=value` arguments (others are left alone) and the environment. Throws Misuse that names the key,
 /// the value and what was expected.
 Settings ReadSettings(std::span<const std::string> arguments);

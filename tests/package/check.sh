@@ -39,12 +39,12 @@ export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
     $(query --static --cflags --libs rabit | sed 's/-lrabit/-l:librabit.a/')
   "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
 }
-for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_static "$scratch"/rabit-{shared,static,c}; do
+for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi} "$scratch"/rabit-{shared,static,c}; do
   "$program"
   # Static is static: only the others need the library at run time.
   case $program in *static) expected=0 ;; *) expected=1 ;; esac
   [ "$(readelf -d "$program" | grep -c 'NEEDED.*librabit')" = $expected ]
-  "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
+  RABIT_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
 done
 "$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
 if [ -e "$prefix/bin/xgb-train" ]; then

@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/transport/shm/waiting.h"
 #include "rabit_engine/transport/tcp/handshake.h"
 #include "rabit_engine/transport/tcp/socket.h"
 #include "rabit_engine/transport/tcp/tcp_link.h"
-#include "rabit_engine/transport/shm/waiting.h"
 #include "rabit_engine/transport/transport.h"
 
 namespace warren {

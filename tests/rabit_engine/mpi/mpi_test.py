@@ -9,6 +9,8 @@ import unittest
 from mpi_case import BIN, MPICH, OPENMPI, PLUGINS, WORKER, Ranks, needs_mpich, needs_openmpi
 from warren_testing import Tracker
 
+BY_LINKING = BIN / "mpi_by_linking"
+
 
 class AnyMpi:
     """What must hold under every MPI."""
@@ -34,6 +36,15 @@ class AnyMpi:
 
     def test_the_engine_is_chosen_by_the_environment(self):
         self.expect_well(self.run_ranks(self.launcher, 2, "join", RABIT_ENGINE="mpi"), 2)
+
+    @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
+    def test_the_engine_is_chosen_by_linking(self):
+        self.expect_well(self.run_ranks(self.launcher, 3, program=BY_LINKING), 3)
+
+    @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
+    def test_the_environment_wins_over_linking(self):
+        run = self.run_ranks(self.launcher, 2, program=BY_LINKING, RABIT_ENGINE="native")
+        self.assertEqual(self.well(run), [("0", "1")] * 2, run.stdout + run.stderr)
 
     def test_the_native_engine_finds_its_peers_through_mpi(self):
         for shared_memory in ("auto", "off"):

@@ -41,9 +41,9 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, Algorithm::kSharedMemory, kOneHost | kFits, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHierarchical, kLevels | kFits | kMayReduce, kAnySize, kAnyRanks},
-    {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 16 * kKi, kAnyRanks},
-    {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kNothing, 4 * kKi, kDirectRanks},
-    {Collective::kAllreduce, Algorithm::kTree, kNothing, 4 * kKi, kAnyRanks},
+    {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 64 * kKi, kAnyRanks},
+    {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kNothing, 32 * kKi, kDirectRanks},
+    {Collective::kAllreduce, Algorithm::kTree, kNothing, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHalvingDoubling, kPowerOfTwo, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kPairwise, kNothing, kAnySize, kDirectRanks},
     {Collective::kAllreduce, Algorithm::kHalvingDoubling, kNothing, 1024 * kKi, kAnyRanks},

@@ -1,6 +1,7 @@
 #include "rabit_engine/core/native_communicator.h"
 
 #include <fmt/format.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,10 +123,12 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   std::vector<std::vector<std::string>> addresses;
   std::uint64_t secret = 0;
   int ranks_here = 0;
+  int ranks_on_machine = 0;  // containers may share it without sharing memory
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
     if (record.host_key == own.host_key) ++ranks_here;
+    if (MachineOf(record.host_key) == MachineOf(own.host_key)) ++ranks_on_machine;
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
@@ -139,15 +142,17 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     layout_ = HostLayout(leaders);
   }
 
+  const bool may_spin = ranks_here <= UsableCores() && ranks_on_machine <= get_nprocs();
   tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
                                         secret,
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
                                                    .connect_timeout = settings_.connect_timeout,
                                                    .connect_retry = settings_.connect_retry,
                                                    .answer_timeout = settings_.collective_timeout,
-                                                   .may_spin = ranks_here <= UsableCores()});
+                                                   .may_spin = may_spin});
   for (const ConnectedPeer& peer : bootstrap_->TakeLinks()) tcp_->Adopt(peer.rank, peer.socket);
   if (segment_) {
+    if (!may_spin) segment_->GiveWay();
     shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<collective::HostCollectives>(*segment_);

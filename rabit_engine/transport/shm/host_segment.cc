@@ -380,6 +380,10 @@ std::string HostKey() {
   return boot + "/" + std::string(name.data(), static_cast<std::size_t>(bytes));
 }
 
+std::string_view MachineOf(std::string_view host_key) {
+  return host_key.substr(0, host_key.find('/'));
+}
+
 int UsableCores() {
   int cores = 1;
   cpu_set_t set;

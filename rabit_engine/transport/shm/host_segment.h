@@ -106,6 +106,8 @@ class HostSegment {
   const std::vector<Member>& members() const { return members_; }
   /// True when there are more ranks here than cores this process may use: waiting must not spin.
   bool oversubscribed() const { return oversubscribed_; }
+  /// Waits as if oversubscribed: others of the job run on these cores too.
+  void GiveWay() { oversubscribed_ = true; }
   /// Whether member `local` may answer while this rank spins: it runs on another core, as far as it has said.
   /// Ranks that started together often begin on one core, and the kernel takes milliseconds to part them.
   bool MayAnswerWhileSpinning(int local);
@@ -178,6 +180,8 @@ class HostSegment::Offer {
 /// Equal for processes that run on one kernel and in one network namespace, where abstract sockets meet;
 /// empty when that cannot be told.
 std::string HostKey();
+/// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
+std::string_view MachineOf(std::string_view host_key);
 
 /// Cores that this process may use: its affinity mask, and its share of a CPU quota (cgroup v2) if there is
 /// one.

@@ -254,7 +254,8 @@ class Checker {
 /// Around every place where an algorithm, a stage or a chunk changes.
 std::vector<std::size_t> Counts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
-  return {0, 1, 2, 3, n, n + 1, 16, 257, 1024, 1025, 4096, 4097, 20'000, 65'536 + n, 300'001};
+  return {0,    1,    2,    3,    n,    n + 1,  16,     257,        1024,
+          1025, 4096, 4097, 8192, 8193, 16'384, 16'385, 65'536 + n, 300'001};
 }
 
 void All(Checker& checker, int ranks) {

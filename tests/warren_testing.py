@@ -27,10 +27,12 @@ def wait_for(condition, seconds=30.0, what="the condition"):
 class Tracker:
     """A running rabit-tracker, with the environment it printed."""
 
-    def __init__(self, *options, max_files=None):
+    def __init__(self, *options, max_files=None, enter=None):
+        """`enter` makes the command into one that starts it elsewhere."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
+        command = [BIN / "rabit-tracker", "--log-level", "DEBUG", *map(str, options)]
         self.process = subprocess.Popen(
-            [BIN / "rabit-tracker", "--log-level", "DEBUG", *map(str, options)],
+            enter(command) if enter else command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/core/error.h"
 
 namespace {
 
@@ -19,6 +19,7 @@ using warren::api::Call;
 using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
+using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
@@ -61,23 +62,19 @@ int RabitFinalize() {
 }
 
 int RabitGetRingPrevRank() {
-  const auto session = Session::Find(Threads::kShare);
-  return session ? session->ring_prev_rank() : 0;
+  return Face::ring_prev_rank();
 }
 
 int RabitGetRank() {
-  const auto session = Session::Find(Threads::kShare);
-  return session ? session->rank() : 0;
+  return Face::rank();
 }
 
 int RabitGetWorldSize() {
-  const auto session = Session::Find(Threads::kShare);
-  return session ? session->world_size() : 1;
+  return Face::world_size();
 }
 
 int RabitIsDistributed() {
-  const auto session = Session::Find(Threads::kShare);
-  return session && session->is_distributed() ? 1 : 0;
+  return Face::is_distributed() ? 1 : 0;
 }
 
 int RabitTrackerPrint(const char* msg) {
@@ -92,8 +89,7 @@ int RabitTrackerPrint(const char* msg) {
 }
 
 void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len) {
-  const auto session = Session::Find(Threads::kShare);
-  const std::string name = session ? session->host() : std::string();
+  const std::string name = Face::host();
   rbt_ulong length = 0;
   if (out_name != nullptr && max_len > 0) {
     length = std::min<rbt_ulong>(name.size(), max_len - 1);
@@ -172,8 +168,7 @@ void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char*
 }
 
 int RabitVersionNumber() {
-  const auto session = Session::Find(Threads::kShare);
-  return session ? session->checkpoints().version() : 0;
+  return Face::version_or(0);
 }
 
 int RabitLinkTag() {

@@ -11,8 +11,8 @@
 #include "rabit/internal/engine.h"
 #include "rabit/internal/io.h"
 #include "rabit_engine/api/caller_function.h"
+#include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/core/error.h"
 
 namespace rabit {
 namespace engine {
@@ -23,22 +23,8 @@ using warren::api::CallerFunction;
 using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
-
-/// Runs the call; its errors come out as dmlc::Error.
-template <typename Function>
-auto Translated(Function&& function) {
-  try {
-    return function();
-  } catch (const warren::EngineError& error) {
-    throw dmlc::Error(error.what());
-  }
-}
-
-/// The same with the session of this thread.
-template <typename Function>
-auto WithSession(const Call& call, Function&& function) {
-  return Translated([&] { return function(*Session::Require(call, Threads::kShare)); });
-}
+using warren::api::Translated;
+using Face = warren::api::Face<Threads::kShare>;
 
 std::string Save(const Serializable& model) {
   std::string bytes;
@@ -58,7 +44,7 @@ class Engine final : public IEngine {
   void Allgather(void* sendrecvbuf, std::size_t total_size, std::size_t slice_begin, std::size_t slice_end,
                  std::size_t /*size_prev_slice*/, const char* file, int line, const char* caller) override {
     const Call call{"rabit::Allgather", file, line, caller};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       session.Allgather(call, sendrecvbuf, total_size, slice_begin, slice_end);
     });
   }
@@ -67,7 +53,7 @@ class Engine final : public IEngine {
                       std::size_t slice_begin, std::size_t slice_size_or_end, const char* file, int line,
                       const char* caller) override {
     const Call call{"rabit::Allgather", file, line, caller};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       session.AllgatherSlice(call, sendrecvbuf, type_nbytes, total_size, slice_begin, slice_size_or_end);
     });
   }
@@ -76,7 +62,7 @@ class Engine final : public IEngine {
                  PreprocFunction prepare_fun, void* prepare_arg, const char* file, int line,
                  const char* caller) override {
     const Call call{"rabit::Allreduce", file, line, caller};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       if (reducer == nullptr) session.Refuse(call, "the reduction function is null");
       if (type_nbytes == 0) session.Refuse(call, "elements of 0 bytes cannot be reduced");
       CallerFunction function(reducer, type_nbytes);
@@ -86,7 +72,7 @@ class Engine final : public IEngine {
 
   void AllreduceTyped(void* sendrecvbuf, std::size_t count, mpi::DataType type, mpi::OpType operation,
                       const Prepare& prepare, const Call& call) {
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       session.AllreduceTyped(call, sendrecvbuf, count, type, operation, prepare);
     });
   }
@@ -94,7 +80,7 @@ class Engine final : public IEngine {
   void Broadcast(void* sendrecvbuf, std::size_t size, int root, const char* file, int line,
                  const char* caller) override {
     const Call call{"rabit::Broadcast", file, line, caller};
-    WithSession(call, [&](Session& session) { session.Broadcast(call, sendrecvbuf, size, root); });
+    Face::WithSession(call, [&](Session& session) { session.Broadcast(call, sendrecvbuf, size, root); });
   }
 
   void InitAfterException() override {
@@ -103,7 +89,7 @@ class Engine final : public IEngine {
 
   int LoadCheckPoint(Serializable* global_model, Serializable* local_model) override {
     const Call call{"rabit::LoadCheckPoint"};
-    return WithSession(call, [&](Session& session) {
+    return Face::WithSession(call, [&](Session& session) {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
       if (!session.CanLoad(call, true, local_model != nullptr)) return 0;
       Load(session.checkpoints().Global(), *global_model);
@@ -114,7 +100,7 @@ class Engine final : public IEngine {
 
   void CheckPoint(const Serializable* global_model, const Serializable* local_model) override {
     const Call call{"rabit::CheckPoint"};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
       std::optional<std::string> local;
       if (local_model != nullptr) local = Save(*local_model);
@@ -124,53 +110,30 @@ class Engine final : public IEngine {
 
   void LazyCheckPoint(const Serializable* global_model) override {
     const Call call{"rabit::LazyCheckPoint"};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
       session.checkpoints().StoreLazily([global_model] { return Save(*global_model); });
     });
   }
 
   int LoadCheckPoint() override {
-    return WithSession(Call{"rabit::LoadCheckPoint"}, [](Session&) { return 0; });
+    return Face::WithSession(Call{"rabit::LoadCheckPoint"}, [](Session&) { return 0; });
   }
 
   void CheckPoint() override {
-    WithSession(Call{"rabit::CheckPoint"},
-                [](Session& session) { session.checkpoints().Store(std::nullopt, std::nullopt); });
+    Face::WithSession(Call{"rabit::CheckPoint"},
+                      [](Session& session) { session.checkpoints().Store(std::nullopt, std::nullopt); });
   }
 
-  int VersionNumber() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session ? session->checkpoints().version() : 0;
-  }
-  int GetRingPrevRank() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session ? session->ring_prev_rank() : 0;
-  }
-  int GetRank() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session ? session->rank() : 0;
-  }
-  int GetWorldSize() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session ? session->world_size() : 1;
-  }
-  bool IsDistributed() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session && session->is_distributed();
-  }
-  std::string GetHost() const override {
-    const auto session = Session::Find(Threads::kShare);
-    return session ? session->host() : std::string();
-  }
-
+  int VersionNumber() const override { return Face::version_or(0); }
+  int GetRingPrevRank() const override { return Face::ring_prev_rank(); }
+  int GetRank() const override { return Face::rank(); }
+  int GetWorldSize() const override { return Face::world_size(); }
+  bool IsDistributed() const override { return Face::is_distributed(); }
+  std::string GetHost() const override { return Face::host(); }
   void TrackerPrint(const std::string& msg) override {
-    const auto session = Session::Find(Threads::kShare);
-    if (!session) {
-      utils::HandlePrint(msg.c_str());
-      return;
-    }
-    Translated([&] { session->TrackerPrint(Call{"rabit::TrackerPrint"}, msg); });
+    Face::TrackerPrint(Call{"rabit::TrackerPrint"}, msg,
+                       [](const std::string& text) { utils::HandlePrint(text.c_str()); });
   }
 };
 
@@ -190,7 +153,7 @@ bool Init(int argc, char* argv[]) {
 }
 
 bool Finalize() {
-  return Translated([] { return Session::Finalize(Call{"rabit::Finalize"}, Threads::kShare); });
+  return Face::Finalize(Call{"rabit::Finalize"});
 }
 
 IEngine* GetEngine() {

@@ -20,8 +20,8 @@
 #include <string_view>
 
 #include "rabit_engine/api/caller_function.h"
+#include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/core/error.h"
 
 namespace rabit::engine {
 
@@ -82,6 +82,8 @@ using warren::api::CallerFunction;
 using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
+using warren::api::Translated;
+using Face = warren::api::Face<Threads::kSeparate>;
 
 // --- the way back ---
 
@@ -135,21 +137,6 @@ const OwnEngine* Own() {
 
 // --- the way through ---
 
-/// Runs the call; its errors come out as dmlc::Error, which XGBoost's C API hands to its user.
-template <typename Function>
-auto Translated(Function&& function) {
-  try {
-    return function();
-  } catch (const warren::EngineError& error) {
-    throw dmlc::Error(error.what());
-  }
-}
-
-template <typename Function>
-auto WithSession(const Call& call, Function&& function) {
-  return Translated([&] { return function(*Session::Require(call, Threads::kSeparate)); });
-}
-
 /// Versions ended outside a job, where XGBoost counts them, too.
 thread_local int version_outside = 0;
 
@@ -158,13 +145,14 @@ class Seam final : public IEngine {
   void Allgather(void* buffer, std::size_t total_bytes, std::size_t begin, std::size_t end,
                  std::size_t /*previous_bytes*/) override {
     const Call call{"XGBoost's allgather"};
-    WithSession(call, [&](Session& session) { session.Allgather(call, buffer, total_bytes, begin, end); });
+    Face::WithSession(call,
+                      [&](Session& session) { session.Allgather(call, buffer, total_bytes, begin, end); });
   }
 
   void Allreduce(void* buffer, std::size_t element_bytes, std::size_t count, ReduceFunction reducer,
                  PreprocFunction prepare, void* prepare_argument) override {
     const Call call{"XGBoost's allreduce"};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       CallerFunction function(reducer, element_bytes);
       session.Allreduce(call, buffer, count, function.reduction(), Prepare{prepare, prepare_argument});
     });
@@ -178,14 +166,14 @@ class Seam final : public IEngine {
       return;
     }
     const Call call{"XGBoost's allreduce"};
-    WithSession(call, [&](Session& session) {
+    Face::WithSession(call, [&](Session& session) {
       session.AllreduceTyped(call, buffer, count, type, operation, Prepare{prepare, prepare_argument});
     });
   }
 
   void Broadcast(void* buffer, std::size_t bytes, int root) override {
     const Call call{"XGBoost's broadcast"};
-    WithSession(call, [&](Session& session) { session.Broadcast(call, buffer, bytes, root); });
+    Face::WithSession(call, [&](Session& session) { session.Broadcast(call, buffer, bytes, root); });
   }
 
   /// As in XGBoost: models are not kept, versions are only counted.
@@ -197,37 +185,15 @@ class Seam final : public IEngine {
       ++version_outside;
     }
   }
-  int VersionNumber() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session ? session->checkpoints().version() : version_outside;
-  }
-  int GetRingPrevRank() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session ? session->ring_prev_rank() : 0;
-  }
-  int GetRank() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session ? session->rank() : 0;
-  }
-  int GetWorldSize() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session ? session->world_size() : 1;
-  }
-  bool IsDistributed() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session && session->is_distributed();
-  }
-  std::string GetHost() const override {
-    const auto session = Session::Find(Threads::kSeparate);
-    return session ? session->host() : std::string();
-  }
+  int VersionNumber() const override { return Face::version_or(version_outside); }
+  int GetRingPrevRank() const override { return Face::ring_prev_rank(); }
+  int GetRank() const override { return Face::rank(); }
+  int GetWorldSize() const override { return Face::world_size(); }
+  bool IsDistributed() const override { return Face::is_distributed(); }
+  std::string GetHost() const override { return Face::host(); }
   void TrackerPrint(const std::string& text) override {
-    const auto session = Session::Find(Threads::kSeparate);
-    if (!session) {
-      std::fputs(text.c_str(), stdout);
-      return;
-    }
-    Translated([&] { session->TrackerPrint(Call{"XGBoost's print"}, text); });
+    Face::TrackerPrint(Call{"XGBoost's print"}, text,
+                       [](const std::string& line) { std::fputs(line.c_str(), stdout); });
   }
 };
 
@@ -247,7 +213,7 @@ bool Init(int argc, char* argv[]) {
 
 bool Finalize() {
   if (const OwnEngine* own = Own()) return own->finalize();
-  return Translated([] { return Session::Finalize(Call{"XGBoost's Finalize"}, Threads::kSeparate); });
+  return Face::Finalize(Call{"XGBoost's Finalize"});
 }
 
 IEngine* GetEngine() {

@@ -59,11 +59,11 @@ void Levels::Reduce(void* buffer, std::size_t count, const Reduction& reduction,
   ReduceTree(group, buffer, count, reduction, layout_.host_of(root));
 }
 
-void Levels::Broadcast(void* buffer, std::size_t bytes, int root) {
+void Levels::Broadcast(void* buffer, std::size_t bytes, int root, BroadcastFunction between) {
   const std::vector<int> ranks = Representatives(root);
   if (rank_ == ranks[my_host_]) {
     PeerGroup group(transport_, ranks, my_host_, tag_, deadline_);
-    BroadcastTree(group, buffer, bytes, layout_.host_of(root));
+    between(group, buffer, bytes, layout_.host_of(root));
   }
   if (host_ != nullptr) host_->Broadcast(tag_, buffer, bytes, layout_.local_index(ranks[my_host_]));
 }

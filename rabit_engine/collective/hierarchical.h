@@ -37,7 +37,7 @@ class Levels {
   /// Slices need hosts of one size.
   bool CanSlice() const { return layout_.hosts_are_equal(); }
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root);
-  void Broadcast(void* buffer, std::size_t bytes, int root);
+  void Broadcast(void* buffer, std::size_t bytes, int root, BroadcastFunction between);
   void Barrier();
 
  private:

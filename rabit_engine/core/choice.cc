@@ -76,6 +76,7 @@ constexpr Row kTable[] = {
 constexpr Row kOnlyByForce[] = {
     {Collective::kAllreduce, Algorithm::kTree, kNothing, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRing, kNothing, kAnySize, kAnyRanks},
+    {Collective::kBroadcast, Algorithm::kRing, kNothing, kAnySize, kAnyRanks},
     {Collective::kBarrier, Algorithm::kTree, kNothing, kAnySize, kAnyRanks},
 };
 

@@ -83,6 +83,10 @@ collective::AllreduceFunction AllreduceBy(Algorithm algorithm) {
   }
 }
 
+collective::BroadcastFunction BroadcastBy(Algorithm algorithm) {
+  return algorithm == Algorithm::kRing ? collective::BroadcastRing : collective::BroadcastTree;
+}
+
 collective::AllgatherFunction AllgatherBy(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::kBruck:
@@ -194,6 +198,13 @@ Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
   return situation;
 }
 
+/// Of the part of a hierarchical collective in which hosts take part as one rank each.
+Situation NativeCommunicator::BetweenHosts(Situation situation) const {
+  situation.levels = false;
+  situation.ranks = layout_.num_hosts();
+  return situation;
+}
+
 NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::size_t count,
                                                    const Reduction* reduction, int root) {
   Call call;
@@ -293,9 +304,7 @@ void NativeCommunicator::Allreduce(void* buffer, std::size_t count, const Reduct
       collective::Levels levels = Levels(call);
       const std::size_t bytes = count * reduction.element_bytes();
       const bool slices = levels.CanSlice() && bytes >= kSliceBytes;
-      Situation between = Describe(Collective::kAllreduce, bytes, &reduction);
-      between.levels = false;
-      between.ranks = layout_.num_hosts();
+      Situation between = BetweenHosts(Describe(Collective::kAllreduce, bytes, &reduction));
       if (slices) between.bytes /= layout_.ranks_of(0).size();
       levels.Allreduce(buffer, count, reduction, AllreduceBy(Choose(between, {})), slices);
     } else {
@@ -397,10 +406,11 @@ void NativeCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
     if (call.algorithm == Algorithm::kSharedMemory) {
       host_->Broadcast(call.tag, buffer, bytes, layout_.local_index(root));
     } else if (call.algorithm == Algorithm::kHierarchical) {
-      Levels(call).Broadcast(buffer, bytes, root);
+      const Situation between = BetweenHosts(Describe(Collective::kBroadcast, bytes, nullptr));
+      Levels(call).Broadcast(buffer, bytes, root, BroadcastBy(Choose(between, {})));
     } else {
       PeerGroup group = World(call);
-      collective::BroadcastTree(group, buffer, bytes, root);
+      BroadcastBy(call.algorithm)(group, buffer, bytes, root);
     }
   });
 }

@@ -66,6 +66,7 @@ class NativeCommunicator final : public Communicator {
 
   Call Begin(Collective collective, std::size_t count, const Reduction* reduction, int root = 0);
   Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
+  Situation BetweenHosts(Situation situation) const;
   void Report(const Situation& situation, Algorithm algorithm);
   PeerGroup World(const Call& call);
   collective::Levels Levels(const Call& call);

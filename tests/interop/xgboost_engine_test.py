@@ -9,49 +9,21 @@ an order of its own, and the last bits of a sum may differ.
 import os
 import pathlib
 import re
-import subprocess
-import tempfile
 import unittest
 
+from training import HEART, PYTHON, TrainingCase
 from warren_testing import BIN, SOURCE
 
-HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
-PYTHON = "/usr/bin/python3"
 SEAM = pathlib.Path(os.environ["WARREN_LIB"]) / "librabit_xgboost.so"
 SAME = 1e-5
 
 
-class Engines(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        os.chdir(cls.folder.name)
-        with open(HEART) as heart, open("heart.txt", "w") as out:
-            out.writelines(re.sub(r"^-1 ", "0 ", line) for line in heart)
-        cls.make("mushroom.train", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 6513)
-        cls.make("mushroom.test", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 1611,
-                 "--first-row", 6513)
-        cls.make("smooth.train", "--features", 20, "--density", 1, "--rows", 6000)
-
-    @classmethod
-    def tearDownClass(cls):
-        os.chdir("/")
-        cls.folder.cleanup()
-
-    @classmethod
-    def make(cls, path, *options):
-        subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
-
+class Engines(TrainingCase):
     def train(self, engine, workers, command, ours):
         """Trains; returns the evaluations. The choice of algorithms that our engine prints shows who is at work."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-        environment.update(OMP_NUM_THREADS="1", PYTHONPATH="", RABIT_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
-        done = subprocess.run([BIN / "dmlc-submit", "--num-workers", str(workers), "--port", "0",
-                               *(str(word) for word in command)],
-                              capture_output=True, text=True, timeout=200, env=environment)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual("rabit: allreduce of" in done.stderr, ours, done.stderr)
-        lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", done.stdout + done.stderr, re.MULTILINE)
+        output = self.distributed(workers, command, RABIT_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
+        self.assertEqual("rabit: allreduce of" in output, ours, output)
+        lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", output, re.MULTILINE)
         return [float(value) for line in lines for value in re.findall(r":([-+.e\d]+)", line)]
 
     def assert_engines_agree(self, rounds, command, model_argument, model, reachable=True):

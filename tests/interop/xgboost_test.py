@@ -10,52 +10,19 @@ tested with a tolerance of its own.
 import os
 import re
 import subprocess
-import tempfile
 import unittest
 
+from training import HEART, PYTHON, TrainingCase
 from warren_testing import BIN, SOURCE
 
-HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
-PYTHON = "/usr/bin/python3"
 WORKER_COUNTS = (1, 2, 3, 4)
 SAME = 1e-4
 SAME_AFTER_SKETCHING = 0.01
 
 
-class Training(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        os.chdir(cls.folder.name)
-        with open(HEART) as heart, open("heart.txt", "w") as out:
-            out.writelines(re.sub(r"^-1 ", "0 ", line) for line in heart)
-        cls.make("mushroom.train", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 6513)
-        cls.make("mushroom.test", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 1611,
-                 "--first-row", 6513)
-        cls.make("smooth.train", "--features", 20, "--density", 1, "--rows", 8000)
-
-    @classmethod
-    def tearDownClass(cls):
-        os.chdir("/")
-        cls.folder.cleanup()
-
-    @classmethod
-    def make(cls, path, *options):
-        subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
-
-    def run_program(self, command):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-        environment.update(OMP_NUM_THREADS="1", PYTHONPATH="")
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120,
-                              env=environment)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
+class Training(TrainingCase):
     def alone(self, command):
         return self.run_program(command)
-
-    def distributed(self, count, command):
-        return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command])
 
     def evaluations(self, output, rounds):
         """The values of the last round; every round's line must be there exactly once."""

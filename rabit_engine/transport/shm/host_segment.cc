@@ -174,11 +174,11 @@ bool AcceptMembers(int listener, std::span<const int> expected,
     pollfd ready{listener, POLLIN, 0};
     if (poll(&ready, 1, kStepTimeoutMs) <= 0) return false;
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket || !IsOwnUser(socket.get())) continue;
-    SetTimeouts(socket.get());
+    if (!socket || !IsOwnUser(socket.fd())) continue;
+    SetTimeouts(socket.fd());
     Greeting greeting;
     std::vector<Descriptor> descriptors;
-    if (!ReceiveDescriptors(socket.get(), greeting, descriptors) || descriptors.size() != 2) continue;
+    if (!ReceiveDescriptors(socket.fd(), greeting, descriptors) || descriptors.size() != 2) continue;
     if (std::find(expected.begin(), expected.end(), greeting.rank) == expected.end()) continue;
     received[greeting.rank] = std::move(descriptors);
     sockets[greeting.rank] = std::move(socket);
@@ -194,8 +194,8 @@ HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName())
   const std::string key = HostKey();
   Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const AbstractAddress address(socket_name_);
-  if (key.empty() || !listener || bind(listener.get(), address.get(), address.bytes) != 0 ||
-      listen(listener.get(), kMaxLocalRanks) != 0) {
+  if (key.empty() || !listener || bind(listener.fd(), address.get(), address.bytes) != 0 ||
+      listen(listener.fd(), kMaxLocalRanks) != 0) {
     return;  // no text: this rank shares with nobody
   }
   listener_ = std::move(listener);
@@ -228,16 +228,16 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   ok = ok && lifeline && doorbell;
   if (ok && is_leader) {
     memory = Descriptor(memfd_create("warren", MFD_CLOEXEC));
-    ok = memory && ftruncate(memory.get(), static_cast<off_t>(Layout(group.size()).bytes)) == 0;
+    ok = memory && ftruncate(memory.fd(), static_cast<off_t>(Bytes(group.size()))) == 0;
   } else if (ok) {
     to_leader = Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const std::string& offer = offers[group.front()];
     const AbstractAddress address(offer.substr(offer.rfind(' ') + 1));
-    const std::array<int, 2> own{lifeline.get(), doorbell.get()};
-    ok = to_leader && connect(to_leader.get(), address.get(), address.bytes) == 0 &&
-         IsOwnUser(to_leader.get()) &&
-         SendDescriptors(to_leader.get(), {.rank = me, .num_descriptors = 2}, own);
-    if (ok) SetTimeouts(to_leader.get());
+    const std::array<int, 2> own{lifeline.fd(), doorbell.fd()};
+    ok = to_leader && connect(to_leader.fd(), address.get(), address.bytes) == 0 &&
+         IsOwnUser(to_leader.fd()) &&
+         SendDescriptors(to_leader.fd(), {.rank = me, .num_descriptors = 2}, own);
+    if (ok) SetTimeouts(to_leader.fd());
   }
   const std::vector<std::string> reached = bootstrap.Allgather(ok ? "1" : "0");
   if (!group.empty() && reached[group.front()] != "1") group.clear();
@@ -249,22 +249,22 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   if (ok && is_leader) {
     std::map<int, std::vector<Descriptor>> received;
     std::map<int, Descriptor> sockets;
-    ok = AcceptMembers(listener_.get(), std::span(group).subspan(1), received, sockets);
+    ok = AcceptMembers(listener_.fd(), std::span(group).subspan(1), received, sockets);
     if (ok) {
       members.push_back({me, std::move(lifeline), std::move(doorbell)});
-      std::vector<int> all{memory.get(), members.front().lifeline.get(), members.front().doorbell.get()};
+      std::vector<int> all{memory.fd(), members.front().lifeline.fd(), members.front().doorbell.fd()};
       for (auto& [rank, descriptors] : received) {
         members.push_back({rank, std::move(descriptors[0]), std::move(descriptors[1])});
-        all.push_back(members.back().lifeline.get());
-        all.push_back(members.back().doorbell.get());
+        all.push_back(members.back().lifeline.fd());
+        all.push_back(members.back().doorbell.fd());
       }
       const Greeting greeting{.rank = me, .num_descriptors = static_cast<std::int32_t>(all.size())};
-      for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.get(), greeting, all) && ok;
+      for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.fd(), greeting, all) && ok;
     }
   } else if (ok) {
     Greeting greeting;
     std::vector<Descriptor> all;
-    ok = ReceiveDescriptors(to_leader.get(), greeting, all) && all.size() == 1 + 2 * group.size();
+    ok = ReceiveDescriptors(to_leader.fd(), greeting, all) && all.size() == 1 + 2 * group.size();
     if (ok) {
       memory = std::move(all[0]);
       for (std::size_t i = 0; i < group.size(); ++i) {
@@ -305,12 +305,16 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   return segment;
 }
 
+std::size_t HostSegment::Bytes(std::size_t local_size) {
+  return Layout(local_size).bytes;
+}
+
 HostSegment::HostSegment(Descriptor memory, std::vector<Member> members, int local_index)
     : members_(std::move(members)), local_index_(local_index), ring_bytes_(RingBytes(members_.size())) {
   for (const Member& member : members_) ranks_.push_back(member.rank);
   const Layout layout(members_.size());
   bytes_ = layout.bytes;
-  void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
   if (base == MAP_FAILED) {
     throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
   }
@@ -348,7 +352,7 @@ void HostSegment::Abort(int lost_rank) noexcept {
   header_->lost_rank_plus_1.compare_exchange_strong(nobody, lost_rank + 1);
   for (int local = 0; local < local_size(); ++local) {
     WakeSleepers(local);
-    if (lines_[local].needs_doorbell.load() != 0) eventfd_write(members_[local].doorbell.get(), 1);
+    if (lines_[local].needs_doorbell.load() != 0) eventfd_write(members_[local].doorbell.fd(), 1);
   }
 }
 
@@ -358,7 +362,7 @@ int HostSegment::aborted_by() const {
 
 std::vector<int> HostSegment::FindLost() const {
   std::vector<pollfd> lifelines(members_.size());
-  for (std::size_t i = 0; i < members_.size(); ++i) lifelines[i] = {members_[i].lifeline.get(), POLLIN, 0};
+  for (std::size_t i = 0; i < members_.size(); ++i) lifelines[i] = {members_[i].lifeline.fd(), POLLIN, 0};
   poll(lifelines.data(), lifelines.size(), 0);
   std::vector<int> lost;
   for (std::size_t i = 0; i < members_.size(); ++i) {

@@ -28,7 +28,7 @@
 
 #include "rabit_engine/bootstrap/bootstrap.h"
 #include "rabit_engine/collective/peer_group.h"
-#include "rabit_engine/transport/shm/descriptor.h"
+#include "rabit_engine/transport/descriptor.h"
 
 namespace warren {
 
@@ -94,7 +94,9 @@ class HostSegment {
     Descriptor doorbell;
   };
 
+  /// Memory of Bytes(members.size()) zeros, mapped by all members.
   HostSegment(Descriptor memory, std::vector<Member> members, int local_index);
+  static std::size_t Bytes(std::size_t local_size);
   ~HostSegment();
   HostSegment(const HostSegment&) = delete;
   HostSegment& operator=(const HostSegment&) = delete;

@@ -68,7 +68,7 @@ class ShmTransport::RingLink : public Link {
  private:
   void RingDoorbell() {
     if (segment_.lines(peer_).needs_doorbell.load(std::memory_order_seq_cst) != 0) {
-      eventfd_write(segment_.members()[peer_].doorbell.get(), 1);
+      eventfd_write(segment_.members()[peer_].doorbell.fd(), 1);
     }
   }
 
@@ -137,7 +137,7 @@ void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
 
 void ShmTransport::Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit) {
   RankLines& own = segment_.lines(segment_.local_index());
-  const int doorbell = segment_.members()[segment_.local_index()].doorbell.get();
+  const int doorbell = segment_.members()[segment_.local_index()].doorbell.fd();
   own.needs_doorbell.store(1, std::memory_order_seq_cst);
   if (!AnyReady(interests)) {
     pollfd descriptors[2] = {{doorbell, POLLIN, 0}, {other_descriptor, POLLIN, 0}};

@@ -66,10 +66,6 @@ bool IsLinkLocal(const Address& address) {
 
 }  // namespace
 
-void Socket::Close() {
-  if (fd_ >= 0) close(std::exchange(fd_, -1));
-}
-
 Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
   std::memcpy(&storage_, address, std::min<std::size_t>(length, sizeof storage_));
 }

@@ -1,5 +1,5 @@
-// The few things that the transport and the bootstrap both need of TCP sockets: ownership, addresses, and
-// connections made without blocking. Every socket made here is non-blocking and closed on exec.
+// The few things that the transport and the bootstrap both need of TCP sockets: addresses, and connections
+// made without blocking. Every socket made here is non-blocking and closed on exec.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,34 +8,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "rabit_engine/transport/descriptor.h"
 
 namespace warren::tcp {
 
-/// Owns a file descriptor.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    if (this != &other) {
-      Close();
-      fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-  }
-  ~Socket() { Close(); }
-
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int Release() { return std::exchange(fd_, -1); }
-  void Close();
-
- private:
-  int fd_ = -1;
-};
+using Socket = Descriptor;
 
 /// An IPv4 or IPv6 address with its port.
 class Address {

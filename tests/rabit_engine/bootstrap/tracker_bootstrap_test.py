@@ -17,31 +17,9 @@ from warren_testing import BIN, MAGIC, ClassicWorker, Tracker, Wire
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 
 
-class XGBoostTracker:
-    """XGBoost 1.7's tracker in a process of its own."""
-
-    def __init__(self, workers):
-        self.process = subprocess.Popen(
-            [sys.executable, XGBOOST_TRACKER, "--num-workers", str(workers), "--host-ip", "127.0.0.1"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        block = []
-        for line in self.process.stdout:
-            block.append(line.strip())
-            if block[-1] == "DMLC_TRACKER_ENV_END":
-                break
-        self.env = dict(line.split("=", 1) for line in block if "=" in line)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def finish(self, seconds=30):
-        _, log = self.process.communicate(timeout=seconds)
-        return self.process.returncode, log
+def xgboosts_tracker(workers):
+    return Tracker("--num-workers", workers, "--host-ip", "127.0.0.1",
+                   enter=lambda command: [sys.executable, XGBOOST_TRACKER, *command[1:]])
 
 
 def our_tracker(workers):
@@ -113,7 +91,7 @@ class Joining(unittest.TestCase):
     def test_xgboosts_own_tracker_serves_them_too(self):
         for count in range(1, 10):
             with self.subTest(workers=count):
-                log = self.check_records(XGBoostTracker(count), count)
+                log = self.check_records(xgboosts_tracker(count), count)
                 for rank in range(count):
                     self.assertIn(f"rank {rank} was here", log)
 

@@ -4,6 +4,7 @@
 //
 //   collectives_worker all       every type, operation, size and root
 //   collectives_worker random N  N collectives drawn from one seed, one after the other
+//   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
 //   collectives_worker wait R    a barrier, then an allreduce to which rank R does not come
 //   collectives_worker mismatch W  ranks that differ in W
 //   collectives_worker senseless   prints what senseless arguments are answered
@@ -305,6 +306,12 @@ void Random(Checker& checker, int ranks, int steps) {
   }
 }
 
+void Large(Checker& checker, std::size_t bytes) {
+  checker.Broadcast(bytes, 0, 1);
+  checker.Allgather(bytes, 2, false);
+  checker.Typed(DataType::kUChar, Operation::kMax, bytes, 3, false);
+}
+
 void Wait(Communicator& communicator, int absent) {
   communicator.Barrier();
   std::printf("ready %d\n", communicator.rank());
@@ -359,6 +366,8 @@ int Main(const std::vector<std::string>& arguments) {
       All(checker, ranks);
     } else if (what == "random") {
       Random(checker, ranks, std::stoi(arguments.at(1)));
+    } else if (what == "large") {
+      Large(checker, std::stoull(arguments.at(1)));
     } else if (what == "wait") {
       Wait(*communicator, std::stoi(arguments.at(1)));
     } else if (what == "mismatch") {

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import subprocess
 import time
 import unittest
 
-from warren_testing import BIN, Tracker
+from jobs import Job
 
-WORKER = BIN / "collectives_worker"
 TRANSPORTS = {
     "shared memory": {},
     "TCP": {"RABIT_SHARED_MEMORY": "off"},
@@ -19,40 +17,20 @@ TRANSPORTS = {
 SOON_SECONDS = 1.0
 
 
-class Job:
-    """Workers that are in the middle of an allreduce which `absent` never joins."""
-
-    def __init__(self, num_workers, absent, env, *arguments):
-        self.tracker = Tracker("--num-workers", num_workers, "--host-ip", "127.0.0.1")
-        self.workers = [
-            subprocess.Popen([WORKER, *map(str, arguments or ("wait", absent))],
-                             env={**os.environ, **self.tracker.env, "DMLC_TASK_ID": str(index), **env},
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for index in range(num_workers)
-        ]
-        self.by_rank = {}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for worker in self.workers:
-            worker.kill()
-            worker.communicate()
-        self.tracker.__exit__()
-
-    def await_ready(self):
-        for worker in self.workers:
-            line = worker.stdout.readline()
-            self.by_rank[int(line.split()[1])] = worker
-        time.sleep(0.2)  # until all are asleep in the allreduce
+def shared_memory(pid):
+    """The segments that a process maps, by inode."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            return {line.split()[4] for line in maps if "memfd:warren" in line}
+    except OSError:
+        return set()
 
 
 class LossTest(unittest.TestCase):
     def test_a_killed_rank_is_named_by_all_others_within_a_second(self):
         for name, env in TRANSPORTS.items():
             for ranks, victim in ((2, 1), (5, 3), (6, 0)):
-                with self.subTest(transport=name, ranks=ranks), Job(ranks, victim, env) as job:
+                with self.subTest(transport=name, ranks=ranks), Job(ranks, "wait", victim, env=env) as job:
                     job.await_ready()
                     begin = time.monotonic()
                     job.by_rank[victim].send_signal(signal.SIGKILL)
@@ -68,7 +46,7 @@ class LossTest(unittest.TestCase):
         for name, env in TRANSPORTS.items():
             with self.subTest(transport=name):
                 env = {**env, "rabit_timeout": "1", "rabit_timeout_sec": "1"}
-                with Job(3, 1, env) as job:
+                with Job(3, "wait", 1, env=env) as job:
                     job.await_ready()
                     for rank, worker in job.by_rank.items():
                         if rank != 1:
@@ -79,10 +57,12 @@ class LossTest(unittest.TestCase):
 
     def test_segments_are_gone_with_their_processes(self):
         before = set(os.listdir("/dev/shm"))
-        with Job(4, 2, {}) as job:
+        with Job(4, "wait", 2) as job:
             job.await_ready()
             self.assertEqual(set(os.listdir("/dev/shm")), before)
             pids = [worker.pid for worker in job.workers]
+            memory = set.intersection(*map(shared_memory, pids))
+            self.assertEqual(len(memory), 1)
             for worker in job.workers:
                 worker.send_signal(signal.SIGKILL)
             for worker in job.workers:
@@ -91,14 +71,7 @@ class LossTest(unittest.TestCase):
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
         self.assertEqual(set(os.listdir("/dev/shm")), before)
         # The memory has no name anywhere: only a process that maps it could keep it.
-        holders = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-                    holders += [pid for line in maps if "memfd:warren" in line]
-            except OSError:
-                pass
-        self.assertEqual(holders, [])
+        self.assertEqual([pid for pid in filter(str.isdigit, os.listdir("/proc")) if shared_memory(pid) & memory], [])
 
 
 class MisuseTest(unittest.TestCase):
@@ -110,15 +83,14 @@ class MisuseTest(unittest.TestCase):
                 "collectives": (r"allreduce of 10 float", r"broadcast of 40 bytes"),
                 "large counts": (r"allreduce of 100000 float", r"allreduce of 100001 float"),
             }.items():
-                with self.subTest(transport=name, mismatch=what), Job(2, -1, env, "mismatch", what) as job:
-                    outputs = [worker.communicate(timeout=30) for worker in job.workers]
-                    codes = [worker.returncode for worker in job.workers]
+                with self.subTest(transport=name, mismatch=what), Job(2, "mismatch", what, env=env) as job:
+                    codes, outputs = job.finish(30)
                     self.assertEqual(codes, [2, 2], outputs)
                     told = [err for _, err in outputs if all(part in err for part in patterns)]
                     self.assertTrue(told, outputs)
 
     def test_senseless_arguments_are_refused_with_rank_and_call(self):
-        with Job(2, -1, {}, "senseless") as job:
+        with Job(2, "senseless") as job:
             for worker in job.workers:
                 out, errors = worker.communicate(timeout=30)
                 self.assertEqual(worker.returncode, 0, errors)

@@ -1,13 +1,11 @@
 """Every algorithm over every transport with real processes: right to the bit, and the same bits everywhere."""
 
 import os
-import subprocess
 import sys
 import unittest
 
-from warren_testing import BIN, Tracker
+from jobs import Job
 
-WORKER = BIN / "collectives_worker"
 FLAT = ["tree", "recursive_doubling", "halving_doubling", "pairwise", "ring"]
 SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
 RANKS = [int(n) for n in os.environ.get("WARREN_MATRIX_RANKS", "1 2 3 4 5 6 7 8 9").split()]
@@ -17,28 +15,10 @@ COPY = {"RABIT_SHARED_COPY": "double"}
 SINGLE = {"RABIT_SHARED_COPY": "single"}
 
 
-def run_job(num_workers, *arguments, env=None, env_of_rank=None, seconds=240):
-    """Runs collectives_worker as `num_workers` processes; returns what each wrote to stdout and stderr."""
-    with Tracker("--num-workers", num_workers, "--host-ip", "127.0.0.1") as tracker:
-        workers = []
-        for index in range(num_workers):
-            worker_env = {**os.environ, **tracker.env, "DMLC_TASK_ID": str(index), **(env or {})}
-            worker_env.update(env_of_rank(index) if env_of_rank else {})
-            workers.append(
-                subprocess.Popen([WORKER, *map(str, arguments)], env=worker_env, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True))
-        results = [worker.communicate(timeout=seconds) for worker in workers]
-        codes = [worker.returncode for worker in workers]
-        return codes, results
-
-
 class MatrixTest(unittest.TestCase):
     def checksum(self, num_workers, *arguments, **how):
-        codes, results = run_job(num_workers, *arguments, **how)
-        errors = "".join(err for _, err in results)
-        self.assertEqual(codes, [0] * num_workers, f"{how}: {errors}")
-        (line,) = [out for out, _ in results if out]
-        return line
+        with Job(num_workers, *arguments, **how) as job:
+            return job.checksum(self)
 
     def test_every_way_gives_the_bits_of_the_reference(self):
         ways = [("shared memory", COPY), ("shared memory, single copy", SINGLE), ("TCP", TCP)]
@@ -68,7 +48,7 @@ class MatrixTest(unittest.TestCase):
             for text in texts:
                 with self.subTest(layout=text):
                     got = self.checksum(num_workers, "all",
-                                        env_of_rank=lambda rank, text=text: {"RABIT_HOST_GROUP": text[rank]})
+                                        env_of_task=lambda task, text=text: {"RABIT_HOST_GROUP": text[task]})
                     self.assertEqual(got, expected)
 
     def test_random_sequences_of_collectives(self):

@@ -1,0 +1,71 @@
+// What the C++ faces share: errors as their users expect them, and answers that hold in and outside a job.
+#pragma once
+
+#include <dmlc/logging.h>
+
+#include <string>
+
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/core/error.h"
+
+namespace warren::api {
+
+/// Runs the call; its errors come out as dmlc::Error, which XGBoost's C API too hands to its user.
+template <typename Function>
+auto Translated(Function&& function) {
+  try {
+    return function();
+  } catch (const EngineError& error) {
+    throw dmlc::Error(error.what());
+  }
+}
+
+/// The job that a face sees from the thread that calls it. `threads`: whether threads share one.
+template <Threads threads>
+class Face {
+ public:
+  /// Runs the call with the job's session; without a job it is an error.
+  template <typename Function>
+  static auto WithSession(const Call& call, Function&& function) {
+    return Translated([&] { return function(*Session::Require(call, threads)); });
+  }
+  static bool Finalize(const Call& call) {
+    return Translated([&] { return Session::Finalize(call, threads); });
+  }
+
+  // Outside a job as in a job of one.
+  static int rank() {
+    return Ask(0, [](const Session& session) { return session.rank(); });
+  }
+  static int world_size() {
+    return Ask(1, [](const Session& session) { return session.world_size(); });
+  }
+  static int ring_prev_rank() {
+    return Ask(0, [](const Session& session) { return session.ring_prev_rank(); });
+  }
+  static bool is_distributed() {
+    return Ask(false, [](const Session& session) { return session.is_distributed(); });
+  }
+  static std::string host() {
+    return Ask(std::string(), [](const Session& session) { return session.host(); });
+  }
+  static int version_or(int outside) {
+    return Ask(outside, [](Session& session) { return session.checkpoints().version(); });
+  }
+  /// `print(text)` outside a job.
+  template <typename Print>
+  static void TrackerPrint(const Call& call, const std::string& text, Print&& print) {
+    const auto session = Session::Find(threads);
+    if (!session) return print(text);
+    Translated([&] { session->TrackerPrint(call, text); });
+  }
+
+ private:
+  template <typename Value, typename Question>
+  static Value Ask(Value outside, Question&& question) {
+    const auto session = Session::Find(threads);
+    return session ? question(*session) : outside;
+  }
+};
+
+}  // namespace warren::api

@@ -1,0 +1,48 @@
+"""What the tests that train real XGBoost share: data in a folder of their own, and programs run in it."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from warren_testing import BIN
+
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+PYTHON = "/usr/bin/python3"
+
+
+class TrainingCase(unittest.TestCase):
+    """heart.txt (270 rows), mushroom.train and .test (binary features), smooth.train (20 continuous features)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        os.chdir(cls.folder.name)
+        with open(HEART) as heart, open("heart.txt", "w") as out:
+            out.writelines(re.sub(r"^-1 ", "0 ", line) for line in heart)
+        cls.make("mushroom.train", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 6513)
+        cls.make("mushroom.test", "--features", 126, "--density", 0.175, "--binary-features", "--rows", 1611,
+                 "--first-row", 6513)
+        cls.make("smooth.train", "--features", 20, "--density", 1, "--rows", 8000)
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir("/")
+        cls.folder.cleanup()
+
+    @classmethod
+    def make(cls, path, *options):
+        subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
+
+    def run_program(self, command, **environment):
+        """Runs it to its good end; returns what it wrote, stdout first."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
+                              env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", **environment})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def distributed(self, count, command, **environment):
+        """The same as `count` workers."""
+        return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command], **environment)

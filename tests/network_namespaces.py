@@ -1,0 +1,123 @@
+"""Network namespaces joined in one network: hosts of their own on one machine, as far as addresses, routes, host names
+and abstract sockets go. Needs root and iproute2. Used by tests and by bench/compare."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+SLOW_WIRE = pathlib.Path(__file__).with_name("slow_wire.py")
+
+
+class NetworkNamespaces:
+    """Hosts numbered from 0, and one more, "middle", where trackers and launchers run."""
+
+    INTERFACE = "eth0"
+
+    def __init__(self, name, ipv6=False, slow_wire=None, host_name="host-{}"):
+        """`name` begins the namespaces' names. `slow_wire`: arguments of slow_wire.py, which then takes the place of
+        the bridge. `host_name`: what each host calls itself, {} being its number."""
+        self.prefix = f"{name}-{os.getpid()}-"
+        self.ipv6 = ipv6
+        self.slow_wire = slow_wire
+        self.host_name = host_name
+        self.relay = None
+        self.made = []
+        self.addresses = []
+
+    def address(self, host):
+        return f"fd77::{host + 1:x}" if self.ipv6 else f"10.77.0.{host + 1}"
+
+    @property
+    def middle_address(self):
+        return self.address(253)
+
+    def add_hosts(self, count):
+        """Makes hosts until there are `count`. Over a slow wire all at once."""
+        first = len(self.addresses)
+        if not self.made:
+            self._add("middle")
+            if self.slow_wire:
+                self._begin_slow_wire(count)
+            else:
+                self._ip("middle", "link add bridge0 type bridge")
+                self._set_up("middle", "bridge0", self.middle_address)
+        for host in range(first, count):
+            if self.slow_wire:
+                self._ip("middle", f"link set port{host} netns {self.prefix}{self._add(str(host))} name eth0")
+            else:
+                namespace = self.prefix + self._add(str(host))
+                _run(f"ip -n {namespace} link add eth0 type veth peer name port{host} netns {self.prefix}middle")
+                self._ip("middle", f"link set port{host} master bridge0 up")
+            self._set_up(str(host), "eth0", self.address(host))
+            self.addresses.append(self.address(host))
+
+    def inside(self, host, command):
+        """The command as it is started on that host (a number or "middle"); the process itself, not a child."""
+        rename = f'hostname {self.host_name.format(host)}; exec "$@"'
+        enter = ["ip", "netns", "exec", f"{self.prefix}{host}", "unshare", "--uts", "sh", "-c", rename, "sh"]
+        return enter + [str(word) for word in command]
+
+    def cut_off(self, host):
+        """As if the cable had been pulled."""
+        self._ip("middle", f"link set port{host} down")
+
+    def shape(self, netem):
+        """The kernel's own emulation on all hosts, such as "delay 2ms loss 1%". OSError where it has none."""
+        for host in range(len(self.addresses)):
+            _run(f"tc -n {self.prefix}{host} qdisc add dev eth0 root netem {netem}")
+
+    def close(self):
+        if self.relay:
+            self.relay.kill()
+            self.relay.communicate()
+        for name in self.made:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+        self.made, self.addresses, self.relay = [], [], None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _add(self, name):
+        _run(f"ip netns add {self.prefix}{name}")
+        self.made.append(self.prefix + name)
+        self._ip(name, "link set lo up")
+        return name
+
+    def _begin_slow_wire(self, hosts):
+        command = ["ip", "netns", "exec", self.prefix + "middle", sys.executable, str(SLOW_WIRE), "--ports",
+                   str(hosts + 1), *map(str, self.slow_wire)]
+        self.relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        if not self.relay.stdout.readline():
+            raise OSError("slow_wire.py did not begin: is there a /dev/net/tun?")
+        self._ip("middle", f"link set port{hosts} name eth0")
+        self._set_up("middle", "eth0", self.middle_address)
+
+    def _set_up(self, name, interface, address):
+        # nodad: an IPv6 address counts at once instead of after a second of asking whether somebody has it.
+        bits = "64 nodad" if self.ipv6 else "24"
+        self._ip(name, f"addr add {address}/{bits} dev {interface}")
+        self._ip(name, f"link set {interface} up")
+
+    def _ip(self, name, words):
+        _run(f"ip -n {self.prefix}{name} {words}")
+
+
+def _run(command):
+    done = subprocess.run(command.split(), stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{command}: {done.stderr.strip()}")
+
+
+def why_not():
+    """The reason why there can be no network namespaces here; None when there can."""
+    try:
+        with NetworkNamespaces("warren-try"):
+            _run(f"ip netns add warren-try-{os.getpid()}")
+            _run(f"ip netns del warren-try-{os.getpid()}")
+    except OSError as error:
+        return f"no network namespaces here ({error}); they need root and iproute2"
+    return None

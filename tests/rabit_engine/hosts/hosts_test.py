@@ -1,0 +1,129 @@
+"""Several hosts, as network namespaces: shared memory inside, TCP between, over IPv4 and IPv6, over a bad network, and
+when a host goes."""
+
+import signal
+import time
+import unittest
+
+import network_namespaces
+from jobs import Job
+from network_namespaces import NetworkNamespaces
+
+WHY_NOT = network_namespaces.why_not()
+if WHY_NOT:
+    print(f"SKIPPED: {WHY_NOT}", flush=True)
+
+# Ranks on each host, in the order of ranks: the tracker sorts workers by host.
+LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2]]
+SOON_SECONDS = 1.0
+# Keepalive and unanswered data are given up after half a minute.
+SILENT_HOST_SECONDS = 40.0
+
+
+def host_of_task(layout):
+    return [host for host, ranks in enumerate(layout) for _ in range(ranks)]
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class HostsCase(unittest.TestCase):
+    def compare(self, hosts, layout, *arguments, env=None):
+        """Runs on the hosts, and the same on one host by TCP alone; returns what rank 0 printed to stderr."""
+        ranks = sum(layout)
+        with Job(ranks, *arguments, env={"RABIT_SHARED_MEMORY": "off"}) as job:
+            expected = job.checksum(self)
+        with Job(ranks, *arguments, env={"RABIT_PRINT_CHOICE": "1", **(env or {})}, hosts=hosts,
+                 host_of_task=host_of_task(layout)) as job:
+            codes, results = job.finish()
+        errors = "".join(errors for _, errors in results)
+        self.assertEqual(codes, [0] * ranks, errors)
+        self.assertEqual([out for out, _ in results if out], [expected])
+        return errors
+
+
+class Hosts(HostsCase):
+    def check_layouts(self, layouts, ipv6):
+        with NetworkNamespaces("warren-test", ipv6=ipv6) as hosts:
+            hosts.add_hosts(4)
+            for layout in layouts:
+                with self.subTest(layout=layout, ipv6=ipv6):
+                    choices = self.compare(hosts, layout, "random", 150)
+                    # Hosts of 1, 2, 4, ... ranks are subtrees; a host of 3 is one only at the end.
+                    whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
+                    if whole and max(layout) > 1:
+                        self.assertIn("hierarchical", choices)
+                    # No slot and no ring reaches another host.
+                    self.assertNotIn("shared_memory", choices)
+
+    def test_ranks_share_memory_inside_hosts_and_talk_tcp_between(self):
+        self.check_layouts(LAYOUTS, ipv6=False)
+
+    def test_the_same_where_there_is_ipv6_only(self):
+        self.check_layouts(LAYOUTS[:3], ipv6=True)
+
+    def test_containers_that_share_a_name_but_no_memory_talk_tcp(self):
+        with NetworkNamespaces("warren-test", host_name="the-same") as hosts:
+            hosts.add_hosts(2)
+            choices = self.compare(hosts, [1, 1], "random", 50)
+            self.assertIn("2 hosts", choices)
+
+    def test_every_collective_and_type_between_hosts(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(3)
+            for layout in ([2, 2], [2, 1, 2]):
+                with self.subTest(layout=layout):
+                    self.compare(hosts, layout, "all")
+
+    def test_a_killed_rank_is_named_on_all_hosts_within_a_second(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(3)
+            layout = [2, 2, 2]
+            for victim in (0, 3):
+                with self.subTest(victim=victim), Job(6, "wait", victim, hosts=hosts,
+                                                      host_of_task=host_of_task(layout)) as job:
+                    job.await_ready()
+                    begin = time.monotonic()
+                    job.by_rank[victim].send_signal(signal.SIGKILL)
+                    for rank, worker in job.by_rank.items():
+                        if rank != victim:
+                            _, errors = worker.communicate(timeout=20)
+                            self.assertLess(time.monotonic() - begin, SOON_SECONDS)
+                            self.assertEqual(worker.returncode, 2, errors)
+                            self.assertRegex(errors, rf"rank {victim}\b")
+
+    def test_a_host_without_a_network_is_given_up_after_half_a_minute(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(2)
+            with Job(4, "wait", 3, hosts=hosts, host_of_task=host_of_task([2, 2])) as job:
+                job.await_ready()
+                hosts.cut_off(1)
+                begin = time.monotonic()
+                for rank in (0, 1):
+                    _, errors = job.by_rank[rank].communicate(timeout=120)
+                    self.assertEqual(job.by_rank[rank].returncode, 2, errors)
+                    self.assertRegex(errors, r"rank [23]\b")
+                self.assertLess(time.monotonic() - begin, SILENT_HOST_SECONDS)
+
+
+class BadNetwork(HostsCase):
+    """Late and lost packets change the time only."""
+
+    def test_delay_and_loss_by_the_kernels_netem(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(3)
+            try:
+                hosts.shape("delay 2ms 1ms loss 1%")
+            except OSError as error:
+                self.skipTest(f"SKIPPED: this kernel has no netem: {error}")
+            self.compare(hosts, [2, 2, 1], "random", 60)
+
+    def test_delay_and_loss_by_a_stand_in_for_netem(self):
+        with NetworkNamespaces("warren-test", slow_wire=["--delay-ms", 2, "--loss", 0.01]) as hosts:
+            try:
+                hosts.add_hosts(3)
+            except OSError as error:
+                self.skipTest(f"SKIPPED: {error}")
+            self.compare(hosts, [2, 2, 1], "random", 60)
+
+
+if __name__ == "__main__":
+    unittest.main()

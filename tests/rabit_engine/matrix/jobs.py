@@ -1,0 +1,57 @@
+"""Jobs of collectives_worker, on this host or on several."""
+
+import os
+import subprocess
+import time
+
+from warren_testing import BIN, Tracker
+
+WORKER = BIN / "collectives_worker"
+
+
+class Job:
+    """`num_workers` processes that meet at a tracker. With `hosts` (NetworkNamespaces) worker i runs on host
+    `host_of_task[i]` and the tracker between them."""
+
+    def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None):
+        address = hosts.middle_address if hosts else "127.0.0.1"
+        self.tracker = Tracker("--num-workers", num_workers, "--host-ip", address,
+                               enter=(lambda command: hosts.inside("middle", command)) if hosts else None)
+        self.workers = []
+        self.by_rank = {}
+        for task in range(num_workers):
+            command = [WORKER, *map(str, arguments)]
+            if hosts:
+                command = hosts.inside(host_of_task[task], command)
+            task_env = {**os.environ, **self.tracker.env, "DMLC_TASK_ID": str(task), **(env or {}),
+                        **(env_of_task(task) if env_of_task else {})}
+            self.workers.append(subprocess.Popen(command, env=task_env, stdout=subprocess.PIPE,
+                                                 stderr=subprocess.PIPE, text=True))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers:
+            worker.kill()
+            worker.communicate()
+        self.tracker.__exit__()
+
+    def await_ready(self):
+        """Of `wait`: until all say their rank; fills by_rank."""
+        for worker in self.workers:
+            line = worker.stdout.readline()
+            self.by_rank[int(line.split()[1])] = worker
+        time.sleep(0.2)  # until all are asleep in the allreduce
+
+    def finish(self, seconds=240):
+        """Exit codes, and what each worker wrote to stdout and stderr."""
+        results = [worker.communicate(timeout=seconds) for worker in self.workers]
+        return [worker.returncode for worker in self.workers], results
+
+    def checksum(self, test, seconds=240):
+        """What rank 0 prints when every rank found every result right; fails `test` otherwise."""
+        codes, results = self.finish(seconds)
+        test.assertEqual(codes, [0] * len(self.workers), "".join(errors for _, errors in results))
+        (line,) = [out for out, _ in results if out]
+        return line

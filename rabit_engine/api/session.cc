@@ -74,6 +74,7 @@ std::string Place(int rank, const Call& call) {
 }
 
 struct Slice {
+  std::size_t total;
   std::size_t begin;
   std::size_t size_or_end;
 };
@@ -83,7 +84,7 @@ struct Slice {
 std::vector<std::size_t> Boundaries(std::span<const Slice> slices, std::size_t total, bool is_end) {
   std::vector<std::size_t> offsets = {0};
   for (const Slice& slice : slices) {
-    if (slice.begin != offsets.back() || slice.size_or_end > total) return {};
+    if (slice.total != total || slice.begin != offsets.back() || slice.size_or_end > total) return {};
     const std::size_t end = is_end ? slice.size_or_end : slice.begin + slice.size_or_end;
     if (end < slice.begin || end > total) return {};
     offsets.push_back(end);
@@ -265,7 +266,7 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
   Communicate(call, [&] {
     // One rank alone often cannot tell a size from an end; all slices together can.
     std::vector<Slice> slices(static_cast<std::size_t>(world_size_));
-    slices[static_cast<std::size_t>(rank_)] = {begin, size_or_end};
+    slices[static_cast<std::size_t>(rank_)] = {total, begin, size_or_end};
     std::vector<std::size_t> offsets(slices.size() + 1);
     for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Slice);
     communicator_->Allgather(slices.data(), offsets);
@@ -274,11 +275,13 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
     if (offsets.empty()) offsets = Boundaries(slices, total, true);
     if (offsets.empty()) {
       std::string all;
-      for (const Slice& slice : slices) all += fmt::format(" ({}, {})", slice.begin, slice.size_or_end);
+      for (const Slice& slice : slices) {
+        all += fmt::format(" ({}, {}) of {}", slice.begin, slice.size_or_end, slice.total);
+      }
       throw Misuse(
-          fmt::format("the slices do not meet: in rank order, (begin, size) or (begin, end) are{} of {} "
+          fmt::format("the slices do not meet: in rank order, (begin, size) or (begin, end) are{} "
                       "elements",
-                      all, total));
+                      all));
     }
     for (std::size_t& offset : offsets) offset *= element_bytes;
     communicator_->Allgather(buffer, offsets);
@@ -293,7 +296,15 @@ std::size_t Session::ElementBytes(const Call& call, int type) const {
 }
 
 void Session::TrackerPrint(const Call& call, const std::string& text) {
-  Communicate(call, [&] { communicator_->TrackerPrint(text); });
+  // Not Communicate: a tracker that cannot be told ends no job, and a rank that is out of it may still say
+  // why.
+  const Turn turn(*this, call);
+  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(rank_, call), first_error_));
+  try {
+    communicator_->TrackerPrint(text);
+  } catch (const EngineError&) {
+    RethrowFor(Place(rank_, call));
+  }
 }
 
 bool Session::CanLoad(const Call& call, bool want_global, bool want_local) {

@@ -424,11 +424,9 @@ std::vector<std::string> TrackerBootstrap::ListenAddresses() const {
 // --- telling the tracker -----------------------------------------------------------------------------------
 
 void TrackerBootstrap::Print(const std::string& text) {
-  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
-                                        .world_size = assignment_.world_size,
-                                        .task_id = settings_.task_id,
-                                        .command = classic::Command::kPrint});
-  tracker.Send(classic::Encode(classic::PrintText{text.substr(0, classic::kMaxPrintBytes)}));
+  PrintAtTracker(
+      settings_,
+      {.rank = assignment_.rank, .world_size = assignment_.world_size, .task_id = settings_.task_id}, text);
 }
 
 void TrackerBootstrap::Shutdown() {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <string_view>
 #include <thread>
 
 #include "rabit_engine/core/error.h"
@@ -126,6 +128,24 @@ wire::classic::Assignment TrackerConnection::ReadAssignment(const char* what) {
 
 wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what) {
   return Read(&wire::classic::TrackerStream::NextLinkPlan, what, Clock::time_point::max());
+}
+
+void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text) {
+  worker.command = wire::classic::Command::kPrint;
+  std::string_view rest = text;
+  try {
+    while (!rest.empty()) {
+      const std::string_view piece = rest.substr(0, wire::classic::kMaxPrintBytes);
+      TrackerConnection(settings, worker).Send(Encode(wire::classic::PrintText{std::string(piece)}));
+      rest.remove_prefix(piece.size());
+    }
+  } catch (const EngineError& error) {
+    std::fprintf(stderr,
+                 "rabit: the tracker at %s:%d cannot be told what to print (%s); it follows on stdout\n",
+                 settings.tracker_host.c_str(), settings.tracker_port, error.what());
+    std::fwrite(rest.data(), 1, rest.size(), stdout);
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace warren

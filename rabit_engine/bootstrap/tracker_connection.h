@@ -41,4 +41,9 @@ class TrackerConnection {
   wire::classic::TrackerStream stream_;
 };
 
+/// Has the tracker print the text, as it is; `worker` says who asks (its command is set here). Text that the
+/// tracker cannot take still reaches the user, by stdout and with a line on stderr: a line for him is not
+/// worth a job.
+void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text);
+
 }  // namespace warren

@@ -26,6 +26,7 @@ enum Need : unsigned {
   kMayReduce = 1U << 3,   ///< hosts may reduce first
   kPowerOfTwo = 1U << 4,  ///< ranks
   kAnyOrder = 1U << 5,    ///< the order of the reduction does not matter
+  kCrowded = 1U << 6,     ///< cores are what is scarce: few messages count more than few steps
 };
 
 struct Row {
@@ -41,6 +42,7 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, Algorithm::kSharedMemory, kOneHost | kFits, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHierarchical, kLevels | kFits | kMayReduce, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, Algorithm::kTree, kCrowded, 64 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 64 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kNothing, 32 * kKi, kDirectRanks},
     {Collective::kAllreduce, Algorithm::kTree, kNothing, 32 * kKi, kAnyRanks},
@@ -104,6 +106,7 @@ unsigned Unmet(const Row& row, const Situation& situation) {
   if (situation.levels_may_reduce || !situation.order_matters) met |= kMayReduce;
   if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) met |= kPowerOfTwo;
   if (!situation.order_matters) met |= kAnyOrder;
+  if (situation.crowded) met |= kCrowded;
   return row.needs & ~met;
 }
 

@@ -39,6 +39,7 @@ struct Situation {
   /// matter, or the user said so (RABIT_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
   bool order_matters = false;
+  bool crowded = false;  ///< some machine has more than two of the ranks for each of its cores
 };
 
 /// The user's wishes: per collective, the algorithm to take.

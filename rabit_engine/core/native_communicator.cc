@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string_view>
@@ -32,13 +33,14 @@ constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 /// One rank's record: lines of text.
 struct Record {
   std::string host_key;
+  int cores = 0;      ///< of the machine
   std::string offer;  ///< HostSegment::Offer::text
   std::uint64_t secret = 0;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.secret,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores, record.secret,
                      fmt::join(record.addresses, "\n"));
 }
 
@@ -51,10 +53,15 @@ Record Decode(std::string_view text) {
   };
   record.host_key = next();
   record.offer = next();
+  const std::string cores = next();
   const std::string secret = next();
-  if (secret.empty() || secret.find_first_not_of("0123456789") != std::string::npos) {
+  const auto is_number = [](const std::string& digits) {
+    return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (!is_number(cores) || !is_number(secret)) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
+  record.cores = std::stoi(cores);
   record.secret = std::stoull(secret);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
@@ -115,6 +122,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   std::unique_ptr<HostSegment::Offer> offer;
   Record own;
   own.host_key = HostKey();
+  own.cores = get_nprocs();
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
     offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
@@ -127,12 +135,12 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   std::vector<std::vector<std::string>> addresses;
   std::uint64_t secret = 0;
   int ranks_here = 0;
-  int ranks_on_machine = 0;  // containers may share it without sharing memory
+  std::map<std::string, int> ranks_on;  // machines: containers may share one without sharing memory
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
     if (record.host_key == own.host_key) ++ranks_here;
-    if (MachineOf(record.host_key) == MachineOf(own.host_key)) ++ranks_on_machine;
+    if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
@@ -146,7 +154,8 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     layout_ = HostLayout(leaders);
   }
 
-  const bool may_spin = ranks_here <= UsableCores() && ranks_on_machine <= get_nprocs();
+  const bool may_spin =
+      ranks_here <= UsableCores() && ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
                                         secret,
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
@@ -190,6 +199,7 @@ Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
   situation.ranks = world_size_;
   situation.one_host = layout_.is_one_host();
   situation.levels = layout_.has_levels();
+  situation.crowded = crowded_;
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
   if (reduction != nullptr) {
     situation.order_matters = reduction->order_matters();
@@ -201,6 +211,7 @@ Situation NativeCommunicator::Describe(Collective collective, std::size_t bytes,
 /// Of the part of a hierarchical collective in which hosts take part as one rank each.
 Situation NativeCommunicator::BetweenHosts(Situation situation) const {
   situation.levels = false;
+  situation.crowded = false;
   situation.ranks = layout_.num_hosts();
   return situation;
 }

@@ -85,6 +85,7 @@ class NativeCommunicator final : public Communicator {
   int world_size_;
   bool is_distributed_;
   HostLayout layout_;
+  bool crowded_ = false;  ///< see Situation
   std::vector<int> all_ranks_;
   std::unique_ptr<HostSegment> segment_;
   std::unique_ptr<TcpTransport> tcp_;

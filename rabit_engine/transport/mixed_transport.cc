@@ -44,6 +44,7 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
     local_.Sleep(interests, remote_.descriptor(), kLookAround);
     if (AnyReady(interests)) return;
     remote_.ThrowIfLost(remote_interests_);
+    remote_.ThrowIfHostIsSilent();
     local_.ThrowIfLost(interests);
     if (Clock::now() >= deadline) {
       const int awaited = interests.empty() ? rank() : interests.front().peer;

@@ -14,33 +14,6 @@
 #include "wire/classic.h"
 
 namespace warren {
-namespace {
-
-void PrintPiece(const Settings& settings, std::string_view text) {
-  using namespace wire::classic;
-  TrackerConnection tracker(settings, {.task_id = settings.task_id, .command = Command::kPrint});
-  tracker.Send(Encode(PrintText{std::string(text)}));
-}
-
-/// Text that the tracker cannot take still reaches the user: a line for him is not worth a job.
-void PrintAtTracker(const Settings& settings, const std::string& text) {
-  std::string_view rest = text;
-  try {
-    while (!rest.empty()) {
-      const std::string_view piece = rest.substr(0, wire::classic::kMaxPrintBytes);
-      PrintPiece(settings, piece);
-      rest.remove_prefix(piece.size());
-    }
-  } catch (const EngineError& error) {
-    std::fprintf(stderr,
-                 "rabit: the tracker at %s:%d cannot be told what to print (%s); it follows on stdout\n",
-                 settings.tracker_host.c_str(), settings.tracker_port, error.what());
-    std::fwrite(rest.data(), 1, rest.size(), stdout);
-    std::fflush(stdout);
-  }
-}
-
-}  // namespace
 
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
   const MpiClues clues = MpiCluesOfThisProcess();
@@ -48,7 +21,9 @@ std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
   MpiCommunicator::Options options;
   options.has_tracker = !settings.tracker_host.empty();
   if (options.has_tracker) {
-    options.print = [settings](const std::string& text) { PrintAtTracker(settings, text); };
+    options.print = [settings](const std::string& text) {
+      PrintAtTracker(settings, {.task_id = settings.task_id}, text);
+    };
   }
   auto world = std::make_unique<MpiCommunicator>(mpi, std::move(options));
   if (world->world_size() == 1 && clues.launched_processes > 1) {

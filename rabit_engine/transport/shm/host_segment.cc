@@ -174,6 +174,7 @@ bool AcceptMembers(int listener, std::span<const int> expected,
     pollfd ready{listener, POLLIN, 0};
     if (poll(&ready, 1, kStepTimeoutMs) <= 0) return false;
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return false;
     if (!socket || !IsOwnUser(socket.fd())) continue;
     SetTimeouts(socket.fd());
     Greeting greeting;
@@ -234,10 +235,10 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
     const std::string& offer = offers[group.front()];
     const AbstractAddress address(offer.substr(offer.rfind(' ') + 1));
     const std::array<int, 2> own{lifeline.fd(), doorbell.fd()};
+    if (to_leader) SetTimeouts(to_leader.fd());
     ok = to_leader && connect(to_leader.fd(), address.get(), address.bytes) == 0 &&
          IsOwnUser(to_leader.fd()) &&
          SendDescriptors(to_leader.fd(), {.rank = me, .num_descriptors = 2}, own);
-    if (ok) SetTimeouts(to_leader.fd());
   }
   const std::vector<std::string> reached = bootstrap.Allgather(ok ? "1" : "0");
   if (!group.empty() && reached[group.front()] != "1") group.clear();

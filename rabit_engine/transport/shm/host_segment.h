@@ -132,7 +132,7 @@ class HostSegment {
 
   /// Wakes whoever sleeps on this rank's bell. To be called after a store that others wait for.
   void RingBell() {
-    if (lines_[local_index_].sleepers.load(std::memory_order_relaxed) != 0) WakeSleepers(local_index_);
+    if (lines_[local_index_].sleepers.load(std::memory_order_seq_cst) != 0) WakeSleepers(local_index_);
   }
 
  private:

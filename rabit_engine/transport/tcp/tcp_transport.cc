@@ -316,7 +316,12 @@ void TcpTransport::AcceptAll() {
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       const bool no_descriptors = errno == EMFILE || errno == ENFILE;
-      if (!no_descriptors || newcomers_.empty()) return;
+      if (!no_descriptors) return;
+      if (newcomers_.empty()) {
+        throw EngineError(
+            fmt::format("rank {} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", rank_,
+                        tcp::ErrorText(errno)));
+      }
       newcomers_.erase(newcomers_.begin());
       continue;
     }
@@ -495,6 +500,9 @@ void TcpTransport::Abort(int lost_rank) noexcept {
     // Out of memory or descriptors: the end of the links says it too, if less clearly.
   }
   for (const int peer : linked_) links_[peer]->CloseSending();
+  // Whoever would still link with this rank is told by the kernel that nobody answers.
+  newcomers_.clear();
+  listener_.Close();
 }
 
 void TcpTransport::SendAlarms(int lost_rank) {

@@ -67,6 +67,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- for a transport that has other links beside these ---
 
   /// Becomes readable when TakeEvents has something to do.
+  /// Throws LostPeer when a linked host has not answered for half a minute, though its connection is open.
+  /// Looks every few seconds, however often it is called.
+  void ThrowIfHostIsSilent();
   int descriptor() const { return epoll_.fd(); }
   void TakeEvents() { Poll(0); }
   /// True when one of the interests (those in ranks without a link here are passed over) may make progress,
@@ -85,7 +88,6 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void WatchForRoom(const TcpLink& link, bool watch) override;
   bool SpinFor(std::span<const Interest> interests);
   bool YieldFor(std::span<const Interest> interests);
-  void ThrowIfHostIsSilent();
   std::string PeerName(int peer) const;
 
   // --- epoll ---

@@ -73,6 +73,14 @@ TEST(Choice, KeepsFloatingPointOffTheRing) {
   EXPECT_EQ(Choose(situation, {}), Algorithm::kRing);
 }
 
+TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
+  Situation situation = Allreduce(4096, 16);
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kRecursiveDoubling);
+  situation.crowded = true;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kTree);
+  EXPECT_NE(Choose(Allreduce(1 << 20, 16), {}), Algorithm::kTree);
+}
+
 TEST(Choice, FollowsTheUsersWishWhereItCan) {
   EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("ring")), Algorithm::kRing);
   EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("broadcast=tree,allreduce=tree")),

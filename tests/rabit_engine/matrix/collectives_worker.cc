@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -207,9 +208,8 @@ class Checker {
              const char* what) {
     for (std::size_t i = begin; i < end; ++i) {
       const T expected = Expected<T>(ranks_, i, seed, combine);
-      T got;
-      std::memcpy(&got, buffer.data() + i * sizeof(T), sizeof(T));
-      if (std::memcmp(&got, &expected, sizeof(T)) != 0) {
+      const auto* wanted = reinterpret_cast<const std::byte*>(&expected);  // the bits, not the values
+      if (!std::equal(wanted, wanted + sizeof(T), buffer.data() + i * sizeof(T))) {
         throw Failure{fmt::format("{} of elements of {} bytes [{}, {}), seed {}: element {} differs", what,
                                   sizeof(T), begin, end, seed, i)};
       }

@@ -33,9 +33,9 @@ T Apply(Operation operation, T low, T high) {
     const auto y = static_cast<std::uint64_t>(static_cast<Unsigned>(high));
     switch (operation) {
       case Operation::kSum:
-        return static_cast<T>(x + y);
+        return static_cast<T>(static_cast<Unsigned>(x + y));
       case Operation::kProduct:
-        return static_cast<T>(x * y);
+        return static_cast<T>(static_cast<Unsigned>(x * y));
       case Operation::kBitOr:
         return static_cast<T>(x | y);
       case Operation::kBitAnd:

@@ -26,6 +26,7 @@ class Members {
     }
     for (int i = 0; i < size; ++i) {
       std::vector<HostSegment::Member> members;
+      members.reserve(static_cast<std::size_t>(size));
       for (int j = 0; j < size; ++j) {
         members.push_back(
             {RankOf(j), Descriptor(dup(lifelines_[j].fd())), Descriptor(dup(doorbells_[j].fd()))});
@@ -48,6 +49,7 @@ class Members {
   /// Runs the function for all members, each in a thread; rethrows the first failure.
   void OnAll(const std::function<void(int local)>& function) {
     std::vector<std::thread> threads;
+    threads.reserve(segments_.size());
     std::vector<std::exception_ptr> failures(segments_.size());
     for (int local = 0; local < size(); ++local) {
       threads.emplace_back([&, local] {

@@ -1,7 +1,6 @@
 // Byte streams between members of a host, each in a thread.
 #include "rabit_engine/transport/shm/shm_transport.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +16,6 @@ namespace warren {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
 
 constexpr int kWorldSize = 12;
 

@@ -40,7 +40,9 @@ export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
   "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
 }
 for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi} "$scratch"/rabit-{shared,static,c}; do
-  "$program"
+  # What Open MPI does not give back at its end is not ours to look for.
+  case $program in *with_rabit_mpi) leaks=0 ;; *) leaks=1 ;; esac
+  ASAN_OPTIONS=detect_leaks=$leaks "$program"
   # Static is static: only the others need the library at run time.
   case $program in *static) expected=0 ;; *) expected=1 ;; esac
   [ "$(readelf -d "$program" | grep -c 'NEEDED.*librabit')" = $expected ]

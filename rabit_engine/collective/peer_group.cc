@@ -1,14 +1,10 @@
 #include "rabit_engine/collective/peer_group.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "rabit_engine/collective/scratch.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/reduce/reduction.h"
 
 namespace warren {
 namespace {
@@ -20,9 +16,6 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
 // Most bytes of one call to a link, so that sending and receiving take turns.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
-
-// A wait after which something may be wrong: longer than any that is part of moving bytes.
-constexpr auto kPatience = std::chrono::milliseconds(100);
 
 // Memory for pieces outlives the group: allocating 128 KiB anew for each collective costs page faults.
 struct PieceBuffer {
@@ -36,55 +29,7 @@ std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
   return buffers[slot].scratch.data();
 }
 
-std::string DescribeElements(const CallTag& tag) {
-  const bool known_type = tag.type < kNumDataTypes;
-  const bool known_operation = tag.operation < kNumOperations;
-  const std::string elements = known_type
-                                   ? fmt::format("{} {}", tag.count, Name(static_cast<DataType>(tag.type)))
-                                   : fmt::format("{} elements of {} bytes", tag.count, tag.element_bytes);
-  return fmt::format(
-      "{}, {}", elements,
-      known_operation ? Name(static_cast<Operation>(tag.operation)) : std::string_view("custom operation"));
-}
-
 }  // namespace
-
-std::string_view Name(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-      return "allreduce";
-    case Collective::kBroadcast:
-      return "broadcast";
-    case Collective::kAllgather:
-      return "allgather";
-    case Collective::kReduceScatter:
-      return "reduce-scatter";
-    case Collective::kReduce:
-      return "reduce";
-    case Collective::kBarrier:
-      return "barrier";
-  }
-  return "unknown collective";
-}
-
-std::string Describe(const CallTag& tag) {
-  const std::string_view name = Name(tag.collective);
-  switch (tag.collective) {
-    case Collective::kAllreduce:
-    case Collective::kReduceScatter:
-      return fmt::format("{} of {} (call {})", name, DescribeElements(tag), tag.sequence);
-    case Collective::kReduce:
-      return fmt::format("{} of {} to root {} (call {})", name, DescribeElements(tag), tag.root,
-                         tag.sequence);
-    case Collective::kBroadcast:
-      return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
-    case Collective::kAllgather:
-      return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
-    case Collective::kBarrier:
-      break;
-  }
-  return fmt::format("{} (call {})", name, tag.sequence);
-}
 
 struct PeerGroup::Outgoing {
   const Send* send;
@@ -204,10 +149,7 @@ bool PeerGroup::Advance(Incoming& in) {
   if (in.done < in.tag_bytes) {
     in.done += in.link->TryReceive(in.tag.data() + in.done, in.tag_bytes - in.done);
     if (in.done < in.tag_bytes) return false;
-    if (!CheckTag(in)) {
-      in.done = 0;
-      return true;
-    }
+    CheckTag(in);
     if (in.finished()) return true;
   }
   const std::size_t offset = in.done - in.tag_bytes;
@@ -237,27 +179,12 @@ void PeerGroup::Consume(Incoming& in) {
   std::memmove(in.piece, in.piece + whole, rest);
 }
 
-// False for the tag of an earlier call, which a peer sent only to be compared (ShowTag) and nobody read.
-bool PeerGroup::CheckTag(const Incoming& in) {
+void PeerGroup::CheckTag(const Incoming& in) {
   CallTag theirs;
   std::memcpy(&theirs, in.tag.data(), sizeof theirs);
-  if (theirs == tag_) return true;
-  if (static_cast<std::int32_t>(theirs.sequence - tag_.sequence) < 0) return false;
-  std::string mine_text = Describe(tag_);
-  std::string their_text = Describe(theirs);
-  if (mine_text == their_text) {
-    const auto detail = [](const CallTag& tag) {
-      return fmt::format(" [algorithm {}, root {}, elements of {} bytes]", tag.algorithm, tag.root,
-                         tag.element_bytes);
-    };
-    mine_text += detail(tag_);
-    their_text += detail(theirs);
-  }
+  if (theirs == tag_) return;
   transport_.Abort(transport_.rank());
-  throw Misuse(
-      fmt::format("rank {} calls {} where rank {} calls {}. All ranks must make the same calls in the "
-                  "same order.",
-                  transport_.rank(), mine_text, rank_of(in.receive->peer), their_text));
+  ThrowDifferentCalls(transport_.rank(), tag_, rank_of(in.receive->peer), theirs);
 }
 
 void PeerGroup::WaitForProgress() {
@@ -277,35 +204,7 @@ void PeerGroup::WaitForProgress() {
   for (const Incoming& in : incoming_) {
     if (!in.finished()) add(in.receive->peer, false);
   }
-  const Clock::time_point patience = Clock::now() + kPatience;
-  if (tags_shown_ || deadline_ <= patience) {
-    transport_.Wait(interests_, deadline_);
-    return;
-  }
-  try {
-    transport_.Wait(interests_, patience);
-  } catch (const TimedOut&) {
-    ShowTags();
-  }
-}
-
-// Two ranks that call different collectives may each wait for the other to send first. So whoever waits long
-// shows its tag to those that it has sent nothing yet.
-void PeerGroup::ShowTags() {
-  tags_shown_ = true;
-  for (const Incoming& in : incoming_) {
-    const int peer = in.receive->peer;
-    if (in.finished() || sent_tag_[peer]) continue;
-    const auto* tag = reinterpret_cast<const std::byte*>(&tag_);
-    std::size_t shown = in.link->TrySend(tag, sizeof tag_);
-    if (shown == 0) continue;
-    sent_tag_[peer] = true;
-    while (shown < sizeof tag_) {
-      const Interest room{rank_of(peer), true, false};
-      transport_.Wait({&room, 1}, deadline_);
-      shown += in.link->TrySend(tag + shown, sizeof tag_ - shown);
-    }
-  }
+  transport_.Wait(interests_, deadline_);
 }
 
 }  // namespace warren

@@ -10,41 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/transport.h"
 
 namespace warren {
-
-/// Which collectives there are; the value goes over the wire.
-enum class Collective : std::uint8_t {
-  kAllreduce = 1,
-  kBroadcast = 2,
-  kAllgather = 3,
-  kReduceScatter = 4,
-  kReduce = 5,
-  kBarrier = 6,
-};
-std::string_view Name(Collective collective);
-
-/// What all ranks of a call must agree on. Sent as it lies in memory: 24 bytes, no padding.
-struct CallTag {
-  std::uint32_t sequence = 0;  ///< how many collectives this communicator has begun
-  Collective collective{};
-  std::uint8_t type = 0xff;       ///< DataType, 0xff for bytes and custom reductions
-  std::uint8_t operation = 0xff;  ///< Operation, 0xff where there is none or a custom one
-  std::uint8_t algorithm = 0;     ///< the choice of core/choice.h: ranks must agree on it too
-  std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
-  std::int32_t root = 0;          ///< broadcast and reduce
-  std::uint32_t element_bytes = 1;
-  friend bool operator==(const CallTag&, const CallTag&) = default;
-};
-static_assert(sizeof(CallTag) == 24);
-
-/// "allreduce of 12 float, sum (call 7)"
-std::string Describe(const CallTag& tag);
 
 struct Send {
   int peer = -1;
@@ -97,10 +68,9 @@ class PeerGroup {
   bool Advance(Outgoing& out);
   bool Advance(Incoming& in);
   void Consume(Incoming& in);
-  bool CheckTag(const Incoming& in);
+  void CheckTag(const Incoming& in);
   void Prepare(std::span<const Send> sends, std::span<const Receive> receives);
   void WaitForProgress();
-  void ShowTags();
 
   Transport& transport_;
   std::span<const int> members_;
@@ -109,7 +79,6 @@ class PeerGroup {
   Clock::time_point deadline_;
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
-  bool tags_shown_ = false;
   // Of the current Exchange; kept so that the next one need not allocate.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;

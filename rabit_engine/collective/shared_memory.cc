@@ -62,8 +62,7 @@ void HostCollectives::End() {
 
 const Slot& HostCollectives::AwaitSlot(int local) {
   const Slot& slot = segment_.slot(local, call_);
-  waiter_.Until(
-      local, [&] { return slot.sequence.load(std::memory_order_acquire) == call_; }, [] {});
+  waiter_.Until(local, [&] { return slot.sequence.load(std::memory_order_acquire) == call_; });
   if (std::memcmp(&slot.tag, &tag_, sizeof(tag_)) != 0) [[unlikely]] {
     LookForMisuse(local);
   }
@@ -73,15 +72,13 @@ const Slot& HostCollectives::AwaitSlot(int local) {
 void HostCollectives::LookForMisuse(int local) const {
   const Slot& slot = segment_.slot(local, call_);
   if (slot.sequence.load(std::memory_order_acquire) != call_ || slot.tag == tag_) return;
-  throw Misuse(fmt::format(
-      "rank {} calls {} where rank {} calls {}: all ranks must make the same calls in the same order",
-      segment_.ranks()[local], Describe(slot.tag), segment_.ranks()[me_], Describe(tag_)));
+  segment_.ThrowIfCallsDiffer(local, tag_.sequence);
+  ThrowDifferentCalls(segment_.ranks()[me_], tag_, segment_.ranks()[local], slot.tag);
 }
 
 void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   const std::atomic<std::uint64_t>& word = segment_.lines(local).*counter;
-  waiter_.Until(
-      local, [&] { return word.load(std::memory_order_acquire) >= value; }, [&] { LookForMisuse(local); });
+  waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
 /// Of the first round: by then the peer has said what it calls.

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -35,13 +36,14 @@ struct Record {
   std::string host_key;
   int cores = 0;      ///< of the machine
   std::string offer;  ///< HostSegment::Offer::text
+  int shared_copy = 0;  ///< RABIT_SHARED_COPY, which must be the same for all
   std::uint64_t secret = 0;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores, record.secret,
-                     fmt::join(record.addresses, "\n"));
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
+                     record.shared_copy, record.secret, fmt::join(record.addresses, "\n"));
 }
 
 Record Decode(std::string_view text) {
@@ -54,14 +56,16 @@ Record Decode(std::string_view text) {
   record.host_key = next();
   record.offer = next();
   const std::string cores = next();
+  const std::string shared_copy = next();
   const std::string secret = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
-  if (!is_number(cores) || !is_number(secret)) {
+  if (!is_number(cores) || !is_number(shared_copy) || !is_number(secret)) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
   record.cores = std::stoi(cores);
+  record.shared_copy = std::stoi(shared_copy);
   record.secret = std::stoull(secret);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
@@ -123,6 +127,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   Record own;
   own.host_key = HostKey();
   own.cores = get_nprocs();
+  own.shared_copy = static_cast<int>(settings_.shared_copy);
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
     offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
@@ -139,6 +144,11 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
+    if (record.shared_copy != own.shared_copy) {
+      throw Misuse(fmt::format("rank {} and rank {} were started with different RABIT_SHARED_COPY; it must be "
+                               "the same on all ranks",
+                               rank_, offers.size()));
+    }
     if (record.host_key == own.host_key) ++ranks_here;
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
     offers.push_back(std::move(record.offer));
@@ -163,17 +173,38 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
                                                    .connect_retry = settings_.connect_retry,
                                                    .answer_timeout = settings_.collective_timeout,
                                                    .may_spin = may_spin});
-  for (const ConnectedPeer& peer : bootstrap_->TakeLinks()) tcp_->Adopt(peer.rank, peer.socket);
+  const std::vector<ConnectedPeer> links = bootstrap_->TakeLinks();
+  for (const ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, peer.socket);
+  watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_);
   if (segment_) {
     if (!may_spin) segment_->GiveWay();
     shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<collective::HostCollectives>(*segment_);
+    host_->SetLookout(watch_.get());
+  }
+  transport().SetLookout(watch_.get());
+  if (links.empty() && !layout_.is_one_host()) {
+    Guard([&] { LinkWithNeighbours(); });
+  }
+  if (host_) {
     Guard([&] {
       host_->ChooseCopy(settings_.shared_copy != SharedCopy::kCopyInOut);
       if (settings_.shared_copy == SharedCopy::kSingleCopy) host_->ForceCopy(collective::HostCopy::kSingle);
     });
   }
+}
+
+/// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one: each
+/// rank hears of it from a neighbour, through shared memory or these links.
+void NativeCommunicator::LinkWithNeighbours() {
+  std::vector<int> neighbours;
+  for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
+    const bool is_new = neighbours.empty() || neighbours.front() != rank;
+    if (is_new && !(shm_ && shm_->Reaches(rank))) neighbours.push_back(rank);
+  }
+  // All ranks have just been heard: who does not come now does not come at all.
+  tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
 }
 
 NativeCommunicator::~NativeCommunicator() = default;
@@ -226,6 +257,10 @@ NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::s
   std::size_t bytes = count;
   if (reduction != nullptr) {
     bytes *= reduction->element_bytes();
+    if (reduction->element_bytes() > std::numeric_limits<std::uint32_t>::max()) {
+      throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", rank_, Name(collective),
+                               reduction->element_bytes(), std::numeric_limits<std::uint32_t>::max()));
+    }
     call.tag.element_bytes = static_cast<std::uint32_t>(reduction->element_bytes());
     if (!reduction->is_custom()) {
       call.tag.type = static_cast<std::uint8_t>(reduction->type());
@@ -235,6 +270,7 @@ NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::s
   const Situation situation = Describe(collective, bytes, reduction);
   call.algorithm = Choose(situation, forced_);
   call.tag.algorithm = static_cast<std::uint8_t>(call.algorithm);
+  watch_->Begin(call.tag);
   if (settings_.print_choice) Report(situation, call.algorithm);
   if (settings_.collective_timeout.count() > 0) {
     call.deadline = Clock::now() + settings_.collective_timeout;

@@ -18,6 +18,7 @@
 #include "rabit_engine/core/communicator.h"
 #include "rabit_engine/core/layout.h"
 #include "rabit_engine/core/settings.h"
+#include "rabit_engine/transport/call_watch.h"
 #include "rabit_engine/transport/mixed_transport.h"
 #include "rabit_engine/transport/shm/host_segment.h"
 #include "rabit_engine/transport/shm/shm_transport.h"
@@ -64,6 +65,7 @@ class NativeCommunicator final : public Communicator {
     Clock::time_point deadline = kNoDeadline;
   };
 
+  void LinkWithNeighbours();
   Call Begin(Collective collective, std::size_t count, const Reduction* reduction, int root = 0);
   Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   Situation BetweenHosts(Situation situation) const;
@@ -92,6 +94,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<ShmTransport> shm_;
   std::unique_ptr<MixedTransport> mixed_;
   std::unique_ptr<collective::HostCollectives> host_;
+  std::unique_ptr<CallWatch> watch_;
   std::uint32_t calls_ = 0;
   std::set<std::string> reported_;
 };

@@ -9,12 +9,6 @@
 #include "rabit_engine/core/error.h"
 
 namespace warren {
-namespace {
-
-/// How long a sleeper may overlook a local death; a remote one wakes it.
-constexpr auto kLookAround = std::chrono::milliseconds(20);
-
-}  // namespace
 
 void MixedTransport::Connect(std::span<const int> peers) {
   std::vector<int> remote;
@@ -24,10 +18,9 @@ void MixedTransport::Connect(std::span<const int> peers) {
   remote_.Connect(remote);
 }
 
-bool MixedTransport::AnyReady(std::span<const Interest> interests) {
-  if (local_.AnyReady(interests)) return true;
-  remote_.TakeEvents();
-  return remote_.AnyReady(remote_interests_);
+void MixedTransport::LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
+  local_.ThrowIfLost({});
+  if (lookout_ != nullptr) lookout_->LookAround(awaited, waited);
 }
 
 void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
@@ -35,25 +28,31 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
   remote_interests_.clear();
   std::copy_if(interests.begin(), interests.end(), std::back_inserter(remote_interests_),
                [this](const Interest& interest) { return !local_.Reaches(interest.peer); });
-  if (AnyReady(interests)) return;
-  yielding_.Begin();
-  while (yielding_.Turn()) {
-    if (AnyReady(interests)) return;
-  }
-  while (true) {
+  const bool all_local = remote_interests_.empty();
+  const auto ready = [&] {
+    if (local_.AnyReady(interests)) return true;
+    if (all_local) return false;
+    remote_.TakeEvents();
+    return remote_.AnyReady(remote_interests_);
+  };
+  if (ready()) return;
+  const Clock::time_point begin = Clock::now();
+  WaitInPhases(all_local && local_.MaySpinFor(interests), yielding_, ready, [&] {
     local_.Sleep(interests, remote_.descriptor(), kLookAround);
-    if (AnyReady(interests)) return;
+    remote_.TakeEvents();
+    if (ready()) return;
     remote_.ThrowIfLost(remote_interests_);
     remote_.ThrowIfHostIsSilent();
     local_.ThrowIfLost(interests);
-    if (Clock::now() >= deadline) {
-      const int awaited = interests.empty() ? rank() : interests.front().peer;
+    const Clock::time_point now = Clock::now();
+    if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
+    if (now >= deadline) {
       throw TimedOut(
           fmt::format("rank {}: rank {} did not come to the collective in time (rabit_timeout_sec); it is "
-                      "alive but stuck or busy elsewhere",
-                      rank(), awaited));
+                      "alive, but stuck or busy elsewhere",
+                      rank(), interests.empty() ? rank() : interests.front().peer));
     }
-  }
+  });
 }
 
 void MixedTransport::Abort(int lost_rank) noexcept {

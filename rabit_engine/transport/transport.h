@@ -36,6 +36,15 @@ struct Interest {
 using Clock = std::chrono::steady_clock;
 inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 
+/// Somebody who looks around while a rank waits in vain.
+class Lookout {
+ public:
+  virtual ~Lookout() = default;
+  /// Called every now and then, at least five times a second, with the peers waited for and the time since
+  /// anything of them came. Throws what makes waiting any longer pointless.
+  virtual void LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) = 0;
+};
+
 /// All links of one rank. Not thread safe: one collective at a time.
 class Transport {
  public:
@@ -54,6 +63,9 @@ class Transport {
   /// waits. Throws LostPeer when any peer of a link is gone, even one that is not among the interests, for
   /// then the collective cannot end; TimedOut after the deadline.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
+
+  /// Who looks around during Connect and Wait; must outlive the transport. Nobody by default.
+  virtual void SetLookout([[maybe_unused]] Lookout* lookout) {}
 
   /// Tells every linked peer that this rank gives up, so that they do not wait for it: their calls throw
   /// LostPeer naming `lost_rank` (the rank whose loss began it, this rank itself for an error of its own).

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -25,12 +26,12 @@
 namespace warren {
 
 struct HostSegment::Header {
-  std::atomic<std::int32_t> lost_rank_plus_1;
+  std::atomic<std::uint64_t> aborted;  ///< 0, or the lost rank + 1, and the one that says so in the upper half
 };
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0001;  // "WARREN", layout 1
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0002;  // "WARREN", layout 2
 /// For one step of handing out descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
@@ -349,16 +350,51 @@ bool HostSegment::MayAnswerWhileSpinning(int local) {
 }
 
 void HostSegment::Abort(int lost_rank) noexcept {
-  std::int32_t nobody = 0;
-  header_->lost_rank_plus_1.compare_exchange_strong(nobody, lost_rank + 1);
+  std::uint64_t nobody = 0;
+  const auto by = static_cast<std::uint64_t>(ranks_[local_index_]);
+  header_->aborted.compare_exchange_strong(nobody, by << 32 | static_cast<std::uint32_t>(lost_rank + 1));
   for (int local = 0; local < local_size(); ++local) {
     WakeSleepers(local);
     if (lines_[local].needs_doorbell.load() != 0) eventfd_write(members_[local].doorbell.fd(), 1);
   }
 }
 
-int HostSegment::aborted_by() const {
-  return header_->lost_rank_plus_1.load(std::memory_order_relaxed) - 1;
+std::optional<HostSegment::Aborted> HostSegment::aborted() const {
+  const std::uint64_t word = header_->aborted.load(std::memory_order_relaxed);
+  if (word == 0) return std::nullopt;
+  return Aborted{static_cast<int>(static_cast<std::uint32_t>(word)) - 1, static_cast<int>(word >> 32)};
+}
+
+// --- which call a rank is in: a sequence lock for each record (Boehm, "Can seqlocks get along with programming
+// language memory models?", 2012) ---
+
+void HostSegment::SayCall(const CallTag& tag) {
+  CallRecord& record = lines_[local_index_].calls[tag.sequence % kRememberedCalls];
+  const auto words = std::bit_cast<std::array<std::uint64_t, CallRecord::kWords>>(tag);
+  record.sequence.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) record.words[i].store(words[i], std::memory_order_relaxed);
+  record.sequence.store(tag.sequence, std::memory_order_release);
+}
+
+std::optional<CallTag> HostSegment::CallOf(int local, std::uint32_t sequence) const {
+  const CallRecord& record = lines_[local].calls[sequence % kRememberedCalls];
+  std::array<std::uint64_t, CallRecord::kWords> words{};
+  if (sequence == 0 || record.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = record.words[i].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (record.sequence.load(std::memory_order_relaxed) != sequence) return std::nullopt;
+  return std::bit_cast<CallTag>(words);
+}
+
+void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
+  for (std::uint32_t back = kRememberedCalls; back-- > 0;) {
+    const auto own = CallOf(local_index_, sequence - back);
+    const auto theirs = CallOf(local, sequence - back);
+    if (own && theirs && !IsSameCall(*own, *theirs)) {
+      ThrowDifferentCalls(ranks_[local_index_], *own, ranks_[local], *theirs);
+    }
+  }
 }
 
 std::vector<int> HostSegment::FindLost() const {

@@ -22,12 +22,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "rabit_engine/bootstrap/bootstrap.h"
-#include "rabit_engine/collective/peer_group.h"
+#include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/descriptor.h"
 
 namespace warren {
@@ -42,6 +43,16 @@ inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
 /// so that only the caller's own buffers are read from memory.
 inline constexpr std::size_t kEntries = 4;
 inline constexpr std::size_t kEntryBytes = std::size_t{256} << 10;
+
+/// Calls that a rank remembers: a rank that needs nothing of the others may be so far ahead of them.
+inline constexpr std::uint32_t kRememberedCalls = 16;
+
+/// What a rank said of one of its calls. `sequence` is 0 while the words are written.
+struct alignas(kCacheLine) CallRecord {
+  static constexpr std::size_t kWords = sizeof(CallTag) / sizeof(std::uint64_t);
+  std::atomic<std::uint32_t> sequence;
+  std::atomic<std::uint64_t> words[kWords];
+};
 
 /// One rank's progress, each word on a cache line of its own: the rank writes, the others poll.
 struct RankLines {
@@ -65,6 +76,8 @@ struct RankLines {
   /// For single-copy reads: the process and the address of its buffer in the current call.
   alignas(kCacheLine) std::atomic<std::byte*> buffer;
   std::atomic<std::int32_t> pid;
+  /// Its last collectives, by sequence: whoever waits for it in vain looks whether it is in the same.
+  CallRecord calls[kRememberedCalls];
 };
 
 /// A small message: the call it belongs to and its payload. Valid when `sequence` says so.
@@ -123,10 +136,22 @@ class HostSegment {
   std::byte* ring_bytes(int from, int to) { return RingAt(from, to) + Ring::kHeaderBytes; }
   std::size_t ring_capacity() const { return ring_bytes_; }
 
-  /// Makes all waiting in this segment end with LostPeer naming `lost_rank`.
+  /// Tells the others of the host which collective this rank begins. Sequences grow one by one from 1.
+  void SayCall(const CallTag& tag);
+  /// What member `local` said of its call of this number, if it has begun it and remembers it.
+  std::optional<CallTag> CallOf(int local, std::uint32_t sequence) const;
+  /// Throws Misuse that names the first call in which this rank and member `local` differ, as far back from
+  /// `sequence` as both remember. Returns when there is none.
+  void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
+
+  /// Makes all waiting in this segment end with LostPeer naming `lost_rank`: this rank itself when it gives up
+  /// after an error of its own. Only the first counts.
   void Abort(int lost_rank) noexcept;
-  /// The rank that Abort was called for, -1 while all is well.
-  int aborted_by() const;
+  struct Aborted {
+    int lost;  ///< the rank that Abort was called for
+    int by;    ///< the rank that called it
+  };
+  std::optional<Aborted> aborted() const;
   /// World ranks of the members whose process has ended or that have left. A system call.
   std::vector<int> FindLost() const;
 

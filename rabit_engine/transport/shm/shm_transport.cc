@@ -10,14 +10,6 @@
 #include "rabit_engine/core/error.h"
 
 namespace warren {
-namespace {
-
-constexpr auto kSpin = std::chrono::microseconds(20);
-/// How long a sleeper may overlook a death.
-constexpr auto kLookAround = std::chrono::milliseconds(20);
-
-}  // namespace
-
 class ShmTransport::RingLink : public Link {
  public:
   RingLink(HostSegment& segment, int peer)
@@ -150,25 +142,17 @@ void ShmTransport::Sleep(std::span<const Interest> interests, int other_descript
 }
 
 void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
-  if (AnyReady(interests)) return;
-  if (MaySpinFor(interests)) {
-    const Clock::time_point begin = Clock::now();
-    while (Clock::now() - begin < kSpin) {
-      RelaxCore();
-      if (AnyReady(interests)) return;
-    }
-  }
+  const auto ready = [&] { return AnyReady(interests); };
+  if (ready()) return;
   waiter_.set_deadline(deadline);
-  yielding_.Begin();
-  while (yielding_.Turn()) {
-    if (AnyReady(interests)) return;
-  }
-  while (true) {
-    ThrowIfLost(interests);
-    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer);
+  const Clock::time_point begin = Clock::now();
+  WaitInPhases(MaySpinFor(interests), yielding_, ready, [&] {
     Sleep(interests, -1, kLookAround);
-    if (AnyReady(interests)) return;
-  }
+    if (ready()) return;
+    ThrowIfLost(interests);
+    if (lookout_ != nullptr) lookout_->LookAround(interests, Clock::now() - begin);
+    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer);
+  });
 }
 
 }  // namespace warren

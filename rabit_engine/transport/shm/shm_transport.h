@@ -27,17 +27,18 @@ class ShmTransport : public Transport {
   void Connect(std::span<const int> peers) override;
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
   void Abort(int lost_rank) noexcept override { segment_.Abort(lost_rank); }
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
 
   // --- for a transport that has other links beside these ---
 
+  /// True when all of these, ranks of this host, may answer while this rank spins.
+  bool MaySpinFor(std::span<const Interest> interests);
   /// True when one of the interests (others than this host's are passed over) may make progress now.
   bool AnyReady(std::span<const Interest> interests) const;
-  /// Throws LostPeer when a rank of the host has given up.
-  void ThrowIfAborted() { waiter_.ThrowIfAborted(); }
-  /// The same, also when a process of the host has ended (from ExpectPeersToLeave on: an awaited one). A few
-  /// system calls. Does not throw when an interest is ready: what was sent before the end counts.
+  /// Throws LostPeer when a rank of the host has given up, or a process of the host has ended (from
+  /// ExpectPeersToLeave on: an awaited one). A few system calls. Does not throw when an interest is ready: what was sent before the end counts.
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
@@ -45,11 +46,11 @@ class ShmTransport : public Transport {
  private:
   class RingLink;
   int LocalIndex(int rank) const;
-  bool MaySpinFor(std::span<const Interest> interests);
 
   HostSegment& segment_;
   Waiter waiter_;
   Yielding yielding_;
+  Lookout* lookout_ = nullptr;
   int world_size_;
   bool peers_may_leave_ = false;
   std::vector<int> local_of_rank_;

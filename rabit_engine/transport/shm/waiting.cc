@@ -11,9 +11,6 @@
 namespace warren {
 namespace {
 
-/// How long a sleeper may overlook a death; for anything else its bell wakes it.
-constexpr auto kLookAround = std::chrono::milliseconds(20);
-
 /// Turns of one wait: enough for every rank of a crowded core to have had one. A sleeper costs its waker a
 /// system call of several microseconds.
 constexpr auto kYield = std::chrono::microseconds(300);
@@ -52,11 +49,27 @@ void Waiter::Sleep(int local, std::uint32_t bell) {
   FutexWait(segment_.lines(local).bell, bell, limit);
 }
 
+void Waiter::LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited) {
+  ThrowIfAborted();
+  if (!lost.empty()) ThrowLost(lost.front());
+  const int rank = segment_.ranks()[awaited];
+  if (lookout_ != nullptr) {
+    const Interest interest{rank, false, true};
+    lookout_->LookAround({&interest, 1}, waited);
+  }
+  ThrowIfLate(rank);
+}
+
 void Waiter::ThrowIfAborted() {
-  const int lost = segment_.aborted_by();
-  if (lost < 0) return;
+  const auto aborted = segment_.aborted();
+  if (!aborted) return;
   const int me = segment_.ranks()[segment_.local_index()];
-  throw LostPeer(lost, fmt::format("rank {}: the collective cannot end because rank {} was lost", me, lost));
+  const std::string why = aborted->lost == aborted->by
+                              ? std::string("gave up after an error")
+                              : fmt::format("was lost, as rank {} has noticed", aborted->by);
+  throw LostPeer(aborted->lost, fmt::format("rank {}: the collective cannot end because rank {} {}. Look at "
+                                            "what rank {} printed last.",
+                                            me, aborted->lost, why, aborted->lost));
 }
 
 void Waiter::ThrowLost(int rank) {
@@ -71,7 +84,7 @@ void Waiter::ThrowIfLate(int awaited_rank) {
   const int me = segment_.ranks()[segment_.local_index()];
   throw TimedOut(
       fmt::format("rank {}: rank {}, on the same host, did not come to the collective in time "
-                  "(rabit_timeout_sec); it is alive but stuck or busy elsewhere",
+                  "(rabit_timeout_sec); it is alive, but stuck or busy elsewhere",
                   me, awaited_rank));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rabit_engine/transport/shm/host_segment.h"
@@ -39,6 +40,35 @@ class Yielding {
   int good_turns_ = 0;
 };
 
+/// The phases of a wait: asks `ready()` while it spins (if it may) and yields; then calls `sleep()`, which sleeps
+/// for a while and may throw what makes waiting any longer pointless, as often as needed. For waits that have
+/// just found that nothing is ready.
+template <typename Ready, typename Sleep>
+void WaitInPhases(bool may_spin, Yielding& yielding, Ready&& ready, Sleep&& sleep) {
+  /// A peer on a core of its own answers within microseconds, or it is busy with something longer.
+  constexpr auto kSpin = std::chrono::microseconds(20);
+  constexpr int kTurnsPerLook = 16;
+  if (may_spin) {
+    const Clock::time_point begin = Clock::now();
+    do {
+      for (int turn = 0; turn < kTurnsPerLook; ++turn) {
+        RelaxCore();
+        if (ready()) return;
+      }
+    } while (Clock::now() - begin < kSpin);
+  }
+  yielding.Begin();
+  while (yielding.Turn()) {
+    if (ready()) return;
+  }
+  do {
+    sleep();
+  } while (!ready());
+}
+
+/// How long a sleeper may overlook a death; for anything else it is woken.
+inline constexpr auto kLookAround = std::chrono::milliseconds(20);
+
 class Waiter {
  public:
   explicit Waiter(HostSegment& segment) : segment_(segment) {}
@@ -46,39 +76,30 @@ class Waiter {
   /// When waiting throws TimedOut.
   void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
 
+  /// Who looks around while this rank sleeps; nobody by default.
+  void SetLookout(Lookout* lookout) { lookout_ = lookout; }
+
   /// Returns when `ready()` is true, which must depend on what member `local` stores before it rings its
-  /// bell. `check()` is called now and then while it is not, and may throw. Throws LostPeer or TimedOut.
-  template <typename Ready, typename Check>
-  void Until(int local, Ready&& ready, Check&& check) {
+  /// bell. Throws LostPeer, TimedOut, or what the lookout throws.
+  template <typename Ready>
+  void Until(int local, Ready&& ready) {
     if (ready()) [[likely]] {
       return;
     }
-    if (segment_.MayAnswerWhileSpinning(local)) {
-      const Clock::time_point begin = Clock::now();
-      do {
-        for (int turn = 0; turn < kTurnsPerLook; ++turn) {
-          RelaxCore();
-          if (ready()) return;
-        }
-      } while (Clock::now() - begin < kSpin);
-    }
-    yielding_.Begin();
-    while (yielding_.Turn()) {
-      if (ready()) return;
-    }
-    const Sleeper sleeper(segment_.lines(local).sleepers);
-    while (true) {
+    std::optional<Sleeper> sleeper;
+    std::optional<Clock::time_point> begin;
+    WaitInPhases(segment_.MayAnswerWhileSpinning(local), yielding_, ready, [&] {
+      if (!sleeper) {
+        sleeper.emplace(segment_.lines(local).sleepers);
+        begin = Clock::now();
+      }
       const std::uint32_t bell = segment_.lines(local).bell.load(std::memory_order_seq_cst);
       if (ready()) return;
       Sleep(local, bell);
       const std::vector<int> lost = segment_.FindLost();
       // Asked last: whoever is through the call may have left before this rank looked.
-      if (ready()) return;
-      ThrowIfAborted();
-      if (!lost.empty()) ThrowLost(lost.front());
-      ThrowIfLate(segment_.ranks()[local]);
-      check();
-    }
+      if (!ready()) LookAround(local, lost, Clock::now() - *begin);
+    });
   }
 
   /// For those who wait in another way: throws what Until would throw.
@@ -87,14 +108,14 @@ class Waiter {
   void ThrowIfLate(int awaited_rank);
 
  private:
-  /// A peer on a core of its own answers within microseconds, or it is busy with something longer.
-  static constexpr auto kSpin = std::chrono::microseconds(20);
-  static constexpr int kTurnsPerLook = 16;
-
   /// Counts itself among those whom a bell must wake.
   class Sleeper {
    public:
-    explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) { count_.fetch_add(1); }
+    explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
+      count_.fetch_add(1);
+      // What is read after it must not be older: else a bell might ring between the two unheard.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
     ~Sleeper() { count_.fetch_sub(1); }
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
@@ -104,8 +125,10 @@ class Waiter {
   };
 
   void Sleep(int local, std::uint32_t bell);
+  void LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited);
 
   HostSegment& segment_;
+  Lookout* lookout_ = nullptr;
   Yielding yielding_;
   Clock::time_point deadline_ = kNoDeadline;
 };

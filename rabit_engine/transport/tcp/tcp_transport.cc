@@ -26,6 +26,8 @@ constexpr int kMaxSpinPenalty = 64;
 // A link ends either because its peer died or because the peer gave up and left; in the second case its alarm
 // is here already or arrives about now.
 constexpr milliseconds kExplanationGrace{50};
+// How often a rank that waits looks around.
+constexpr milliseconds kWakeUp{200};
 // How often a rank that waits asks the kernel about hosts that answer nothing.
 constexpr milliseconds kSilenceCheck{5000};
 // All alarms of a rank that gives up are out after this, or never.
@@ -43,7 +45,7 @@ constexpr std::size_t kMaxNewcomers = 256;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 // What an epoll event is about: the kind in the upper half, a rank or a newcomer's number in the lower.
-enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kNewcomer = 2, kDial = 3 };
+enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kNewcomer = 2, kDial = 3, kQuestion = 4 };
 constexpr int kSubjectShift = 60;
 constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
   return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
@@ -72,6 +74,7 @@ struct HelloBuffer {
       const ssize_t got = recv(fd, bytes.data() + count, bytes.size() - count, MSG_DONTWAIT);
       if (got > 0) {
         count += static_cast<std::size_t>(got);
+        if (!tcp::MayBeHello({bytes.data(), count})) return State::kEnded;
       } else if (got == 0) {
         return State::kEnded;
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -174,18 +177,23 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests)) return;
   if (options_.may_spin ? SpinFor(interests) : YieldFor(interests)) return;
+  const Clock::time_point begin = Clock::now();
   for (;;) {
     ThrowIfLost(interests);
-    Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kSilenceCheck.count())));
+    Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kWakeUp.count())));
     if (AnyReady(interests)) return;
     ThrowIfHostIsSilent();
-    if (Clock::now() < deadline) continue;
+    const Clock::time_point now = Clock::now();
+    if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
+    if (now < deadline) continue;
     std::vector<std::string> awaited;
     for (const Interest& interest : interests) {
       awaited.push_back(fmt::format("{} {}", interest.to_receive ? "for data from" : "to send to",
                                     PeerName(interest.peer)));
     }
-    throw TimedOut(fmt::format("rank {} waited in vain {}", rank_, fmt::join(awaited, ", ")));
+    throw TimedOut(fmt::format("rank {} waited in vain {} (rabit_timeout_sec): alive, but stuck or busy "
+                               "elsewhere",
+                               rank_, fmt::join(awaited, ", ")));
   }
 }
 
@@ -303,6 +311,9 @@ void TcpTransport::Poll(int timeout_ms) {
       case Subject::kDial:
         ContinueDial(static_cast<int>(number));
         break;
+      case Subject::kQuestion:
+        SendQuestion(number);
+        break;
     }
   }
 }
@@ -354,6 +365,10 @@ void TcpTransport::Hear(std::uint64_t id) {
     if (!alarm_) alarm_ = hello;
     return;
   }
+  if (hello->kind == tcp::HelloKind::kQuestion) {
+    questions_[hello->from] = hello->call;
+    return;
+  }
   const int fd = newcomer.socket.fd();
   if (hello->from > rank_ || links_[hello->from]) return;
   tcp::PrepareLink(fd, options_.no_delay);
@@ -373,11 +388,11 @@ tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
   return hello;
 }
 
-void TcpTransport::Connect(std::span<const int> peers) {
+void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit) {
   const auto linked = [&](int peer) { return links_[peer] != nullptr; };
   if (std::all_of(peers.begin(), peers.end(), linked)) return;
-  const Clock::time_point deadline =
-      options_.answer_timeout.count() == 0 ? kNoDeadline : Clock::now() + options_.answer_timeout;
+  const Clock::time_point begin = Clock::now();
+  const Clock::time_point deadline = limit.count() == 0 ? kNoDeadline : begin + limit;
   dials_.clear();
   for (const int peer : peers) {
     if (peer < rank_ || linked(peer)) continue;
@@ -390,9 +405,16 @@ void TcpTransport::Connect(std::span<const int> peers) {
     for (const Dial& dial : dials_) {
       if (!linked(dial.peer)) next = std::min(next, dial.deadline);
     }
-    Poll(tcp::MillisecondsUntil(next, static_cast<int>(kSilenceCheck.count())));
+    Poll(tcp::MillisecondsUntil(next, static_cast<int>(kWakeUp.count())));
     ThrowIfHostIsSilent();
     const Clock::time_point now = Clock::now();
+    if (lookout_ != nullptr) {
+      std::vector<Interest> awaited;
+      for (const int peer : peers) {
+        if (!linked(peer)) awaited.push_back({peer, false, true});
+      }
+      if (!awaited.empty()) lookout_->LookAround(awaited, now - begin);
+    }
     for (Dial& dial : dials_) {
       if (linked(dial.peer) || now < dial.deadline) continue;
       if (dial.step == Dial::Step::kPause) {
@@ -410,7 +432,7 @@ void TcpTransport::Connect(std::span<const int> peers) {
       throw TimedOut(fmt::format(
           "rank {} has waited {} s for a link with {}, which have not come to the same "
           "call",
-          rank_, std::chrono::duration<double>(options_.answer_timeout).count(), fmt::join(missing, ", ")));
+          rank_, std::chrono::duration<double>(limit).count(), fmt::join(missing, ", ")));
     }
   }
   dials_.clear();
@@ -491,6 +513,33 @@ void TcpTransport::ReadAnswer(Dial& dial) {
   AddLink(dial.peer, std::move(dial.socket));
 }
 
+// --- asking ---
+
+void TcpTransport::Ask(int peer, const CallTag& call) {
+  for (const std::string& text : addresses_[peer]) {
+    const auto address = tcp::Address::Parse(text);
+    int error = 0;
+    tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    if (!socket) continue;
+    const std::uint64_t id = next_question_++;
+    Watch(socket.fd(), Key(Subject::kQuestion, id), EPOLLOUT | EPOLLET);
+    own_questions_[id] = {std::move(socket), peer, call};
+    return;
+  }
+}
+
+void TcpTransport::SendQuestion(std::uint64_t id) {
+  const auto found = own_questions_.find(id);
+  if (found == own_questions_.end()) return;
+  const Question& question = found->second;
+  if (tcp::ConnectError(question.socket.fd()) == 0) {
+    tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, question.peer);
+    hello.call = question.call;
+    SendHello(question.socket.fd(), hello);
+  }
+  own_questions_.erase(found);
+}
+
 // --- giving up ---------------------------------------------------------------------------------------------
 
 void TcpTransport::Abort(int lost_rank) noexcept {
@@ -510,10 +559,14 @@ void TcpTransport::SendAlarms(int lost_rank) {
     tcp::Socket socket;
     int peer;
   };
+  std::vector<int> peers = linked_;
+  for (const auto& [rank, call] : questions_) {  // these wait for us, though without a link
+    if (!links_[rank]) peers.push_back(rank);
+  }
   std::vector<Alarm> alarms;
-  for (const int peer : linked_) {
-    const bool knows = peer == lost_rank || links_[peer]->ended() || (alarm_ && alarm_->from == peer);
-    if (knows) continue;
+  for (const int peer : peers) {
+    const bool ended = links_[peer] && links_[peer]->ended();
+    if (peer == lost_rank || ended || (alarm_ && alarm_->from == peer)) continue;
     const std::size_t count = std::min(kAlarmAddresses, addresses_[peer].size());
     for (std::size_t i = 0; i < count; ++i) {
       const auto address = tcp::Address::Parse(addresses_[peer][i]);

@@ -58,18 +58,27 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
 
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(links_.size()); }
-  void Connect(std::span<const int> peers) override;
+  void Connect(std::span<const int> peers) override { ConnectWithin(peers, options_.answer_timeout); }
+  /// Connect for peers that come within so long (0: whenever they come).
+  void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
   void Abort(int lost_rank) noexcept override;
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
 
+  /// Tells a rank that this one waits for it in this call, so that it can tell whether it is in another. Does
+  /// not wait, and leaves no trace when it fails.
+  void Ask(int peer, const CallTag& call);
+  /// The last call that each rank has asked about so, as far as the events taken so far tell.
+  const std::map<int, CallTag>& questions() const { return questions_; }
+
   // --- for a transport that has other links beside these ---
 
-  /// Becomes readable when TakeEvents has something to do.
   /// Throws LostPeer when a linked host has not answered for half a minute, though its connection is open.
   /// Looks every few seconds, however often it is called.
   void ThrowIfHostIsSilent();
+  /// Becomes readable when TakeEvents has something to do.
   int descriptor() const { return epoll_.fd(); }
   void TakeEvents() { Poll(0); }
   /// True when one of the interests (those in ranks without a link here are passed over) may make progress,
@@ -82,6 +91,11 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
  private:
   struct Newcomer;
   struct Dial;
+  struct Question {
+    tcp::Socket socket;
+    int peer;
+    CallTag call;
+  };
 
   [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
   void NoteEnd() override { any_ended_ = true; }
@@ -107,6 +121,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void TryNextAddress(Dial& dial, const std::string& why);
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
   void SendAlarms(int lost_rank);
+  void SendQuestion(std::uint64_t id);
 
   int rank_;
   TcpOptions options_;
@@ -126,6 +141,10 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::map<std::uint64_t, Newcomer> newcomers_;
   std::uint64_t next_newcomer_ = 0;
   std::vector<Dial> dials_;
+  Lookout* lookout_ = nullptr;
+  std::map<int, CallTag> questions_;
+  std::map<std::uint64_t, Question> own_questions_;  ///< that are not sent yet
+  std::uint64_t next_question_ = 0;
 };
 
 }  // namespace warren

@@ -322,12 +322,25 @@ void Wait(Communicator& communicator, int absent) {
 }
 
 void Mismatch(Communicator& communicator, const std::string& what) {
-  const bool other = communicator.rank() == 1;
+  const bool other = communicator.rank() % 2 == 1;
   std::vector<float> values(100'001);
   const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
   const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
   communicator.Barrier();
-  if (what == "collectives" && other) {
+  if (what == "means") {
+    // Of several hosts with several ranks, one goes by slots and the other by links.
+    if (other) {
+      std::vector<std::size_t> offsets;
+      for (int i = 0; i <= communicator.world_size(); ++i) offsets.push_back(40UL * i);
+      communicator.Allgather(values.data(), offsets);
+    } else {
+      communicator.Allreduce(values.data(), 10, sum);
+    }
+  } else if (what == "roots") {
+    // Each of two ranks is done at once when it takes itself for the root.
+    communicator.Broadcast(values.data(), 40, communicator.rank() % 2);
+    communicator.Allreduce(values.data(), 10, sum);
+  } else if (what == "collectives" && other) {
     communicator.Broadcast(values.data(), 40, 0);
     communicator.Barrier();
   } else if (what == "large counts") {

@@ -1,6 +1,7 @@
 """A rank that dies, is stuck, or calls something else: the others say so, by name and soon, and none hangs."""
 
 import os
+import re
 import signal
 import time
 import unittest
@@ -84,10 +85,37 @@ class MisuseTest(unittest.TestCase):
                 "large counts": (r"allreduce of 100000 float", r"allreduce of 100001 float"),
             }.items():
                 with self.subTest(transport=name, mismatch=what), Job(2, "mismatch", what, env=env) as job:
-                    codes, outputs = job.finish(30)
-                    self.assertEqual(codes, [2, 2], outputs)
-                    told = [err for _, err in outputs if all(part in err for part in patterns)]
-                    self.assertTrue(told, outputs)
+                    self.are_told(job, *patterns)
+
+    def test_ranks_whose_calls_go_by_different_means_are_told_both_calls(self):
+        # As hosts of two ranks each, and one of four: some wait in shared memory, some for links that the others never
+        # make.
+        for layout in ("aabb", "abab", "aab", "abbb"):
+            host = {"env_of_task": lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}}
+            with self.subTest(layout=layout), Job(len(layout), "mismatch", "means", **host) as job:
+                self.are_told(job, r"allreduce of 10 float", rf"allgather of {40 * len(layout)} bytes")
+        forced = {"env_of_task": lambda task: {"RABIT_ALGORITHM": "tree"} if task == 1 else {}}
+        with self.subTest("one rank with an algorithm of its own"), Job(3, "mismatch", "operations", **forced) as job:
+            self.are_told(job, r"calls barrier.*algorithm 1,", r"calls barrier.*algorithm 8,")
+
+    def test_ranks_that_take_different_ranks_for_the_root_are_told(self):
+        for name, env in TRANSPORTS.items():
+            for ranks in (2, 3):
+                with self.subTest(transport=name, ranks=ranks), Job(ranks, "mismatch", "roots", env=env) as job:
+                    # Over a link, whoever has done with the broadcast finds the other's where its next call should be.
+                    other = r"broadcast of 40 bytes from root 0" if name == "shared memory" else r"rank \d calls"
+                    self.are_told(job, other, r"calls broadcast of 40 bytes from root [01]")
+
+    def test_ranks_with_different_ways_of_copying_are_told(self):
+        different = {"env_of_task": lambda task: {"RABIT_SHARED_COPY": "double" if task == 1 else "auto"}}
+        with Job(3, "random", 1, **different) as job:
+            self.are_told(job, r"different RABIT_SHARED_COPY")
+
+    def are_told(self, job, *patterns):
+        """No rank hangs, all fail, and somebody says all of this."""
+        codes, outputs = job.finish(20)
+        self.assertNotIn(0, codes, outputs)
+        self.assertTrue(any(all(re.search(part, errors) for part in patterns) for _, errors in outputs), outputs)
 
     def test_senseless_arguments_are_refused_with_rank_and_call(self):
         with Job(2, "senseless") as job:

@@ -22,8 +22,7 @@ using testing::HasSubstr;
 
 /// Waits for the counter of a member as the collectives do.
 void Await(HostSegment& segment, Waiter& waiter, int local, std::uint64_t value) {
-  waiter.Until(
-      local, [&] { return segment.lines(local).input.load(std::memory_order_acquire) >= value; }, [] {});
+  waiter.Until(local, [&] { return segment.lines(local).input.load(std::memory_order_acquire) >= value; });
 }
 void Publish(HostSegment& segment, std::uint64_t value) {
   segment.lines(segment.local_index()).input.store(value, std::memory_order_seq_cst);
@@ -87,7 +86,7 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
   // The others learn it without looking themselves.
   Waiter other(members[1]);
   EXPECT_THROW(Await(members[1], other, 0, 1), LostPeer);
-  EXPECT_EQ(members[1].aborted_by(), Members::RankOf(2));
+  EXPECT_EQ(members[1].aborted()->lost, Members::RankOf(2));
 }
 
 TEST(Waiter, AsleepIsWokenByAnAbort) {

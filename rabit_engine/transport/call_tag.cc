@@ -1,0 +1,103 @@
+#include "rabit_engine/transport/call_tag.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren {
+namespace {
+
+std::string DescribeElements(const CallTag& tag) {
+  const bool known_type = tag.type < kNumDataTypes;
+  const bool known_operation = tag.operation < kNumOperations;
+  const std::string elements = known_type
+                                   ? fmt::format("{} {}", tag.count, Name(static_cast<DataType>(tag.type)))
+                                   : fmt::format("{} elements of {} bytes", tag.count, tag.element_bytes);
+  return fmt::format(
+      "{}, {}", elements,
+      known_operation ? Name(static_cast<Operation>(tag.operation)) : std::string_view("custom operation"));
+}
+
+}  // namespace
+
+std::string_view Name(Collective collective) {
+  switch (collective) {
+    case Collective::kAllreduce:
+      return "allreduce";
+    case Collective::kBroadcast:
+      return "broadcast";
+    case Collective::kAllgather:
+      return "allgather";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kReduce:
+      return "reduce";
+    case Collective::kBarrier:
+      return "barrier";
+  }
+  return "unknown collective";
+}
+
+std::string Describe(const CallTag& tag) {
+  const std::string_view name = Name(tag.collective);
+  switch (tag.collective) {
+    case Collective::kAllreduce:
+    case Collective::kReduceScatter:
+      return fmt::format("{} of {} (call {})", name, DescribeElements(tag), tag.sequence);
+    case Collective::kReduce:
+      return fmt::format("{} of {} to root {} (call {})", name, DescribeElements(tag), tag.root,
+                         tag.sequence);
+    case Collective::kBroadcast:
+      return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
+    case Collective::kAllgather:
+      return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
+    case Collective::kBarrier:
+      break;
+  }
+  return fmt::format("{} (call {})", name, tag.sequence);
+}
+
+std::uint64_t DigestWith(const CallTag& tag) {
+  // Odd constants, one a word, so that no word can take the place of another; good enough against accidents.
+  constexpr std::array<std::uint64_t, 4> kOdd{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
+                                              0xd6e8feb86659fd93};
+  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(tag);
+  const std::uint64_t mixed = words[0] * kOdd[0] ^ std::rotl(words[1] * kOdd[1], 21) ^
+                              std::rotl(words[2] * kOdd[2], 42) ^ std::rotl(words[3], 7) * kOdd[3];
+  return mixed ^ mixed >> 29;
+}
+
+bool IsSameCall(const CallTag& a, const CallTag& b) {
+  CallTag with_same_past = b;
+  with_same_past.before = a.before;
+  return a == with_same_past;
+}
+
+void ThrowDifferentCalls(int rank, const CallTag& own, int peer, const CallTag& theirs) {
+  std::string mine_text = Describe(own);
+  std::string their_text = Describe(theirs);
+  if (mine_text == their_text) {
+    if (IsSameCall(own, theirs)) {
+      throw Misuse(
+          fmt::format("rank {} and rank {} both call {}, but one of the calls before it was not the same on "
+                      "both. All ranks must make the same calls in the same order.",
+                      rank, peer, mine_text));
+    }
+    const auto detail = [](const CallTag& tag) {
+      return fmt::format(" [algorithm {}, root {}, elements of {} bytes]", tag.algorithm, tag.root,
+                         tag.element_bytes);
+    };
+    mine_text += detail(own);
+    their_text += detail(theirs);
+  }
+  throw Misuse(
+      fmt::format("rank {} calls {} where rank {} calls {}. All ranks must make the same calls in the "
+                  "same order.",
+                  rank, mine_text, peer, their_text));
+}
+
+}  // namespace warren

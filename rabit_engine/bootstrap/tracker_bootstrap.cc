@@ -239,7 +239,11 @@ void TrackerBootstrap::AcceptLinks(int count) {
       if (socket) {
         if (newcomers.size() >= kMaxNewcomers) newcomers.pop_front();
         newcomers.push_back({std::move(socket), Clock::now() + settings_.connect_timeout, {}, 0});
-      } else if ((errno == EMFILE || errno == ENFILE) && !newcomers.empty()) {
+      } else if (errno == EMFILE || errno == ENFILE) {
+        if (newcomers.empty()) {
+          throw EngineError(fmt::format("{} cannot take a connection of a peer: {}; raise the limit (ulimit -n)",
+                                        Name(), tcp::ErrorText(errno)));
+        }
         newcomers.pop_front();
       }
     }

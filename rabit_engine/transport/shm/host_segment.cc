@@ -14,11 +14,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <random>
 #include <stdexcept>
+#include <thread>
 
 #include "rabit_engine/core/error.h"
 #include "rabit_engine/transport/shm/futex.h"
@@ -86,7 +89,15 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
       header->cmsg_len = CMSG_LEN(now * sizeof(int));
       std::memcpy(CMSG_DATA(header), descriptors.data() + sent, now * sizeof(int));
     }
-    if (sendmsg(socket, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(greeting))) return false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kStepTimeoutMs);
+    ssize_t taken = -1;
+    while ((taken = sendmsg(socket, &message, MSG_NOSIGNAL)) < 0) {
+      // A user may have only so many descriptors on their way (ulimit -n): wait until others have taken theirs.
+      if (errno != EINTR && errno != ETOOMANYREFS) return false;
+      if (std::chrono::steady_clock::now() >= end) return false;
+      if (errno == ETOOMANYREFS) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    if (taken != static_cast<ssize_t>(sizeof(greeting))) return false;
     sent += now;
   } while (sent < descriptors.size());
   return true;
@@ -102,7 +113,10 @@ bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<Descriptor>&
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    ssize_t got = -1;
+    do {
+      got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); got >= 0 && header;
          header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_type != SCM_RIGHTS) continue;
@@ -173,7 +187,9 @@ bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<Descriptor>>& received, std::map<int, Descriptor>& sockets) {
   while (received.size() < expected.size()) {
     pollfd ready{listener, POLLIN, 0};
-    if (poll(&ready, 1, kStepTimeoutMs) <= 0) return false;
+    const int polled = poll(&ready, 1, kStepTimeoutMs);
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled <= 0) return false;
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return false;
     if (!socket || !IsOwnUser(socket.fd())) continue;
@@ -278,10 +294,17 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   if (ok) {
     const int local = static_cast<int>(std::find(group.begin(), group.end(), me) - group.begin());
     try {
-      segment = std::make_unique<HostSegment>(std::move(memory), std::move(members), local);
+      segment = std::make_unique<HostSegment>(Map(memory, Bytes(group.size())), std::move(members), local);
     } catch (const std::exception&) {
       segment = nullptr;  // told to all in the next step: nobody of this host shares
     }
+  }
+
+  if (!segment && is_leader && group.size() > 1) {
+    std::fprintf(stderr,
+                 "rabit: rank %d and the %zu others of its host share no memory, though they could: something went "
+                 "wrong when it was handed out (is ulimit -n large enough?). They talk TCP.\n",
+                 me, group.size() - 1);
   }
 
   // Step 3: all know who shares. One that failed late takes its whole host back to TCP.
@@ -311,21 +334,27 @@ std::size_t HostSegment::Bytes(std::size_t local_size) {
   return Layout(local_size).bytes;
 }
 
-HostSegment::HostSegment(Descriptor memory, std::vector<Member> members, int local_index)
-    : members_(std::move(members)), local_index_(local_index), ring_bytes_(RingBytes(members_.size())) {
+std::shared_ptr<std::byte> HostSegment::Map(const Descriptor& memory, std::size_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
+  if (base == MAP_FAILED) {
+    throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+  }
+  return {static_cast<std::byte*>(base), [bytes](std::byte* mapped) { munmap(mapped, bytes); }};
+}
+
+HostSegment::HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> members, int local_index)
+    : members_(std::move(members)),
+      local_index_(local_index),
+      ring_bytes_(RingBytes(members_.size())),
+      memory_(std::move(memory)) {
   for (const Member& member : members_) ranks_.push_back(member.rank);
   const Layout layout(members_.size());
-  bytes_ = layout.bytes;
-  void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
-  if (base == MAP_FAILED) {
-    throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
-  }
-  base_ = static_cast<std::byte*>(base);
-  header_ = reinterpret_cast<Header*>(base_);
-  lines_ = reinterpret_cast<RankLines*>(base_ + layout.lines);
-  slots_ = reinterpret_cast<Slot*>(base_ + layout.slots);
-  entries_ = base_ + layout.entries;
-  rings_ = base_ + layout.rings;
+  std::byte* const base = memory_.get();
+  header_ = reinterpret_cast<Header*>(base);
+  lines_ = reinterpret_cast<RankLines*>(base + layout.lines);
+  slots_ = reinterpret_cast<Slot*>(base + layout.slots);
+  entries_ = base + layout.entries;
+  rings_ = base + layout.rings;
   // A new memfd is zero, which is the state that everything in it begins with.
   lines_[local_index_].pid.store(getpid());
   oversubscribed_ = local_size() > UsableCores();
@@ -334,7 +363,6 @@ HostSegment::HostSegment(Descriptor memory, std::vector<Member> members, int loc
 HostSegment::~HostSegment() {
   lines_[local_index_].left.store(1);
   RingBell();
-  munmap(base_, bytes_);
 }
 
 // --- who is there ---

@@ -107,9 +107,11 @@ class HostSegment {
     Descriptor doorbell;
   };
 
-  /// Memory of Bytes(members.size()) zeros, mapped by all members.
-  HostSegment(Descriptor memory, std::vector<Member> members, int local_index);
+  /// Memory of Bytes(members.size()) zeros that all members share.
+  HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> members, int local_index);
   static std::size_t Bytes(std::size_t local_size);
+  /// Maps a descriptor's memory. Throws EngineError.
+  static std::shared_ptr<std::byte> Map(const Descriptor& memory, std::size_t bytes);
   ~HostSegment();
   HostSegment(const HostSegment&) = delete;
   HostSegment& operator=(const HostSegment&) = delete;
@@ -174,8 +176,7 @@ class HostSegment {
   bool oversubscribed_ = false;
   std::uint32_t core_plus_1_ = 0;  ///< what this rank said last
   std::size_t ring_bytes_ = 0;
-  std::byte* base_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::shared_ptr<std::byte> memory_;
   Header* header_ = nullptr;
   RankLines* lines_ = nullptr;
   Slot* slots_ = nullptr;

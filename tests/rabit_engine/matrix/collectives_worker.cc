@@ -281,6 +281,29 @@ void All(Checker& checker, int ranks) {
   checker.HugeElements(++seed);
 }
 
+/// Every type and operation around every size at which an algorithm, a stage or a chunk changes.
+void Every(Checker& checker, int ranks) {
+  std::uint64_t seed = 1;
+  const auto n = static_cast<std::size_t>(ranks);
+  for (int t = 0; t < kNumDataTypes; ++t) {
+    const auto type = static_cast<DataType>(t);
+    for (int o = 0; o < kNumOperations; ++o) {
+      const auto operation = static_cast<Operation>(o);
+      if (!IsDefined(type, operation)) continue;
+      const std::size_t element = Reduction::Typed(type, operation).element_bytes();
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1}) {
+        checker.Typed(type, operation, count, ++seed, true);
+      }
+      for (std::size_t kib = 4; kib <= 2048; kib *= 2) {
+        const std::size_t at = (kib << 10) / element;
+        checker.Typed(type, operation, at - 1, ++seed, false);
+        checker.Typed(type, operation, at, ++seed, false);
+        checker.Typed(type, operation, at + 1, ++seed, kib <= 256);
+      }
+    }
+  }
+}
+
 void Random(Checker& checker, int ranks, int steps) {
   std::mt19937_64 random(20'261'121);  // the same sequence on all ranks
   for (int step = 0; step < steps; ++step) {
@@ -327,9 +350,10 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
   const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
   communicator.Barrier();
-  if (what == "means") {
-    // Of several hosts with several ranks, one goes by slots and the other by links.
-    if (other) {
+  if (what == "means" || what == "hosts") {
+    // Of several hosts with several ranks, one goes by slots and the other by links. All ranks of a host may agree.
+    const char* const host = std::getenv("RABIT_HOST_GROUP");
+    if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;
       for (int i = 0; i <= communicator.world_size(); ++i) offsets.push_back(40UL * i);
       communicator.Allgather(values.data(), offsets);
@@ -377,6 +401,8 @@ int Main(const std::vector<std::string>& arguments) {
     const std::string what = arguments.empty() ? "all" : arguments[0];
     if (what == "all") {
       All(checker, ranks);
+    } else if (what == "every") {
+      Every(checker, ranks);
     } else if (what == "random") {
       Random(checker, ranks, std::stoi(arguments.at(1)));
     } else if (what == "large") {

@@ -11,16 +11,17 @@ WORKER = BIN / "collectives_worker"
 
 class Job:
     """`num_workers` processes that meet at a tracker. With `hosts` (NetworkNamespaces) worker i runs on host
-    `host_of_task[i]` and the tracker between them."""
+    `host_of_task[i]` and the tracker between them. Each is started by the command `enter`, if there is one."""
 
-    def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None):
+    def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None,
+                 enter=()):
         address = hosts.middle_address if hosts else "127.0.0.1"
         self.tracker = Tracker("--num-workers", num_workers, "--host-ip", address,
                                enter=(lambda command: hosts.inside("middle", command)) if hosts else None)
         self.workers = []
         self.by_rank = {}
         for task in range(num_workers):
-            command = [WORKER, *map(str, arguments)]
+            command = [*enter, WORKER, *map(str, arguments)]
             if hosts:
                 command = hosts.inside(host_of_task[task], command)
             task_env = {**os.environ, **self.tracker.env, "DMLC_TASK_ID": str(task), **(env or {}),

@@ -91,9 +91,10 @@ class MisuseTest(unittest.TestCase):
         # As hosts of two ranks each, and one of four: some wait in shared memory, some for links that the others never
         # make.
         for layout in ("aabb", "abab", "aab", "abbb"):
-            host = {"env_of_task": lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}}
-            with self.subTest(layout=layout), Job(len(layout), "mismatch", "means", **host) as job:
-                self.are_told(job, r"allreduce of 10 float", rf"allgather of {40 * len(layout)} bytes")
+            for who in ("means", "hosts"):
+                host = {"env_of_task": lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}}
+                with self.subTest(layout=layout, who=who), Job(len(layout), "mismatch", who, **host) as job:
+                    self.are_told(job, r"allreduce of 10 float", rf"allgather of {40 * len(layout)} bytes")
         forced = {"env_of_task": lambda task: {"RABIT_ALGORITHM": "tree"} if task == 1 else {}}
         with self.subTest("one rank with an algorithm of its own"), Job(3, "mismatch", "operations", **forced) as job:
             self.are_told(job, r"calls barrier.*algorithm 1,", r"calls barrier.*algorithm 8,")

@@ -8,11 +8,13 @@
 //   mpi_worker throw             a reduction function throws on every rank
 //   mpi_worker misuse            calls that break the rules
 //   mpi_worker die <rank>        this rank is killed while the others are in a barrier
+//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others say what they see
 //   mpi_worker again             a second bootstrap after the first has ended
 //   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -23,6 +25,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "rabit_engine/bootstrap/mpi_bootstrap.h"
@@ -371,6 +374,22 @@ std::string RunBootstrap(const std::string& kind, const std::string& rank_that_l
   return Place(bootstrap->rank(), bootstrap->world_size());
 }
 
+std::string RunLose(Communicator& world, const std::string& victim) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until all have joined
+  if (victim == std::to_string(world.rank())) std::raise(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    float value = 1;
+    world.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
+  } catch (const LostPeer& error) {
+    const auto end = std::chrono::steady_clock::now();
+    return fmt::format("rank {} lost rank {} after {:.3f} s ({})", world.rank(), error.rank(),
+                       std::chrono::duration<double>(end - begin).count(), error.what());
+  }
+  throw std::runtime_error("the allreduce went on without the lost rank");
+}
+
 std::string RunAgain() {
   const auto bootstrap = MakeBootstrap("slurm");
   CheckRound(*bootstrap, 0);
@@ -404,6 +423,7 @@ std::string Run(const std::string& what, const std::string& argument) {
   if (what == "bootstrap") return RunBootstrap(argument, "");
   if (what == "leave") return RunBootstrap("slurm", argument);
   if (what == "again") return RunAgain();
+  if (what == "lose") return RunLose(*Join(ReadSettings({})), argument);
   if (what == "join") return RunWorld(what, Join(ReadSettings({})), argument);
   if (what == "collectives" && !argument.empty()) return RunWorld(what, JoinWithLimit(argument), argument);
   return RunWorld(what, JoinMpi(SettingsOfTest()), argument);

@@ -1,4 +1,5 @@
-// Members of one shared segment as threads of one process, each with its own mapping of the memory.
+// Members of one shared segment as threads of one process. They share one mapping, so that the thread sanitizer sees
+// what they do to each other.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -17,9 +18,11 @@ namespace warren {
 
 class Members {
  public:
-  explicit Members(int size) : memory_(memfd_create("warren-test", MFD_CLOEXEC)) {
-    if (ftruncate(memory_.fd(), static_cast<off_t>(HostSegment::Bytes(static_cast<std::size_t>(size)))) != 0)
-      std::abort();
+  explicit Members(int size) {
+    const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size));
+    const Descriptor descriptor(memfd_create("warren-test", MFD_CLOEXEC));
+    if (ftruncate(descriptor.fd(), static_cast<off_t>(bytes)) != 0) std::abort();
+    const std::shared_ptr<std::byte> memory = HostSegment::Map(descriptor, bytes);
     for (int i = 0; i < size; ++i) {
       lifelines_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       doorbells_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -31,8 +34,7 @@ class Members {
         members.push_back(
             {RankOf(j), Descriptor(dup(lifelines_[j].fd())), Descriptor(dup(doorbells_[j].fd()))});
       }
-      segments_.push_back(
-          std::make_unique<HostSegment>(Descriptor(dup(memory_.fd())), std::move(members), i));
+      segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i));
     }
   }
 
@@ -67,7 +69,6 @@ class Members {
   }
 
  private:
-  Descriptor memory_;
   std::vector<Descriptor> lifelines_;
   std::vector<Descriptor> doorbells_;
   std::vector<std::unique_ptr<HostSegment>> segments_;

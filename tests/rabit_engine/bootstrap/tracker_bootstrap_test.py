@@ -14,12 +14,14 @@ import unittest
 
 from warren_testing import BIN, MAGIC, ClassicWorker, Tracker, Wire
 
+# A clone of dmlc-core, whose tracker no package has: its test runs where there is one.
+DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 
 
-def xgboosts_tracker(workers):
+def stock_tracker(script, workers):
     return Tracker("--num-workers", workers, "--host-ip", "127.0.0.1",
-                   enter=lambda command: [sys.executable, XGBOOST_TRACKER, *command[1:]])
+                   enter=lambda command: [sys.executable, script, *command[1:]])
 
 
 def our_tracker(workers):
@@ -91,9 +93,16 @@ class Joining(unittest.TestCase):
     def test_xgboosts_own_tracker_serves_them_too(self):
         for count in range(1, 10):
             with self.subTest(workers=count):
-                log = self.check_records(xgboosts_tracker(count), count)
+                log = self.check_records(stock_tracker(XGBOOST_TRACKER, count), count)
                 for rank in range(count):
                     self.assertIn(f"rank {rank} was here", log)
+
+    @unittest.skipUnless(DMLC_CORE, "WARREN_DMLC_CORE names no clone of dmlc-core")
+    def test_dmlc_cores_own_tracker_serves_them_too(self):
+        # It logs what workers print to stdout, where its address was read.
+        for count in range(1, 10):
+            with self.subTest(workers=count):
+                self.check_records(stock_tracker(f"{DMLC_CORE}/tracker/dmlc_tracker/tracker.py", count), count)
 
     def test_all_ranks_exchange_with_all_and_leave_without_being_taken_for_lost(self):
         for count in (2, 3, 8):

@@ -241,8 +241,9 @@ void TrackerBootstrap::AcceptLinks(int count) {
         newcomers.push_back({std::move(socket), Clock::now() + settings_.connect_timeout, {}, 0});
       } else if (errno == EMFILE || errno == ENFILE) {
         if (newcomers.empty()) {
-          throw EngineError(fmt::format("{} cannot take a connection of a peer: {}; raise the limit (ulimit -n)",
-                                        Name(), tcp::ErrorText(errno)));
+          throw EngineError(
+              fmt::format("{} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", Name(),
+                          tcp::ErrorText(errno)));
         }
         newcomers.pop_front();
       }

@@ -34,8 +34,8 @@ constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 /// One rank's record: lines of text.
 struct Record {
   std::string host_key;
-  int cores = 0;      ///< of the machine
-  std::string offer;  ///< HostSegment::Offer::text
+  int cores = 0;        ///< of the machine
+  std::string offer;    ///< HostSegment::Offer::text
   int shared_copy = 0;  ///< RABIT_SHARED_COPY, which must be the same for all
   std::uint64_t secret = 0;
   std::vector<std::string> addresses;
@@ -145,9 +145,10 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
     if (record.shared_copy != own.shared_copy) {
-      throw Misuse(fmt::format("rank {} and rank {} were started with different RABIT_SHARED_COPY; it must be "
-                               "the same on all ranks",
-                               rank_, offers.size()));
+      throw Misuse(
+          fmt::format("rank {} and rank {} were started with different RABIT_SHARED_COPY; it must be "
+                      "the same on all ranks",
+                      rank_, offers.size()));
     }
     if (record.host_key == own.host_key) ++ranks_here;
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
@@ -195,8 +196,8 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   }
 }
 
-/// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one: each
-/// rank hears of it from a neighbour, through shared memory or these links.
+/// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one:
+/// each rank hears of it from a neighbour, through shared memory or these links.
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
@@ -258,8 +259,9 @@ NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::s
   if (reduction != nullptr) {
     bytes *= reduction->element_bytes();
     if (reduction->element_bytes() > std::numeric_limits<std::uint32_t>::max()) {
-      throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", rank_, Name(collective),
-                               reduction->element_bytes(), std::numeric_limits<std::uint32_t>::max()));
+      throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", rank_,
+                               Name(collective), reduction->element_bytes(),
+                               std::numeric_limits<std::uint32_t>::max()));
     }
     call.tag.element_bytes = static_cast<std::uint32_t>(reduction->element_bytes());
     if (!reduction->is_custom()) {

@@ -1,12 +1,12 @@
 // Finds out that ranks are in different calls.
 //
 // Tags that travel with the data (collective/peer_group.h) or lie beside it (collective/shared_memory.h) are
-// compared where two ranks meet. But ranks that call different collectives may never meet: one waits in shared
-// memory for a leader, who waits for a host that waits for a link which nobody makes. So whoever waits looks
-// around: the ranks of its host say in shared memory which calls they make; another host's rank that it waits
-// for is asked, once a call, by a short connection that tells this rank's call. A rank that is asked compares
-// when it waits itself. As each rank of a deadlock waits for another, at least one of them finds a call that
-// differs from its own, and says so to all.
+// compared where two ranks meet. But ranks that call different collectives may never meet: one waits in
+// shared memory for a leader, who waits for a host that waits for a link which nobody makes. So whoever waits
+// looks around: the ranks of its host say in shared memory which calls they make; another host's rank that it
+// waits for is asked, once a call, by a short connection that tells this rank's call. A rank that is asked
+// compares when it waits itself. As each rank of a deadlock waits for another, at least one of them finds a
+// call that differs from its own, and says so to all.
 #pragma once
 
 #include <array>

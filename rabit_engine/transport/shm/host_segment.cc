@@ -29,7 +29,8 @@
 namespace warren {
 
 struct HostSegment::Header {
-  std::atomic<std::uint64_t> aborted;  ///< 0, or the lost rank + 1, and the one that says so in the upper half
+  std::atomic<std::uint64_t>
+      aborted;  ///< 0, or the lost rank + 1, and the one that says so in the upper half
 };
 
 namespace {
@@ -92,7 +93,8 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kStepTimeoutMs);
     ssize_t taken = -1;
     while ((taken = sendmsg(socket, &message, MSG_NOSIGNAL)) < 0) {
-      // A user may have only so many descriptors on their way (ulimit -n): wait until others have taken theirs.
+      // A user may have only so many descriptors on their way (ulimit -n): wait until others have taken
+      // theirs.
       if (errno != EINTR && errno != ETOOMANYREFS) return false;
       if (std::chrono::steady_clock::now() >= end) return false;
       if (errno == ETOOMANYREFS) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -301,10 +303,11 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   }
 
   if (!segment && is_leader && group.size() > 1) {
-    std::fprintf(stderr,
-                 "rabit: rank %d and the %zu others of its host share no memory, though they could: something went "
-                 "wrong when it was handed out (is ulimit -n large enough?). They talk TCP.\n",
-                 me, group.size() - 1);
+    std::fprintf(
+        stderr,
+        "rabit: rank %d and the %zu others of its host share no memory, though they could: something went "
+        "wrong when it was handed out (is ulimit -n large enough?). They talk TCP.\n",
+        me, group.size() - 1);
   }
 
   // Step 3: all know who shares. One that failed late takes its whole host back to TCP.
@@ -393,8 +396,8 @@ std::optional<HostSegment::Aborted> HostSegment::aborted() const {
   return Aborted{static_cast<int>(static_cast<std::uint32_t>(word)) - 1, static_cast<int>(word >> 32)};
 }
 
-// --- which call a rank is in: a sequence lock for each record (Boehm, "Can seqlocks get along with programming
-// language memory models?", 2012) ---
+// --- which call a rank is in: a sequence lock for each record (Boehm, "Can seqlocks get along with
+// programming language memory models?", 2012) ---
 
 void HostSegment::SayCall(const CallTag& tag) {
   CallRecord& record = lines_[local_index_].calls[tag.sequence % kRememberedCalls];

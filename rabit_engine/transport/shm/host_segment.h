@@ -146,8 +146,8 @@ class HostSegment {
   /// `sequence` as both remember. Returns when there is none.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
 
-  /// Makes all waiting in this segment end with LostPeer naming `lost_rank`: this rank itself when it gives up
-  /// after an error of its own. Only the first counts.
+  /// Makes all waiting in this segment end with LostPeer naming `lost_rank`: this rank itself when it gives
+  /// up after an error of its own. Only the first counts.
   void Abort(int lost_rank) noexcept;
   struct Aborted {
     int lost;  ///< the rank that Abort was called for

@@ -38,7 +38,8 @@ class ShmTransport : public Transport {
   /// True when one of the interests (others than this host's are passed over) may make progress now.
   bool AnyReady(std::span<const Interest> interests) const;
   /// Throws LostPeer when a rank of the host has given up, or a process of the host has ended (from
-  /// ExpectPeersToLeave on: an awaited one). A few system calls. Does not throw when an interest is ready: what was sent before the end counts.
+  /// ExpectPeersToLeave on: an awaited one). A few system calls. Does not throw when an interest is ready:
+  /// what was sent before the end counts.
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);

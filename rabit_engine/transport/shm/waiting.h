@@ -40,9 +40,9 @@ class Yielding {
   int good_turns_ = 0;
 };
 
-/// The phases of a wait: asks `ready()` while it spins (if it may) and yields; then calls `sleep()`, which sleeps
-/// for a while and may throw what makes waiting any longer pointless, as often as needed. For waits that have
-/// just found that nothing is ready.
+/// The phases of a wait: asks `ready()` while it spins (if it may) and yields; then calls `sleep()`, which
+/// sleeps for a while and may throw what makes waiting any longer pointless, as often as needed. For waits
+/// that have just found that nothing is ready.
 template <typename Ready, typename Sleep>
 void WaitInPhases(bool may_spin, Yielding& yielding, Ready&& ready, Sleep&& sleep) {
   /// A peer on a core of its own answers within microseconds, or it is busy with something longer.

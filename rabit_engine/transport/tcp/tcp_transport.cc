@@ -191,9 +191,10 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
       awaited.push_back(fmt::format("{} {}", interest.to_receive ? "for data from" : "to send to",
                                     PeerName(interest.peer)));
     }
-    throw TimedOut(fmt::format("rank {} waited in vain {} (rabit_timeout_sec): alive, but stuck or busy "
-                               "elsewhere",
-                               rank_, fmt::join(awaited, ", ")));
+    throw TimedOut(
+        fmt::format("rank {} waited in vain {} (rabit_timeout_sec): alive, but stuck or busy "
+                    "elsewhere",
+                    rank_, fmt::join(awaited, ", ")));
   }
 }
 
@@ -429,10 +430,10 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
         if (!linked(peer)) missing.push_back(PeerName(peer));
       }
       dials_.clear();
-      throw TimedOut(fmt::format(
-          "rank {} has waited {} s for a link with {}, which have not come to the same "
-          "call",
-          rank_, std::chrono::duration<double>(limit).count(), fmt::join(missing, ", ")));
+      throw TimedOut(
+          fmt::format("rank {} has waited {} s for a link with {}, which have not come to the same "
+                      "call",
+                      rank_, std::chrono::duration<double>(limit).count(), fmt::join(missing, ", ")));
     }
   }
   dials_.clear();

@@ -91,16 +91,23 @@ class Hosts(HostsCase):
                             self.assertRegex(errors, rf"rank {victim}\b")
 
     def test_a_host_without_a_network_is_given_up_after_half_a_minute(self):
+        # One job waits for it, the others have data on the way, through shared memory in the hosts and without.
+        where = {"host_of_task": host_of_task([2, 2])}
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)
-            with Job(4, "wait", 3, hosts=hosts, host_of_task=host_of_task([2, 2])) as job:
-                job.await_ready()
+            with Job(4, "wait", 3, hosts=hosts, **where) as waiting, \
+                    Job(4, "stream", hosts=hosts, **where) as streaming, \
+                    Job(4, "stream", hosts=hosts, env={"RABIT_SHARED_MEMORY": "off"}, **where) as flat:
+                jobs = (waiting, streaming, flat)
+                for job in jobs:
+                    job.await_ready()
                 hosts.cut_off(1)
                 begin = time.monotonic()
-                for rank in (0, 1):
-                    _, errors = job.by_rank[rank].communicate(timeout=120)
-                    self.assertEqual(job.by_rank[rank].returncode, 2, errors)
-                    self.assertRegex(errors, r"rank [23]\b")
+                for job in jobs:
+                    for rank in (0, 1):
+                        _, errors = job.by_rank[rank].communicate(timeout=120)
+                        self.assertEqual(job.by_rank[rank].returncode, 2, errors)
+                        self.assertRegex(errors, r"rank [01]\b.*(lost|gives up).*rank [23]\b|rank [01]\b.*rank [23]\b.* lost")
                 self.assertLess(time.monotonic() - begin, SILENT_HOST_SECONDS)
 
 

@@ -344,6 +344,17 @@ void Wait(Communicator& communicator, int absent) {
   communicator.Allreduce(&value, 1, Reduction::Typed(DataType::kFloat, Operation::kSum));
 }
 
+/// Never without data on the way.
+void Stream(Communicator& communicator) {
+  communicator.Barrier();
+  std::printf("ready %d\n", communicator.rank());
+  std::fflush(stdout);
+  std::vector<float> values(1 << 20);
+  for (;;) {
+    communicator.Allreduce(values.data(), values.size(), Reduction::Typed(DataType::kFloat, Operation::kSum));
+  }
+}
+
 void Mismatch(Communicator& communicator, const std::string& what) {
   const bool other = communicator.rank() % 2 == 1;
   std::vector<float> values(100'001);
@@ -351,7 +362,8 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   const Reduction max = Reduction::Typed(DataType::kFloat, Operation::kMax);
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
-    // Of several hosts with several ranks, one goes by slots and the other by links. All ranks of a host may agree.
+    // Of several hosts with several ranks, one goes by slots and the other by links. All ranks of a host may
+    // agree.
     const char* const host = std::getenv("RABIT_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;
@@ -409,6 +421,8 @@ int Main(const std::vector<std::string>& arguments) {
       Large(checker, std::stoull(arguments.at(1)));
     } else if (what == "wait") {
       Wait(*communicator, std::stoi(arguments.at(1)));
+    } else if (what == "stream") {
+      Stream(*communicator);
     } else if (what == "mismatch") {
       Mismatch(*communicator, arguments.at(1));
     } else if (what == "senseless") {

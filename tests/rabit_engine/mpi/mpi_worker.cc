@@ -8,9 +8,9 @@
 //   mpi_worker throw             a reduction function throws on every rank
 //   mpi_worker misuse            calls that break the rules
 //   mpi_worker die <rank>        this rank is killed while the others are in a barrier
-//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others say what they see
-//   mpi_worker again             a second bootstrap after the first has ended
-//   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
+//   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others say what
+//   they see mpi_worker again             a second bootstrap after the first has ended mpi_worker leave
+//   <rank>      this rank ends after the bootstrap's first round; the others go on
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Members of one shared segment as threads of one process. They share one mapping, so that the thread sanitizer sees
-// what they do to each other.
+// Members of one shared segment as threads of one process. They share one mapping, so that the thread
+// sanitizer sees what they do to each other.
 #pragma once
 
 #include <sys/eventfd.h>

@@ -194,6 +194,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
       if (settings_.shared_copy == SharedCopy::kSingleCopy) host_->ForceCopy(collective::HostCopy::kSingle);
     });
   }
+  if (settings_.debug) ReportPlace(may_spin, links.size());
 }
 
 /// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one:
@@ -206,6 +207,18 @@ void NativeCommunicator::LinkWithNeighbours() {
   }
   // All ranks have just been heard: who does not come now does not come at all.
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
+}
+
+/// rabit_debug: one line at the start.
+void NativeCommunicator::ReportPlace(bool may_spin, std::size_t links) const {
+  const std::string beside =
+      segment_
+          ? fmt::format("shares memory with ranks {} ({})", fmt::join(segment_->ranks(), ", "),
+                        host_->copy() == collective::HostCopy::kSingle ? "single copy" : "copy in and out")
+          : std::string("shares memory with nobody");
+  fmt::print(stderr, "rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}\n", rank_,
+             world_size_, host(), layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
+             may_spin ? "spinning at first" : "giving way at once");
 }
 
 NativeCommunicator::~NativeCommunicator() = default;
@@ -273,7 +286,7 @@ NativeCommunicator::Call NativeCommunicator::Begin(Collective collective, std::s
   call.algorithm = Choose(situation, forced_);
   call.tag.algorithm = static_cast<std::uint8_t>(call.algorithm);
   watch_->Begin(call.tag);
-  if (settings_.print_choice) Report(situation, call.algorithm);
+  if (settings_.print_choice || settings_.debug) Report(situation, call.algorithm);
   if (settings_.collective_timeout.count() > 0) {
     call.deadline = Clock::now() + settings_.collective_timeout;
     if (host_) host_->set_deadline(call.deadline);

@@ -66,6 +66,7 @@ class NativeCommunicator final : public Communicator {
   };
 
   void LinkWithNeighbours();
+  void ReportPlace(bool may_spin, std::size_t links) const;
   Call Begin(Collective collective, std::size_t count, const Reduction* reduction, int root = 0);
   Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   Situation BetweenHosts(Situation situation) const;

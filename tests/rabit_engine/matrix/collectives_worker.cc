@@ -2,10 +2,12 @@
 // environment chooses transport and algorithm. Prints what went wrong and exits with 1, or prints one line
 // with a checksum of all results, which must not depend on anything but the number of ranks.
 //
-//   collectives_worker all       every type, operation, size and root
+//   collectives_worker all       every type and operation, and a few of them with every size and root
+//   collectives_worker every     every type and operation with every size where something changes
 //   collectives_worker random N  N collectives drawn from one seed, one after the other
 //   collectives_worker large N   broadcast, allgather and allreduce of N bytes, for N beyond 4 Gi
 //   collectives_worker wait R    a barrier, then an allreduce to which rank R does not come
+//   collectives_worker stream    a barrier, then allreduces without end
 //   collectives_worker mismatch W  ranks that differ in W
 //   collectives_worker senseless   prints what senseless arguments are answered
 #include <fmt/format.h>
@@ -44,12 +46,34 @@ class Checker {
       : communicator_(communicator), rank_(communicator.rank()), ranks_(communicator.world_size()) {}
 
   std::uint64_t checksum() const { return checksum_; }
+  std::uint64_t common_checksum() const { return common_checksum_; }
+
+  /// From now on each rank compares a part of the long results that all ranks get with the reference, each
+  /// element by one of them. CheckAgreement then makes sure that all got the same.
+  void ShareTheWork() { shares_ = true; }
+  void CheckAgreement() {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_));
+    std::vector<std::size_t> offsets;
+    for (int rank = 0; rank <= ranks_; ++rank)
+      offsets.push_back(sizeof(all[0]) * static_cast<std::size_t>(rank));
+    all[rank_] = common_checksum_;
+    communicator_.Allgather(all.data(), offsets);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (all[rank] != common_checksum_) throw Failure{fmt::format("rank {} got other results", rank)};
+    }
+  }
 
   template <typename T, typename Combine>
   void Allreduce(const Reduction& reduction, std::size_t count, std::uint64_t seed, Combine combine) {
     Buffer buffer = Fill<T>(count, seed);
     communicator_.Allreduce(buffer.data(), count, reduction);
-    Check<T>(buffer, 0, count, seed, combine, "allreduce");
+    constexpr std::size_t kRun = 64;
+    const std::size_t most = shares_ && count > 4096 ? kRun : count;
+    const std::size_t stride = shares_ && count > 4096 ? kRun * static_cast<std::size_t>(ranks_) : count + 1;
+    for (std::size_t begin = shares_ && count > 4096 ? kRun * rank_ : 0; begin < count; begin += stride) {
+      Check<T>(buffer, begin, std::min(count, begin + most), seed, combine, "allreduce");
+    }
+    Mix(buffer.data(), count * sizeof(T), common_checksum_);
   }
 
   template <typename T, typename Combine>
@@ -214,7 +238,7 @@ class Checker {
                                   sizeof(T), begin, end, seed, i)};
       }
     }
-    Mix(buffer.data() + begin * sizeof(T), (end - begin) * sizeof(T));
+    Mix(buffer.data() + begin * sizeof(T), (end - begin) * sizeof(T), checksum_);
   }
 
   template <typename ValueAt>
@@ -240,9 +264,12 @@ class Checker {
     return offsets;
   }
 
-  void Mix(const std::byte* bytes, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      checksum_ = (checksum_ ^ static_cast<std::uint64_t>(bytes[i])) * 0x100000001b3;
+  static void Mix(const std::byte* bytes, std::size_t count, std::uint64_t& checksum) {
+    for (std::size_t i = 0; i < count; i += sizeof(checksum)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes + i, std::min(sizeof(word), count - i));
+      checksum = (checksum ^ word) * 0x9e3779b97f4a7c15;
+      checksum ^= checksum >> 32;
     }
   }
 
@@ -250,6 +277,8 @@ class Checker {
   const int rank_;
   const int ranks_;
   std::uint64_t checksum_ = 0xcbf29ce484222325;
+  std::uint64_t common_checksum_ = 0xcbf29ce484222325;  ///< of what all ranks must have
+  bool shares_ = false;
 };
 
 /// Around every place where an algorithm, a stage or a chunk changes.
@@ -283,6 +312,7 @@ void All(Checker& checker, int ranks) {
 
 /// Every type and operation around every size at which an algorithm, a stage or a chunk changes.
 void Every(Checker& checker, int ranks) {
+  checker.ShareTheWork();
   std::uint64_t seed = 1;
   const auto n = static_cast<std::size_t>(ranks);
   for (int t = 0; t < kNumDataTypes; ++t) {
@@ -428,13 +458,14 @@ int Main(const std::vector<std::string>& arguments) {
     } else if (what == "senseless") {
       Senseless(*communicator);
     }
+    checker.CheckAgreement();
     communicator->Barrier();
   } catch (const Failure& failure) {
     std::fprintf(stderr, "rank %d: %s\n", communicator->rank(), failure.text.c_str());
     return 1;
   }
   if (communicator->rank() == 0 && (arguments.empty() || arguments[0] != "senseless"))
-    std::printf("checksum %016lx\n", checker.checksum());
+    std::printf("checksum %016lx\n", checker.common_checksum() ^ checker.checksum());
   std::fflush(stdout);
   communicator->Finalize();
   return 0;

@@ -51,6 +51,18 @@ class MatrixTest(unittest.TestCase):
         self.assertEqual(codes, [0] * 30, errors)
         self.assertIn("30 ranks on 1 hosts: shared_memory", errors)
 
+    def test_each_rank_says_its_place_when_asked(self):
+        if RANKS[-1] != 4:
+            return  # once is enough
+        with Job(4, "random", 1, env={"rabit_debug": "1"},
+                 env_of_task=lambda task: {"RABIT_HOST_GROUP": "aaab"[task]}) as job:
+            codes, results = job.finish()
+        errors = "".join(errors for _, errors in results)
+        self.assertEqual(codes, [0] * 4, errors)
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d \(")
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with nobody; ")
+        self.assertEqual(errors.count(" of 2 hosts: "), 4, errors)
+
     @unittest.skipUnless(FULL, "a longer run: WARREN_MATRIX=full")
     def test_buffers_of_more_than_four_gib(self):
         if RANKS[-1] != 2:

@@ -1,0 +1,50 @@
+"""Who shares memory with whom, and that it changes no bit."""
+
+import os
+import unittest
+
+from jobs import Job
+
+SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
+TCP = {"RABIT_SHARED_MEMORY": "off"}
+
+
+class SharingTest(unittest.TestCase):
+    def test_hosts_of_any_layout_give_the_same_bits(self):
+        # Ranks of different RABIT_HOST_GROUPs share no memory: several hosts as far as the engine can see.
+        layouts = {
+            4: ["aabb", "aaab", "abab"],
+            6: ["aabbcc", "aaabbb", "aaaabb", "abcabc"],
+            7: ["aaaabbb", "aabbccd"],
+        }
+        for num_workers in [6] if SANITIZED else layouts:
+            with Job(num_workers, "all", env=TCP) as job:
+                expected = job.checksum(self)
+            for text in layouts[num_workers]:
+                with self.subTest(layout=text), \
+                        Job(num_workers, "all",
+                            env_of_task=lambda task, text=text: {"RABIT_HOST_GROUP": text[task]}) as job:
+                    self.assertEqual(job.checksum(self), expected)
+
+    def test_many_ranks_of_an_ordinary_user_share_memory(self):
+        # Without the privileges of root, only so many descriptors may be on their way between processes at once.
+        ordinary = ["setpriv", "--bounding-set", "-sys_resource,-sys_admin", "--inh-caps", "-all"]
+        with Job(30, "random", 5, env={"RABIT_PRINT_CHOICE": "1"}, enter=ordinary if os.geteuid() == 0 else []) as job:
+            codes, results = job.finish()
+        errors = "".join(errors for _, errors in results)
+        self.assertEqual(codes, [0] * 30, errors)
+        self.assertIn("30 ranks on 1 hosts: shared_memory", errors)
+
+    def test_each_rank_says_its_place_when_asked(self):
+        with Job(4, "random", 1, env={"rabit_debug": "1"},
+                 env_of_task=lambda task: {"RABIT_HOST_GROUP": "aaab"[task]}) as job:
+            codes, results = job.finish()
+        errors = "".join(errors for _, errors in results)
+        self.assertEqual(codes, [0] * 4, errors)
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d \(")
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with nobody; ")
+        self.assertEqual(errors.count(" of 2 hosts: "), 4, errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -31,7 +31,7 @@ class Effort:
     samples: int  # in a round
     least_samples: int = 3
     limit_s: float = 1.5  # for a case in a round
-    block_s: float = 0.0005
+    block_s: float = 0.005
 
     def arguments(self):
         return ["--samples", str(self.samples), "--least-samples", str(min(self.samples, self.least_samples)),

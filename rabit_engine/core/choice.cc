@@ -71,6 +71,7 @@ constexpr Row kTable[] = {
 
     {Collective::kBarrier, Algorithm::kSharedMemory, kOneHost, kAnySize, kAnyRanks},
     {Collective::kBarrier, Algorithm::kHierarchical, kLevels, kAnySize, kAnyRanks},
+    {Collective::kBarrier, Algorithm::kTree, kCrowded, kAnySize, kAnyRanks},
     {Collective::kBarrier, Algorithm::kDissemination, kNothing, kAnySize, kAnyRanks},
 };
 

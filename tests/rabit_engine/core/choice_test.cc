@@ -78,6 +78,8 @@ TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
   EXPECT_EQ(Choose(situation, {}), Algorithm::kRecursiveDoubling);
   situation.crowded = true;
   EXPECT_EQ(Choose(situation, {}), Algorithm::kTree);
+  situation.collective = Collective::kBarrier;
+  EXPECT_EQ(Choose(situation, {}), Algorithm::kTree);
   EXPECT_NE(Choose(Allreduce(1 << 20, 16), {}), Algorithm::kTree);
 }
 

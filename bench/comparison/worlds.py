@@ -52,15 +52,19 @@ class World:
         self._folder.cleanup()
 
     def start(self, command, environment):
-        """Starts a process of the world. Whichever is rank 0 writes lines of JSON to standard output."""
+        """Starts a process of the world. Whichever is rank 0 writes lines of JSON to standard output.
+
+        All processes stay in one session, as the ranks of one mpirun do: Linux gives each session a share of the
+        cores of its own (autogroups), and a rank that yields makes way within its session only.
+        """
         self.processes.append(subprocess.Popen(
             command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=self._writer,
-            stderr=self._errors, start_new_session=True))
+            stderr=self._errors, process_group=0))
 
     def start_tracker(self, command):
         """Starts a tracker; `tracker_environment` is then what it prints for the workers."""
         tracker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
-                                   text=True, start_new_session=True)
+                                   text=True, process_group=0)
         self.helpers.append(tracker)
         for line in tracker.stdout:
             if line.strip() == "DMLC_TRACKER_ENV_END":

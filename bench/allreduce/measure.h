@@ -23,9 +23,9 @@ Case ParseCase(const std::string& text);
 std::string Name(Collective collective);
 
 struct Effort {
-  int samples = 5;          ///< how many are wanted
-  int least_samples = 3;    ///< taken even when the time is up
-  double limit_s = 1.5;     ///< no more samples after it; after ten times as long, the first is the last
+  int samples = 5;         ///< how many are wanted
+  int least_samples = 3;   ///< taken even when the time is up
+  double limit_s = 1.5;    ///< no more samples after it; after ten times as long, the first is the last
   double block_s = 0.005;  ///< a sample is a block of as many operations as take at least this long
 };
 

@@ -38,7 +38,7 @@ struct Row {
 };
 
 // Read from the top; the first row that fits is taken. The last row of each collective fits always. Where the
-// numbers come from: docs/engine.md, "The choice".
+// numbers come from: docs/engine.md, "How fast".
 constexpr Row kTable[] = {
     {Collective::kAllreduce, Algorithm::kSharedMemory, kOneHost | kFits, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHierarchical, kLevels | kFits | kMayReduce, kAnySize, kAnyRanks},

@@ -1,7 +1,7 @@
 """Every algorithm over every transport with real processes: right to the bit, and the same bits everywhere.
 
 WARREN_MATRIX=full ctest -R engine_matrix: every type with every operation at every size where something changes,
-half an hour or so on 2 cores.
+about 40 minutes on 2 cores.
 """
 
 import os

@@ -33,7 +33,10 @@ def memory_rates(bin_dir, sizes):
 
 
 def stream_rate(bin_dir, place):
-    """What one plain TCP stream between two ranks' places reaches: bytes a second, and half a round trip."""
+    """What one plain TCP stream between two ranks' places reaches.
+
+    {"stream": bytes a second, "half_round_trip_s": seconds, "exchange_s": {bytes: seconds of an exchange of as many
+    bytes each way between two processes that do nothing else and never sleep}}"""
     program = os.path.join(bin_dir, "machine-limits")
     place.prepare(2)
     address = place.addresses[0] if place.addresses else place.tracker_address

@@ -170,6 +170,9 @@ fewer than 9 were possible); float32 sums in place; ours with the fastest and th
             parts.append(f"One plain TCP stream: {stream['stream'] / 1e9:.2f} GB/s, half a round trip "
                          f"{stream['half_round_trip_s'] * 1e6:.1f} us. \"Of a stream\": what passes through all "
                          "sockets together, at least 2 (ranks - 1) buffers an allreduce, as a part of that.\n")
+            exchanges = ", ".join(f"{int(size):,} B {seconds * 1e6:.1f} us" for size, seconds in
+                                  stream["exchange_s"].items())
+            parts.append(f"A bare exchange between two processes, so many bytes each way at once: {exchanges}.\n")
         for collective in COLLECTIVES:
             parts += _collective(collective, place, comparison.records, titles, limits, folder)
     if limits.memory:

@@ -1,7 +1,9 @@
-// machine-limits: what this machine can do at best: copying and adding in memory, and one plain TCP stream.
+// machine-limits: what this machine can do at best: copying and adding in memory, one plain TCP stream, and
+// exchanges over it.
 // Prints lines of JSON; bench/compare puts them beside its tables.
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -34,6 +36,12 @@ constexpr std::size_t kLeastWork = std::size_t{64} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
 constexpr int kRoundTrips = 5000;
+/// What both ends send each other at once: 8 bytes, 4 KiB and half of 2 MiB, each behind 32 bytes of a
+/// header.
+constexpr std::size_t kExchangedBytes[] = {40, 4096 + 32, (std::size_t{1} << 20) + 32};
+/// One repetition exchanges at least so many bytes, but not more often than so.
+constexpr std::size_t kLeastExchanged = std::size_t{64} << 20;
+constexpr int kMostExchanges = 5000;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -129,9 +137,44 @@ class Socket {
     }
   }
 
+  /// Sends and receives `bytes` without ever sleeping.
+  void Exchange(const char* data, char* received, std::size_t bytes) const {
+    std::size_t sent = 0;
+    std::size_t got = 0;
+    while (sent < bytes || got < bytes) {
+      if (sent < bytes)
+        sent += Moved(send(descriptor_, data + sent, bytes - sent, MSG_NOSIGNAL | MSG_DONTWAIT));
+      if (got < bytes) {
+        const ssize_t done = recv(descriptor_, received + got, bytes - got, MSG_DONTWAIT);
+        if (done == 0) throw std::runtime_error("the other end of the stream is gone");
+        got += Moved(done);
+      }
+    }
+  }
+
  private:
+  static std::size_t Moved(ssize_t done) {
+    if (done >= 0) return static_cast<std::size_t>(done);
+    if (errno != EAGAIN && errno != EWOULDBLOCK) ThrowErrno("exchange");
+    return 0;
+  }
+
   int descriptor_;
 };
+
+/// Seconds of one exchange of `bytes` each way; both ends call it.
+double ExchangeTime(const Socket& stream, std::size_t bytes) {
+  const std::vector<char> data(bytes, 'x');
+  std::vector<char> received(bytes);
+  const int times = static_cast<int>(std::min<std::size_t>(kMostExchanges, kLeastExchanged / bytes));
+  std::vector<double> seconds;
+  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    const auto start = Clock::now();
+    for (int i = 0; i < times; ++i) stream.Exchange(data.data(), received.data(), bytes);
+    seconds.push_back(SecondsSince(start) / times);
+  }
+  return Median(seconds);
+}
 
 sockaddr_in Address(const std::string& host, int port) {
   sockaddr_in address{};
@@ -168,6 +211,7 @@ void Receive(const std::string& host) {
       stream.Read(piece.data(), kPieceBytes);
     stream.Write(&byte, 1);
   }
+  for (const std::size_t bytes : kExchangedBytes) ExchangeTime(stream, bytes);
 }
 
 void Send(const std::string& host, int port) {
@@ -193,7 +237,11 @@ void Send(const std::string& host, int port) {
     stream.Read(&byte, 1);
     rates.push_back(static_cast<double>(kStreamBytes) / SecondsSince(start));
   }
-  fmt::print("{{\"stream\": {:.4g}, \"half_round_trip_s\": {:.4g}}}\n", Median(rates), Median(trips) / 2);
+  std::vector<std::string> exchanges;
+  for (const std::size_t bytes : kExchangedBytes)
+    exchanges.push_back(fmt::format("\"{}\": {:.4g}", bytes, ExchangeTime(stream, bytes)));
+  fmt::print("{{\"stream\": {:.4g}, \"half_round_trip_s\": {:.4g}, \"exchange_s\": {{{}}}}}\n", Median(rates),
+             Median(trips) / 2, fmt::join(exchanges, ", "));
 }
 
 }  // namespace

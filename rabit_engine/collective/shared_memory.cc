@@ -16,8 +16,13 @@ namespace {
 /// Read from another process at once: large enough to hide the call, small enough for the cache.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
+/// From so many ranks on the rounds of a reduction are half as long: what all ranks have in flight would not
+/// stay in the cache. With fewer, the longer ones need half the waits.
+constexpr int kManyRanks = 9;
+
 std::size_t PieceBytes(int size) {
-  return kEntryBytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
+  const std::size_t round_bytes = size < kManyRanks ? kEntryBytes : kEntryBytes / 2;
+  return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {

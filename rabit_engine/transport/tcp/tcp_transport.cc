@@ -19,10 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long a rank that owns a core looks for data before it sleeps: about what waking up costs.
-constexpr std::chrono::microseconds kSpin{20};
-// After spinning in vain again and again it is tried once in so many waits.
-constexpr int kMaxSpinPenalty = 64;
 // A link ends either because its peer died or because the peer gave up and left; in the second case its alarm
 // is here already or arrives about now.
 constexpr milliseconds kExplanationGrace{50};
@@ -176,16 +172,19 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 // Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests)) return;
-  if (options_.may_spin ? SpinFor(interests) : YieldFor(interests)) return;
+  const auto ready = [&] {
+    Poll(0);
+    return AnyReady(interests);
+  };
   const Clock::time_point begin = Clock::now();
-  for (;;) {
+  WaitInPhases(options_.may_spin, yielding_, ready, [&] {
     ThrowIfLost(interests);
     Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kWakeUp.count())));
     if (AnyReady(interests)) return;
     ThrowIfHostIsSilent();
     const Clock::time_point now = Clock::now();
     if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
-    if (now < deadline) continue;
+    if (now < deadline) return;
     std::vector<std::string> awaited;
     for (const Interest& interest : interests) {
       awaited.push_back(fmt::format("{} {}", interest.to_receive ? "for data from" : "to send to",
@@ -195,37 +194,7 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
         fmt::format("rank {} waited in vain {} (rabit_timeout_sec): alive, but stuck or busy "
                     "elsewhere",
                     rank_, fmt::join(awaited, ", ")));
-  }
-}
-
-// Looks for data without sleeping. Where that was in vain (the peer is late, or shares our core after all)
-// the next waits sleep at once, twice as many each time.
-bool TcpTransport::SpinFor(std::span<const Interest> interests) {
-  if (waits_without_spin_ > 0) {
-    --waits_without_spin_;
-    return false;
-  }
-  const Clock::time_point end = Clock::now() + kSpin;
-  do {
-    Poll(0);
-    if (AnyReady(interests)) {
-      spin_penalty_ = 0;
-      return true;
-    }
-  } while (Clock::now() < end);
-  spin_penalty_ = std::clamp(2 * spin_penalty_, 1, kMaxSpinPenalty);
-  waits_without_spin_ = spin_penalty_;
-  return false;
-}
-
-// With more ranks than cores: a turn of the others, again and again, costs less than to sleep and be woken.
-bool TcpTransport::YieldFor(std::span<const Interest> interests) {
-  yielding_.Begin();
-  while (yielding_.Turn()) {
-    Poll(0);
-    if (AnyReady(interests)) return true;
-  }
-  return false;
+  });
 }
 
 void TcpTransport::ThrowIfHostIsSilent() {

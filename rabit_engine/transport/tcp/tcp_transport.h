@@ -100,8 +100,6 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
   void NoteEnd() override { any_ended_ = true; }
   void WatchForRoom(const TcpLink& link, bool watch) override;
-  bool SpinFor(std::span<const Interest> interests);
-  bool YieldFor(std::span<const Interest> interests);
   std::string PeerName(int peer) const;
 
   // --- epoll ---
@@ -134,9 +132,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   bool peers_may_leave_ = false;
   bool any_ended_ = false;
   Clock::time_point next_silence_check_{};
-  int spin_penalty_ = 0;
   Yielding yielding_;
-  int waits_without_spin_ = 0;
   std::optional<tcp::Hello> alarm_;  ///< the first one
   std::map<std::uint64_t, Newcomer> newcomers_;
   std::uint64_t next_newcomer_ = 0;

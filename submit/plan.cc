@@ -10,11 +10,12 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
+constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
-constexpr std::array<std::string_view, 11> kJobVariables = {
+constexpr std::array<std::string_view, 12> kJobVariables = {
     "DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER",
-    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,  "DMLC_JOB_CLUSTER",
+    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,  kMaxAttemptVariable, "DMLC_JOB_CLUSTER",
     "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",
 };
 
@@ -65,6 +66,10 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.environment =
       EnvironmentOf(options, context.address, {role, task_id, 0, std::string(ClusterName(options.cluster))});
+  // Tells the engine that a peer that dies will be there again.
+  if (options.num_restarts > 0) {
+    process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
+  }
   for (const std::string& name : context.inherited) {
     const bool of_a_job = std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end();
     if (of_a_job && !Names(process.environment, name)) process.unset.push_back(name);

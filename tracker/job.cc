@@ -91,6 +91,15 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
 void Job::Closed(ConnectionId connection, std::string_view why) {
   const Peer* peer = Find(connection);
   if (peer == nullptr) return;
+  if (peer->phase == Phase::kLeaves) {
+    const int rank = peer->rank;
+    const bool waited = members_[rank].waits == connection;
+    if (waited) {
+      Log(Severity::kDebug, fmt::format("{}: {} while it waited for the others to end", Name(connection, *peer), why));
+      ReturnToJob(rank);
+    }
+    return Forget(connection);
+  }
   const std::string_view owed = peer->phase == Phase::kMagic     ? "the magic number"
                                 : peer->phase == Phase::kDialect ? "the rank and world size"
                                                                  : peer->stream.Expected();
@@ -197,6 +206,8 @@ void Job::HandleMessage(ConnectionId connection, Peer& peer, classic::WorkerMess
     HandleLinkErrors(connection, peer, *errors, now);
   } else if (const auto* port = std::get_if<classic::ListenPort>(&message)) {
     HandleListenPort(connection, peer, *port, now);
+  } else if (std::holds_alternative<classic::WaitForOthers>(message)) {
+    HandleWait(connection, peer);
   }
 }
 
@@ -270,6 +281,7 @@ void Job::HandleStart(ConnectionId connection, Peer& peer, TimePoint now) {
   }
   if (rank < 0) return AddPending(connection, peer, now);
   const Member& member = members_[rank];
+  if (member.waits != 0) ReturnToJob(rank);  // its end is still to be heard of
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
@@ -305,11 +317,44 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
   members_[rank].shut_down = true;
   ++num_shut_down_;
   Log(Severity::kDebug, fmt::format("{} shut down as rank {}", Name(connection, peer), rank));
-  Forget(connection);
-  if (num_shut_down_ == options_.num_workers) {
-    finished_ = true;
-    actions_.emplace_back(Finished{});
+  peer.rank = rank;
+  peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
+  Greeted(connection, peer);
+  FinishWhenAllHaveShutDown();
+}
+
+void Job::HandleWait(ConnectionId connection, Peer& peer) {
+  members_[peer.rank].waits = connection;
+}
+
+/// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.
+void Job::ReturnToJob(int rank) {
+  members_[rank].waits = 0;
+  members_[rank].shut_down = false;
+  --num_shut_down_;
+}
+
+/// Somebody who was lost has come again and needs what they know.
+void Job::CallBackThoseWhoWait() {
+  if (num_shut_down_ == 0) return;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    const ConnectionId connection = members_[rank].waits;
+    if (connection == 0) continue;
+    ReturnToJob(rank);
+    actions_.emplace_back(Send{connection, classic::EncodeComeBack()});
+    Forget(connection);
   }
+}
+
+void Job::FinishWhenAllHaveShutDown() {
+  if (num_shut_down_ < options_.num_workers) return;
+  finished_ = true;
+  std::vector<ConnectionId> leaving;
+  for (const auto& [connection, peer] : peers_) {
+    if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
+  }
+  for (const ConnectionId connection : leaving) Forget(connection);
+  actions_.emplace_back(Finished{});
 }
 
 void Job::AddPending(ConnectionId connection, Peer& peer, TimePoint now) {
@@ -358,6 +403,7 @@ void Job::AssignPending(TimePoint now) {
 }
 
 void Job::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now) {
+  CallBackThoseWhoWait();
   Member& member = members_[rank];
   if (member.exchange != 0) Drop(member.exchange, fmt::format("rank {} has connected again", rank));
   if (!member.assigned) ++num_assigned_;
@@ -501,7 +547,7 @@ std::optional<int> Job::RankOfTask(const std::string& task_id) const {
 
 bool Job::TaskHasShutDown(const std::string& task_id) const {
   const auto rank = RankOfTask(task_id);
-  return rank && members_[*rank].shut_down;
+  return rank && members_[*rank].shut_down && members_[*rank].waits == 0;
 }
 
 bool Job::TaskHasLinked(const std::string& task_id) const {

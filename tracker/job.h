@@ -102,7 +102,7 @@ class Job {
   bool finished() const { return finished_; }
   /// Tasks that have a rank.
   std::optional<int> RankOfTask(const std::string& task_id) const;
-  /// True when the task's rank has said shutdown.
+  /// True when the task's rank has said shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const;
   /// True when the task has been through the making of its links.
   bool TaskHasLinked(const std::string& task_id) const;
@@ -122,7 +122,8 @@ class Job {
     kAssigned,
     kWaitsForPlan,
     kPlanned,
-    kLinked
+    kLinked,
+    kLeaves
   };
   struct Peer {
     std::string host;
@@ -143,6 +144,7 @@ class Job {
     std::string host;
     std::int32_t listen_port = 0;
     ConnectionId exchange = 0;  ///< open start or recover exchange, 0 when none
+    ConnectionId waits = 0;     ///< where it waits for the others after its shutdown, 0 when it does not
   };
 
   Peer* Find(ConnectionId connection);
@@ -159,6 +161,10 @@ class Job {
   void HandleStart(ConnectionId connection, Peer& peer, TimePoint now);
   void HandleRecover(ConnectionId connection, Peer& peer, TimePoint now);
   void HandleShutdown(ConnectionId connection, Peer& peer);
+  void HandleWait(ConnectionId connection, Peer& peer);
+  void ReturnToJob(int rank);
+  void CallBackThoseWhoWait();
+  void FinishWhenAllHaveShutDown();
   void HandleGoodLinks(ConnectionId connection, Peer& peer, const wire::classic::GoodLinks& good,
                        TimePoint now);
   void HandleLinkErrors(ConnectionId connection, Peer& peer, const wire::classic::LinkErrors& errors,

@@ -78,6 +78,14 @@ std::string Encode(const ListenPort& port) {
   return Writer().Int(port.port).Take();
 }
 
+std::string Encode(const WaitForOthers&) {
+  return Writer().Int(kWaitForOthers).Take();
+}
+
+std::string EncodeComeBack() {
+  return Writer().Int(kComeBack).Take();
+}
+
 std::optional<WorkerMessage> WorkerStream::Next() {
   std::optional<WorkerMessage> message;
   while (!message && Advance(message)) {
@@ -162,6 +170,14 @@ bool WorkerStream::Advance(std::optional<WorkerMessage>& message) {
       step_ = Step::kDone;
       return true;
     }
+    case Step::kWait: {
+      const auto word = reader_.Int();
+      if (!word) return false;
+      RequireRange("word after shutdown", *word, kWaitForOthers, kWaitForOthers);
+      message = WaitForOthers{};
+      step_ = Step::kDone;
+      return true;
+    }
     case Step::kDone:
       if (reader_.available() > 0) {
         throw ProtocolError(fmt::format("{} bytes after the end of the exchange", reader_.available()));
@@ -176,7 +192,7 @@ Hello WorkerStream::FinishHello(std::string_view word) {
     if (entry.word != word) continue;
     hello_.command = entry.command;
     step_ = entry.command == Command::kPrint      ? Step::kPrint
-            : entry.command == Command::kShutdown ? Step::kDone
+            : entry.command == Command::kShutdown ? Step::kWait
                                                   : Step::kGoodCount;
     return hello_;
   }
@@ -203,6 +219,7 @@ std::string_view WorkerStream::Expected() const {
       return "the number of failed links";
     case Step::kPort:
       return "the listening port";
+    case Step::kWait:
     case Step::kDone:
       return "nothing more";
   }

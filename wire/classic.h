@@ -68,7 +68,14 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort>;
+/// After a shutdown: the worker stays until all others have said shutdown, too, and the tracker closes. When one
+/// of those is lost before, the tracker sends kComeBack, and the worker has not shut down. (Warren's own; workers
+/// of others just close.)
+struct WaitForOthers {};
+inline constexpr std::int32_t kWaitForOthers = 1;
+inline constexpr std::int32_t kComeBack = 1;
+
+using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort, WaitForOthers>;
 
 std::string EncodeMagic();
 std::string Encode(const Hello& hello);
@@ -76,6 +83,8 @@ std::string Encode(const PrintText& print);
 std::string Encode(const GoodLinks& good);
 std::string Encode(const LinkErrors& errors);
 std::string Encode(const ListenPort& port);
+std::string Encode(const WaitForOthers& wait);
+std::string EncodeComeBack();
 
 /// The tracker's ear: turns what one worker sends, however it is cut into pieces, into messages. The caller
 /// has read the magic and found the classic dialect.
@@ -88,7 +97,7 @@ class WorkerStream {
   /// What a worker that falls silent now still owes, for the log: "the task id", "the listening port".
   std::string_view Expected() const;
   /// True when the worker has nothing more to say in this connection.
-  bool done() const { return step_ == Step::kDone; }
+  bool done() const { return step_ == Step::kDone || step_ == Step::kWait; }
 
  private:
   enum class Step {
@@ -101,6 +110,7 @@ class WorkerStream {
     kGoodRank,
     kErrors,
     kPort,
+    kWait,
     kDone
   };
 

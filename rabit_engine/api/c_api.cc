@@ -139,10 +139,11 @@ int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char
                      "the places for a model and for its length have to be given both or, for the local "
                      "model, neither");
     }
-    if (!session.CanLoad(call, true, out_local_model != nullptr)) return 0;
-    global = session.checkpoints().Global();
-    if (out_local_model != nullptr) local = session.checkpoints().Local();
-    return session.checkpoints().version();
+    const auto loaded = session.LoadCheckPoint(call, true, out_local_model != nullptr);
+    if (!loaded) return 0;
+    global = *loaded->global;
+    if (out_local_model != nullptr) local = *loaded->local;
+    return loaded->version;
   });
   const auto give = [](std::string& bytes, char** model, rbt_ulong* length) {
     *model = bytes.empty() ? nullptr : bytes.data();
@@ -163,7 +164,7 @@ void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char*
     std::string global(global_model == nullptr ? "" : global_model, global_len);
     std::optional<std::string> local;
     if (local_model != nullptr) local.emplace(local_model, local_len);
-    session.checkpoints().Store(std::move(global), std::move(local));
+    session.CheckPoint(call, std::move(global), std::move(local));
   });
 }
 

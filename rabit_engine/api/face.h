@@ -50,7 +50,7 @@ class Face {
     return Ask(std::string(), [](const Session& session) { return session.host(); });
   }
   static int version_or(int outside) {
-    return Ask(outside, [](Session& session) { return session.checkpoints().version(); });
+    return Ask(outside, [](Session& session) { return session.version(); });
   }
   /// `print(text)` outside a job.
   template <typename Print>

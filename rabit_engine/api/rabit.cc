@@ -91,10 +91,11 @@ class Engine final : public IEngine {
     const Call call{"rabit::LoadCheckPoint"};
     return Face::WithSession(call, [&](Session& session) {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
-      if (!session.CanLoad(call, true, local_model != nullptr)) return 0;
-      Load(session.checkpoints().Global(), *global_model);
-      if (local_model != nullptr) Load(session.checkpoints().Local(), *local_model);
-      return session.checkpoints().version();
+      const auto loaded = session.LoadCheckPoint(call, true, local_model != nullptr);
+      if (!loaded) return 0;
+      Load(*loaded->global, *global_model);
+      if (local_model != nullptr) Load(*loaded->local, *local_model);
+      return loaded->version;
     });
   }
 
@@ -104,7 +105,7 @@ class Engine final : public IEngine {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
       std::optional<std::string> local;
       if (local_model != nullptr) local = Save(*local_model);
-      session.checkpoints().Store(Save(*global_model), std::move(local));
+      session.CheckPoint(call, Save(*global_model), std::move(local));
     });
   }
 
@@ -112,7 +113,7 @@ class Engine final : public IEngine {
     const Call call{"rabit::LazyCheckPoint"};
     Face::WithSession(call, [&](Session& session) {
       if (global_model == nullptr) session.Refuse(call, "the global model is null");
-      session.checkpoints().StoreLazily([global_model] { return Save(*global_model); });
+      session.LazyCheckPoint(call, [global_model] { return Save(*global_model); });
     });
   }
 
@@ -121,8 +122,8 @@ class Engine final : public IEngine {
   }
 
   void CheckPoint() override {
-    Face::WithSession(Call{"rabit::CheckPoint"},
-                      [](Session& session) { session.checkpoints().Store(std::nullopt, std::nullopt); });
+    const Call call{"rabit::CheckPoint"};
+    Face::WithSession(call, [&](Session& session) { session.CheckPoint(call, std::nullopt, std::nullopt); });
   }
 
   int VersionNumber() const override { return Face::version_or(0); }

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/core/engine.h"
 #include "rabit_engine/core/error.h"
 #include "rabit_engine/core/settings.h"
 
@@ -110,7 +109,7 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
                  settings.role);
       std::exit(0);
     }
-    auto session = std::make_shared<Session>(Join(settings));
+    auto session = std::make_shared<Session>(recovery::RecoverableCommunicator::Join(settings));
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);
     session_of_this_thread = ++registry.last_number;
@@ -155,7 +154,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
     std::erase_if(registry.sessions, [&](const auto& entry) { return entry.second == session; });
     registry.rank_that_left = session->rank_;
   }
-  const std::unique_ptr<Communicator> communicator = std::move(session->communicator_);
+  const auto communicator = std::move(session->communicator_);
   if (!session->first_error_.empty()) return false;
   // For threads that still hold a reference to the session.
   session->first_error_ = "this rank has left the job with Finalize";
@@ -167,7 +166,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
   return true;
 }
 
-Session::Session(std::unique_ptr<Communicator> communicator)
+Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator)
     : communicator_(std::move(communicator)),
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
@@ -216,8 +215,9 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count,
                              reduction.element_bytes()));
   }
-  // Outside Communicate: it may ask for the rank, and may even broadcast.
-  if (prepare.function != nullptr) prepare.function(prepare.argument);
+  // Outside Communicate: it may ask for the rank, and may even broadcast. In a process that was started again
+  // and catches up, the result is here already.
+  if (prepare.function != nullptr && !IsReplayed()) prepare.function(prepare.argument);
   Communicate(call, [&] { communicator_->Allreduce(buffer, count, reduction); });
 }
 
@@ -307,16 +307,33 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
   }
 }
 
-bool Session::CanLoad(const Call& call, bool want_global, bool want_local) {
-  const int version = checkpoints_.version();
-  if (version == 0) return false;
-  if (want_global && !checkpoints_.has_global()) {
-    Refuse(call, fmt::format("version {} was checkpointed without a global model", version));
+bool Session::IsReplayed() const {
+  return communicator_ && first_error_.empty() && communicator_->NextIsReplayed();
+}
+
+std::optional<Session::Loaded> Session::LoadCheckPoint(const Call& call, bool want_global, bool want_local) {
+  recovery::Models* models = nullptr;
+  Communicate(call, [&] { models = &communicator_->LoadCheckPoint(); });
+  version_ = communicator_->version();
+  if (version_ == 0) return std::nullopt;
+  const auto local = models->locals.find(rank_);
+  if (want_global && !models->has_global()) {
+    Refuse(call, fmt::format("version {} was checkpointed without a global model", version()));
   }
-  if (want_local && !checkpoints_.has_local()) {
-    Refuse(call, fmt::format("version {} was checkpointed without a local model", version));
+  if (want_local && local == models->locals.end()) {
+    Refuse(call, fmt::format("version {} was checkpointed without a local model", version()));
   }
-  return true;
+  return Loaded{version(), want_global ? &models->Global() : nullptr, want_local ? &local->second : nullptr};
+}
+
+void Session::CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local) {
+  Communicate(call, [&] { communicator_->CheckPoint(std::move(global), std::move(local)); });
+  version_ = communicator_->version();
+}
+
+void Session::LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize) {
+  Communicate(call, [&] { communicator_->LazyCheckPoint(std::move(serialize)); });
+  version_ = communicator_->version();
 }
 
 }  // namespace warren::api

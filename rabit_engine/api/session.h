@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
-#include "rabit_engine/core/communicator.h"
-#include "rabit_engine/recovery/checkpoint_store.h"
+#include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren::api {
@@ -49,7 +49,7 @@ class Session {
   /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
-  explicit Session(std::unique_ptr<Communicator> communicator);
+  explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator);
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -76,10 +76,19 @@ class Session {
   /// The size of an element of rabit's type with this code.
   std::size_t ElementBytes(const Call& call, int type) const;
 
-  recovery::CheckpointStore& checkpoints() { return checkpoints_; }
-  /// Whether there is a checkpoint to load. Misuse when there is one, but not of the models that are asked
-  /// for.
-  bool CanLoad(const Call& call, bool want_global, bool want_local);
+  /// How many versions have been ended.
+  int version() const { return version_; }
+  /// A checkpoint as its user gets it. The references hold until the next.
+  struct Loaded {
+    int version;
+    const std::string* global;  ///< where it was asked for
+    const std::string* local;
+  };
+  /// The newest checkpoint, or nothing when there is none. Misuse when there is one, but not of the models that
+  /// are asked for.
+  std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
+  void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
+  void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
   /// The answer to a call that was made wrongly.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
@@ -96,12 +105,13 @@ class Session {
     Session& session_;
   };
 
+  bool IsReplayed() const;
   // Runs something that needs the communicator; nothing after an error.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
 
-  std::unique_ptr<Communicator> communicator_;
-  recovery::CheckpointStore checkpoints_;
+  std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
+  std::atomic<int> version_ = 0;  // for threads that only ask
   int rank_;
   int world_size_;
   bool is_distributed_;

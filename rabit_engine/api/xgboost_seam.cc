@@ -180,7 +180,7 @@ class Seam final : public IEngine {
   int LoadCheckPoint() override { return 0; }
   void CheckPoint() override {
     if (const auto session = Session::Find(Threads::kSeparate)) {
-      session->checkpoints().Store(std::nullopt, std::nullopt);
+      session->CheckPoint(Call{"XGBoost's checkpoint"}, std::nullopt, std::nullopt);
     } else {
       ++version_outside;
     }

@@ -23,9 +23,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 namespace classic = wire::classic;
 
-// How long other workers may take until their links with this one are there. Stock trackers link one worker
-// after the other, and a launcher may restart one that died; our tracker's own limit is the same.
-constexpr seconds kLinksTimeout{1800};
 // Between two rounds of connecting to the peers that the tracker names; doubled each time.
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kMaxPause{2000};
@@ -88,11 +85,11 @@ struct TrackerBootstrap::Newcomer {
   std::size_t count = 0;
 };
 
-TrackerBootstrap::TrackerBootstrap(const Settings& settings)
+TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
     : settings_(settings), listener_(tcp::ListenAnywhere()) {
-  assignment_.rank = -1;
+  assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
-  Join(classic::Command::kStart);
+  Join(rank ? classic::Command::kRecover : classic::Command::kStart);
   // A tracker may give a neighbour's place to another that needs it more while workers die and come back;
   // it then expects us to come again.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
@@ -115,10 +112,7 @@ std::string TrackerBootstrap::Name() const {
 // --- joining -----------------------------------------------------------------------------------------------
 
 void TrackerBootstrap::Join(classic::Command command) {
-  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
-                                        .world_size = assignment_.world_size,
-                                        .task_id = settings_.task_id,
-                                        .command = command});
+  TrackerConnection tracker(settings_, Hello(command));
   local_host_ = tracker.local_host();
   const int wanted = settings_.world_size;
   assignment_ = tracker.ReadAssignment("this worker's rank");
@@ -213,7 +207,7 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
 }
 
 void TrackerBootstrap::AcceptLinks(int count) {
-  const Clock::time_point deadline = Clock::now() + kLinksTimeout;
+  const Clock::time_point deadline = Clock::now() + settings_.recovery_timeout;
   std::list<Newcomer> newcomers;  // the oldest first
   while (count > 0) {
     Clock::time_point next = deadline;
@@ -250,7 +244,7 @@ void TrackerBootstrap::AcceptLinks(int count) {
     }
     if (Clock::now() >= deadline) {
       throw TimedOut(fmt::format("{} has waited {} s for ranks {} to connect to it", Name(),
-                                 kLinksTimeout.count(), fmt::join(MissingNeighbors(), ", ")));
+                                 settings_.recovery_timeout.count(), fmt::join(MissingNeighbors(), ", ")));
     }
   }
 }
@@ -325,7 +319,7 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
                              kMaxRecordBytes));
   }
-  const Clock::time_point deadline = Clock::now() + kLinksTimeout;
+  const Clock::time_point deadline = Clock::now() + settings_.recovery_timeout;
   const int world_size = assignment_.world_size;
   std::map<int, std::string> known{{assignment_.rank, record}};
   const auto read_from = [&](int peer) {
@@ -386,14 +380,43 @@ std::string TrackerBootstrap::ReadRecord(int peer, Clock::time_point deadline) {
 void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline) {
   const auto link = links_.find(peer);
   if (link == links_.end()) throw Misuse("Allgather after TakeLinks");
-  int error = 0;
-  const ReadState state = ReadAll(link->second.fd(), data, bytes, deadline, error);
-  if (state == ReadState::kWhole) return;
-  const std::string what =
-      fmt::format("{} waited for the records of rank {} at {}: {}", Name(), peer,
-                  tcp::Address::Remote(link->second.fd()).ToString(), WhyNotRead(state, error));
-  if (state == ReadState::kTimeout) throw TimedOut(what);
-  throw LostPeer(peer, what + ". Look at what it printed last.");
+  auto* out = static_cast<char*>(data);
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t count = recv(link->second.fd(), out + done, bytes - done, MSG_DONTWAIT);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      WaitForBytes(peer, deadline);
+    } else if (count == 0 || errno != EINTR) {
+      ThrowLost(peer, count == 0 ? "it closed the connection" : tcp::ErrorText(errno));
+    }
+  }
+}
+
+void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
+  throw LostPeer(peer, fmt::format("{} lost rank {} at {} while the ranks met: {}. Look at what it printed last.", Name(),
+                                   peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
+}
+
+// Waits until the peer has sent something or anybody's link breaks: whoever gives up this meeting waits for all
+// others in the next.
+void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
+  std::vector<pollfd> waits;
+  std::vector<int> ranks;
+  for (const auto& [rank, socket] : links_) {
+    waits.push_back({socket.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
+    ranks.push_back(rank);
+  }
+  const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
+  if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
+  for (std::size_t i = 0; i < waits.size() && ready > 0; ++i) {
+    if (ranks[i] != peer && waits[i].revents != 0) ThrowLost(ranks[i], "it closed the connection");
+  }
+  if (ready == 0 && Clock::now() >= deadline) {
+    throw TimedOut(fmt::format("{} waited for the records of rank {} at {}: no answer in time", Name(), peer,
+                               tcp::Address::Remote(links_.at(peer).fd()).ToString()));
+  }
 }
 
 void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
@@ -406,7 +429,7 @@ void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
     if (sent >= 0) {
       done += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + kLinksTimeout)) continue;
+      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + settings_.recovery_timeout)) continue;
       throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
     } else if (errno != EINTR) {
       throw LostPeer(peer, fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(),
@@ -435,10 +458,26 @@ void TrackerBootstrap::Print(const std::string& text) {
 }
 
 void TrackerBootstrap::Shutdown() {
-  TrackerConnection tracker(settings_, {.rank = assignment_.rank,
-                                        .world_size = assignment_.world_size,
-                                        .task_id = settings_.task_id,
-                                        .command = classic::Command::kShutdown});
+  TrackerConnection(settings_, Hello(classic::Command::kShutdown));
+}
+
+bool TrackerBootstrap::ShutdownTogether() {
+  try {
+    TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown));
+    tracker.Send(classic::Encode(classic::WaitForOthers{}));
+    return tracker.ReadRelease();
+  } catch (const EngineError& error) {
+    // All ranks have come to the end, and what the tracker does not know costs nobody anything.
+    fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(), error.what());
+    return true;
+  }
+}
+
+classic::Hello TrackerBootstrap::Hello(classic::Command command) const {
+  return {.rank = assignment_.rank,
+          .world_size = assignment_.world_size,
+          .task_id = settings_.task_id,
+          .command = command};
 }
 
 }  // namespace warren

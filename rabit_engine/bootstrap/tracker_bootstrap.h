@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class TrackerBootstrap final : public Bootstrap {
   static constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 10;
 
   /// Joins the job: returns when this rank has all its links. Blocks as long as other workers are missing.
-  explicit TrackerBootstrap(const Settings& settings);
+  /// `rank`: which one this process is already, when it has to be linked again.
+  TrackerBootstrap(const Settings& settings, std::optional<int> rank);
 
   int rank() const override { return assignment_.rank; }
   int world_size() const override { return assignment_.world_size; }
@@ -34,6 +36,7 @@ class TrackerBootstrap final : public Bootstrap {
   std::vector<ConnectedPeer> TakeLinks() override;
   void Print(const std::string& text) override;
   void Shutdown() override;
+  bool ShutdownTogether() override;
 
   /// Where this rank listens, as "address:port": the address by which it reached the tracker first, then the
   /// other addresses of this host.
@@ -56,6 +59,9 @@ class TrackerBootstrap final : public Bootstrap {
 
   void WriteTo(int peer, const std::string& bytes);
   void ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline);
+  void WaitForBytes(int peer, Clock::time_point deadline) const;
+  [[noreturn]] void ThrowLost(int peer, const std::string& why) const;
+  wire::classic::Hello Hello(wire::classic::Command command) const;
   std::string ReadRecord(int peer, Clock::time_point deadline);
   std::string Name() const;
 

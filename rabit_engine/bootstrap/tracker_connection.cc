@@ -130,6 +130,18 @@ wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what) {
   return Read(&wire::classic::TrackerStream::NextLinkPlan, what, Clock::time_point::max());
 }
 
+bool TrackerConnection::ReadRelease() {
+  for (;;) {
+    std::int32_t word = 0;
+    const ssize_t count = recv(socket_.fd(), &word, sizeof word, 0);
+    // A tracker that knows nothing of this lets go by closing, in whatever way.
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) return true;
+    if (count == sizeof word && word == wire::classic::kComeBack) return false;
+    if (count > 0) return true;
+    tcp::WaitFor(socket_.fd(), POLLIN, Clock::time_point::max());
+  }
+}
+
 void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text) {
   worker.command = wire::classic::Command::kPrint;
   std::string_view rest = text;

@@ -25,6 +25,8 @@ class TrackerConnection {
   /// the answer's name in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what);
   wire::classic::LinkPlan ReadLinkPlan(const char* what);
+  /// After WaitForOthers: true when this rank may leave, false when it is called back.
+  bool ReadRelease();
   /// The address of this host that the tracker sees.
   std::string local_host() const { return tcp::Address::Local(socket_.fd()).host(); }
 

@@ -73,6 +73,8 @@ constexpr Row kTable[] = {
     {Collective::kBarrier, Algorithm::kHierarchical, kLevels, kAnySize, kAnyRanks},
     {Collective::kBarrier, Algorithm::kTree, kCrowded, kAnySize, kAnyRanks},
     {Collective::kBarrier, Algorithm::kDissemination, kNothing, kAnySize, kAnyRanks},
+
+    {Collective::kExchange, Algorithm::kPairwise, kNothing, kAnySize, kAnyRanks},
 };
 
 /// Beside the table: what can be asked for though it is never the best.
@@ -97,6 +99,7 @@ constexpr Algorithm kAlgorithms[] = {
 constexpr Collective kCollectives[] = {
     Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
     Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
+    Collective::kExchange,
 };
 
 unsigned Unmet(const Row& row, const Situation& situation) {

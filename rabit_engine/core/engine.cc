@@ -17,39 +17,38 @@ Listening ListenHere() {
   return listening;
 }
 
-std::unique_ptr<Communicator> JoinWithTracker(const Settings& settings) {
-  auto bootstrap = std::make_unique<TrackerBootstrap>(settings);
-  Listening listening{{}, bootstrap->ListenAddresses()};
-  listening.socket = tcp::Socket(bootstrap->TakeListener());
-  return std::make_unique<NativeCommunicator>(std::move(bootstrap), std::move(listening), settings);
-}
-
-std::unique_ptr<Communicator> JoinAlone(const Settings& settings) {
-  return std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings);
-}
-
 }  // namespace
 
 std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) return JoinMpi(settings);
+  if (JoinsThroughTracker(settings)) return JoinThroughTracker(settings);
   switch (settings.bootstrap) {
     case BootstrapKind::kMpi:
       return std::make_unique<NativeCommunicator>(MakeMpiBootstrap(settings), ListenHere(), settings);
     case BootstrapKind::kSlurm:
       return std::make_unique<NativeCommunicator>(MakeSlurmBootstrap(settings), ListenHere(), settings);
-    case BootstrapKind::kTracker:
-      if (settings.tracker_host.empty()) {
-        throw Misuse(
-            "RABIT_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
-            "or start the program with dmlc-submit");
-      }
-      return JoinWithTracker(settings);
-    case BootstrapKind::kNone:
-      return JoinAlone(settings);
-    case BootstrapKind::kAuto:
-      break;
+    default:
+      return std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings);
   }
-  return settings.tracker_host.empty() ? JoinAlone(settings) : JoinWithTracker(settings);
+}
+
+bool JoinsThroughTracker(const Settings& settings) {
+  if (settings.engine == EngineKind::kMpi) return false;
+  if (settings.bootstrap == BootstrapKind::kTracker && settings.tracker_host.empty()) {
+    throw Misuse(
+        "RABIT_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
+        "or start the program with dmlc-submit");
+  }
+  return settings.bootstrap == BootstrapKind::kTracker ||
+         (settings.bootstrap == BootstrapKind::kAuto && !settings.tracker_host.empty());
+}
+
+std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank,
+                                                       const std::string& greeting) {
+  auto bootstrap = std::make_unique<TrackerBootstrap>(settings, rank);
+  Listening listening{{}, bootstrap->ListenAddresses()};
+  listening.socket = tcp::Socket(bootstrap->TakeListener());
+  return std::make_unique<NativeCommunicator>(std::move(bootstrap), std::move(listening), settings, greeting);
 }
 
 }  // namespace warren

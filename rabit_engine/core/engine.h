@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 
 #include "rabit_engine/core/communicator.h"
+#include "rabit_engine/core/native_communicator.h"
 #include "rabit_engine/core/settings.h"
 
 namespace warren {
@@ -13,5 +14,12 @@ namespace warren {
 /// Joins the job that the settings describe: a tracker's, MPI's, Slurm's, or none (a world of one).
 /// Blocks until all ranks have come. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
+
+/// Whether Join goes through a tracker: then ranks can be linked again after a loss.
+bool JoinsThroughTracker(const Settings& settings);
+/// The same as Join, then. `rank`: which one this process is already, when it was in the job before.
+/// `greeting`: see NativeCommunicator.
+std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
+                                                       const std::string& greeting = "");
 
 }  // namespace warren

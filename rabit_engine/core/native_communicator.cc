@@ -38,12 +38,13 @@ struct Record {
   std::string offer;    ///< HostSegment::Offer::text
   int shared_copy = 0;  ///< RABIT_SHARED_COPY, which must be the same for all
   std::uint64_t secret = 0;
+  std::string greeting;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
-                     record.shared_copy, record.secret, fmt::join(record.addresses, "\n"));
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
+                     record.shared_copy, record.secret, record.greeting, fmt::join(record.addresses, "\n"));
 }
 
 Record Decode(std::string_view text) {
@@ -58,6 +59,7 @@ Record Decode(std::string_view text) {
   const std::string cores = next();
   const std::string shared_copy = next();
   const std::string secret = next();
+  record.greeting = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
@@ -112,7 +114,7 @@ collective::AllgatherFunction AllgatherBy(Algorithm algorithm) {
 }  // namespace
 
 NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening,
-                                       const Settings& settings)
+                                       const Settings& settings, const std::string& greeting)
     : settings_(settings),
       forced_(settings.algorithm),
       bootstrap_(std::move(bootstrap)),
@@ -121,13 +123,17 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
       is_distributed_(world_size_ > 1 || !settings.tracker_host.empty()),
       layout_(EachAlone(world_size_)),
       all_ranks_(EachAlone(world_size_)) {
-  if (world_size_ == 1) return;
+  if (world_size_ == 1) {
+    greetings_.push_back(greeting);
+    return;
+  }
 
   std::unique_ptr<HostSegment::Offer> offer;
   Record own;
   own.host_key = HostKey();
   own.cores = get_nprocs();
   own.shared_copy = static_cast<int>(settings_.shared_copy);
+  own.greeting = greeting;
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
     offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
@@ -152,6 +158,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     }
     if (record.host_key == own.host_key) ++ranks_here;
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
+    greetings_.push_back(std::move(record.greeting));
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
@@ -496,6 +503,17 @@ void NativeCommunicator::Barrier() {
   });
 }
 
+void NativeCommunicator::Exchange(std::span<const Message> messages) {
+  std::size_t bytes = 0;
+  for (const Message& message : messages) bytes += message.bytes;
+  if (bytes == 0) return;
+  Guard([&] {
+    const Call call = Begin(Collective::kExchange, bytes, nullptr);
+    PeerGroup group = World(call);
+    collective::ExchangeMessages(group, messages);
+  });
+}
+
 void NativeCommunicator::TrackerPrint(const std::string& text) {
   bootstrap_->Print(text);
 }
@@ -506,6 +524,10 @@ void NativeCommunicator::Finalize() {
     Barrier();
   }
   bootstrap_->Shutdown();
+}
+
+bool NativeCommunicator::LeaveTogether() {
+  return bootstrap_->ShutdownTogether();
 }
 
 }  // namespace warren

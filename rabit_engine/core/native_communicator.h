@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/collective/exchange.h"
 #include "rabit_engine/collective/hierarchical.h"
 #include "rabit_engine/collective/shared_memory.h"
 #include "rabit_engine/core/choice.h"
@@ -35,8 +36,9 @@ struct Listening {
 class NativeCommunicator final : public Communicator {
  public:
   /// Meets the others of the bootstrap's world: tells them its addresses, finds out who shares memory with
-  /// whom, and measures. All ranks construct together.
-  NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings);
+  /// whom, and measures. All ranks construct together. `greeting` is a word of the caller's to all others.
+  NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
+                     const std::string& greeting = "");
   ~NativeCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -53,6 +55,14 @@ class NativeCommunicator final : public Communicator {
   void Barrier() override;
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
+
+  /// What the ranks gave as their greeting, by rank.
+  const std::vector<std::string>& greetings() const { return greetings_; }
+  /// Messages from any rank to any other: all ranks give the same list (collective/exchange.h).
+  void Exchange(std::span<const Message> messages);
+  /// Says goodbye to the tracker and waits until all ranks have. False: one of them was lost before; this rank
+  /// has not left and has to be linked again.
+  bool LeaveTogether();
 
   /// Who shares memory with whom.
   const HostLayout& layout() const { return layout_; }
@@ -86,6 +96,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Bootstrap> bootstrap_;
   int rank_;
   int world_size_;
+  std::vector<std::string> greetings_;
   bool is_distributed_;
   HostLayout layout_;
   bool crowded_ = false;  ///< see Situation

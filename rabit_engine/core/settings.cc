@@ -142,6 +142,10 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.num_attempt);
      }},
+    {nullptr, "DMLC_MAX_ATTEMPT", kCount,
+     [](const std::string& text, Reading& r) {
+       return ParseNumber(text, 0, kMaxCount, r.settings.max_attempt);
+     }},
     {nullptr, "DMLC_WORKER_CONNECT_RETRY", kCount,
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.connect_retry);
@@ -277,6 +281,7 @@ Settings ReadSettings(std::span<const std::string> arguments) {
   ReadArguments(arguments, reading);
   if (!reading.has_task_id) reading.settings.task_id = LaunchersTaskId();
   if (reading.timeout) reading.settings.collective_timeout = reading.timeout_sec;
+  reading.settings.recovery_timeout = reading.timeout_sec;
   return std::move(reading.settings);
 }
 

@@ -25,6 +25,7 @@ struct Settings {
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted
+  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: how often the launcher restarts one that fails
   int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: tries to reach the tracker or a peer
   std::string role = "worker";   ///< DMLC_ROLE
 
@@ -48,6 +49,8 @@ struct Settings {
   bool debug = false;                        ///< rabit_debug
 
   // --- recovery: read here, used by recovery/ ---
+  /// rabit_timeout_sec: how long ranks wait for one that was lost to be started again
+  std::chrono::seconds recovery_timeout{1800};
   int global_replica = 5;         ///< rabit_global_replica
   int local_replica = 2;          ///< rabit_local_replica
   bool bootstrap_cache = false;   ///< rabit_bootstrap_cache

@@ -38,6 +38,8 @@ std::string_view Name(Collective collective) {
       return "reduce";
     case Collective::kBarrier:
       return "barrier";
+    case Collective::kExchange:
+      return "exchange";
   }
   return "unknown collective";
 }
@@ -54,6 +56,7 @@ std::string Describe(const CallTag& tag) {
     case Collective::kBroadcast:
       return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
     case Collective::kAllgather:
+    case Collective::kExchange:
       return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
     case Collective::kBarrier:
       break;

@@ -15,6 +15,7 @@ enum class Collective : std::uint8_t {
   kReduceScatter = 4,
   kReduce = 5,
   kBarrier = 6,
+  kExchange = 7,
 };
 std::string_view Name(Collective collective);
 

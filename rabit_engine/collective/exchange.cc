@@ -1,0 +1,28 @@
+#include "rabit_engine/collective/exchange.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace warren::collective {
+
+void ExchangeMessages(PeerGroup& group, std::span<const Message> messages) {
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  std::vector<int> peers;
+  for (const Message& message : messages) {
+    if (message.bytes == 0) continue;
+    if (message.from == group.index()) {
+      sends.push_back({message.to, message.send, message.bytes});
+      peers.push_back(message.to);
+    } else if (message.to == group.index()) {
+      receives.push_back({message.from, message.receive, message.bytes, {}});
+      peers.push_back(message.from);
+    }
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  group.Connect(peers);
+  group.Exchange(sends, receives);
+}
+
+}  // namespace warren::collective

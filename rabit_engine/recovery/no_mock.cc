@@ -1,0 +1,9 @@
+// What librabit does where librabit_mock dies.
+#include "rabit_engine/recovery/mock.h"
+
+namespace warren::recovery {
+
+[[gnu::weak]] void MockBefore(const char* /*call*/, const Settings& /*settings*/, int /*rank*/, int /*version*/,
+                              std::uint64_t /*seqno*/) {}
+
+}  // namespace warren::recovery

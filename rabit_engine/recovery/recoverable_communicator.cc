@@ -1,0 +1,377 @@
+#include "rabit_engine/recovery/recoverable_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/core/engine.h"
+#include "rabit_engine/recovery/mock.h"
+
+namespace warren::recovery {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between two attempts to be linked again, while others may still have to find out that the last one failed.
+constexpr milliseconds kFirstPause{1};
+constexpr milliseconds kMaxPause{200};
+// What a rank says in the record by which it joins: whether it has anything to tell.
+constexpr char kStranger[] = "new";
+constexpr char kAcquaintance[] = "old";
+
+constexpr std::uint64_t kNoLocal = UINT64_MAX;
+
+/// As many equal slices as there are ranks.
+std::vector<std::size_t> EqualSlices(int world_size, std::size_t bytes) {
+  std::vector<std::size_t> offsets(static_cast<std::size_t>(world_size) + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * bytes;
+  return offsets;
+}
+
+void Copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+// --- joining, and joining again ----------------------------------------------------------------------------
+
+std::unique_ptr<RecoverableCommunicator> RecoverableCommunicator::Join(const Settings& settings) {
+  if (!JoinsThroughTracker(settings)) return std::make_unique<RecoverableCommunicator>(warren::Join(settings));
+  return std::unique_ptr<RecoverableCommunicator>(new RecoverableCommunicator(settings));
+}
+
+RecoverableCommunicator::RecoverableCommunicator(std::unique_ptr<Communicator> communicator)
+    : inner_(std::move(communicator)),
+      rank_(inner_->rank()),
+      world_size_(inner_->world_size()),
+      is_distributed_(inner_->is_distributed()),
+      host_(inner_->host()) {
+  state_.emplace(rank_, world_size_, replicas_, false);
+}
+
+RecoverableCommunicator::RecoverableCommunicator(const Settings& settings)
+    : settings_(settings), replicas_{settings.global_replica, settings.local_replica + 1} {
+  // Where a launcher starts workers again, others may die while this one joins.
+  if (settings_.num_attempt > 0 || settings_.max_attempt > 0) {
+    JoinUntilAllAreThere(std::nullopt, "this process joins the job");
+  } else {
+    JoinAs(std::nullopt);
+    Meet();
+  }
+  is_distributed_ = inner_->is_distributed();
+  host_ = inner_->host();
+}
+
+RecoverableCommunicator::~RecoverableCommunicator() = default;
+
+void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
+  const bool is_stranger = !state_ || state_->fresh();
+  auto native = JoinThroughTracker(settings_, rank, is_stranger ? kStranger : kAcquaintance);
+  rank_ = native->rank();
+  world_size_ = native->world_size();
+  native_ = world_size_ > 1 ? native.get() : nullptr;
+  inner_ = std::move(native);
+  if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
+}
+
+/// All ranks have just been linked: nobody goes on before all know where everybody is, and have what they need.
+void RecoverableCommunicator::Meet() {
+  if (native_ == nullptr) return state_->Met();
+  const std::vector<std::string>& greetings = native_->greetings();
+  const auto says = [&greetings](const char* what) {
+    return std::find(greetings.begin(), greetings.end(), what) != greetings.end();
+  };
+  if (says(kAcquaintance)) {
+    const std::string own = Encode(state_->MakeReport(says(kStranger)));
+    std::vector<std::uint64_t> sizes(greetings.size());
+    sizes[rank_] = own.size();
+    inner_->Allgather(sizes.data(), EqualSlices(world_size_, sizeof(std::uint64_t)));
+    std::vector<std::size_t> offsets{0};
+    for (const std::uint64_t size : sizes) offsets.push_back(offsets.back() + size);
+    std::string all(offsets.back(), '\0');
+    Copy(all.data() + offsets[rank_], own.data(), own.size());
+    inner_->Allgather(all.data(), offsets);
+    std::vector<Report> reports;
+    for (int rank = 0; rank < world_size_; ++rank) {
+      reports.push_back(Decode(std::string_view(all).substr(offsets[rank], sizes[rank])));
+    }
+    Follow(MakePlan(reports, replicas_));
+  }
+  state_->Met();
+}
+
+void RecoverableCommunicator::Follow(const Plan& plan) {
+  state_->Follow(plan);
+  others_have_loaded_ = plan.loaded;
+  // All that goes from one rank to another travels as one message.
+  struct Parcel {
+    std::vector<const Transfer*> transfers;
+    std::size_t bytes = 0;
+    Buffer content;
+  };
+  std::map<std::pair<int, int>, Parcel> parcels;
+  for (const Transfer& transfer : plan.transfers) {
+    Parcel& parcel = parcels[{transfer.from, transfer.to}];
+    parcel.transfers.push_back(&transfer);
+    parcel.bytes += transfer.bytes;
+  }
+  std::vector<Message> messages;
+  for (auto& [ends, parcel] : parcels) {
+    const auto [from, to] = ends;
+    Message message{.from = from, .to = to, .bytes = parcel.bytes};
+    if (from == rank_ || to == rank_) parcel.content = Buffer(parcel.bytes);
+    if (from == rank_) {
+      std::byte* end = parcel.content.data();
+      for (const Transfer* transfer : parcel.transfers) {
+        const auto part = state_->Part(*transfer);
+        Copy(end, part.data(), part.size());
+        end += part.size();
+      }
+      message.send = parcel.content.data();
+    } else if (to == rank_) {
+      message.receive = parcel.content.data();
+    }
+    messages.push_back(message);
+  }
+  native_->Exchange(messages);
+  for (auto& [ends, parcel] : parcels) {
+    if (ends.second != rank_) continue;
+    const std::byte* begin = parcel.content.data();
+    for (const Transfer* transfer : parcel.transfers) {
+      state_->Take(*transfer, Buffer(begin, transfer->bytes));
+      begin += transfer->bytes;
+    }
+  }
+}
+
+/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same.
+void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
+  const Clock::time_point begin = Clock::now();
+  std::string last_try = why;
+  for (milliseconds pause = kFirstPause;; pause = std::min(kMaxPause, 2 * pause)) {
+    native_ = nullptr;
+    inner_.reset();
+    try {
+      // A process that never got as far as a meeting is told its rank again by its task id, if it has one.
+      const bool knows_rank = state_ && settings_.task_id == Settings().task_id;
+      JoinAs(rank || !knows_rank ? rank : rank_);
+      Meet();
+      return;
+    } catch (const LostPeer& error) {
+      last_try = error.what();
+    } catch (const TimedOut& error) {
+      last_try = error.what();
+    }
+    if (Clock::now() - begin >= settings_.recovery_timeout) {
+      throw TimedOut(fmt::format("{}. All ranks were not together again within {} s (rabit_timeout_sec); the last try: {}",
+                                 why, settings_.recovery_timeout.count(), last_try));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void RecoverableCommunicator::Rejoin(const EngineError& loss) {
+  if (settings_.debug) fmt::print(stderr, "rabit: {}; waiting to be linked again\n", loss.what());
+  JoinUntilAllAreThere(rank_, loss.what());
+}
+
+// --- calls ---------------------------------------------------------------------------------------------------
+
+bool RecoverableCommunicator::NextIsReplayed() {
+  return recovers() && state_->calls().Replay() != nullptr;
+}
+
+bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_t bytes) {
+  const Buffer* result = state_->calls().Replay();
+  if (result == nullptr) return false;
+  if (result->size() != bytes) {
+    throw Misuse(fmt::format(
+        "{} of {} bytes, where the other ranks had a result of {} bytes before this process was started again. "
+        "To catch up, a program has to make the same calls again, from LoadCheckPoint on",
+        name, bytes, result->size()));
+  }
+  Copy(buffer, result->data(), bytes);
+  state_->calls().Step();
+  return true;
+}
+
+template <typename Run>
+void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets,
+                                       Run&& run) {
+  MockBefore(name, settings_, rank_, version(), state_->calls().completed());
+  if (!recovers()) {
+    if (others_have_loaded_ && !state_->loaded()) {
+      throw Misuse(fmt::format("{} before LoadCheckPoint in a process that was started again: the other ranks are "
+                               "past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
+                               name));
+    }
+    return run(buffer);
+  }
+  Buffer result;
+  while (!Replays(name, buffer, bytes)) {
+    if (result.size() != bytes) result = state_->stock().Take(bytes);
+    try {
+      if (input == Input::kOverwritten) {
+        Copy(result.data(), buffer, bytes);
+        run(result.data());
+        Copy(buffer, result.data(), bytes);
+      } else {
+        run(buffer);
+        Copy(result.data(), buffer, bytes);
+      }
+      return state_->calls().Append(std::move(result), meets, state_->stock());
+    } catch (const LostPeer& error) {
+      Rejoin(error);
+    } catch (const TimedOut& error) {
+      Rejoin(error);
+    }
+  }
+  state_->stock().Return(std::move(result));
+}
+
+void RecoverableCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
+  Recorded("allreduce", buffer, count * reduction.element_bytes(), Input::kOverwritten,
+           count > 0 ? Meets::kAll : Meets::kNobody,
+           [&](void* data) { inner_->Allreduce(data, count, reduction); });
+}
+
+void RecoverableCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
+  Recorded("broadcast", buffer, bytes, Input::kKept, Meets::kNobody,
+           [&](void* data) { inner_->Broadcast(data, bytes, root); });
+}
+
+void RecoverableCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
+  const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
+  Recorded("allgather", buffer, offsets.empty() ? 0 : offsets.back(), Input::kKept, all_bring ? Meets::kAll : Meets::kNobody,
+           [&](void* data) { inner_->Allgather(data, offsets); });
+}
+
+void RecoverableCommunicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
+  // The slices' places are gathered first, one of every rank.
+  Recorded("allgather", buffer, total, Input::kKept, Meets::kAll,
+           [&](void* data) { inner_->Allgather(data, total, begin, end); });
+}
+
+// What these leave differs from rank to rank, and a result that is kept has to serve all: the whole one.
+void RecoverableCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                                            const Reduction& reduction) {
+  if (!recovers()) return inner_->ReduceScatter(buffer, offsets, reduction);
+  Allreduce(buffer, offsets.empty() ? 0 : offsets.back(), reduction);
+}
+
+void RecoverableCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
+  if (!recovers()) return inner_->Reduce(buffer, count, reduction, root);
+  Allreduce(buffer, count, reduction);
+}
+
+void RecoverableCommunicator::Barrier() {
+  Recorded("barrier", nullptr, 0, Input::kKept, Meets::kAll, [&](void*) { inner_->Barrier(); });
+}
+
+void RecoverableCommunicator::TrackerPrint(const std::string& text) {
+  if (!inner_) throw EngineError("this rank is out of the job");
+  inner_->TrackerPrint(text);
+}
+
+// --- versions ------------------------------------------------------------------------------------------------
+
+Models& RecoverableCommunicator::LoadCheckPoint() {
+  MockBefore("LoadCheckPoint", settings_, rank_, version(), state_->calls().completed());
+  state_->Load();
+  return state_->models();
+}
+
+void RecoverableCommunicator::CheckPoint(std::optional<std::string> global, std::optional<std::string> local) {
+  Models next;
+  next.global = std::move(global);
+  if (local) next.locals[rank_] = std::move(*local);
+  EndVersion(std::move(next));
+}
+
+void RecoverableCommunicator::LazyCheckPoint(Models::Serializer serialize) {
+  Models next;
+  next.serialize = std::move(serialize);
+  EndVersion(std::move(next));
+}
+
+void RecoverableCommunicator::EndVersion(Models next) {
+  MockBefore("CheckPoint", settings_, rank_, version(), state_->calls().completed());
+  if (NextIsReplayed()) {
+    throw Misuse(
+        "CheckPoint where the other ranks had made another call before this process was started again. To catch "
+        "up, a program has to make the same calls again, from LoadCheckPoint on");
+  }
+  const int version = state_->version();
+  state_->BeginEnding(std::move(next));
+  while (recovers() && state_->version() == version) {
+    try {
+      Replicate();
+      break;
+    } catch (const LostPeer& error) {
+      Rejoin(error);
+    } catch (const TimedOut& error) {
+      Rejoin(error);
+    }
+  }
+  if (state_->version() == version) state_->End();
+}
+
+/// Gives the next ranks of the ring copies of the local model. Returns when all ranks have come to CheckPoint
+/// and have the copies they are to keep.
+void RecoverableCommunicator::Replicate() {
+  Models& next = state_->next();
+  const auto own = next.locals.find(rank_);
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(world_size_));
+  sizes[rank_] = own == next.locals.end() ? kNoLocal : own->second.size();
+  inner_->Allgather(sizes.data(), EqualSlices(world_size_, sizeof(std::uint64_t)));
+  const auto without = std::count(sizes.begin(), sizes.end(), kNoLocal);
+  if (without == world_size_) return;
+  if (without > 0) {
+    throw Misuse(fmt::format("CheckPoint with a local model on {} of {} ranks; expected on all or none",
+                             world_size_ - without, world_size_));
+  }
+  std::vector<Message> messages;
+  for (int owner = 0; owner < world_size_; ++owner) {
+    for (int distance = 1; distance < std::min(world_size_, replicas_.locals); ++distance) {
+      Message message{.from = owner, .to = (owner + distance) % world_size_, .bytes = sizes[owner]};
+      if (message.from == rank_) message.send = own->second.data();
+      if (message.to == rank_) {
+        std::string& copy = next.locals[owner];
+        copy.resize(sizes[owner]);
+        message.receive = copy.data();
+      }
+      messages.push_back(message);
+    }
+  }
+  native_->Exchange(messages);
+  inner_->Barrier();
+}
+
+// --- the end ---------------------------------------------------------------------------------------------------
+
+void RecoverableCommunicator::Finalize() {
+  MockBefore("Finalize", settings_, rank_, version(), state_->calls().completed());
+  if (!recovers()) return inner_->Finalize();
+  for (;;) {
+    std::string loss;
+    try {
+      inner_->Barrier();
+    } catch (const LostPeer& error) {
+      loss = error.what();
+    } catch (const TimedOut& error) {
+      loss = error.what();
+    }
+    // The tracker lets nobody go before all have come here; whoever was lost makes it call the others back.
+    if (native_->LeaveTogether()) return;
+    JoinUntilAllAreThere(rank_, loss.empty() ? "a rank was lost at the end of the job" : loss);
+  }
+}
+
+}  // namespace warren::recovery

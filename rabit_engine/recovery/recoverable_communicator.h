@@ -1,0 +1,93 @@
+// The communicator that programs see: one that outlives the loss of a rank. While all goes well it passes calls on
+// to the communicator below and keeps what a rank that is started again will need (state.h). When a peer is lost
+// it throws that communicator away, joins the job anew through the tracker, meets the others (plan.h), and goes
+// on with the call that had failed. docs/recovery.md tells the whole story.
+//
+// Nothing is kept, and a loss is an error as below, until the program has called LoadCheckPoint
+// (rabit_bootstrap_cache=1: from the beginning), and where ranks did not join through a tracker. Not thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "rabit_engine/core/communicator.h"
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/core/native_communicator.h"
+#include "rabit_engine/core/settings.h"
+#include "rabit_engine/recovery/state.h"
+
+namespace warren::recovery {
+
+class RecoverableCommunicator final : public Communicator {
+ public:
+  /// Joins the job. A process that was started again is given here what it needs to catch up.
+  static std::unique_ptr<RecoverableCommunicator> Join(const Settings& settings);
+  /// Of ranks that cannot be linked again: checkpoints are kept for this process alone.
+  explicit RecoverableCommunicator(std::unique_ptr<Communicator> communicator);
+  ~RecoverableCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  bool is_distributed() const override { return is_distributed_; }
+  std::string host() const override { return host_; }
+
+  /// Whether the result of the next call is here already: it will neither look at its buffer nor at other ranks.
+  bool NextIsReplayed();
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
+  void Broadcast(void* buffer, std::size_t bytes, int root) override;
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
+  void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override;
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
+  void Barrier() override;
+  void TrackerPrint(const std::string& text) override;
+  void Finalize() override;
+
+  /// How many versions have been ended.
+  int version() const { return state_->version(); }
+  /// From now on a rank may be lost. Returns the models of the newest version, which are those of the job in a
+  /// process that was started again; valid until the next version.
+  Models& LoadCheckPoint();
+  /// Ends a version. All ranks call it; returns when all have. Every rank gives a local model or none does.
+  void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);
+  /// The same without a copy: `serialize` is called when the bytes are needed, which is seldom.
+  void LazyCheckPoint(Models::Serializer serialize);
+
+ private:
+  /// Where a call finds its input and leaves its result.
+  enum class Input {
+    kOverwritten,  ///< in the buffer, which a call that failed leaves undefined
+    kKept          ///< in the buffer, which keeps it
+  };
+
+  bool recovers() const { return native_ != nullptr && state_->recording(); }
+  template <typename Run>
+  void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
+  bool Replays(const char* name, void* buffer, std::size_t bytes);
+  void EndVersion(Models next);
+  void Replicate();
+  explicit RecoverableCommunicator(const Settings& settings);
+  void JoinAs(std::optional<int> rank);
+  void Meet();
+  void Follow(const Plan& plan);
+  void JoinUntilAllAreThere(std::optional<int> rank, const std::string& why);
+  void Rejoin(const EngineError& loss);
+
+  Settings settings_;
+  Replicas replicas_;
+  std::unique_ptr<Communicator> inner_;
+  NativeCommunicator* native_ = nullptr;  ///< inner_, where ranks can be linked again
+  int rank_ = -1;
+  int world_size_ = 1;
+  bool is_distributed_ = false;
+  std::string host_;
+  std::optional<State> state_;
+  bool others_have_loaded_ = false;  ///< when this process was started again
+};
+
+}  // namespace warren::recovery

@@ -1,0 +1,99 @@
+#include "rabit_engine/recovery/state.h"
+
+#include <utility>
+
+namespace warren::recovery {
+
+const std::string& Models::Global() {
+  if (serialize) global = std::exchange(serialize, nullptr)();
+  return *global;
+}
+
+ModelsReport Models::Report() {
+  ModelsReport report;
+  report.has_global = has_global();
+  if (report.has_global && !is_gone) report.global_bytes = Global().size();
+  for (const auto& [rank, bytes] : locals) report.locals.push_back({static_cast<std::uint64_t>(rank), bytes.size()});
+  return report;
+}
+
+State::State(int rank, int world_size, const Replicas& replicas, bool keeps_before)
+    : rank_(rank),
+      keeps_before_(keeps_before),
+      before_(rank, world_size, replicas.results),
+      calls_(rank, world_size, replicas.results) {}
+
+void State::BeginEnding(Models next) {
+  // A lazy checkpoint promises its model until the next one only.
+  if (std::exchange(models_.serialize, nullptr)) models_.is_gone = true;
+  ending_ = true;
+  next_ = std::move(next);
+}
+
+void State::End() {
+  models_ = std::exchange(next_, {});
+  ending_ = false;
+  ++version_;
+  calls_.Clear(stock_);
+}
+
+Report State::MakeReport(bool with_models) {
+  Report report;
+  report.fresh = fresh_;
+  if (fresh_) return report;
+  report.loaded = loaded_;
+  report.before = before_.Report();
+  report.version = version_;
+  report.calls = calls_.Report();
+  report.ending = ending_;
+  if (with_models) {
+    report.models = models_.Report();
+    report.next = next_.Report();
+  }
+  return report;
+}
+
+void State::Follow(const Plan& plan) {
+  if (fresh_) {
+    // What an earlier meeting left, which was broken off, may be of an older version.
+    models_ = {};
+    before_.Clear(stock_);
+    calls_.Clear(stock_);
+    version_ = plan.version;
+  } else if (version_ < plan.version) {
+    End();
+  }
+}
+
+std::span<const std::byte> State::Part(const Transfer& transfer) {
+  switch (transfer.what) {
+    case What::kGlobalModel:
+      return std::as_bytes(std::span(models_.Global()));
+    case What::kLocalModel:
+      return std::as_bytes(std::span(models_.locals.at(static_cast<int>(transfer.number))));
+    case What::kResultBefore:
+    case What::kResult:
+      break;
+  }
+  const CallLog& log = transfer.what == What::kResult ? calls_ : before_;
+  const Buffer& result = *log.Find(transfer.number);
+  return {result.data(), result.size()};
+}
+
+void State::Take(const Transfer& transfer, Buffer bytes) {
+  const auto text = [&] { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
+  switch (transfer.what) {
+    case What::kGlobalModel:
+      models_.global = text();
+      return;
+    case What::kLocalModel:
+      models_.locals[static_cast<int>(transfer.number)] = text();
+      return;
+    case What::kResultBefore:
+      return before_.Insert(transfer.number, std::move(bytes));
+    case What::kResult:
+      return calls_.Insert(transfer.number, std::move(bytes));
+  }
+}
+
+}  // namespace warren::recovery

@@ -1,0 +1,80 @@
+// What one rank has that recovery is about: its versions, the models of the newest, the results since then. Pure:
+// memory only; recoverable_communicator.h connects it to the world, tests play worlds of several with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "rabit_engine/recovery/buffer.h"
+#include "rabit_engine/recovery/call_log.h"
+#include "rabit_engine/recovery/plan.h"
+
+namespace warren::recovery {
+
+/// The models of one version.
+struct Models {
+  using Serializer = std::function<std::string()>;
+
+  std::optional<std::string> global;
+  Serializer serialize;               ///< instead of `global` until it is asked for
+  bool is_gone = false;               ///< the program has changed the model that `serialize` would have written
+  std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of others'
+
+  bool has_global() const { return global.has_value() || serialize || is_gone; }
+  /// Only where there is one, and it is not gone.
+  const std::string& Global();
+  ModelsReport Report();
+};
+
+/// Not thread safe.
+class State {
+ public:
+  State(int rank, int world_size, const Replicas& replicas, bool keeps_before);
+
+  /// No rank of the job knows this process yet.
+  bool fresh() const { return fresh_; }
+  void Met() { fresh_ = false; }
+
+  /// LoadCheckPoint has been called: from here on results are kept.
+  bool loaded() const { return loaded_; }
+  void Load() { loaded_ = true; }
+  bool recording() const { return loaded_ || keeps_before_; }
+  CallLog& calls() { return loaded_ ? calls_ : before_; }
+  BufferStock& stock() { return stock_; }
+
+  int version() const { return version_; }
+  Models& models() { return models_; }
+  /// The models of the version that CheckPoint is ending; the other ranks' copies are added to them.
+  bool ending() const { return ending_; }
+  Models& next() { return next_; }
+  void BeginEnding(Models next);
+  void End();
+
+  /// The global model's size makes it be serialized; it is asked for only where somebody may need it.
+  Report MakeReport(bool with_models);
+  /// What all do before anything is transferred.
+  void Follow(const Plan& plan);
+  /// What this rank sends.
+  std::span<const std::byte> Part(const Transfer& transfer);
+  /// What this rank was sent.
+  void Take(const Transfer& transfer, Buffer bytes);
+
+ private:
+  int rank_;
+  bool keeps_before_;
+  bool fresh_ = true;
+  bool loaded_ = false;
+  bool ending_ = false;
+  int version_ = 0;
+  Models models_;
+  Models next_;
+  CallLog before_;
+  CallLog calls_;
+  BufferStock stock_;
+};
+
+}  // namespace warren::recovery

@@ -1,0 +1,118 @@
+// A program like a training: versions of a global model, of which each rank also has a part of its own, made from
+// calls of every kind. What comes out depends on every call, so a result that was lost, taken twice or taken for
+// another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the end.
+//
+//   training_worker <versions> <elements> [sleep=<ms>] [lazy] [key=value of rabit...]
+#include <rabit/rabit.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::uint64_t Mix(std::uint64_t seed) {
+  seed += 0x9e3779b97f4a7c15;
+  seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
+  seed = (seed ^ seed >> 27) * 0x94d049bb133111eb;
+  return seed ^ seed >> 31;
+}
+
+double Number(std::uint64_t seed) {
+  return static_cast<double>(Mix(seed) >> 11) / (1ULL << 53) - 0.5;
+}
+
+// Doubles whose sums depend on the order in which they are added.
+struct Model : rabit::Serializable {
+  std::vector<double> values;
+
+  void Load(rabit::Stream* stream) override { stream->Read(&values); }
+  void Save(rabit::Stream* stream) const override { stream->Write(values); }
+  std::uint64_t Digest() const {
+    std::uint64_t digest = values.size();
+    for (const double value : values) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      digest = Mix(digest ^ bits);
+    }
+    return digest;
+  }
+};
+
+void Train(Model& global, Model& local, int version) {
+  const int rank = rabit::GetRank();
+  const int world = rabit::GetWorldSize();
+  const std::size_t count = global.values.size();
+
+  // A sum that the prepare function fills, as XGBoost's histograms are.
+  std::vector<double> gradients(count);
+  rabit::Allreduce<rabit::op::Sum>(gradients.data(), count, [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      gradients[i] = global.values[i] * 0.5 + local.values[i % local.values.size()] + Number(version * 1'000'003 + i);
+    }
+  });
+  // A few broadcasts in a row, from which the root comes out first.
+  std::string word;
+  for (int i = 0; i < 3; ++i) {
+    const int root = (version + i) % world;
+    if (rank == root) word = std::string(static_cast<std::size_t>(version % 7 + i + 1), static_cast<char>('a' + root));
+    rabit::Broadcast(&word, root);
+  }
+  // Everybody's part of a table.
+  std::vector<double> table(static_cast<std::size_t>(world) * 3);
+  for (std::size_t i = 0; i < 3; ++i) table[rank * 3 + i] = local.values[i % local.values.size()] + gradients[i % count];
+  rabit::Allgather(table.data(), table.size(), static_cast<std::size_t>(rank) * 3,
+                   static_cast<std::size_t>(rank) * 3 + 3, 3);
+  double largest = table[static_cast<std::size_t>(rank) * 3];
+  rabit::Allreduce<rabit::op::Max>(&largest, 1);
+
+  for (std::size_t i = 0; i < count; ++i) {
+    global.values[i] = gradients[i] / world + largest * 0.001 + static_cast<double>(word.size());
+  }
+  for (std::size_t i = 0; i < local.values.size(); ++i) {
+    local.values[i] += global.values[i % count] * (rank + 1) + table[(i + rank) % table.size()];
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int versions = std::atoi(argv[1]);
+  const std::size_t elements = std::strtoull(argv[2], nullptr, 10);
+  bool lazy = false;
+  useconds_t pause_us = 0;
+  for (int i = 3; i < argc; ++i) {
+    if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
+    if (std::strncmp(argv[i], "sleep=", 6) == 0) pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
+  }
+  rabit::Init(argc, argv);
+  Model global;
+  Model local;
+  const int rank = rabit::GetRank();
+  local.values.assign(5 + rank, 0.25 * (rank + 1));
+  int version = lazy ? rabit::LoadCheckPoint(&global) : rabit::LoadCheckPoint(&global, &local);
+  if (version == 0) global.values.assign(elements, 1.0);
+  for (; version < versions; ++version) {
+    if (lazy) local.values.assign(5 + rank, 0.25 * (rank + 1) + version);
+    Train(global, local, version);
+    if (pause_us > 0) usleep(pause_us);
+    if (lazy) {
+      rabit::LazyCheckPoint(&global);
+    } else {
+      rabit::CheckPoint(&global, &local);
+    }
+    if (rabit::VersionNumber() != version + 1) {
+      std::fprintf(stderr, "rank %d: version %d after checkpoint %d\n", rank, rabit::VersionNumber(), version + 1);
+      return 1;
+    }
+  }
+  std::printf("rank %d of %d: %016llx %016llx\n", rank, rabit::GetWorldSize(),
+              static_cast<unsigned long long>(global.Digest()), static_cast<unsigned long long>(local.Digest()));
+  std::fflush(stdout);
+  rabit::Finalize();
+  return 0;
+}

@@ -325,6 +325,7 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
 
 void Job::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
+  if (!linked_) CallBackThoseWhoWait();  // who was lost has come already
 }
 
 /// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.

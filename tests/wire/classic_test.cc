@@ -81,7 +81,9 @@ TEST(WorkerStream, SaysWhatIsWrongWithBytesNoWorkerSends) {
       {start + Writer().Int(0).Int(-1).Take(), "the number of failed links is -1"},
       {start + Writer().Int(0).Int(0).Int(0).Take(), "the listening port is 0"},
       {start + Writer().Int(0).Int(0).Int(65536).Take(), "the listening port is 65536"},
-      {Encode(Hello{0, 1, "0", Command::kShutdown}) + "x", "1 bytes after the end of the exchange"},
+      {Encode(Hello{0, 1, "0", Command::kShutdown}) + Writer().Int(2).Take(), "the word after shutdown is 2"},
+      {Encode(Hello{0, 1, "0", Command::kShutdown}) + Encode(WaitForOthers{}) + "x",
+       "1 bytes after the end of the exchange"},
   };
   for (const BadBytes& bad : cases) {
     WorkerStream stream;

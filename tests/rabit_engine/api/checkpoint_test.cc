@@ -1,50 +1,30 @@
-// Checkpoints within the life of one process: the store, and the rabit API over it.
+// Checkpoints within the life of one process: the models, and the rabit API over them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
 
 #include <string>
 
-#include "rabit_engine/recovery/checkpoint_store.h"
+#include "rabit_engine/recovery/state.h"
 
 namespace {
 
 using testing::HasSubstr;
-using warren::recovery::CheckpointStore;
+using warren::recovery::Models;
 
-TEST(CheckpointStore, StartsAtVersionZeroWithoutModels) {
-  const CheckpointStore store;
-  EXPECT_EQ(store.version(), 0);
-  EXPECT_FALSE(store.has_global());
-  EXPECT_FALSE(store.has_local());
-}
-
-TEST(CheckpointStore, KeepsTheNewestVersionOnly) {
-  CheckpointStore store;
-  store.Store("first", "mine");
-  store.Store("second", std::nullopt);
-  EXPECT_EQ(store.version(), 2);
-  EXPECT_EQ(store.Global(), "second");
-  EXPECT_FALSE(store.has_local());
-}
-
-TEST(CheckpointStore, SavesALazyModelOnceAndOnlyWhenAsked) {
-  CheckpointStore store;
+TEST(Models, SaveALazyOneOnceAndOnlyWhenAsked) {
   int saved = 0;
-  const auto save = [&saved] {
+  Models models;
+  EXPECT_FALSE(models.has_global());
+  models.serialize = [&saved] {
     ++saved;
     return std::string("lazy");
   };
-  store.StoreLazily(save);
-  store.StoreLazily(save);
-  EXPECT_EQ(store.version(), 2);
-  EXPECT_TRUE(store.has_global());
+  EXPECT_TRUE(models.has_global());
   EXPECT_EQ(saved, 0);
-  EXPECT_EQ(store.Global(), "lazy");
-  EXPECT_EQ(store.Global(), "lazy");
+  EXPECT_EQ(models.Global(), "lazy");
+  EXPECT_EQ(models.Global(), "lazy");
   EXPECT_EQ(saved, 1);
-  store.Store("copied", std::nullopt);
-  EXPECT_EQ(store.Global(), "copied");
 }
 
 struct Text : rabit::Serializable {

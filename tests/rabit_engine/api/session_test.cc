@@ -18,6 +18,10 @@ namespace {
 
 using testing::HasSubstr;
 
+std::unique_ptr<recovery::RecoverableCommunicator> Over(std::unique_ptr<Communicator> communicator) {
+  return std::make_unique<recovery::RecoverableCommunicator>(std::move(communicator));
+}
+
 constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
 
 /// One slice as a caller states it: where it begins, and its size or its end.
@@ -31,7 +35,7 @@ std::vector<std::string> Gather(const std::vector<Stated>& stated, const std::ve
   std::vector<std::thread> ranks;
   for (std::size_t rank = 0; rank < stated.size(); ++rank) {
     ranks.emplace_back([&, rank] {
-      Session session(std::make_unique<FakeCommunicator>(&world, static_cast<int>(rank)));
+      Session session(Over(std::make_unique<FakeCommunicator>(&world, static_cast<int>(rank))));
       std::vector<int> buffer(total, -1);
       std::fill(buffer.begin() + static_cast<long>(offsets[rank]),
                 buffer.begin() + static_cast<long>(offsets[rank + 1]), static_cast<int>(rank));
@@ -77,7 +81,7 @@ TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
 
 TEST(SessionErrors, SayRankCallAndPlace) {
   FakeWorld world(3);
-  Session session(std::make_unique<FakeCommunicator>(&world, 2));
+  Session session(Over(std::make_unique<FakeCommunicator>(&world, 2)));
   try {
     session.Broadcast(kCall, nullptr, 8, 1);
     FAIL();
@@ -93,7 +97,7 @@ TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
   communicator->on_allreduce = [](void*, std::size_t, const Reduction&) {
     throw LostPeer(1, "rank 1 is gone");
   };
-  Session session(std::move(communicator));
+  Session session(Over(std::move(communicator)));
   const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
   int value = 0;
   try {
@@ -114,7 +118,7 @@ TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
 
 TEST(SessionErrors, OfArgumentsLeaveTheJobAsItWas) {
   FakeWorld world(2);
-  Session session(std::make_unique<FakeCommunicator>(&world, 0));
+  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
   int value = 0;
   EXPECT_THROW(session.Broadcast(kCall, &value, sizeof(value), 2), Misuse);
   EXPECT_NO_THROW(session.Broadcast(kCall, &value, sizeof(value), 1));
@@ -135,7 +139,7 @@ TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
     });
     other.join();
   };
-  Session session(std::move(communicator));
+  Session session(Over(std::move(communicator)));
   session_pointer = &session;
   int value = 0;
   session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, Operation::kSum), {});
@@ -150,7 +154,7 @@ TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
   communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
     seen = *static_cast<int*>(buffer);
   };
-  Session session(std::move(communicator));
+  Session session(Over(std::move(communicator)));
   struct Argument {
     Session* session;
     int value;
@@ -167,13 +171,13 @@ TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
 
 TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {
   FakeWorld world(1);
-  Session session(std::make_unique<FakeCommunicator>(&world, 0));
-  EXPECT_FALSE(session.CanLoad(kCall, true, true));
-  session.checkpoints().Store("global", std::nullopt);
-  EXPECT_TRUE(session.CanLoad(kCall, true, false));
-  EXPECT_THROW(session.CanLoad(kCall, true, true), Misuse);
-  session.checkpoints().Store(std::nullopt, std::nullopt);
-  EXPECT_THROW(session.CanLoad(kCall, true, false), Misuse);
+  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
+  EXPECT_FALSE(session.LoadCheckPoint(kCall, true, true));
+  session.CheckPoint(kCall, "global", std::nullopt);
+  EXPECT_EQ(*session.LoadCheckPoint(kCall, true, false)->global, "global");
+  EXPECT_THROW(session.LoadCheckPoint(kCall, true, true), Misuse);
+  session.CheckPoint(kCall, std::nullopt, std::nullopt);
+  EXPECT_THROW(session.LoadCheckPoint(kCall, true, false), Misuse);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@ const std::string& Models::Global() {
   return *global;
 }
 
-ModelsReport Models::Report() {
+ModelsReport Models::Report(bool is_wanted) {
   ModelsReport report;
   report.has_global = has_global();
-  if (report.has_global && !is_gone) report.global_bytes = Global().size();
+  if (is_wanted && report.has_global && !is_gone) report.global_bytes = Global().size();
   for (const auto& [rank, bytes] : locals) report.locals.push_back({static_cast<std::uint64_t>(rank), bytes.size()});
   return report;
 }
@@ -37,7 +37,7 @@ void State::End() {
   calls_.Clear(stock_);
 }
 
-Report State::MakeReport(bool with_models) {
+Report State::MakeReport(bool with_global) {
   Report report;
   report.fresh = fresh_;
   if (fresh_) return report;
@@ -46,10 +46,8 @@ Report State::MakeReport(bool with_models) {
   report.version = version_;
   report.calls = calls_.Report();
   report.ending = ending_;
-  if (with_models) {
-    report.models = models_.Report();
-    report.next = next_.Report();
-  }
+  report.models = models_.Report(with_global);
+  report.next = next_.Report(with_global);
   return report;
 }
 

@@ -27,7 +27,8 @@ struct Models {
   bool has_global() const { return global.has_value() || serialize || is_gone; }
   /// Only where there is one, and it is not gone.
   const std::string& Global();
-  ModelsReport Report();
+  /// The size of the global model is that of its bytes, so a lazy one is serialized if it is wanted.
+  ModelsReport Report(bool is_wanted);
 };
 
 /// Not thread safe.
@@ -54,8 +55,8 @@ class State {
   void BeginEnding(Models next);
   void End();
 
-  /// The global model's size makes it be serialized; it is asked for only where somebody may need it.
-  Report MakeReport(bool with_models);
+  /// `with_global`: whether somebody needs the global model.
+  Report MakeReport(bool with_global);
   /// What all do before anything is transferred.
   void Follow(const Plan& plan);
   /// What this rank sends.

@@ -28,6 +28,7 @@ struct Program {
 struct Rules {
   int ranks = 3;
   int deaths = 2;
+  int broken_links = 0;  // how often ranks lose each other though nobody dies
   Replicas replicas;
   Program program;
   bool local_models = true;
@@ -68,6 +69,12 @@ class World {
       }
       if (deaths_ < rules_->deaths && !(rules_->one_at_a_time && broken_)) add([&](World& world) { world.Kill(rank); });
     }
+    if (!broken_ && broken_links_ < rules_->broken_links) {
+      add([](World& world) {
+        world.broken_ = true;
+        ++world.broken_links_;
+      });
+    }
     if (AllWantToMeet()) {
       const Plan plan = MakePlan(Reports(), rules_->replicas);
       add([&](World& world) { world.Meet(plan); });
@@ -84,7 +91,7 @@ class World {
   }
 
   std::string Key() const {
-    std::string key = fmt::format("{} {} {}", deaths_, broken_, fmt::join(begun_, " "));
+    std::string key = fmt::format("{} {} {} {}", deaths_, broken_links_, broken_, fmt::join(begun_, " "));
     key += fmt::format("/{}", fmt::join(copied_, " "));
     for (Rank rank : ranks_) {
       key += fmt::format("|{} {} ", static_cast<int>(rank.doing), rank.received);
@@ -204,7 +211,9 @@ class World {
 
   std::vector<Report> Reports() const {
     std::vector<Report> reports;
-    for (Rank rank : ranks_) reports.push_back(Decode(Encode(rank.state.MakeReport(true))));
+    const bool any_fresh =
+        std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.state.fresh(); });
+    for (Rank rank : ranks_) reports.push_back(Decode(Encode(rank.state.MakeReport(any_fresh))));
     return reports;
   }
 
@@ -274,6 +283,7 @@ class World {
   std::vector<int> begun_;
   std::vector<int> copied_;
   int deaths_ = 0;
+  int broken_links_ = 0;
   bool broken_ = false;
 };
 
@@ -311,6 +321,17 @@ TEST(RecoveryModel, LazyCheckpointsNeedNoOldModelOnceItHasChanged) {
   rules.local_models = false;
   rules.program = {2, {Call::kAllreduce, Call::kBroadcastFromFirst}};
   EXPECT_GT(Explore(rules), 5'000U);
+}
+
+TEST(RecoveryModel, BrokenLinksAreNoLoss) {
+  for (const bool local_models : {true, false}) {
+    Rules rules;
+    rules.deaths = 1;
+    rules.broken_links = 2;
+    rules.local_models = local_models;
+    rules.program = {2, {Call::kAllreduce}};
+    EXPECT_GT(Explore(rules), 1'000U);
+  }
 }
 
 TEST(RecoveryModel, RunsOfBroadcastsLeaveRanksFarBehind) {

@@ -109,10 +109,16 @@ Started LocalCluster::Start(std::size_t index, const PlannedProcess& process, in
 }
 
 void LocalCluster::Stop() {
-  for (const auto& [index, child] : children_) TerminateGroup(child->pid);
+  std::vector<std::shared_ptr<Child>> stopped;  // the job may be started again before the time is up
+  for (const auto& [index, child] : children_) {
+    TerminateGroup(child->pid);
+    stopped.push_back(child);
+  }
   grace_timer_.expires_after(kStopGrace);
-  grace_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) Kill();
+  grace_timer_.async_wait([stopped = std::move(stopped)](const boost::system::error_code& error) {
+    for (const auto& child : stopped) {
+      if (!error && !child->finished) SignalGroup(child->pid, SIGKILL);
+    }
   });
 }
 

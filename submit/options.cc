@@ -417,6 +417,10 @@ const std::vector<Option>& OptionTable() {
        "How often a process that fails is started again before the job is given up. DMLC_NUM_ATTEMPT is 0 at "
        "its first start and counts up.",
        Count<&Options::num_restarts, 0, kMaxCount>},
+      {"--max-restarts", "N", "0", kJobGroup, kEveryCluster,
+       "How often the whole job is stopped and started again when a process of it fails for good or workers stay "
+       "missing: for programs that go on from a model they saved, as XGBoost's do. DMLC_NUM_ATTEMPT counts up.",
+       Count<&Options::max_restarts, 0, kMaxCount>},
       {"--env", "KEY=VALUE", "", kJobGroup, kEveryCluster,
        "Gives the processes an environment variable, the value exactly as written. KEY alone passes on the "
        "value it has now.",

@@ -42,6 +42,7 @@ struct Options {
   int num_workers = 0;
   int num_servers = 0;
   int num_restarts = 0;  ///< how often each process may be started again: --local-num-attempt
+  int max_restarts = 0;  ///< how often the whole job may be started again
   std::vector<std::pair<std::string, std::string>> environment;  ///< --env, in the order given
   std::vector<std::string> files;
   std::vector<std::string> archives;

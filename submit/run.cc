@@ -114,7 +114,8 @@ struct Member {
   const PlannedProcess* process = nullptr;
   std::string name;  ///< "worker 3"
   Started started;
-  int attempt = -1;
+  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
+  int restarts = 0;  ///< of it alone, since the job began or was last begun again
   bool running = false;
   bool succeeded = false;
   std::optional<int> rank;
@@ -171,17 +172,9 @@ void AddToTail(Member& member, std::string_view piece) {
 class JobRun {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command)
-      : io_(io), console_(console), options_(options), signals_(io), patience_(io) {
+      : io_(io), console_(console), options_(options), command_(command), signals_(io), patience_(io) {
     cluster_ = std::make_unique<LocalCluster>(io, NumProcesses(), EventsOfCluster());
-    const std::string host = JobHost(options);
-    std::uint16_t port = 0;
-    if (options.num_servers > 0) {
-      port = FindSchedulerPort(io, options, host);
-    } else {
-      StartTracker(host);
-      port = server_->port();
-    }
-    plan_ = Plan(options, {AddressOf(options, host, port), command, InheritedNames()});
+    MakePlan();
     MakeMembers();
     ListenToConsole();
     HandleSignals();
@@ -207,6 +200,19 @@ class JobRun {
     const auto workers = static_cast<std::size_t>(options_.num_workers);
     const auto servers = static_cast<std::size_t>(options_.num_servers);
     return servers == 0 ? workers : workers + servers + 1;  // the scheduler comes with servers
+  }
+
+  /// Begins to listen for the workers; what they are told depends on where.
+  void MakePlan() {
+    const std::string host = JobHost(options_);
+    std::uint16_t port = 0;
+    if (options_.num_servers > 0) {
+      port = FindSchedulerPort(io_, options_, host);
+    } else {
+      StartTracker(host);
+      port = server_->port();
+    }
+    plan_ = Plan(options_, {AddressOf(options_, host, port), command_, InheritedNames()});
   }
 
   void StartTracker(const std::string& host) {
@@ -255,7 +261,7 @@ class JobRun {
   }
 
   void OnSignal(int signal) {
-    if (stopping_) {
+    if (phase_ == Phase::kStopping) {
       if (signal == SIGINT) cluster_->Kill();
       return;
     }
@@ -271,7 +277,7 @@ class JobRun {
   /// Starts one process and comes back for the next, so that the tracker, signals and output are served
   /// between.
   void StartNext() {
-    if (stopping_ || num_started_ == members_.size()) return;
+    if (phase_ != Phase::kRunning || num_started_ == members_.size()) return;
     StartMember(num_started_++);
     asio::post(io_, [this] { StartNext(); });
   }
@@ -329,7 +335,7 @@ class JobRun {
     member.err.Finish([&](std::string_view piece) { ShowPiece(index, Stream::kErr, piece); });
     member.tail_line_open = false;
     spdlog::debug("{} {}", member.Describe(), status.Describe());
-    if (!stopping_) {
+    if (phase_ == Phase::kRunning) {
       if (status.ok()) {
         OnSuccess(index);
       } else {
@@ -351,13 +357,15 @@ class JobRun {
       // What it last said to the tracker may still be on its way.
       const auto settled = std::make_shared<asio::steady_timer>(io_, kSettleTime);
       settled->async_wait(
-          [this, index, settled](const boost::system::error_code&) { CheckThatItWasLinked(index); });
+          [this, index, settled, restarts = job_restarts_](const boost::system::error_code&) {
+            if (restarts == job_restarts_) CheckThatItWasLinked(index);
+          });
     }
   }
 
   /// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
   void CheckThatJobCanStart() {
-    if (stopping_ || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
+    if (phase_ != Phase::kRunning || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
     if (!server_->job().all_assigned()) {
       GiveUpOn(members_[left_unjoined_.front()], "without joining the job at the tracker");
     }
@@ -365,7 +373,7 @@ class JobRun {
 
   /// The same for one that joined and went before its links were made.
   void CheckThatItWasLinked(std::size_t index) {
-    if (stopping_ || linked_ || num_running_ == 0) return;
+    if (phase_ != Phase::kRunning || linked_ || num_running_ == 0) return;
     const Member& member = members_[index];
     if (!server_->job().TaskHasLinked(std::to_string(member.process->task_id))) {
       GiveUpOn(member, "before its links were made");
@@ -390,21 +398,69 @@ class JobRun {
     const int attempts = options_.num_restarts + 1;
     const bool left = HasLeft(member);
     const bool scheduler = member.process->role == tracker::Role::kScheduler;
-    if (member.attempt + 1 < attempts && !left && !scheduler) {
-      spdlog::warn("{} {} on attempt {} of {}; starting it again", member.Describe(), status.Describe(),
-                   member.attempt + 1, attempts);
+    const std::string what = fmt::format("{} {} on attempt {} of {}", member.Describe(), status.Describe(),
+                                         member.restarts + 1, attempts);
+    if (member.restarts < options_.num_restarts && !left && !scheduler) {
+      spdlog::warn("{}; starting it again", what);
+      ++member.restarts;
       StartMember(index);
       return;
     }
     std::string why_final;
-    if (member.attempt + 1 < attempts) {
+    if (member.restarts < options_.num_restarts) {
       why_final = left ? ", not started again because it had left the job at the tracker"
                        : ", not started again because the others know the scheduler that ended";
     }
+    if (MayBeginAgain()) return BeginAgain(what + why_final);
     tail_of_ = &member;
-    Fail(status.ShellCode(),
-         fmt::format("{} {} on attempt {} of {}{}{}", member.Describe(), status.Describe(),
-                     member.attempt + 1, attempts, why_final, OthersStopped(num_running_)));
+    Fail(status.ShellCode(), fmt::format("{}{}{}{}", what, why_final, AfterRestarts(), OthersStopped(num_running_)));
+  }
+
+  // --- all over again --------------------------------------------------------------------------------------
+
+  bool MayBeginAgain() const { return phase_ == Phase::kRunning && job_restarts_ < options_.max_restarts; }
+
+  /// ", after the job had been started again 3 times", as it applies.
+  std::string AfterRestarts() const {
+    if (job_restarts_ == 0) return {};
+    return fmt::format(", after the job had been started again {}",
+                       job_restarts_ == 1 ? "once" : fmt::format("{} times", job_restarts_));
+  }
+
+  /// Stops what runs; when all are gone the job begins anew.
+  void BeginAgain(const std::string& why) {
+    phase_ = Phase::kRestarting;
+    ++job_restarts_;
+    spdlog::warn("{}; starting all {} processes again (restart {} of {})", why, members_.size(), job_restarts_,
+                 options_.max_restarts);
+    StopAll();
+  }
+
+  void StartAnew() {
+    patience_.cancel();
+    server_.reset();  // its port is free now
+    int attempt = 0;
+    for (const Member& member : members_) attempt = std::max(attempt, member.attempt);
+    try {
+      MakePlan();
+    } catch (const std::exception& error) {
+      return Fail(kTrouble, fmt::format("the job cannot be started again: {}", error.what()));
+    }
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      Member& member = members_[i];
+      member.process = &plan_[i];
+      member.attempt = attempt;  // all count on from the highest
+      member.restarts = 0;
+      member.succeeded = false;
+      member.rank.reset();
+    }
+    num_started_ = num_succeeded_ = 0;
+    num_joined_ = 0;
+    left_unjoined_.clear();
+    linked_ = false;
+    begin_ = Clock::now();
+    phase_ = Phase::kRunning;
+    StartNext();
   }
 
   // --- what the tracker says -------------------------------------------------------------------------------
@@ -427,7 +483,11 @@ class JobRun {
     events.linked = [this] { OnLinked(); };
     events.print = [this](const std::string& text) { console_.Print(text); };
     events.finished = [this](const std::string& failure) {
-      if (!failure.empty()) Fail(kTrouble, failure);
+      if (!failure.empty() && MayBeginAgain()) {
+        BeginAgain(failure);
+      } else if (!failure.empty()) {
+        Fail(kTrouble, failure + AfterRestarts());
+      }
       // A process that starts a second job here is refused instead of waiting for an answer.
       server_->Stop();
     };
@@ -436,7 +496,7 @@ class JobRun {
 
   void OnJoined(int joined, int expected) {
     num_joined_ = joined;
-    if (!linked_ && !stopping_) console_.ShowProgress(joined, expected);
+    if (!linked_ && phase_ == Phase::kRunning) console_.ShowProgress(joined, expected);
     CheckThatJobCanStart();
   }
 
@@ -452,10 +512,15 @@ class JobRun {
 
   /// The job cannot go on: stops everything. Only the first reason counts.
   void Fail(int exit_code, std::string story) {
-    if (stopping_) return;
-    stopping_ = true;
+    if (phase_ == Phase::kStopping) return;
+    phase_ = Phase::kStopping;
     exit_code_ = exit_code;
     story_ = std::move(story);
+    StopAll();
+  }
+
+  /// Stops all processes; FinishWhenAllAreGone follows.
+  void StopAll() {
     console_.RemoveProgress();
     // The workers that are stopped now would be reported as lost connections, and bury the story.
     if (server_) server_->Stop();
@@ -472,11 +537,16 @@ class JobRun {
       if (member.running)
         spdlog::error("{} does not end even on SIGKILL; it is left behind", member.Describe());
     }
+    if (phase_ == Phase::kRestarting) {
+      return Fail(kTrouble, "the job cannot be started again beside a process of it that does not end");
+    }
     Finish();
   }
 
   void FinishWhenAllAreGone() {
-    if (num_running_ == 0 && (stopping_ || num_succeeded_ == members_.size())) Finish();
+    if (num_running_ > 0) return;
+    if (phase_ == Phase::kRestarting) return StartAnew();
+    if (phase_ == Phase::kStopping || num_succeeded_ == members_.size()) Finish();
   }
 
   void Finish() {
@@ -499,9 +569,10 @@ class JobRun {
   asio::io_context& io_;
   Console& console_;
   const Options& options_;
+  const FoundCommand& command_;
   asio::signal_set signals_;
   asio::steady_timer patience_;
-  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_ = Clock::now();
   std::vector<PlannedProcess> plan_;
   std::vector<Member> members_;              ///< one for each of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
@@ -514,7 +585,9 @@ class JobRun {
   std::vector<std::size_t> left_unjoined_;
   bool linked_ = false;
 
-  bool stopping_ = false;
+  enum class Phase { kRunning, kRestarting, kStopping };
+  Phase phase_ = Phase::kRunning;
+  int job_restarts_ = 0;
   bool finished_ = false;
   int exit_code_ = 0;
   bool interrupted_ = false;

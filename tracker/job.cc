@@ -139,6 +139,7 @@ void Job::Unassign(int rank) {
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
   members_[rank] = {};
   --num_assigned_;
+  Write({.kind = Note::Kind::kUnassigned, .rank = rank});
 }
 
 void Job::Forget(ConnectionId connection) {
@@ -251,6 +252,11 @@ void Job::SettleWorldSize(const classic::Hello& hello) {
     world_size = hello.world_size;
   }
   if (topology_ && topology_->size() == world_size) return;
+  SetWorldSize(world_size);
+  Write({.kind = Note::Kind::kWorld, .rank = world_size});
+}
+
+void Job::SetWorldSize(int world_size) {
   options_.num_workers = world_size;
   topology_.emplace(world_size);
   broker_.emplace(*topology_);
@@ -316,6 +322,7 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
   }
   members_[rank].shut_down = true;
   ++num_shut_down_;
+  Write({.kind = Note::Kind::kShutDown, .rank = rank});
   Log(Severity::kDebug, fmt::format("{} shut down as rank {}", Name(connection, peer), rank));
   peer.rank = rank;
   peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
@@ -333,6 +340,7 @@ void Job::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = false;
   --num_shut_down_;
+  Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
 
 /// Somebody who was lost has come again and needs what they know.
@@ -413,6 +421,7 @@ void Job::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now) {
   member.host = peer.host;
   member.exchange = connection;
   if (member.task_id != classic::kNoTaskId) task_ranks_[member.task_id] = rank;
+  Write({.kind = Note::Kind::kAssigned, .rank = rank, .task_id = member.task_id, .host = member.host});
   if (linked_) {
     linked_ = false;
     incomplete_since_ = now;
@@ -444,6 +453,13 @@ void Job::HandleGoodLinks(ConnectionId connection, Peer& peer, const classic::Go
     throw wire::ProtocolError("it named its good links before it was given a rank");
   }
   const std::vector<int> ranks(good.ranks.begin(), good.ranks.end());
+  if (peer.retries) {
+    std::vector<int> made;
+    for (const int planned : broker_->connects(peer.rank)) {
+      if (std::find(ranks.begin(), ranks.end(), planned) != ranks.end()) made.push_back(planned);
+    }
+    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
+  }
   if (const auto stranger = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
     throw wire::ProtocolError(
         fmt::format("it names rank {} as a good link, which is no neighbour", *stranger));
@@ -480,6 +496,7 @@ void Job::HandleLinkErrors(ConnectionId connection, Peer& peer, const classic::L
     Log(Severity::kDebug,
         fmt::format("{}: {} connections failed, trying again", Name(connection, peer), errors.count));
   } else {
+    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->connects(peer.rank)});
     broker_->ReportLinked(peer.rank);
   }
 }
@@ -492,6 +509,8 @@ void Job::HandleListenPort(ConnectionId connection, Peer& peer, const classic::L
   members_[rank].exchange = 0;
   Forget(connection);
   broker_->ReportListening(rank);
+  const std::set<int>& awaited = broker_->awaited(rank);
+  Write({.kind = Note::Kind::kListens, .rank = rank, .port = port.port, .peers = {awaited.begin(), awaited.end()}});
   SendReadyPlans(now);
   if (!linked_ && broker_->complete()) {
     linked_ = true;
@@ -530,12 +549,79 @@ void Job::Fail(std::string reason) {
   actions_.emplace_back(Finished{std::move(reason)});
 }
 
+void Job::Write(Note note) {
+  if (options_.takes_notes) actions_.emplace_back(std::move(note));
+}
+
 void Job::Log(Severity severity, std::string text) {
   actions_.emplace_back(Report{severity, std::move(text)});
 }
 
 std::vector<Action> Job::TakeActions() {
   return std::exchange(actions_, {});
+}
+
+// --- from another tracker --------------------------------------------------------------------------------
+
+void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
+  const bool takes_notes = std::exchange(options_.takes_notes, false);  // these are written down already
+  for (const Note& note : notes) Replay(note);
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
+    Member& member = members_[rank];
+    if (!member.assigned || broker_->listening(rank)) continue;
+    broker_->Leave(rank);
+    if (!member.has_linked) Unassign(rank);
+  }
+  options_.takes_notes = takes_notes;
+  linked_ = broker_ && broker_->complete();
+  incomplete_since_ = now;
+  if (linked_) actions_.emplace_back(Linked{});
+  if (broker_) FinishWhenAllHaveShutDown();
+}
+
+void Job::Replay(const Note& note) {
+  const auto check = [&](bool possible) {
+    if (!possible) throw std::invalid_argument(fmt::format("'{}' cannot be here", Encode(note)));
+  };
+  const int rank = note.rank;
+  if (note.kind == Note::Kind::kWorld) {
+    check(num_assigned_ == 0 && rank >= 1 && rank <= classic::kMaxWorldSize);
+    return SetWorldSize(rank);
+  }
+  const auto is_rank = [&](int other) { return other >= 0 && other < static_cast<int>(members_.size()); };
+  check(is_rank(rank) && std::all_of(note.peers.begin(), note.peers.end(), is_rank));
+  Member& member = members_[rank];
+  check(member.assigned || note.kind == Note::Kind::kAssigned);
+  switch (note.kind) {
+    case Note::Kind::kWorld:
+      return;
+    case Note::Kind::kAssigned:
+      if (!member.assigned) ++num_assigned_;
+      member.assigned = true;
+      member.task_id = note.task_id;
+      member.host = note.host;
+      if (member.task_id != classic::kNoTaskId) task_ranks_[member.task_id] = rank;
+      return broker_->Join(rank);
+    case Note::Kind::kUnassigned:
+      check(!member.shut_down);
+      return Unassign(rank);
+    case Note::Kind::kLinked:
+      return broker_->RestoreLinks(rank, note.peers);
+    case Note::Kind::kListens:
+      member.listen_port = note.port;
+      member.has_linked = true;
+      return broker_->Restore(rank, note.peers);
+    case Note::Kind::kShutDown:
+      check(!member.shut_down);
+      member.shut_down = true;
+      ++num_shut_down_;
+      return;
+    case Note::Kind::kReturned:
+      check(member.shut_down);
+      member.shut_down = false;
+      --num_shut_down_;
+      return;
+  }
 }
 
 // --- questions -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tracker/link_broker.h"
+#include "tracker/note.h"
 #include "tracker/topology.h"
 #include "wire/classic.h"
 
@@ -38,6 +39,8 @@ struct JobOptions {
   /// How long the job may stay with workers missing, from its start or from the moment a worker came back to
   /// be linked again; zero: for ever.
   std::chrono::milliseconds timeout = kDefaultTimeout;
+  /// Whether notes are wanted, by which another tracker may take the job over.
+  bool takes_notes = false;
 };
 
 /// How long a peer may take from connecting to the end of its hello. A worker needs microseconds, or seconds
@@ -77,11 +80,15 @@ struct Print {
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down
 };
-using Action = std::variant<Send, Close, Report, Joined, Assigned, Linked, Print, Finished>;
+using Action = std::variant<Send, Close, Report, Joined, Assigned, Linked, Print, Note, Finished>;
 
 class Job {
  public:
   Job(JobOptions options, TimePoint now);
+
+  /// Takes the job over from one that wrote these notes, before anybody has come. Who was about to be linked is
+  /// expected to come again. Throws std::invalid_argument when no job can have written them.
+  void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
@@ -172,6 +179,8 @@ class Job {
   void HandleListenPort(ConnectionId connection, Peer& peer, const wire::classic::ListenPort& port,
                         TimePoint now);
   void SettleWorldSize(const wire::classic::Hello& hello);
+  void SetWorldSize(int world_size);
+  void Replay(const Note& note);
   int ExpectedWorldSize() const;
   void RequireOwner(int rank, const wire::classic::Hello& hello) const;
   void Unassign(int rank);
@@ -182,6 +191,7 @@ class Job {
   void SendReadyPlans(TimePoint now);
   void Fail(std::string reason);
   void Log(Severity severity, std::string text);
+  void Write(Note note);
 
   JobOptions options_;      ///< num_workers is what the first worker asked for, if it did
   int configured_workers_;  ///< what the tracker was started with

@@ -94,6 +94,22 @@ void LinkBroker::ReportLinked(int rank) {
   nodes_[rank].connect.clear();
 }
 
+void LinkBroker::Restore(int rank, const std::vector<int>& awaited) {
+  Node& node = nodes_[rank];
+  ClearAccept(node);
+  node.accept.insert(awaited.begin(), awaited.end());
+  open_links_ += static_cast<std::int64_t>(node.accept.size());
+  ReportListening(rank);
+}
+
+void LinkBroker::RestoreLinks(int rank, const std::vector<int>& peers) {
+  Node& node = nodes_[rank];
+  node.connect = peers;
+  node.planned.clear();
+  for (const int peer : peers) node.planned.push_back(nodes_[peer].generation);
+  ReportLinked(rank);
+}
+
 void LinkBroker::ReportListening(int rank) {
   SetState(rank, State::kListening);
   for (const int peer : topology_->neighbors(rank)) {

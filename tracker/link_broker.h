@@ -58,6 +58,15 @@ class LinkBroker {
   std::vector<Plan> TakeReady(TimePoint now);
   std::optional<TimePoint> NextRetry() const;
 
+  /// What another broker knew: `rank` listens, and `awaited` are still to connect to it.
+  void Restore(int rank, const std::vector<int>& awaited);
+  /// ... and `rank`, in the middle of its exchange, has connected to `peers`.
+  void RestoreLinks(int rank, const std::vector<int>& peers);
+  /// Whom the last plan of `rank` told it to connect to.
+  const std::vector<int>& connects(int rank) const { return nodes_[rank].connect; }
+  /// Who is still to connect to `rank`.
+  const std::set<int>& awaited(int rank) const { return nodes_[rank].accept; }
+
   bool listening(int rank) const { return nodes_[rank].state == State::kListening; }
   /// Ranks that another one waits for and that are not on their way: they would have to come and recover.
   std::set<int> Absentees() const;

@@ -12,12 +12,14 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
+#include "tracker/state_file.h"
 
 namespace {
 
@@ -34,6 +36,7 @@ struct Options {
   std::uint16_t port = kFirstPort;
   std::uint16_t port_end = kLastPort;
   SortBy sort_by = SortBy::kHost;
+  std::string state_path;  ///< empty: the job ends with this process
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
@@ -55,6 +58,9 @@ void Declare(CLI::App& app, Options& options) {
                  "what workers are sorted by before ranks are given out: host or task")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, SortBy>{{"host", SortBy::kHost}, {"task", SortBy::kTask}}, CLI::ignore_case));
+  app.add_option("--state", options.state_path,
+                 "keep what is known of the job in this file; a tracker that is started with the same file takes "
+                 "the job over, at the same port");
   app.add_option("--timeout", options.timeout_seconds,
                  "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
       ->check(CLI::Range(0.0, 1e9))
@@ -76,9 +82,22 @@ void PrintEnvironment(const JobAddress& address) {
   std::fflush(stdout);
 }
 
+/// The file of --state, if there is one. Throws when it is of another job.
+std::unique_ptr<StateFile> OpenState(const Options& options) {
+  if (options.state_path.empty()) return nullptr;
+  auto state = std::make_unique<StateFile>(options.state_path);
+  if (state->begun() && state->num_workers() != options.num_workers) {
+    throw std::runtime_error(fmt::format("the state file '{}' is of a job of {} workers, not of {} (--num-workers); "
+                                         "remove it to begin a new job",
+                                         options.state_path, state->num_workers(), options.num_workers));
+  }
+  return state;
+}
+
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
   int exit_code = 0;
+  const std::unique_ptr<StateFile> state = OpenState(options);
 
   ServerEvents events;
   events.linked = [&] { spdlog::info("tracker: all workers are linked"); };
@@ -92,8 +111,10 @@ int Serve(const Options& options) {
       spdlog::error("tracker: {}", failure);
       exit_code = kExitFailed;
     }
+    if (state) state->Remove();
     io.stop();
   };
+  events.note = [&](const Note& note) { state->Add(note); };
 
   ServerOptions server_options;
   const std::string host = ResolveHostIp(options.host_ip);
@@ -102,12 +123,19 @@ int Serve(const Options& options) {
   server_options.port_end = options.port_end;
   server_options.job = {options.num_workers, options.sort_by, false,
                         std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
+  server_options.job.takes_notes = state != nullptr;
+  if (state && state->begun()) {
+    server_options.port = server_options.port_end = state->port();
+    server_options.notes = state->notes();
+  }
   Server server(io, server_options, std::move(events));
+  if (state && !state->begun()) state->Begin(server.port(), options.num_workers);
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int signal) {
     if (error) return;
     spdlog::error("tracker: stopped by signal {}; {}", signal, server.job().DescribeMissing());
+    if (state) spdlog::info("tracker: '{}' keeps the job for another tracker", options.state_path);
     exit_code = kExitSignal + signal;
     io.stop();
   });
@@ -118,7 +146,12 @@ int Serve(const Options& options) {
   address.num_workers = options.num_workers;
   address.num_servers = options.num_servers;
   PrintEnvironment(address);
-  spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());
+  if (server_options.notes.empty()) {
+    spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());
+  } else {
+    spdlog::info("tracker: has taken over the job in '{}' on {}:{}; {}", options.state_path, host, server.port(),
+                 server.job().DescribeMissing());
+  }
   io.run();
   return exit_code;
 }

@@ -93,7 +93,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         acceptor_((RaiseDescriptorLimit(), Listen(io, options))),
         timer_(io),
         accept_pause_(io),
-        job_(options.job, steady_clock::now()) {}
+        job_(options.job, steady_clock::now()) {
+    if (!options.notes.empty()) job_.TakeOver(options.notes, steady_clock::now());
+  }
 
   void Start() {
     acceptor_.non_blocking(true);
@@ -280,6 +282,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
   void Do(Print& print) {
     if (events_.print) events_.print(print.text);
+  }
+  void Do(Note& note) {
+    if (events_.note) events_.note(note);
   }
   void Do(Finished& finished) {
     if (events_.finished) events_.finished(finished.failure);

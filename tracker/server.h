@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tracker/job.h"
 
@@ -20,6 +21,8 @@ struct ServerOptions {
   std::uint16_t port = kFirstPort;     ///< first port to try; 0: any free one
   std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored when `port` is 0
   JobOptions job;
+  /// Of the tracker that had the job before.
+  std::vector<Note> notes;
 };
 
 /// What the owner of a tracker may want to know as the job goes on. Called from the io_context's thread;
@@ -33,6 +36,8 @@ struct ServerEvents {
   std::function<void()> linked;
   /// A worker asked to show `text` to the user.
   std::function<void(const std::string& text)> print;
+  /// Something another tracker would have to know to take the job over; with JobOptions::takes_notes.
+  std::function<void(const Note& note)> note;
   /// The job is over, once: `failure` is empty when every worker has shut down, else the reason.
   std::function<void(const std::string& failure)> finished;
 };

@@ -6,12 +6,20 @@ Run it on three workers, or alone:
     dmlc-submit --num-workers 3 python3 examples/xgboost/train.py
     python3 examples/xgboost/train.py --rounds 20 --model heart.json
 
+With --save-every it goes on from where it was when it is started again, by itself or by the launcher:
+
+    dmlc-submit --num-workers 3 --max-restarts 5 python3 examples/xgboost/train.py --save-every 2
+
 It needs XGBoost's Python package up to 1.7 (Debian: python3-xgboost, whose interpreter is
 /usr/bin/python3); xgb.rabit became xgb.collective in 2.0.
 """
 import argparse
+import contextlib
+import json
 import os
+import pathlib
 import warnings
+from typing import Optional
 
 import xgboost as xgb
 
@@ -23,6 +31,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", default=HEART, help="LibSVM file; labels above 0 are class 1 (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="boosting rounds (default: %(default)s)")
     parser.add_argument("--model", default="heart.json", help="file of the model, .json or .ubj (default: %(default)s)")
+    parser.add_argument("--save-every", type=int, default=0, metavar="ROUNDS",
+                        help="keep the model so far beside --model, and go on from it (default: never)")
     parser.add_argument("--param", action="append", default=[], metavar="KEY=VALUE", help="a booster parameter")
     return parser.parse_args()
 
@@ -42,17 +52,64 @@ def save_whole(model: xgb.Booster, path: str) -> None:
     os.replace(aside, path)
 
 
+class Progress(xgb.callback.TrainingCallback):
+    """The model so far, in a file beside the final one, with a note that tells which run it belongs to.
+
+    A resumed run ends with the model of an undisturbed one, unless columns are drawn at random (colsample_*): that
+    generator is in no model.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, params: dict) -> None:
+        super().__init__()
+        model = pathlib.Path(arguments.model)
+        data = os.stat(arguments.data)
+        self.path = model.with_name(f"{model.stem}.unfinished{model.suffix}")
+        self.every = arguments.save_every
+        self.run = json.dumps([params, os.path.abspath(arguments.data), data.st_size, data.st_mtime_ns])
+
+    def load(self, rounds: int) -> Optional[xgb.Booster]:
+        """Rank 0 looks for all of them: they must begin with the same model."""
+        found = None
+        if self.every > 0 and xgb.rabit.get_rank() == 0 and self.path.exists():
+            model = xgb.Booster(model_file=str(self.path))
+            if model.attr("run") == self.run and model.num_boosted_rounds() <= rounds:
+                found = bytes(model.save_raw("ubj"))
+        found = xgb.rabit.broadcast(found, 0)
+        return None if found is None else xgb.Booster(model_file=bytearray(found))
+
+    def after_iteration(self, model: xgb.Booster, epoch: int, evals_log: dict) -> bool:
+        done = model.num_boosted_rounds()
+        if self.every > 0 and done % self.every == 0 and xgb.rabit.get_rank() == 0:
+            model.set_attr(run=self.run)
+            save_whole(model, str(self.path))
+            model.set_attr(run=None)
+        return False
+
+    def remove(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+
+
 def main() -> None:
     arguments = parse_arguments()
-    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 3, "nthread": 1}
+    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 3, "nthread": 1,
+              "seed_per_iteration": True}
     params.update(pair.split("=", 1) for pair in arguments.param)
 
     xgb.rabit.init()  # reads DMLC_TRACKER_URI and its companions
     dtrain = load_share(arguments.data)
+    progress = Progress(arguments, params)
+    begun = progress.load(arguments.rounds)
+    done = begun.num_boosted_rounds() if begun else 0
+    if done > 0 and xgb.rabit.get_rank() == 0:
+        xgb.rabit.tracker_print(f"going on from {progress.path} after {done} rounds\n")
     # The evaluation is summed over all workers and printed once.
-    bst = xgb.train(params, dtrain, arguments.rounds, evals=[(dtrain, "train")])
+    bst = xgb.train(params, dtrain, arguments.rounds - done, evals=[(dtrain, "train")], xgb_model=begun,
+                    callbacks=[progress])
     if xgb.rabit.get_rank() == 0:
+        bst.set_attr(run=None)  # of a model that was there in full
         save_whole(bst, arguments.model)
+        progress.remove()
         xgb.rabit.tracker_print(f"model of {arguments.rounds} rounds saved in {arguments.model}\n")
     xgb.rabit.finalize()
 

@@ -115,19 +115,23 @@ void TrackerBootstrap::Join(classic::Command command) {
   TrackerConnection tracker(settings_, Hello(command));
   local_host_ = tracker.local_host();
   const int wanted = settings_.world_size;
-  assignment_ = tracker.ReadAssignment("this worker's rank");
+  // At the start it is for the tracker to say how long workers may be missing.
+  const Clock::time_point deadline = command == classic::Command::kRecover
+                                         ? Clock::now() + settings_.recovery_timeout
+                                         : Clock::time_point::max();
+  assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
   if (wanted > 0 && wanted != assignment_.world_size) {
     throw Misuse(
         fmt::format("{} was told that the world has {} ranks (rabit_world_size), but the tracker's has {}",
                     Name(), wanted, assignment_.world_size));
   }
-  const classic::LinkPlan plan = MakeConnections(tracker);
+  const classic::LinkPlan plan = MakeConnections(tracker, deadline);
   tracker.Send(classic::Encode(classic::ListenPort{tcp::Address::Local(listener_.fd()).port()}));
   AcceptLinks(plan.num_accept);
 }
 
 // Asks the tracker whom to connect to, until all of that has worked. Returns the last plan.
-classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker) {
+classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, Clock::time_point deadline) {
   milliseconds pause = kFirstPause;
   Clock::time_point give_up{};
   for (int round = 1;; ++round) {
@@ -136,7 +140,7 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker) 
       if (!HasEnded(socket.fd())) good.ranks.push_back(rank);
     }
     tracker.Send(classic::Encode(good));
-    classic::LinkPlan plan = tracker.ReadLinkPlan("the list of ranks to link with");
+    classic::LinkPlan plan = tracker.ReadLinkPlan("the list of ranks to link with", deadline);
     std::vector<std::string> failures;
     for (const classic::Endpoint& peer : plan.connect) {
       const std::string failure = ConnectTo(peer);
@@ -214,8 +218,17 @@ void TrackerBootstrap::AcceptLinks(int count) {
     if (!newcomers.empty()) next = std::min(next, newcomers.front().deadline);
     std::vector<pollfd> waits{{listener_.fd(), POLLIN, 0}};
     for (const Newcomer& newcomer : newcomers) waits.push_back({newcomer.socket.fd(), POLLIN, 0});
+    std::vector<int> linked;
+    for (const auto& [rank, socket] : links_) {
+      waits.push_back({socket.fd(), POLLRDHUP, 0});
+      linked.push_back(rank);
+    }
     if (poll(waits.data(), waits.size(), tcp::MillisecondsUntil(next, 1000 * 3600)) < 0 && errno != EINTR) {
       throw EngineError("poll failed: " + tcp::ErrorText(errno));
+    }
+    // Whoever is to come may have given up this meeting and wait for all others in the next.
+    for (std::size_t link = 0; link < linked.size(); ++link) {
+      if (waits[1 + newcomers.size() + link].revents != 0) ThrowLost(linked[link], "it closed the connection");
     }
     std::size_t i = 1;
     for (auto newcomer = newcomers.begin(); newcomer != newcomers.end();) {
@@ -458,7 +471,11 @@ void TrackerBootstrap::Print(const std::string& text) {
 }
 
 void TrackerBootstrap::Shutdown() {
-  TrackerConnection(settings_, Hello(classic::Command::kShutdown));
+  try {
+    TrackerConnection(settings_, Hello(classic::Command::kShutdown));
+  } catch (const TrackerLost& error) {
+    SayThatItLeavesUntold(error);
+  }
 }
 
 bool TrackerBootstrap::ShutdownTogether() {
@@ -466,11 +483,15 @@ bool TrackerBootstrap::ShutdownTogether() {
     TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown));
     tracker.Send(classic::Encode(classic::WaitForOthers{}));
     return tracker.ReadRelease();
-  } catch (const EngineError& error) {
-    // All ranks have come to the end, and what the tracker does not know costs nobody anything.
-    fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(), error.what());
+  } catch (const TrackerLost& error) {
+    SayThatItLeavesUntold(error);
     return true;
   }
+}
+
+// All ranks have come to the end, and what the tracker does not know costs nobody anything.
+void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
+  fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(), error.what());
 }
 
 classic::Hello TrackerBootstrap::Hello(classic::Command command) const {

@@ -20,6 +20,7 @@
 namespace warren {
 
 class TrackerConnection;
+class TrackerLost;
 
 class TrackerBootstrap final : public Bootstrap {
  public:
@@ -49,7 +50,7 @@ class TrackerBootstrap final : public Bootstrap {
   struct Newcomer;
 
   void Join(wire::classic::Command command);
-  wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker);
+  wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
   std::string ConnectTo(const wire::classic::Endpoint& peer);
   void AcceptLinks(int count);
   bool Greet(Newcomer& newcomer);
@@ -60,6 +61,7 @@ class TrackerBootstrap final : public Bootstrap {
   void WriteTo(int peer, const std::string& bytes);
   void ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline);
   void WaitForBytes(int peer, Clock::time_point deadline) const;
+  void SayThatItLeavesUntold(const TrackerLost& error) const;
   [[noreturn]] void ThrowLost(int peer, const std::string& why) const;
   wire::classic::Hello Hello(wire::classic::Command command) const;
   std::string ReadRecord(int peer, Clock::time_point deadline);

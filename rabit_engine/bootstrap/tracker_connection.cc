@@ -56,7 +56,8 @@ void TrackerConnection::Connect() {
     std::this_thread::sleep_for(pause);
     pause = std::min(kMaxPause, pause * 2);
   }
-  throw EngineError(
+  throw TrackerLost(
+      TrackerLost::When::kConnecting,
       fmt::format("the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are "
                   "DMLC_TRACKER_URI and DMLC_TRACKER_PORT those that it printed?",
                   tracker_, rounds, failure));
@@ -87,7 +88,8 @@ void TrackerConnection::Send(const std::string& bytes) {
       throw TimedOut(fmt::format("the tracker at {} has not read what this worker says for {} s", tracker_,
                                  settings_.connect_timeout.count()));
     } else if (errno != EINTR) {
-      throw EngineError(
+      throw TrackerLost(
+          TrackerLost::When::kTalking,
           fmt::format("the connection to the tracker at {} broke: {}. The tracker's console says "
                       "more.",
                       tracker_, tcp::ErrorText(errno)));
@@ -103,14 +105,16 @@ Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerSt
       if (auto message = (stream_.*next)()) return *std::move(message);
       if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
         throw TimedOut(
-            fmt::format("the tracker at {} has not sent {} in time. Is it a rabit tracker?", tracker_, what));
+            fmt::format("the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
+                        tracker_, what));
       }
       std::array<char, 4096> bytes;
       const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
       if (count > 0) {
         stream_.Append({bytes.data(), static_cast<std::size_t>(count)});
       } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        throw EngineError(
+        throw TrackerLost(
+            TrackerLost::When::kTalking,
             fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
                         "ended, or refused this worker. Its console says why.",
                         tracker_, what, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
@@ -122,12 +126,12 @@ Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerSt
   }
 }
 
-wire::classic::Assignment TrackerConnection::ReadAssignment(const char* what) {
-  return Read(&wire::classic::TrackerStream::NextAssignment, what, Clock::time_point::max());
+wire::classic::Assignment TrackerConnection::ReadAssignment(const char* what, Clock::time_point deadline) {
+  return Read(&wire::classic::TrackerStream::NextAssignment, what, deadline);
 }
 
-wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what) {
-  return Read(&wire::classic::TrackerStream::NextLinkPlan, what, Clock::time_point::max());
+wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what, Clock::time_point deadline) {
+  return Read(&wire::classic::TrackerStream::NextLinkPlan, what, deadline);
 }
 
 bool TrackerConnection::ReadRelease() {

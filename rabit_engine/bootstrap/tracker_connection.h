@@ -16,15 +16,15 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Connects, as often as the settings allow, and says hello. Throws EngineError or TimedOut that names the
-  /// tracker and what to do.
+  /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut that
+  /// names the tracker and what to do.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello);
 
   void Send(const std::string& bytes);
-  /// Waits as long as the tracker keeps the connection: it answers when other workers have come. `what` is
-  /// the answer's name in errors: "this worker's rank".
-  wire::classic::Assignment ReadAssignment(const char* what);
-  wire::classic::LinkPlan ReadLinkPlan(const char* what);
+  /// The tracker answers when other workers have come: waits for them until the deadline, and as long as the tracker
+  /// keeps the connection. `what` is the answer's name in errors: "this worker's rank".
+  wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
+  wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
   /// After WaitForOthers: true when this rank may leave, false when it is called back.
   bool ReadRelease();
   /// The address of this host that the tracker sees.

@@ -103,22 +103,22 @@ void HostCollectives::Publish(Counter counter, std::uint64_t value) {
 
 // --- small ---
 
-void HostCollectives::CombineSlots(void* buffer, std::size_t count, const Reduction& reduction) {
+void HostCollectives::CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction) {
   for (int local = 0; local < size_; ++local) {
-    inputs_[local] = local == me_ ? buffer : AwaitSlot(local).payload;
+    inputs_[local] = local == me_ ? input : AwaitSlot(local).payload;
   }
-  reduction.CombineAll(buffer, inputs_, count);
+  reduction.CombineAll(output, inputs_, count);
 }
 
-void HostCollectives::Allreduce(const CallTag& tag, void* buffer, std::size_t count,
+void HostCollectives::Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
                                 const Reduction& reduction) {
   const std::size_t bytes = count * reduction.element_bytes();
   if (bytes <= kSlotPayloadBytes) {
-    Begin(tag, buffer, bytes);
-    CombineSlots(buffer, count, reduction);
+    Begin(tag, input, bytes);
+    CombineSlots(input, output, count, reduction);
   } else {
     Begin(tag, nullptr, 0);
-    ReduceVector(static_cast<std::byte*>(buffer), count, reduction, kAllMembers);
+    ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction, kAllMembers);
   }
   all_done_ = call_ - 1;  // whoever has begun this call has completed the last
   End();
@@ -129,10 +129,10 @@ void HostCollectives::Reduce(const CallTag& tag, void* buffer, std::size_t count
   const std::size_t bytes = count * reduction.element_bytes();
   if (bytes <= kSlotPayloadBytes) {
     Begin(tag, buffer, bytes);
-    if (me_ == root) CombineSlots(buffer, count, reduction);
+    if (me_ == root) CombineSlots(buffer, buffer, count, reduction);
   } else {
     Begin(tag, nullptr, 0);
-    ReduceVector(static_cast<std::byte*>(buffer), count, reduction, root);
+    ReduceVector(static_cast<std::byte*>(buffer), static_cast<std::byte*>(buffer), count, reduction, root);
   }
   End();
 }
@@ -170,14 +170,14 @@ void HostCollectives::RunRounds(std::size_t rounds, In in, Combine combine, Out 
 }
 
 template <typename PieceOf>
-void HostCollectives::ReducePieces(std::byte* buffer, const Reduction& reduction, std::size_t rounds,
-                                   PieceOf piece_of, int receiver) {
+void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction,
+                                   std::size_t rounds, PieceOf piece_of, int receiver) {
   const bool receives = receiver == kAllMembers || receiver == me_;
   const auto in = [&](std::size_t round, std::uint64_t number) {
     for (int local = 0; local < size_; ++local) {
       const Piece piece = piece_of(round, local);
       if (local == me_ || piece.bytes == 0) continue;
-      std::memcpy(segment_.entry(me_, number) + local * piece_bytes_, buffer + piece.offset, piece.bytes);
+      std::memcpy(segment_.entry(me_, number) + local * piece_bytes_, input + piece.offset, piece.bytes);
     }
   };
   const auto combine = [&](std::size_t round, std::uint64_t number) {
@@ -186,13 +186,13 @@ void HostCollectives::ReducePieces(std::byte* buffer, const Reduction& reduction
     for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, number + 1);
     if (piece.bytes == 0) return;
     for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
-    inputs_[me_] = buffer + piece.offset;
+    inputs_[me_] = input + piece.offset;
     const std::size_t count = piece.bytes / reduction.element_bytes();
     if (receiver == kNobody) {
-      reduction.CombineAll(buffer + piece.offset, inputs_, count);
+      reduction.CombineAll(output + piece.offset, inputs_, count);
     } else {
       // The own input never lay in the entry: its place is free for the result.
-      reduction.CombineAllTo2(buffer + piece.offset, segment_.entry(me_, number) + place, inputs_, count);
+      reduction.CombineAllTo2(output + piece.offset, segment_.entry(me_, number) + place, inputs_, count);
     }
   };
   const auto out = [&](std::size_t round, std::uint64_t number) {
@@ -202,14 +202,14 @@ void HostCollectives::ReducePieces(std::byte* buffer, const Reduction& reduction
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
       Await(local, &RankLines::result, number + 1);
-      std::memcpy(buffer + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes);
+      std::memcpy(output + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes);
     }
   };
   RunRounds(rounds, in, combine, out);
 }
 
-void HostCollectives::ReduceVector(std::byte* buffer, std::size_t count, const Reduction& reduction,
-                                   int receiver) {
+void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, std::size_t count,
+                                   const Reduction& reduction, int receiver) {
   const std::size_t element = reduction.element_bytes();
   const std::size_t members = static_cast<std::size_t>(size_);
   if (copy_ == HostCopy::kSingle) {
@@ -217,7 +217,9 @@ void HostCollectives::ReduceVector(std::byte* buffer, std::size_t count, const R
       const std::size_t begin = count * local / members * element;
       return Piece{begin, count * (local + 1) / members * element - begin};
     };
-    ReducePiecesSingleCopy(buffer, reduction, slice_of, receiver);
+    // The others read input and result in one place.
+    if (input != output) std::memcpy(output, input, count * element);
+    ReducePiecesSingleCopy(output, reduction, slice_of, receiver);
     return;
   }
   // Rounds of equal length: a short last one would cost as much waiting as the others.
@@ -235,7 +237,7 @@ void HostCollectives::ReduceVector(std::byte* buffer, std::size_t count, const R
     const std::size_t to = local + 1 == static_cast<int>(members) ? length : std::min(length, from + share);
     return Piece{(begin + from) * element, (to - from) * element};
   };
-  ReducePieces(buffer, reduction, rounds, piece_of, receiver);
+  ReducePieces(input, output, reduction, rounds, piece_of, receiver);
 }
 
 void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
@@ -258,7 +260,7 @@ void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<
       const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
       return Piece{begin * element, (end - begin) * element};
     };
-    ReducePieces(bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
+    ReducePieces(bytes, bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
   }
   End();
 }

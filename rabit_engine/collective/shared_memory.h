@@ -57,7 +57,11 @@ class HostCollectives {
   /// Elements of this size fit the entries of a host with `size` ranks; larger ones need another algorithm.
   static bool Fits(std::size_t element_bytes, int size);
 
-  void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction);
+  void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction) {
+    Allreduce(tag, buffer, buffer, count, reduction);
+  }
+  /// The same from one buffer, which stays as it is, into another that does not overlap it.
+  void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count, const Reduction& reduction);
   void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
   /// size() + 1 offsets in elements.
   void ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
@@ -87,17 +91,18 @@ class HostCollectives {
   void AwaitAll(Counter counter, std::uint64_t value);
   void Publish(Counter counter, std::uint64_t value);
 
-  void CombineSlots(void* buffer, std::size_t count, const Reduction& reduction);
+  void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
   /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
   template <typename In, typename Combine, typename Out>
   void RunRounds(std::size_t rounds, In in, Combine combine, Out out);
   /// Reduction of pieces: `piece_of(round, member)` is what the member combines in that round.
   template <typename PieceOf>
-  void ReducePieces(std::byte* buffer, const Reduction& reduction, std::size_t rounds, PieceOf piece_of,
-                    int receiver);
+  void ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction, std::size_t rounds,
+                    PieceOf piece_of, int receiver);
   template <typename SliceOf>
   void ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of, int receiver);
-  void ReduceVector(std::byte* buffer, std::size_t count, const Reduction& reduction, int receiver);
+  void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
+                    int receiver);
   void ShowBuffer(void* buffer);
   void HideBuffer();
   void ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes);

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -178,6 +179,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
                                         secret,
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
                                                    .connect_timeout = settings_.connect_timeout,
+                                                   .host_timeout = settings_.host_timeout,
                                                    .connect_retry = settings_.connect_retry,
                                                    .answer_timeout = settings_.collective_timeout,
                                                    .may_spin = may_spin});
@@ -363,15 +365,25 @@ void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, cons
 // --- the collectives ---
 
 void NativeCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
-  CheckBuffer(buffer, count * reduction.element_bytes(), "allreduce");
-  if (world_size_ == 1) return;
+  AllreduceInto(buffer, buffer, count, reduction);
+}
+
+void NativeCommunicator::AllreduceInto(const void* input, void* buffer, std::size_t count,
+                                       const Reduction& reduction) {
+  const std::size_t bytes = count * reduction.element_bytes();
+  CheckBuffer(buffer, bytes, "allreduce");
+  const auto copy = [&] {
+    if (input != buffer && bytes > 0) std::memcpy(buffer, input, bytes);
+  };
+  if (world_size_ == 1) return copy();
   Guard([&] {
     const Call call = Begin(Collective::kAllreduce, count, &reduction);
     if (call.algorithm == Algorithm::kSharedMemory) {
-      host_->Allreduce(call.tag, buffer, count, reduction);
-    } else if (call.algorithm == Algorithm::kHierarchical) {
+      return host_->Allreduce(call.tag, input, buffer, count, reduction);
+    }
+    copy();
+    if (call.algorithm == Algorithm::kHierarchical) {
       collective::Levels levels = Levels(call);
-      const std::size_t bytes = count * reduction.element_bytes();
       const bool slices = levels.CanSlice() && bytes >= kSliceBytes;
       Situation between = BetweenHosts(Describe(Collective::kAllreduce, bytes, &reduction));
       if (slices) between.bytes /= layout_.ranks_of(0).size();

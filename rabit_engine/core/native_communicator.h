@@ -47,6 +47,9 @@ class NativeCommunicator final : public Communicator {
   std::string host() const override;
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
+  /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared memory
+  /// without a copy.
+  void AllreduceInto(const void* input, void* buffer, std::size_t count, const Reduction& reduction);
   void Broadcast(void* buffer, std::size_t bytes, int root) override;
   void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
   void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override;

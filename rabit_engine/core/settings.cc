@@ -195,6 +195,10 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        return ParseSeconds(text, r.settings.connect_timeout) && r.settings.connect_timeout.count() > 0;
      }},
+    {nullptr, "RABIT_HOST_TIMEOUT", "a whole number of seconds, at least 2",
+     [](const std::string& text, Reading& r) {
+       return ParseSeconds(text, r.settings.host_timeout) && r.settings.host_timeout.count() > 1;
+     }},
     {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay", kBool,
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tcp_no_delay); }},
     {"rabit_debug", "rabit_debug", kBool,

@@ -45,6 +45,7 @@ struct Settings {
   /// that has died is noticed at once in any case.
   std::chrono::seconds collective_timeout{0};
   std::chrono::seconds connect_timeout{30};  ///< RABIT_CONNECT_TIMEOUT: for one connection or handshake
+  std::chrono::seconds host_timeout{30};     ///< RABIT_HOST_TIMEOUT: silence after which a host is gone
   bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
   bool debug = false;                        ///< rabit_debug
 

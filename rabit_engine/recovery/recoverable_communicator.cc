@@ -151,10 +151,12 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
   }
 }
 
-/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same.
+/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same. So does that of
+/// the tracker in the middle of it.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
   const Clock::time_point begin = Clock::now();
   std::string last_try = why;
+  int refusals = 0;
   for (milliseconds pause = kFirstPause;; pause = std::min(kMaxPause, 2 * pause)) {
     native_ = nullptr;
     inner_.reset();
@@ -167,6 +169,12 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     } catch (const LostPeer& error) {
       last_try = error.what();
     } catch (const TimedOut& error) {
+      last_try = error.what();
+    } catch (const TrackerLost& error) {
+      // One that has been started again on the same state answers soon.
+      const bool answers = error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
+      if (!answers && !rank) throw;
+      if (!answers) throw TrackerLost(error.when(), fmt::format("{}. It cannot be linked again: {}", why, error.what()));
       last_try = error.what();
     }
     if (Clock::now() - begin >= settings_.recovery_timeout) {
@@ -219,7 +227,6 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
     if (result.size() != bytes) result = state_->stock().Take(bytes);
     try {
       if (input == Input::kOverwritten) {
-        Copy(result.data(), buffer, bytes);
         run(result.data());
         Copy(buffer, result.data(), bytes);
       } else {
@@ -239,7 +246,10 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
 void RecoverableCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
   Recorded("allreduce", buffer, count * reduction.element_bytes(), Input::kOverwritten,
            count > 0 ? Meets::kAll : Meets::kNobody,
-           [&](void* data) { inner_->Allreduce(data, count, reduction); });
+           [&](void* data) {
+             if (data == buffer) return inner_->Allreduce(buffer, count, reduction);
+             native_->AllreduceInto(buffer, data, count, reduction);
+           });
 }
 
 void RecoverableCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {

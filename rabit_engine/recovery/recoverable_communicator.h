@@ -61,7 +61,7 @@ class RecoverableCommunicator final : public Communicator {
  private:
   /// Where a call finds its input and leaves its result.
   enum class Input {
-    kOverwritten,  ///< in the buffer, which a call that failed leaves undefined
+    kOverwritten,  ///< in the buffer, which a call in place that failed leaves undefined
     kKept          ///< in the buffer, which keeps it
   };
 

@@ -1,12 +1,14 @@
 #include "rabit_engine/transport/mixed_transport.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/late_peer.h"
 
 namespace warren {
 
@@ -47,10 +49,12 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
     const Clock::time_point now = Clock::now();
     if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
     if (now >= deadline) {
-      throw TimedOut(
-          fmt::format("rank {}: rank {} did not come to the collective in time (rabit_timeout_sec); it is "
-                      "alive, but stuck or busy elsewhere",
-                      rank(), interests.empty() ? rank() : interests.front().peer));
+      std::vector<std::string> awaited;
+      for (const Interest& interest : interests) {
+        awaited.push_back(local_.Reaches(interest.peer) ? fmt::format("rank {}, on the same host", interest.peer)
+                                                        : remote_.PeerName(interest.peer));
+      }
+      ThrowLate(rank(), fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
     }
   });
 }

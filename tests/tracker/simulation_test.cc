@@ -1,5 +1,5 @@
 // Whole jobs against the tracker's state machine: simulated rabit workers, every message cut and interleaved
-// at random, processes that die at any moment and come back. The seed of a failing run is in its message.
+// at random, processes that die at any moment and come back, trackers that die and are replaced. The seed of a failing run is in its message.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@ struct Worker {
   int rank = -1;
   int port = 0;
   int waits_to_accept = 0;
+  bool has_linked = false;
   classic::LinkPlan plan;
   std::map<int, int>
       links;  ///< peer rank -> the peer's port when the link was made (tells incarnations apart)
@@ -31,9 +32,11 @@ struct Worker {
 class World {
  public:
   World(int size, unsigned seed)
-      : job_({size, SortBy::kTask, false, std::chrono::milliseconds(0)}, now_),
+      : options_{size, SortBy::kTask, false, std::chrono::milliseconds(0), true},
         random_(seed),
-        workers_(size) {}
+        workers_(size) {
+    job_.emplace(options_, now_);
+  }
 
   /// Runs until every worker is up; false when nothing can move any more.
   bool RunUntilUp() {
@@ -56,12 +59,40 @@ class World {
   /// Kills the process of `task`. Survivors that had links to it notice and come to recover, as rabit's do.
   void Kill(int task) {
     Worker& dead = workers_[task];
-    if (dead.connection != 0) job_.Closed(dead.connection, "killed");
+    if (dead.connection != 0) job_->Closed(dead.connection, "killed");
     const int rank = dead.rank;
     dead = Worker{};
     for (Worker& survivor : workers_) {
       if (survivor.links.erase(rank) > 0 && survivor.step == Worker::Step::kUp) Recover(survivor);
     }
+  }
+
+  /// The tracker dies and another takes over from its notes. Whoever was in the middle of an exchange throws its
+  /// links away and comes again, as our engine does.
+  void ReplaceTracker() {
+    job_.emplace(options_, now_);
+    job_->TakeOver(notes_, now_);
+    for (Worker& worker : workers_) {
+      const bool in_exchange = worker.step >= Worker::Step::kMagic && worker.step <= Worker::Step::kAccepting;
+      if (in_exchange && (worker.step != Worker::Step::kAccepting || !worker.to_tracker.empty())) BreakOff(worker);
+    }
+    TakeActions();
+  }
+
+  void BreakOff(Worker& worker) {
+    for (Worker& other : workers_) {
+      if (other.links.erase(worker.rank) > 0 && other.step == Worker::Step::kUp) Recover(other);
+    }
+    worker.links.clear();
+    worker.waits_to_accept = 0;
+    if (!worker.has_linked) worker.rank = -1;
+    Open(worker, worker.has_linked ? classic::Command::kRecover : classic::Command::kStart);
+  }
+
+  /// What the tracker thinks is still missing, if anything.
+  bool TrackerIsContent() const {
+    const std::string missing = job_->DescribeMissing();
+    return missing.find("still to be") == std::string::npos && missing.find("did not come") == std::string::npos;
   }
 
   void ExpectLinked(const std::string& where) {
@@ -85,14 +116,14 @@ class World {
                           static_cast<int>(worker.step), worker.to_tracker.size(), worker.waits_to_accept);
       for (const auto& [peer, port] : worker.links) text += fmt::format(" {}", peer);
     }
-    return text + "\n  " + job_.DescribeMissing();
+    return text + "\n  " + job_->DescribeMissing();
   }
 
   void ShutDownAll() {
     for (std::size_t task = 0; task < workers_.size(); ++task) {
       const ConnectionId id = next_connection_++;
-      job_.Opened(id, "10.0.0.1", 1, now_);
-      job_.Received(id,
+      job_->Opened(id, "10.0.0.1", 1, now_);
+      job_->Received(id,
                     classic::EncodeMagic() +
                         classic::Encode(classic::Hello{workers_[task].rank, -1, std::to_string(task),
                                                        classic::Command::kShutdown}),
@@ -116,7 +147,7 @@ class World {
                         classic::Encode(classic::Hello{worker.rank, -1, std::to_string(task), command});
     worker.step = Worker::Step::kMagic;
     worker.port = next_port_++;
-    job_.Opened(worker.connection, "10.0.0.1", 1, now_);
+    job_->Opened(worker.connection, "10.0.0.1", 1, now_);
   }
 
   void Recover(Worker& worker) { Open(worker, classic::Command::kRecover); }
@@ -137,7 +168,7 @@ class World {
     }
     if (!worker.to_tracker.empty() && random_() % 2 == 0) {
       const std::size_t piece = 1 + random_() % worker.to_tracker.size();
-      job_.Received(worker.connection, std::string_view(worker.to_tracker).substr(0, piece), now_);
+      job_->Received(worker.connection, std::string_view(worker.to_tracker).substr(0, piece), now_);
       worker.to_tracker.erase(0, piece);
       TakeActions();
       return true;
@@ -174,6 +205,7 @@ class World {
       case Worker::Step::kAccepting:
         if (worker.waits_to_accept > 0 || !worker.to_tracker.empty()) return false;
         worker.step = Worker::Step::kUp;
+        worker.has_linked = true;
         // A neighbour that died meanwhile is noticed at the first use of its link.
         for (const Worker& other : workers_) {
           const auto link = worker.links.find(other.rank);
@@ -212,12 +244,12 @@ class World {
 
   void PassTime() {
     now_ += std::chrono::milliseconds(100);
-    job_.Tick(now_);
+    job_->Tick(now_);
     TakeActions();
   }
 
   void TakeActions() {
-    for (Action& action : job_.TakeActions()) {
+    for (Action& action : job_->TakeActions()) {
       if (auto* send = std::get_if<Send>(&action)) {
         for (Worker& worker : workers_) {
           if (worker.connection == send->connection) worker.from_tracker.Append(send->bytes);
@@ -228,12 +260,15 @@ class World {
             report->severity != Severity::kWarning || report->text.find("killed") != std::string::npos;
         EXPECT_TRUE(harmless) << report->text;
       }
+      if (auto* note = std::get_if<Note>(&action)) notes_.push_back(DecodeNote(Encode(*note)));
       if (auto* end = std::get_if<Finished>(&action)) finished_well_ = end->failure.empty();
     }
   }
 
   TimePoint now_{};
-  Job job_;
+  JobOptions options_;
+  std::optional<Job> job_;
+  std::vector<Note> notes_;
   std::mt19937 random_;
   std::vector<Worker> workers_;
   ConnectionId next_connection_ = 1;
@@ -266,6 +301,26 @@ TEST(Simulation, LinksTheWorldAgainAfterDeathsAtAnyMoment) {
       }
       ASSERT_TRUE(world.RunUntilUp()) << where << world.Describe();
       world.ExpectLinked(where);
+    }
+  }
+}
+
+TEST(Simulation, LinksTheWorldWhenTrackersDieAtAnyMoment) {
+  for (const int size : {1, 2, 3, 5, 9}) {
+    for (unsigned seed = 0; seed < 1000; ++seed) {
+      const std::string where = fmt::format("size {} seed {}", size, seed);
+      World world(size, seed);
+      std::mt19937 random(seed + 1000);
+      for (int death = 0; death < 4; ++death) {
+        world.RunFor(static_cast<int>(random() % (60U * static_cast<unsigned>(size))));
+        if (random() % 2 == 0) world.Kill(static_cast<int>(random() % static_cast<unsigned>(size)));
+        world.ReplaceTracker();
+      }
+      ASSERT_TRUE(world.RunUntilUp()) << where << world.Describe();
+      world.ExpectLinked(where);
+      EXPECT_TRUE(world.TrackerIsContent()) << where << world.Describe();
+      world.ShutDownAll();
+      EXPECT_TRUE(world.finished_well()) << where;
     }
   }
 }

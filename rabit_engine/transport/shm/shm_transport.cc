@@ -151,7 +151,7 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     if (ready()) return;
     ThrowIfLost(interests);
     if (lookout_ != nullptr) lookout_->LookAround(interests, Clock::now() - begin);
-    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer);
+    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer, Clock::now() - begin);
   });
 }
 

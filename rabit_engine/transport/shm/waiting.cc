@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/late_peer.h"
 #include "rabit_engine/transport/shm/futex.h"
 
 namespace warren {
@@ -57,7 +58,7 @@ void Waiter::LookAround(int awaited, const std::vector<int>& lost, Clock::durati
     const Interest interest{rank, false, true};
     lookout_->LookAround({&interest, 1}, waited);
   }
-  ThrowIfLate(rank);
+  ThrowIfLate(rank, waited);
 }
 
 void Waiter::ThrowIfAborted() {
@@ -79,13 +80,10 @@ void Waiter::ThrowLost(int rank) {
                  fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
 }
 
-void Waiter::ThrowIfLate(int awaited_rank) {
+void Waiter::ThrowIfLate(int awaited_rank, Clock::duration waited) {
   if (Clock::now() < deadline_) return;
   const int me = segment_.ranks()[segment_.local_index()];
-  throw TimedOut(
-      fmt::format("rank {}: rank {}, on the same host, did not come to the collective in time "
-                  "(rabit_timeout_sec); it is alive, but stuck or busy elsewhere",
-                  me, awaited_rank));
+  ThrowLate(me, fmt::format("rank {}, on the same host", awaited_rank), waited);
 }
 
 }  // namespace warren

@@ -105,7 +105,7 @@ class Waiter {
   /// For those who wait in another way: throws what Until would throw.
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
-  void ThrowIfLate(int awaited_rank);
+  void ThrowIfLate(int awaited_rank, Clock::duration waited);
 
  private:
   /// Counts itself among those whom a bell must wake.

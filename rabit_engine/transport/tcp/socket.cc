@@ -23,10 +23,8 @@
 namespace warren::tcp {
 namespace {
 
-// A vanished host is noticed after kKeepIdle + kKeepCount * kKeepInterval seconds of silence. The probes are
+// A vanished host is noticed after a third of its time without data, and so many probes in the rest of it. They are
 // answered by the peer's kernel, so a process that merely computes, or is stopped, is never taken for dead.
-constexpr int kKeepIdleSeconds = 10;
-constexpr int kKeepIntervalSeconds = 5;
 constexpr int kKeepCount = 4;
 
 // Whoever connects while we are busy waits here; the kernel cuts it to its own limit (somaxconn).
@@ -227,13 +225,14 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
   return texts;
 }
 
-void PrepareLink(int fd, bool no_delay) {
+void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
   if (no_delay) SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleSeconds);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalSeconds);
+  const int seconds = static_cast<int>(host_timeout.count());
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 3));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
 }
 

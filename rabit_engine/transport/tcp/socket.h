@@ -52,6 +52,9 @@ int ConnectError(int fd);
 /// Connects and waits for it. Returns none with `error` set (ETIMEDOUT after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
+/// Silence after which a host is taken for gone, where nobody has said otherwise.
+inline constexpr std::chrono::seconds kHostTimeout{30};
+
 /// Listens at a port of the kernel's choice on every address of this machine, IPv6 where there is any.
 /// Throws EngineError.
 Socket ListenAnywhere();
@@ -60,8 +63,8 @@ Socket ListenAnywhere();
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
 /// Makes a socket of any origin what a link needs: non-blocking, closed on exec, no Nagle delay when asked,
-/// keepalive probes so that a host that vanished is noticed within half a minute.
-void PrepareLink(int fd, bool no_delay);
+/// keepalive probes so that a host that vanished is noticed within `host_timeout`.
+void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline.
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 namespace warren {
@@ -19,13 +20,20 @@ namespace {
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 // Reads of this size and above go straight to where the bytes belong.
 constexpr std::size_t kDirectBytes = 2048;
-// A host is gone when so many retransmissions or probes in a row were left unanswered over so long a time.
+// A host is gone when several retransmissions or probes in a row were left unanswered over so long a time.
 // The number alone does not do: with the cable out of this host the kernel retries every half second. Nor
 // does the time: on a bad line each look may find one packet that is on its way for the second time.
 // (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
 // read.)
-constexpr int kMaxUnanswered = 7;
-constexpr std::chrono::seconds kMaxSilence{25};
+//
+// The kernel's first retransmission comes after 200 ms or so, each further one after twice the time: as many as
+// fit are expected, 7 at most.
+constexpr double kFirstRetransmission_s = 0.2;
+constexpr int kMostUnanswered = 7;
+int MaxUnanswered(std::chrono::seconds timeout) {
+  const double doublings = std::log2(static_cast<double>(timeout.count()) / kFirstRetransmission_s);
+  return std::clamp(static_cast<int>(doublings), 2, kMostUnanswered);
+}
 
 }  // namespace
 
@@ -143,14 +151,15 @@ std::string TcpLink::DescribeEnd() const {
   return fmt::format("the connection broke: {}", tcp::ErrorText(error));
 }
 
-bool TcpLink::HostIsSilent(Clock::time_point now) {
+bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) {
   tcp_info info{};
   socklen_t length = sizeof info;
   if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
   const int unanswered = std::max(info.tcpi_retransmits, info.tcpi_probes);
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
-  return unanswered >= kMaxUnanswered && now - silent_since_ >= kMaxSilence;
+  // It was silent for a while before that was seen.
+  return unanswered >= MaxUnanswered(timeout) && now - silent_since_ >= timeout * 5 / 6;
 }
 
 void TcpLink::CloseSending() {

@@ -50,9 +50,9 @@ class TcpLink final : public Link {
   bool ended() const { return ended_; }
   /// What is known about the end.
   std::string DescribeEnd() const;
-  /// True when the peer's host has acknowledged nothing for so long, over several calls, that it must be
-  /// gone. The kernel itself gives up after a quarter of an hour only.
-  bool HostIsSilent(Clock::time_point now);
+  /// True when the peer's host has acknowledged nothing for about `timeout`, over several calls. The kernel
+  /// itself gives up after a quarter of an hour only.
+  bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
   /// Sends no more; the peer reads the end of the stream.
   void CloseSending();
 

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/late_peer.h"
 
 namespace warren {
 namespace {
@@ -121,7 +122,7 @@ TcpTransport::TcpTransport(int rank, int world_size, int listener,
   if (!epoll_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
   addresses_.resize(links_.size());
   if (listener_) {
-    tcp::PrepareLink(listener_.fd(), options_.no_delay);
+    tcp::PrepareLink(listener_.fd(), options_.no_delay, options_.host_timeout);
     Watch(listener_.fd(), Key(Subject::kListener, 0), EPOLLIN | EPOLLET);
   }
 }
@@ -133,7 +134,7 @@ void TcpTransport::Adopt(int peer, int socket) {
   if (peer < 0 || peer >= world_size() || peer == rank_ || links_[peer]) {
     throw Misuse(fmt::format("rank {} cannot take a link to rank {} of {}", rank_, peer, world_size()));
   }
-  tcp::PrepareLink(owned.fd(), options_.no_delay);
+  tcp::PrepareLink(owned.fd(), options_.no_delay, options_.host_timeout);
   Watch(owned.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   AddLink(peer, std::move(owned));
 }
@@ -186,23 +187,18 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
     if (now < deadline) return;
     std::vector<std::string> awaited;
-    for (const Interest& interest : interests) {
-      awaited.push_back(fmt::format("{} {}", interest.to_receive ? "for data from" : "to send to",
-                                    PeerName(interest.peer)));
-    }
-    throw TimedOut(
-        fmt::format("rank {} waited in vain {} (rabit_timeout_sec): alive, but stuck or busy "
-                    "elsewhere",
-                    rank_, fmt::join(awaited, ", ")));
+    for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
+    ThrowLate(rank_, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
   });
 }
 
 void TcpTransport::ThrowIfHostIsSilent() {
   const Clock::time_point now = Clock::now();
   if (now < next_silence_check_) return;
-  next_silence_check_ = now + kSilenceCheck;
+  next_silence_check_ = now + std::min<Clock::duration>(kSilenceCheck, Clock::duration(options_.host_timeout) / 6);
   for (const int peer : linked_) {
-    if (links_[peer]->HostIsSilent(now)) ThrowLost(peer, "its host has not answered for half a minute");
+    if (!links_[peer]->HostIsSilent(now, options_.host_timeout)) continue;
+    ThrowLost(peer, fmt::format("its host has not answered for {} s (RABIT_HOST_TIMEOUT)", options_.host_timeout.count()));
   }
 }
 
@@ -341,7 +337,7 @@ void TcpTransport::Hear(std::uint64_t id) {
   }
   const int fd = newcomer.socket.fd();
   if (hello->from > rank_ || links_[hello->from]) return;
-  tcp::PrepareLink(fd, options_.no_delay);
+  tcp::PrepareLink(fd, options_.no_delay, options_.host_timeout);
   if (!SendHello(fd, MakeHello(tcp::HelloKind::kLink, hello->from))) return;
   Watch(fd, Key(Subject::kLink, static_cast<std::uint64_t>(hello->from)), kStreamEvents);
   AddLink(hello->from, std::move(newcomer.socket));
@@ -456,7 +452,7 @@ void TcpTransport::ContinueDial(int peer) {
     if (poll(&writable, 1, 0) == 0) return;
     const int error = tcp::ConnectError(dial->socket.fd());
     if (error != 0) return TryNextAddress(*dial, tcp::ErrorText(error));
-    tcp::PrepareLink(dial->socket.fd(), options_.no_delay);
+    tcp::PrepareLink(dial->socket.fd(), options_.no_delay, options_.host_timeout);
     if (!SendHello(dial->socket.fd(), MakeHello(tcp::HelloKind::kLink, peer))) {
       return TryNextAddress(*dial, "the connection broke at once");
     }

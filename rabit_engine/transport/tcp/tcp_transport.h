@@ -33,6 +33,8 @@ struct TcpOptions {
   bool no_delay = true;
   /// For one TCP connection to be made.
   std::chrono::milliseconds connect_timeout{30'000};
+  /// Silence after which a host is taken for gone.
+  std::chrono::seconds host_timeout = tcp::kHostTimeout;
   /// How often all addresses of a peer are tried.
   int connect_retry = 5;
   /// For a peer to make the same Connect call, which it may do after an hour of computing; 0: for ever. A
@@ -75,9 +77,11 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
 
   // --- for a transport that has other links beside these ---
 
-  /// Throws LostPeer when a linked host has not answered for half a minute, though its connection is open.
+  /// Throws LostPeer when a linked host has not answered for `host_timeout`, though its connection is open.
   /// Looks every few seconds, however often it is called.
   void ThrowIfHostIsSilent();
+  /// "rank 3 at 10.0.0.7:4100", as far as known.
+  std::string PeerName(int peer) const;
   /// Becomes readable when TakeEvents has something to do.
   int descriptor() const { return epoll_.fd(); }
   void TakeEvents() { Poll(0); }
@@ -100,7 +104,6 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
   void NoteEnd() override { any_ended_ = true; }
   void WatchForRoom(const TcpLink& link, bool watch) override;
-  std::string PeerName(int peer) const;
 
   // --- epoll ---
   void Watch(int fd, std::uint64_t key, std::uint32_t events);

@@ -91,24 +91,34 @@ class Hosts(HostsCase):
                             self.assertRegex(errors, rf"rank {victim}\b")
 
     def test_a_host_without_a_network_is_given_up_after_half_a_minute(self):
+        self.check_silent_host({}, 30, SILENT_HOST_SECONDS)
+
+    def test_a_host_without_a_network_is_given_up_when_the_user_wants(self):
+        self.check_silent_host({"RABIT_HOST_TIMEOUT": "4"}, 4, 10.0)
+
+    def check_silent_host(self, env, told_s, limit_s):
         # One job waits for it, the others have data on the way, through shared memory in the hosts and without.
         where = {"host_of_task": host_of_task([2, 2])}
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)
-            with Job(4, "wait", 3, hosts=hosts, **where) as waiting, \
-                    Job(4, "stream", hosts=hosts, **where) as streaming, \
-                    Job(4, "stream", hosts=hosts, env={"RABIT_SHARED_MEMORY": "off"}, **where) as flat:
+            with Job(4, "wait", 3, hosts=hosts, env=env, **where) as waiting, \
+                    Job(4, "stream", hosts=hosts, env=env, **where) as streaming, \
+                    Job(4, "stream", hosts=hosts, env={"RABIT_SHARED_MEMORY": "off", **env}, **where) as flat:
                 jobs = (waiting, streaming, flat)
                 for job in jobs:
                     job.await_ready()
                 hosts.cut_off(1)
                 begin = time.monotonic()
                 for job in jobs:
+                    told = ""
                     for rank in (0, 1):
                         _, errors = job.by_rank[rank].communicate(timeout=120)
+                        told += errors
                         self.assertEqual(job.by_rank[rank].returncode, 2, errors)
                         self.assertRegex(errors, r"rank [01]\b.*(lost|gives up).*rank [23]\b|rank [01]\b.*rank [23]\b.* lost")
-                self.assertLess(time.monotonic() - begin, SILENT_HOST_SECONDS)
+                    self.assertRegex(told, r"rank [23] at 10\.77\.0\.2:\d+: its host (has not answered for "
+                                           rf"{told_s} s \(RABIT_HOST_TIMEOUT\)|does not answer)")
+                self.assertLess(time.monotonic() - begin, limit_s)
 
 
 class BadNetwork(HostsCase):

@@ -49,12 +49,17 @@ class LossTest(unittest.TestCase):
                 env = {**env, "rabit_timeout": "1", "rabit_timeout_sec": "1"}
                 with Job(3, "wait", 1, env=env) as job:
                     job.await_ready()
+                    told = ""
                     for rank, worker in job.by_rank.items():
                         if rank != 1:
                             _, errors = worker.communicate(timeout=20)
+                            told += errors
                             self.assertEqual(worker.returncode, 2, errors)
                             # It names the rank it waited for, or one whose deadline came first.
-                            self.assertRegex(errors, r"rank [012]\b.*(in vain|in time|gave up|lost)")
+                            self.assertRegex(errors, r"rank [012]\b.*(has waited|gave up|gives up|lost)")
+                    # Whoever waited for it says for whom, where and how long.
+                    self.assertRegex(told, rf"rank [02] on {os.uname().nodename} has waited 1\.\d s for (rank \d.*, )?"
+                                           r"rank 1(, on the same host| at [\d.:]+)")
 
     def test_segments_are_gone_with_their_processes(self):
         before = set(os.listdir("/dev/shm"))

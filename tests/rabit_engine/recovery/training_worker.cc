@@ -2,7 +2,9 @@
 // calls of every kind. What comes out depends on every call, so a result that was lost, taken twice or taken for
 // another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [lazy] [key=value of rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [lazy] [key=value of rabit...]
+//
+// hosts=2: the tasks think themselves on so many hosts: shared memory inside, TCP between.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
@@ -87,6 +89,12 @@ int main(int argc, char** argv) {
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
+    if (std::strncmp(argv[i], "hosts=", 6) == 0) {
+      const char* task = std::getenv("DMLC_TASK_ID");
+      const char* workers = std::getenv("DMLC_NUM_WORKER");
+      const int host = std::atoi(task) * std::atoi(argv[i] + 6) / std::atoi(workers);
+      setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
+    }
     if (std::strncmp(argv[i], "sleep=", 6) == 0) pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
   }
   rabit::Init(argc, argv);

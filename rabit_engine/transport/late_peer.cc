@@ -1,0 +1,21 @@
+#include "rabit_engine/transport/late_peer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+#include "rabit_engine/core/error.h"
+
+namespace warren {
+
+void ThrowLate(int rank, const std::string& awaited, Clock::duration waited) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  throw TimedOut(fmt::format(
+      "rank {} on {} has waited {:.1f} s for {} (rabit_timeout_sec): alive, but stopped, stuck or busy elsewhere", rank,
+      host.data(), std::chrono::duration<double>(waited).count(), awaited));
+}
+
+}  // namespace warren

@@ -1,0 +1,104 @@
+"""XGBoost 1.7, which cannot recover a worker, under dmlc-submit --max-restarts: workers are killed at random rounds, and
+the model has the bits of an undisturbed run."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+
+from training import PYTHON, TrainingCase
+from warren_testing import BIN, SOURCE
+
+KILLS = 4
+LIMIT_S = 240
+
+
+def workers_of(parent):
+    """The processes that dmlc-submit started, without its guardian."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as stat, open(f"/proc/{name}/environ", "rb") as environment:
+                if int(stat.read().rpartition(")")[2].split()[1]) == parent and b"DMLC_TASK_ID=" in environment.read():
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+class Restart(TrainingCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.make("long.train", "--features", 30, "--density", 1, "--rows", 20000)
+
+    def read(self, name):
+        with open(name, "rb") as file:
+            return file.read()
+
+    def train_with_kills(self, command, rounds, seed):
+        """Kills a random worker each time that a random round is evaluated; returns what was written."""
+        chance = random.Random(seed)
+        deaths = sorted(chance.sample(range(1, rounds), KILLS))
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+        job = subprocess.Popen(
+            [BIN / "dmlc-submit", "--num-workers", "3", "--max-restarts", "50", "--port", "0", *map(str, command)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONUNBUFFERED": "1"})
+        watchdog = threading.Timer(LIMIT_S, job.kill)
+        watchdog.start()
+        output = []
+        try:
+            for line in job.stdout:
+                output.append(line)
+                found = re.search(r"\[(\d+)\]\t\S+:", line)
+                workers = workers_of(job.pid) if found and deaths else []
+                # Rounds are counted from the start of a process in Python, from the beginning in xgb-train.
+                if workers and int(found.group(1)) >= 1 and sum("restart " in old for old in output) == KILLS - len(deaths):
+                    if int(found.group(1)) >= deaths[0] or chance.random() < 0.3:
+                        deaths.pop(0)
+                        os.kill(chance.choice(workers), signal.SIGKILL)
+            code = job.wait()
+        finally:
+            watchdog.cancel()
+            job.stdout.close()
+        text = "".join(output)
+        self.assertEqual(code, 0, f"seed {seed}: {text}")
+        self.assertEqual(len(re.findall(r"starting all 3 processes again", text)), KILLS - len(deaths), text)
+        self.assertGreaterEqual(KILLS - len(deaths), 2, f"seed {seed}: too few kills: {text}")
+        return text
+
+    def check_xgb_train(self, engine):
+        rounds = 30
+        command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "eval_train=1",
+                   f"num_round={rounds}", "data=long.train?format=libsvm", "save_period=2"]
+        os.environ["WARREN_XGBOOST_ENGINE"] = engine
+        self.addCleanup(os.environ.pop, "WARREN_XGBOOST_ENGINE")
+        self.distributed(3, [*command, f"model_dir=calm-{engine}", f"model_out=calm-{engine}.json"])
+        text = self.train_with_kills([*command, f"model_dir=hit-{engine}", f"model_out=hit-{engine}.json"], rounds, 17)
+        self.assertRegex(text, rf"resuming from hit-{engine}/\d+\.model at round \d+")
+        self.assertEqual(self.read(f"hit-{engine}.json"), self.read(f"calm-{engine}.json"))
+
+    def test_xgb_train_on_xgboosts_own_communication(self):
+        self.check_xgb_train("own")
+
+    def test_xgb_train_on_our_engine(self):
+        self.check_xgb_train("warren")
+
+    def test_the_python_example(self):
+        rounds = 30
+        command = [PYTHON, SOURCE / "examples/xgboost/train.py", "--data", os.path.abspath("long.train"),
+                   "--rounds", rounds, "--save-every", 2]
+        self.distributed(3, [*command, "--model", "calm.json"])
+        text = self.train_with_kills([*command, "--model", "hit.json"], rounds, 5)
+        self.assertRegex(text, r"going on from hit\.unfinished\.json after \d+ rounds")
+        self.assertEqual(self.read("hit.json"), self.read("calm.json"))
+        self.assertFalse(os.path.exists("hit.unfinished.json"))
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()

@@ -1,0 +1,177 @@
+"""The tracker dies, too: workers do what needs none, and one that is started again on the same state takes over."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import training
+from training import WORKER
+from warren_testing import Tracker, wait_for
+
+RANKS = 4
+VERSIONS = 60
+LIMIT_S = 60
+
+
+class Job:
+    """Workers that somebody else than dmlc-submit started: each is started again when it was killed."""
+
+    def __init__(self, tracker, env=None):
+        self.env = {**os.environ, **tracker.env, **(env or {})}
+        self.processes = {}
+        self.errors = {}
+        self.output = {}
+        self.folder = tempfile.TemporaryDirectory()
+        for task in range(RANKS):
+            self.start(task, 0)
+
+    def start(self, task, attempt):
+        name = os.path.join(self.folder.name, str(task))
+        with open(name + ".out", "a") as out, open(name + ".err", "a") as err:
+            self.processes[task] = subprocess.Popen(
+                [WORKER, str(VERSIONS), "500", "sleep=20"], stdout=out, stderr=err,
+                env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
+
+    def kill(self, task):
+        self.processes[task].kill()
+        self.processes[task].wait()
+
+    def finish(self):
+        """Exit codes, and what all wrote to stdout and stderr."""
+        codes = [self.processes[task].wait(LIMIT_S) for task in range(RANKS)]
+        return codes, self.text("out"), self.text("err")
+
+    def text(self, kind):
+        whole = ""
+        for task in range(RANKS):
+            with open(os.path.join(self.folder.name, f"{task}.{kind}")) as file:
+                whole += file.read()
+        return whole
+
+    def close(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+        self.folder.cleanup()
+
+
+class TrackerDeath(unittest.TestCase):
+    expected = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.state = os.path.join(folder.name, "state")
+        if TrackerDeath.expected is None:
+            calm = training.train(RANKS, versions=VERSIONS)
+            self.assertEqual(calm.code, 0, calm.errors)
+            TrackerDeath.expected = calm.digests
+
+    def tracker(self, *options):
+        tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
+        self.addCleanup(tracker.__exit__)
+        return tracker
+
+    def job(self, tracker, env=None):
+        job = Job(tracker, env)
+        self.addCleanup(job.close)
+        return job
+
+    def await_linked(self, tracker):
+        for line in tracker.process.stderr:
+            if "all workers are linked" in line:
+                return
+        self.fail("the tracker ended before all workers were linked")
+
+    def die(self, tracker):
+        tracker.process.send_signal(signal.SIGKILL)
+        tracker.process.wait()
+
+    def test_workers_finish_without_it_and_say_so(self):
+        tracker = self.tracker()
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        self.die(tracker)
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        for rank in range(RANKS):
+            self.assertRegex(errors, rf"rank {rank} on \S+ is done and leaves, though the tracker cannot be told")
+
+    def test_a_loss_that_it_cannot_mend_names_both(self):
+        tracker = self.tracker()
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        self.die(tracker)
+        job.kill(2)
+        codes, _, errors = job.finish()
+        self.assertNotIn(0, codes)
+        self.assertRegex(errors, r"rank 2.*It cannot be linked again: the tracker at 127\.0\.0\.1:\d+ cannot be reached")
+
+    def test_another_takes_the_job_over_and_mends_a_loss(self):
+        tracker = self.tracker("--state", self.state)
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        self.die(tracker)
+        second = self.tracker("--state", self.state)
+        self.assertEqual(second.port, tracker.port)
+        job.kill(2)
+        job.start(2, 1)
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        code, log = second.finish()
+        self.assertEqual(code, 0, log)
+        self.assertIn("has taken over the job", log)
+        self.assertFalse(os.path.exists(self.state))
+
+    def test_a_loss_while_it_is_away_waits_for_the_next(self):
+        tracker = self.tracker("--state", self.state)
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        self.die(tracker)
+        job.kill(1)
+        time.sleep(0.5)  # all look for the tracker by now
+        second = self.tracker("--state", self.state)
+        job.start(1, 1)
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        self.assertEqual(second.finish()[0], 0)
+
+    def test_its_death_while_it_links_them_again_is_no_more(self):
+        tracker = self.tracker("--state", self.state)
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        job.kill(3)
+        # The others are in the middle of being linked, as one is missing.
+        wait_for(lambda: "assigned 0" in open(self.state).read().partition("listens 3")[2], LIMIT_S, "a recovery")
+        self.die(tracker)
+        second = self.tracker("--state", self.state)
+        job.start(3, 1)
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        self.assertEqual(second.finish()[0], 0)
+
+    def test_a_file_of_another_job_is_refused(self):
+        tracker = self.tracker("--state", self.state)
+        job = self.job(tracker)
+        self.await_linked(tracker)
+        busy = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--state", self.state)
+        code, log = busy.finish()
+        self.assertEqual(code, 1)
+        self.assertIn("another tracker is using it", log)
+        self.die(tracker)
+        other = Tracker("--num-workers", RANKS + 1, "--host-ip", "127.0.0.1", "--state", self.state)
+        code, log = other.finish()
+        self.assertEqual(code, 1)
+        self.assertIn(f"is of a job of {RANKS} workers, not of {RANKS + 1}", log)
+        del job
+
+
+if __name__ == "__main__":
+    unittest.main()

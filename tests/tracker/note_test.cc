@@ -1,0 +1,114 @@
+// Notes of a job, and the file that keeps them.
+#include "tracker/note.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tracker/state_file.h"
+
+namespace warren::tracker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Kind = Note::Kind;
+
+const Note kAll[] = {{.kind = Kind::kWorld, .rank = 4},
+                     {.kind = Kind::kAssigned, .rank = 3, .task_id = "7", .host = "10.0.0.1"},
+                     {.kind = Kind::kAssigned, .rank = 0, .task_id = "a %b\n\xff", .host = ""},
+                     {.kind = Kind::kUnassigned, .rank = 3},
+                     {.kind = Kind::kLinked, .rank = 3, .peers = {}},
+                     {.kind = Kind::kLinked, .rank = 3, .peers = {0, 2}},
+                     {.kind = Kind::kListens, .rank = 3, .port = 40123, .peers = {1}},
+                     {.kind = Kind::kShutDown, .rank = 1},
+                     {.kind = Kind::kReturned, .rank = 1}};
+
+TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
+  for (const Note& note : kAll) {
+    const std::string line = Encode(note);
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    EXPECT_EQ(DecodeNote(line), note) << line;
+  }
+  EXPECT_EQ(Encode(kAll[6]), "listens 3 40123 1");
+}
+
+TEST(Note, RefusesWhatIsNone) {
+  for (const char* line : {"", "listens", "listens 3", "listens 3 x", "world -1", "world 4 5", "world 4 ", "worlds 4",
+                           "assigned 3 %4 h", "assigned 3 %zz h", "assigned 3 t", "linked 3 0,1"}) {
+    EXPECT_THAT([&] { DecodeNote(line); }, ThrowsMessage<std::invalid_argument>(HasSubstr("is no note"))) << line;
+  }
+}
+
+class StateFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove(path); }
+  void TearDown() override { std::filesystem::remove(path); }
+  void Put(const std::string& text) { std::ofstream(path) << text; }
+  std::string Content() const {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static auto Refuses(const std::string& what) { return ThrowsMessage<std::runtime_error>(HasSubstr(what)); }
+
+  std::string path = testing::TempDir() + "/state-" + std::to_string(getpid());
+};
+
+TEST_F(StateFileTest, GivesTheNextTrackerWhatTheLastOneKnew) {
+  {
+    StateFile file(path);
+    EXPECT_FALSE(file.begun());
+    file.Begin(9091, 4);
+    for (const Note& note : kAll) file.Add(note);
+  }
+  StateFile file(path);
+  EXPECT_TRUE(file.begun());
+  EXPECT_EQ(file.port(), 9091);
+  EXPECT_EQ(file.num_workers(), 4);
+  EXPECT_EQ(file.notes(), std::vector<Note>(std::begin(kAll), std::end(kAll)));
+}
+
+TEST_F(StateFileTest, LeavesOutALineThatWasCutOff) {
+  Put("warren-tracker-state 1 port 9091 workers 4\nworld 4\nshutd");
+  {
+    StateFile file(path);
+    EXPECT_THAT(file.notes(), ElementsAre(Note{.kind = Kind::kWorld, .rank = 4}));
+    file.Add({.kind = Kind::kShutDown, .rank = 2});
+  }
+  EXPECT_EQ(Content(), "warren-tracker-state 1 port 9091 workers 4\nworld 4\nshutdown 2\n");
+}
+
+TEST_F(StateFileTest, BeginsAnewWhenEvenTheHeaderWasCutOff) {
+  Put("warren-tracker-state 1 po");
+  StateFile file(path);
+  EXPECT_FALSE(file.begun());
+  EXPECT_EQ(Content(), "");
+}
+
+TEST_F(StateFileTest, DoesNotTouchWhatIsSomethingElse) {
+  for (const char* text : {"my thesis\n", "my thesis", "warren-tracker-state 2 port 9091 workers 4\n",
+                           "warren-tracker-state 1 port 9091 workers 4 x\n"}) {
+    Put(text);
+    EXPECT_THAT([&] { StateFile file(path); }, Refuses("it is not the state of a tracker")) << text;
+    EXPECT_EQ(Content(), text);
+  }
+  Put("warren-tracker-state 1 port 9091 workers 4\nworld 4\nnonsense\n");
+  EXPECT_THAT([&] { StateFile file(path); }, Refuses("line 3: 'nonsense' is no note"));
+}
+
+TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
+  const StateFile file(path);
+  EXPECT_THAT([&] { StateFile other(path); }, Refuses("another tracker is using it"));
+}
+
+TEST_F(StateFileTest, NamesTheFileThatCannotBeMade) {
+  EXPECT_THAT([&] { StateFile file("/no/such/folder/state"); }, Refuses("'/no/such/folder/state': No such file"));
+}
+
+}  // namespace
+}  // namespace warren::tracker

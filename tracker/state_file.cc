@@ -1,0 +1,107 @@
+#include "tracker/state_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+namespace warren::tracker {
+namespace {
+
+constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %d %c";
+
+}  // namespace
+
+StateFile::StateFile(std::string path) : path_(std::move(path)) {
+  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) Throw(std::strerror(errno));
+  try {
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      Throw(errno == EWOULDBLOCK ? "another tracker is using it" : std::strerror(errno));
+    }
+    Read();
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+}
+
+StateFile::~StateFile() {
+  close(descriptor_);
+}
+
+void StateFile::Read() {
+  std::string text;
+  std::array<char, 64 * 1024> bytes;
+  for (;;) {
+    const ssize_t count = read(descriptor_, bytes.data(), bytes.size());
+    if (count == 0) break;
+    if (count > 0) {
+      text.append(bytes.data(), static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      Throw(std::strerror(errno));
+    }
+  }
+  const std::size_t whole = text.rfind('\n') + 1;  // 0 when there is no line
+  std::string_view rest = std::string_view(text).substr(0, whole);
+  bool first = true;
+  while (!rest.empty()) {
+    const std::string line(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(line.size() + 1);
+    if (!std::exchange(first, false)) {
+      try {
+        notes_.push_back(DecodeNote(line));
+      } catch (const std::invalid_argument& error) {
+        Throw(fmt::format("line {}: {}", notes_.size() + 2, error.what()));
+      }
+      continue;
+    }
+    char more = 0;
+    if (std::sscanf(line.c_str(), kHeader, &port_, &num_workers_, &more) != 2 || port_ == 0 || num_workers_ < 1) {
+      Throw("it is not the state of a tracker; give --state another name, or remove it");
+    }
+  }
+  if (whole == 0 && !text.empty() && !std::string_view(kHeader).starts_with(text.substr(0, 20))) {
+    Throw("it is not the state of a tracker; give --state another name, or remove it");
+  }
+  if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) Throw(std::strerror(errno));
+}
+
+void StateFile::Begin(std::uint16_t port, int num_workers) {
+  port_ = port;
+  num_workers_ = num_workers;
+  Append(fmt::format("warren-tracker-state 1 port {} workers {}", port, num_workers));
+}
+
+void StateFile::Add(const Note& note) {
+  Append(Encode(note));
+}
+
+void StateFile::Append(const std::string& line) {
+  const std::string text = line + '\n';
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = write(descriptor_, text.data() + done, text.size() - done);
+    if (count >= 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (errno != EINTR) {
+      Throw(std::strerror(errno));
+    }
+  }
+}
+
+void StateFile::Remove() {
+  unlink(path_.c_str());
+}
+
+void StateFile::Throw(const std::string& what) const {
+  throw std::runtime_error(fmt::format("the state file '{}': {}", path_, what));
+}
+
+}  // namespace warren::tracker

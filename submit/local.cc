@@ -126,6 +126,10 @@ void LocalCluster::Kill() {
   for (const auto& [index, child] : children_) SignalGroup(child->pid, SIGKILL);
 }
 
+void LocalCluster::EndLeftovers() {
+  EndOrphans(KnownChildren());
+}
+
 void LocalCluster::PauseOutput() {
   paused_ = true;
 }

@@ -32,6 +32,7 @@ class LocalCluster : public Cluster {
   Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
   void Stop() override;
   void Kill() override;
+  void EndLeftovers() override;
   void PauseOutput() override;
   void ResumeOutput() override;
 

@@ -353,7 +353,7 @@ class JobRun {
     if (!server_->job().all_assigned()) {
       left_unjoined_.push_back(index);
       CheckThatJobCanStart();
-    } else if (!linked_) {
+    } else {
       // What it last said to the tracker may still be on its way.
       const auto settled = std::make_shared<asio::steady_timer>(io_, kSettleTime);
       settled->async_wait(
@@ -373,17 +373,27 @@ class JobRun {
 
   /// The same for one that joined and went before its links were made.
   void CheckThatItWasLinked(std::size_t index) {
-    if (phase_ != Phase::kRunning || linked_ || num_running_ == 0) return;
+    if (phase_ != Phase::kRunning || num_running_ == 0) return;
     const Member& member = members_[index];
-    if (!server_->job().TaskHasLinked(std::to_string(member.process->task_id))) {
-      GiveUpOn(member, "before its links were made");
+    const std::string task = std::to_string(member.process->task_id);
+    if (!linked_ && !server_->job().TaskHasLinked(task)) return GiveUpOn(member, "before its links were made");
+    if (linked_ && !HasLeft(member)) {
+      left_unfinished_.push_back(index);
+      CheckThatAllCanBeLinkedAgain();
     }
+  }
+
+  /// And for one that went without Finalize, when the others have to be linked again: it will not come.
+  void CheckThatAllCanBeLinkedAgain() {
+    if (phase_ != Phase::kRunning || left_unfinished_.empty() || num_running_ == 0) return;
+    if (server_->job().linked() || server_->job().finished()) return;
+    GiveUpOn(members_[left_unfinished_.front()], "without Finalize");
   }
 
   void GiveUpOn(const Member& member, const char* when) {
     Fail(kTrouble,
-         fmt::format("{} exited with code 0 {}, where others wait for it: the job can never start{}",
-                     member.Describe(), when, OthersStopped(num_running_)));
+         fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}", member.Describe(),
+                     when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
   }
 
   /// A worker that has left the job at the tracker cannot take part in it again.
@@ -438,6 +448,7 @@ class JobRun {
 
   void StartAnew() {
     patience_.cancel();
+    cluster_->EndLeftovers();
     server_.reset();  // its port is free now
     int attempt = 0;
     for (const Member& member : members_) attempt = std::max(attempt, member.attempt);
@@ -457,6 +468,7 @@ class JobRun {
     num_started_ = num_succeeded_ = 0;
     num_joined_ = 0;
     left_unjoined_.clear();
+    left_unfinished_.clear();
     linked_ = false;
     begin_ = Clock::now();
     phase_ = Phase::kRunning;
@@ -479,6 +491,7 @@ class JobRun {
     events.joined = [this](int joined, int expected) { OnJoined(joined, expected); };
     events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
       if (Member* member = WorkerOfTask(task_id)) member->rank = rank;
+      asio::post(io_, [this] { CheckThatAllCanBeLinkedAgain(); });
     };
     events.linked = [this] { OnLinked(); };
     events.print = [this](const std::string& text) { console_.Print(text); };
@@ -583,6 +596,7 @@ class JobRun {
   std::size_t num_succeeded_ = 0;
   int num_joined_ = 0;
   std::vector<std::size_t> left_unjoined_;
+  std::vector<std::size_t> left_unfinished_;  ///< with success, linked, without having said so to the tracker
   bool linked_ = false;
 
   enum class Phase { kRunning, kRestarting, kStopping };

@@ -287,7 +287,7 @@ void Job::HandleStart(ConnectionId connection, Peer& peer, TimePoint now) {
   }
   if (rank < 0) return AddPending(connection, peer, now);
   const Member& member = members_[rank];
-  if (member.waits != 0) ReturnToJob(rank);  // its end is still to be heard of
+  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its end is still to be heard of
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
@@ -304,6 +304,7 @@ void Job::HandleRecover(ConnectionId connection, Peer& peer, TimePoint now) {
         fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
   }
   RequireOwner(rank, peer.hello);
+  if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the tracker before this one
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
   }
@@ -317,12 +318,17 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
   }
   RequireOwner(rank, peer.hello);
-  if (members_[rank].shut_down) {
+  Member& member = members_[rank];
+  // It waited for the others when the tracker before this one died, and says so again.
+  const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
+  if (member.shut_down && !again) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
   }
-  members_[rank].shut_down = true;
-  ++num_shut_down_;
-  Write({.kind = Note::Kind::kShutDown, .rank = rank});
+  if (!again) {
+    member.shut_down = true;
+    ++num_shut_down_;
+    Write({.kind = Note::Kind::kShutDown, .rank = rank});
+  }
   Log(Severity::kDebug, fmt::format("{} shut down as rank {}", Name(connection, peer), rank));
   peer.rank = rank;
   peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
@@ -332,13 +338,14 @@ void Job::HandleShutdown(ConnectionId connection, Peer& peer) {
 
 void Job::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
+  actions_.emplace_back(Send{connection, classic::Encode(classic::HoldWord::kHeld)});
   if (!linked_) CallBackThoseWhoWait();  // who was lost has come already
 }
 
 /// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.
 void Job::ReturnToJob(int rank) {
   members_[rank].waits = 0;
-  members_[rank].shut_down = false;
+  members_[rank].shut_down = members_[rank].shut_down_before = false;
   --num_shut_down_;
   Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
@@ -350,7 +357,7 @@ void Job::CallBackThoseWhoWait() {
     const ConnectionId connection = members_[rank].waits;
     if (connection == 0) continue;
     ReturnToJob(rank);
-    actions_.emplace_back(Send{connection, classic::EncodeComeBack()});
+    actions_.emplace_back(Send{connection, classic::Encode(classic::HoldWord::kComeBack)});
     Forget(connection);
   }
 }
@@ -362,7 +369,11 @@ void Job::FinishWhenAllHaveShutDown() {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
-  for (const ConnectionId connection : leaving) Forget(connection);
+  for (const ConnectionId connection : leaving) {
+    if (members_[peers_.at(connection).rank].waits == connection)
+      actions_.emplace_back(Send{connection, classic::Encode(classic::HoldWord::kReleased)});
+    Forget(connection);
+  }
   actions_.emplace_back(Finished{});
 }
 
@@ -455,7 +466,7 @@ void Job::HandleGoodLinks(ConnectionId connection, Peer& peer, const classic::Go
   const std::vector<int> ranks(good.ranks.begin(), good.ranks.end());
   if (peer.retries) {
     std::vector<int> made;
-    for (const int planned : broker_->connects(peer.rank)) {
+    for (const int planned : broker_->Planned(peer.rank)) {
       if (std::find(ranks.begin(), ranks.end(), planned) != ranks.end()) made.push_back(planned);
     }
     Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
@@ -496,7 +507,7 @@ void Job::HandleLinkErrors(ConnectionId connection, Peer& peer, const classic::L
     Log(Severity::kDebug,
         fmt::format("{}: {} connections failed, trying again", Name(connection, peer), errors.count));
   } else {
-    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->connects(peer.rank)});
+    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->Planned(peer.rank)});
     broker_->ReportLinked(peer.rank);
   }
 }
@@ -528,7 +539,7 @@ void Job::Tick(TimePoint now) {
     Closed(late, "it said nothing for too long");
   }
   if (broker_) SendReadyPlans(now);
-  if (options_.timeout.count() > 0 && !linked_ && now - incomplete_since_ >= options_.timeout) {
+  if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
     Fail(fmt::format("workers are missing after {:g} s: {}",
                      std::chrono::duration<double>(options_.timeout).count(), DescribeMissing()));
   }
@@ -540,7 +551,7 @@ std::optional<TimePoint> Job::NextDeadline() const {
   const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
   if (!deadlines_.empty()) consider(deadlines_.begin()->first);
   if (broker_ && broker_->NextRetry()) consider(*broker_->NextRetry());
-  if (options_.timeout.count() > 0 && !linked_) consider(incomplete_since_ + options_.timeout);
+  if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
   return next;
 }
 
@@ -570,8 +581,10 @@ void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     Member& member = members_[rank];
     if (!member.assigned || broker_->listening(rank)) continue;
     broker_->Leave(rank);
-    if (!member.has_linked) Unassign(rank);
+    // A task may have its links though this tracker does not know it, and goes by its rank.
+    if (!member.has_linked && member.task_id == classic::kNoTaskId) Unassign(rank);
   }
+  awaits_end_ = num_shut_down_ > 0;
   options_.takes_notes = takes_notes;
   linked_ = broker_ && broker_->complete();
   incomplete_since_ = now;
@@ -613,12 +626,12 @@ void Job::Replay(const Note& note) {
       return broker_->Restore(rank, note.peers);
     case Note::Kind::kShutDown:
       check(!member.shut_down);
-      member.shut_down = true;
+      member.shut_down = member.shut_down_before = true;
       ++num_shut_down_;
       return;
     case Note::Kind::kReturned:
       check(member.shut_down);
-      member.shut_down = false;
+      member.shut_down = member.shut_down_before = false;
       --num_shut_down_;
       return;
   }

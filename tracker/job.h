@@ -107,6 +107,8 @@ class Job {
 
   int world_size() const { return options_.num_workers; }
   bool finished() const { return finished_; }
+  /// True while all links of all workers stand, as far as is known.
+  bool linked() const { return linked_; }
   /// Tasks that have a rank.
   std::optional<int> RankOfTask(const std::string& task_id) const;
   /// True when the task's rank has said shutdown and does not wait for others.
@@ -146,6 +148,7 @@ class Job {
   struct Member {
     bool assigned = false;
     bool shut_down = false;
+    bool shut_down_before = false;  ///< ... at the tracker before this one, and may say so again
     bool has_linked = false;  ///< went through an exchange to its end, at least once
     std::string task_id;
     std::string host;
@@ -190,6 +193,8 @@ class Job {
   void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
   void SendReadyPlans(TimePoint now);
   void Fail(std::string reason);
+  /// Workers are missing, or those that were about to end when this tracker took over.
+  bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
   void Log(Severity severity, std::string text);
   void Write(Note note);
 
@@ -207,6 +212,7 @@ class Job {
   int num_assigned_ = 0;
   int num_shut_down_ = 0;
   bool linked_ = false;
+  bool awaits_end_ = false;
   bool finished_ = false;
   TimePoint incomplete_since_;
   std::vector<Action> actions_;

@@ -94,6 +94,15 @@ void LinkBroker::ReportLinked(int rank) {
   nodes_[rank].connect.clear();
 }
 
+std::vector<int> LinkBroker::Planned(int rank) const {
+  const Node& node = nodes_[rank];
+  std::vector<int> peers;
+  for (std::size_t i = 0; i < node.connect.size(); ++i) {
+    if (nodes_[node.connect[i]].generation == node.planned[i]) peers.push_back(node.connect[i]);
+  }
+  return peers;
+}
+
 void LinkBroker::Restore(int rank, const std::vector<int>& awaited) {
   Node& node = nodes_[rank];
   ClearAccept(node);

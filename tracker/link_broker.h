@@ -62,8 +62,8 @@ class LinkBroker {
   void Restore(int rank, const std::vector<int>& awaited);
   /// ... and `rank`, in the middle of its exchange, has connected to `peers`.
   void RestoreLinks(int rank, const std::vector<int>& peers);
-  /// Whom the last plan of `rank` told it to connect to.
-  const std::vector<int>& connects(int rank) const { return nodes_[rank].connect; }
+  /// Whom the last plan of `rank` told it to connect to, without those that have begun anew since.
+  std::vector<int> Planned(int rank) const;
   /// Who is still to connect to `rank`.
   const std::set<int>& awaited(int rank) const { return nodes_[rank].accept; }
 

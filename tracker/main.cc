@@ -128,7 +128,15 @@ int Serve(const Options& options) {
     server_options.port = server_options.port_end = state->port();
     server_options.notes = state->notes();
   }
-  Server server(io, server_options, std::move(events));
+  const auto serve = [&] {
+    try {
+      return std::make_unique<Server>(io, server_options, std::move(events));
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(fmt::format("the state file '{}': {}", options.state_path, error.what()));
+    }
+  };
+  const std::unique_ptr<Server> running = serve();
+  Server& server = *running;
   if (state && !state->begun()) state->Begin(server.port(), options.num_workers);
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);

@@ -21,9 +21,9 @@ struct Note {
   Kind kind = Kind::kWorld;
   int rank = 0;
   int port = 0;
-  std::vector<int> peers;
-  std::string task_id;
-  std::string host;
+  std::vector<int> peers = {};
+  std::string task_id = {};
+  std::string host = {};
 
   friend bool operator==(const Note&, const Note&) = default;
 };

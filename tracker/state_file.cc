@@ -11,6 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace warren::tracker {
 namespace {

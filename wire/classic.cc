@@ -82,8 +82,8 @@ std::string Encode(const WaitForOthers&) {
   return Writer().Int(kWaitForOthers).Take();
 }
 
-std::string EncodeComeBack() {
-  return Writer().Int(kComeBack).Take();
+std::string Encode(HoldWord word) {
+  return Writer().Int(static_cast<std::int32_t>(word)).Take();
 }
 
 std::optional<WorkerMessage> WorkerStream::Next() {

@@ -68,12 +68,16 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-/// After a shutdown: the worker stays until all others have said shutdown, too, and the tracker closes. When one
-/// of those is lost before, the tracker sends kComeBack, and the worker has not shut down. (Warren's own; workers
-/// of others just close.)
+/// After a shutdown: the worker stays until all others have said shutdown, too. (Warren's own; workers of others
+/// just close, and trackers of others close without a word.)
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
-inline constexpr std::int32_t kComeBack = 1;
+/// What the tracker answers.
+enum class HoldWord : std::int32_t {
+  kComeBack = 1,  ///< a rank was lost before all had shut down: this one has not shut down, and closes
+  kHeld = 2,      ///< heard; another word follows
+  kReleased = 3   ///< all have shut down
+};
 
 using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort, WaitForOthers>;
 
@@ -84,7 +88,7 @@ std::string Encode(const GoodLinks& good);
 std::string Encode(const LinkErrors& errors);
 std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
-std::string EncodeComeBack();
+std::string Encode(HoldWord word);
 
 /// The tracker's ear: turns what one worker sends, however it is cut into pieces, into messages. The caller
 /// has read the magic and found the classic dialect.

@@ -190,6 +190,9 @@ Session::Turn::~Turn() {
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
   const Turn turn(*this, call);
+  // A process that is started again does not prepare what it is given, and would miss the calls that belong to it.
+  if (prepares_ && communicator_ && communicator_->recovers())
+    Refuse(call, "it was made by the prepare function of an allreduce, which is left out when a process catches up");
   if (!first_error_.empty()) {
     throw EngineError(
         fmt::format("{}: an earlier call has failed and this rank is out of the job; Finalize is all "
@@ -215,9 +218,13 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count,
                              reduction.element_bytes()));
   }
-  // Outside Communicate: it may ask for the rank, and may even broadcast. In a process that was started again
-  // and catches up, the result is here already.
-  if (prepare.function != nullptr && !IsReplayed()) prepare.function(prepare.argument);
+  // Outside Communicate: it may ask for the rank. In a process that was started again and catches up, the result is
+  // here already.
+  if (prepare.function != nullptr && !IsReplayed()) {
+    prepares_ = true;
+    const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
+    prepare.function(prepare.argument);
+  }
   Communicate(call, [&] { communicator_->Allreduce(buffer, count, reduction); });
 }
 

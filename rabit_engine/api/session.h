@@ -117,6 +117,7 @@ class Session {
   bool is_distributed_;
   std::string host_;
   std::atomic_flag busy_;
+  bool prepares_ = false;  ///< the prepare function of an allreduce runs
   std::string first_error_;  // empty while all is well
 };
 

@@ -29,6 +29,9 @@ constexpr milliseconds kMaxPause{2000};
 // Connections that have not said their rank. Beyond this the oldest goes.
 constexpr std::size_t kMaxNewcomers = 256;
 
+// A stock tracker links one worker after the other: in a large job the first of them wait for the last for long.
+constexpr seconds kLeastPatience{1800};
+
 // What this engine says on every new link after the rank.
 struct EngineHello {
   std::uint32_t magic = 0x4b4c5257;  // "WRLK"
@@ -86,7 +89,9 @@ struct TrackerBootstrap::Newcomer {
 };
 
 TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
-    : settings_(settings), listener_(tcp::ListenAnywhere()) {
+    : settings_(settings),
+      patience_(rank ? settings.recovery_timeout : std::max(settings.recovery_timeout, kLeastPatience)),
+      listener_(tcp::ListenAnywhere()) {
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
@@ -117,7 +122,7 @@ void TrackerBootstrap::Join(classic::Command command) {
   const int wanted = settings_.world_size;
   // At the start it is for the tracker to say how long workers may be missing.
   const Clock::time_point deadline = command == classic::Command::kRecover
-                                         ? Clock::now() + settings_.recovery_timeout
+                                         ? Clock::now() + patience_
                                          : Clock::time_point::max();
   assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
   if (wanted > 0 && wanted != assignment_.world_size) {
@@ -127,7 +132,7 @@ void TrackerBootstrap::Join(classic::Command command) {
   }
   const classic::LinkPlan plan = MakeConnections(tracker, deadline);
   tracker.Send(classic::Encode(classic::ListenPort{tcp::Address::Local(listener_.fd()).port()}));
-  AcceptLinks(plan.num_accept);
+  AcceptLinks(plan.num_accept, tracker);
 }
 
 // Asks the tracker whom to connect to, until all of that has worked. Returns the last plan.
@@ -180,7 +185,8 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
         failure = tcp::ErrorText(error);
         continue;
       }
-      tcp::PrepareLink(socket.fd(), settings_.tcp_no_delay);
+      tcp::PrepareLink(socket.fd(), settings_.tcp_no_delay, settings_.host_timeout);
+      tcp::SetUserTimeout(socket.fd(), settings_.host_timeout);
       const std::int32_t mine = assignment_.rank;
       std::int32_t theirs = -1;
       if (!SendSmall(socket.fd(), &mine, sizeof mine)) {
@@ -210,8 +216,8 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
   return failure;
 }
 
-void TrackerBootstrap::AcceptLinks(int count) {
-  const Clock::time_point deadline = Clock::now() + settings_.recovery_timeout;
+void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
+  const Clock::time_point deadline = Clock::now() + patience_;
   std::list<Newcomer> newcomers;  // the oldest first
   while (count > 0) {
     Clock::time_point next = deadline;
@@ -223,9 +229,11 @@ void TrackerBootstrap::AcceptLinks(int count) {
       waits.push_back({socket.fd(), POLLRDHUP, 0});
       linked.push_back(rank);
     }
+    waits.push_back({tracker.descriptor(), 0, 0});
     if (poll(waits.data(), waits.size(), tcp::MillisecondsUntil(next, 1000 * 3600)) < 0 && errno != EINTR) {
       throw EngineError("poll failed: " + tcp::ErrorText(errno));
     }
+    tracker.ThrowIfBroken();  // it would send nobody here
     // Whoever is to come may have given up this meeting and wait for all others in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + newcomers.size() + link].revents != 0) ThrowLost(linked[link], "it closed the connection");
@@ -257,7 +265,7 @@ void TrackerBootstrap::AcceptLinks(int count) {
     }
     if (Clock::now() >= deadline) {
       throw TimedOut(fmt::format("{} has waited {} s for ranks {} to connect to it", Name(),
-                                 settings_.recovery_timeout.count(), fmt::join(MissingNeighbors(), ", ")));
+                                 patience_.count(), fmt::join(MissingNeighbors(), ", ")));
     }
   }
 }
@@ -276,7 +284,8 @@ bool TrackerBootstrap::Greet(Newcomer& newcomer) {
   if (!IsNeighbor(theirs)) return true;
   const auto old = links_.find(theirs);
   if (old != links_.end() && !HasEnded(old->second.fd())) return true;
-  tcp::PrepareLink(fd, settings_.tcp_no_delay);
+  tcp::PrepareLink(fd, settings_.tcp_no_delay, settings_.host_timeout);
+  tcp::SetUserTimeout(fd, settings_.host_timeout);
   const std::int32_t mine = assignment_.rank;
   const EngineHello hello;
   if (SendSmall(fd, &mine, sizeof mine) && SendSmall(fd, &hello, sizeof hello)) {
@@ -332,7 +341,7 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
                              kMaxRecordBytes));
   }
-  const Clock::time_point deadline = Clock::now() + settings_.recovery_timeout;
+  const Clock::time_point deadline = Clock::now() + patience_;
   const int world_size = assignment_.world_size;
   std::map<int, std::string> known{{assignment_.rank, record}};
   const auto read_from = [&](int peer) {
@@ -442,7 +451,7 @@ void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
     if (sent >= 0) {
       done += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + settings_.recovery_timeout)) continue;
+      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + patience_)) continue;
       throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
     } else if (errno != EINTR) {
       throw LostPeer(peer, fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(),
@@ -479,13 +488,20 @@ void TrackerBootstrap::Shutdown() {
 }
 
 bool TrackerBootstrap::ShutdownTogether() {
-  try {
-    TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown));
-    tracker.Send(classic::Encode(classic::WaitForOthers{}));
-    return tracker.ReadRelease();
-  } catch (const TrackerLost& error) {
-    SayThatItLeavesUntold(error);
-    return true;
+  for (int refusals = 0;;) {
+    try {
+      TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown), classic::Encode(classic::WaitForOthers{}));
+      return tracker.ReadRelease(Clock::now() + patience_);
+    } catch (const TrackerLost& error) {
+      // One that has been started again on the same state answers soon.
+      if (error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry) continue;
+      SayThatItLeavesUntold(error);
+      return true;
+    } catch (const TimedOut& error) {
+      throw TimedOut(fmt::format("{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died "
+                                 "there and has not come again",
+                                 Name(), patience_.count(), error.what()));
+    }
   }
 }
 

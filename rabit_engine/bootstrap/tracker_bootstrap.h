@@ -52,7 +52,7 @@ class TrackerBootstrap final : public Bootstrap {
   void Join(wire::classic::Command command);
   wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
   std::string ConnectTo(const wire::classic::Endpoint& peer);
-  void AcceptLinks(int count);
+  void AcceptLinks(int count, TrackerConnection& tracker);
   bool Greet(Newcomer& newcomer);
   bool IsNeighbor(int rank) const;
   std::vector<int> MissingNeighbors() const;
@@ -68,6 +68,7 @@ class TrackerBootstrap final : public Bootstrap {
   std::string Name() const;
 
   Settings settings_;
+  std::chrono::seconds patience_;  ///< for others to come
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;

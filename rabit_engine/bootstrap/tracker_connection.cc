@@ -27,11 +27,12 @@ constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
 
-TrackerConnection::TrackerConnection(const Settings& settings, const wire::classic::Hello& hello)
+TrackerConnection::TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
+                                     const std::string& more)
     : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
   Connect();
   ExchangeMagics();
-  Send(wire::classic::Encode(hello));
+  Send(wire::classic::Encode(hello) + more);
 }
 
 void TrackerConnection::Connect() {
@@ -134,15 +135,37 @@ wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what, Clock:
   return Read(&wire::classic::TrackerStream::NextLinkPlan, what, deadline);
 }
 
-bool TrackerConnection::ReadRelease() {
+bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
+  using wire::classic::HoldWord;
+  bool held = false;
   for (;;) {
     std::int32_t word = 0;
+    // Words are written whole, and there is room for them.
     const ssize_t count = recv(socket_.fd(), &word, sizeof word, 0);
-    // A tracker that knows nothing of this lets go by closing, in whatever way.
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) return true;
-    if (count == sizeof word && word == wire::classic::kComeBack) return false;
-    if (count > 0) return true;
-    tcp::WaitFor(socket_.fd(), POLLIN, Clock::time_point::max());
+    if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kComeBack)) return false;
+    if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kHeld)) {
+      held = true;
+    } else if (count > 0) {
+      return true;
+    } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+      if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
+        throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
+      }
+    } else {
+      // A tracker that knows nothing of this lets go by closing, when all have ended.
+      if (!held) return true;
+      throw TrackerLost(TrackerLost::When::kTalking,
+                        fmt::format("the tracker at {} was lost while this worker waited for the others to end: {}",
+                                    tracker_, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+    }
+  }
+}
+
+void TrackerConnection::ThrowIfBroken() {
+  if (const int error = tcp::ConnectError(socket_.fd()); error != 0) {
+    throw TrackerLost(TrackerLost::When::kTalking,
+                      fmt::format("the connection to the tracker at {} broke before it had heard all: {}", tracker_,
+                                  tcp::ErrorText(error)));
   }
 }
 

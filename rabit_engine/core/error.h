@@ -48,7 +48,12 @@ class TrackerLost : public EngineError {
 /// A deadline passed.
 class TimedOut : public EngineError {
  public:
-  using EngineError::EngineError;
+  explicit TimedOut(const std::string& message, int rank = -1) : EngineError(message), rank_(rank) {}
+  /// The rank that was waited for, or -1.
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
 };
 
 }  // namespace warren

@@ -335,6 +335,9 @@ void NativeCommunicator::Guard(Body&& body) {
   } catch (const LostPeer& error) {
     give_up(error.rank() >= 0 ? error.rank() : rank_);
     throw;
+  } catch (const TimedOut& error) {
+    give_up(error.rank() >= 0 ? error.rank() : rank_);
+    throw;
   } catch (...) {
     give_up(rank_);
     throw;

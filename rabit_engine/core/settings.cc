@@ -278,6 +278,9 @@ std::string LaunchersTaskId() {
   return EngineKind::kNative;
 }
 
+// Longer than any job.
+constexpr std::chrono::seconds kForEver = std::chrono::hours(24 * 365);
+
 Settings ReadSettings(std::span<const std::string> arguments) {
   Reading reading;
   reading.settings.engine = DefaultEngine();
@@ -285,7 +288,7 @@ Settings ReadSettings(std::span<const std::string> arguments) {
   ReadArguments(arguments, reading);
   if (!reading.has_task_id) reading.settings.task_id = LaunchersTaskId();
   if (reading.timeout) reading.settings.collective_timeout = reading.timeout_sec;
-  reading.settings.recovery_timeout = reading.timeout_sec;
+  reading.settings.recovery_timeout = reading.timeout_sec.count() > 0 ? reading.timeout_sec : kForEver;
   return std::move(reading.settings);
 }
 

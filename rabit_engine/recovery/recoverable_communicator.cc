@@ -154,7 +154,8 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
 /// Any loss on the way begins it anew: whoever has closed its links makes all others do the same. So does that of
 /// the tracker in the middle of it.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
-  const Clock::time_point begin = Clock::now();
+  std::optional<Clock::time_point> begin;
+  if (rank) begin = Clock::now();  // else the tracker says how long workers may be missing
   std::string last_try = why;
   int refusals = 0;
   for (milliseconds pause = kFirstPause;; pause = std::min(kMaxPause, 2 * pause)) {
@@ -173,11 +174,14 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     } catch (const TrackerLost& error) {
       // One that has been started again on the same state answers soon.
       const bool answers = error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
-      if (!answers && !rank) throw;
-      if (!answers) throw TrackerLost(error.when(), fmt::format("{}. It cannot be linked again: {}", why, error.what()));
+      if (!answers && !rank && last_try == why) throw;  // nothing has gone wrong but this
+      if (!answers) {
+        throw TrackerLost(error.when(), fmt::format("{}. It cannot be linked again: {}", last_try, error.what()));
+      }
       last_try = error.what();
     }
-    if (Clock::now() - begin >= settings_.recovery_timeout) {
+    if (!begin) begin = Clock::now();
+    if (Clock::now() - *begin >= settings_.recovery_timeout) {
       throw TimedOut(fmt::format("{}. All ranks were not together again within {} s (rabit_timeout_sec); the last try: {}",
                                  why, settings_.recovery_timeout.count(), last_try));
     }
@@ -378,9 +382,12 @@ void RecoverableCommunicator::Finalize() {
     } catch (const TimedOut& error) {
       loss = error.what();
     }
-    // The tracker lets nobody go before all have come here; whoever was lost makes it call the others back.
-    if (native_->LeaveTogether()) return;
-    JoinUntilAllAreThere(rank_, loss.empty() ? "a rank was lost at the end of the job" : loss);
+    if (loss.empty()) {
+      // The tracker lets nobody go before all have come here; whoever was lost makes it call the others back.
+      if (native_->LeaveTogether()) return;
+      loss = "a rank was lost at the end of the job";
+    }
+    JoinUntilAllAreThere(rank_, loss);
   }
 }
 

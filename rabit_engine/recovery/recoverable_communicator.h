@@ -35,6 +35,8 @@ class RecoverableCommunicator final : public Communicator {
   bool is_distributed() const override { return is_distributed_; }
   std::string host() const override { return host_; }
 
+  /// Whether a loss is no error, and results are kept.
+  bool recovers() const { return native_ != nullptr && state_->recording(); }
   /// Whether the result of the next call is here already: it will neither look at its buffer nor at other ranks.
   bool NextIsReplayed();
 
@@ -65,7 +67,6 @@ class RecoverableCommunicator final : public Communicator {
     kKept          ///< in the buffer, which keeps it
   };
 
-  bool recovers() const { return native_ != nullptr && state_->recording(); }
   template <typename Run>
   void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
   bool Replays(const char* name, void* buffer, std::size_t bytes);

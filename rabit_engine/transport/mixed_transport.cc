@@ -54,7 +54,7 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
         awaited.push_back(local_.Reaches(interest.peer) ? fmt::format("rank {}, on the same host", interest.peer)
                                                         : remote_.PeerName(interest.peer));
       }
-      ThrowLate(rank(), fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
+      ThrowLate(rank(), interests.empty() ? -1 : interests.front().peer, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
     }
   });
 }

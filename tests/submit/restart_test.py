@@ -103,13 +103,18 @@ if attempt == 0:
         self.assertEqual(self.attempts(2), [[0]] * 2)
 
     def test_nothing_of_an_earlier_start_is_left_beside_a_later_one(self):
-        code = TOGETHER + ("if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\n"
-                           "while not os.path.exists('seen'): time.sleep(0.01)")
+        # What leaves its process group and its session is left behind when its parent is killed.
+        stray = ("import subprocess\nstray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+                 "pathlib.Path(f'stray-{task}-{starts}').write_text(str(stray.pid))\n")
+        code = TOGETHER.replace("while", stray + "while", 1) + (
+            "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\n"
+            "while not os.path.exists('seen'): time.sleep(0.01)")
         process = self.start("--num-workers", 2, "--max-restarts", 1, *python(code))
         first, second = (set(), set())
         for number, pids in enumerate((first, second)):
             texts = self.wait_for_files(f"start-0-{number}", f"start-1-{number}")
             pids.update(json.loads(text)[1] for text in texts)
+            pids.update(int(text) for text in self.wait_for_files(f"stray-0-{number}", f"stray-1-{number}"))
         wait_for(lambda: second <= set(self.marked()), LIMIT_S, "the second start")
         self.assertFalse(first & set(self.marked()))
         self.file("seen").write_text("")

@@ -39,7 +39,7 @@ TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
 }
 
 TEST(Note, RefusesWhatIsNone) {
-  for (const char* line : {"", "listens", "listens 3", "listens 3 x", "world -1", "world 4 5", "world 4 ", "worlds 4",
+  for (const char* line : {"", "listens", "listens 3", "listens 3 x", "world -1", "world 4 5", "worlds 4",
                            "assigned 3 %4 h", "assigned 3 %zz h", "assigned 3 t", "linked 3 0,1"}) {
     EXPECT_THAT([&] { DecodeNote(line); }, ThrowsMessage<std::invalid_argument>(HasSubstr("is no note"))) << line;
   }

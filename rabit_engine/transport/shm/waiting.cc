@@ -83,7 +83,7 @@ void Waiter::ThrowLost(int rank) {
 void Waiter::ThrowIfLate(int awaited_rank, Clock::duration waited) {
   if (Clock::now() < deadline_) return;
   const int me = segment_.ranks()[segment_.local_index()];
-  ThrowLate(me, fmt::format("rank {}, on the same host", awaited_rank), waited);
+  ThrowLate(me, awaited_rank, fmt::format("rank {}, on the same host", awaited_rank), waited);
 }
 
 }  // namespace warren

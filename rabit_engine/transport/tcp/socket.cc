@@ -236,6 +236,10 @@ void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
 }
 
+void SetUserTimeout(int fd, std::chrono::seconds timeout) {
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::chrono::milliseconds(timeout).count()));
+}
+
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {
   for (;;) {
     pollfd entry{fd, events, 0};

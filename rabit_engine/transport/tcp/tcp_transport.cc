@@ -135,6 +135,7 @@ void TcpTransport::Adopt(int peer, int socket) {
     throw Misuse(fmt::format("rank {} cannot take a link to rank {} of {}", rank_, peer, world_size()));
   }
   tcp::PrepareLink(owned.fd(), options_.no_delay, options_.host_timeout);
+  tcp::SetUserTimeout(owned.fd(), std::chrono::seconds(0));  // the bootstrap may have set one
   Watch(owned.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   AddLink(peer, std::move(owned));
 }
@@ -188,7 +189,7 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     if (now < deadline) return;
     std::vector<std::string> awaited;
     for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
-    ThrowLate(rank_, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
+    ThrowLate(rank_, interests.empty() ? -1 : interests.front().peer, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
   });
 }
 

@@ -86,6 +86,10 @@ class TrackerDeath(unittest.TestCase):
                 return
         self.fail("the tracker ended before all workers were linked")
 
+    def read_state(self):
+        with open(self.state) as file:
+            return file.read()
+
     def die(self, tracker):
         tracker.process.send_signal(signal.SIGKILL)
         tracker.process.wait()
@@ -106,6 +110,7 @@ class TrackerDeath(unittest.TestCase):
         job = self.job(tracker)
         self.await_linked(tracker)
         self.die(tracker)
+        time.sleep(0.3)
         job.kill(2)
         codes, _, errors = job.finish()
         self.assertNotIn(0, codes)
@@ -148,7 +153,7 @@ class TrackerDeath(unittest.TestCase):
         self.await_linked(tracker)
         job.kill(3)
         # The others are in the middle of being linked, as one is missing.
-        wait_for(lambda: "assigned 0" in open(self.state).read().partition("listens 3")[2], LIMIT_S, "a recovery")
+        wait_for(lambda: "assigned 0" in self.read_state().partition("listens 3")[2], LIMIT_S, "a recovery")
         self.die(tracker)
         second = self.tracker("--state", self.state)
         job.start(3, 1)

@@ -39,8 +39,8 @@ class Cluster {
   virtual void Stop() = 0;
   /// Ends every process at once.
   virtual void Kill() = 0;
-  /// Ends what processes that have ended left behind; nothing of theirs runs when it returns, or what does cannot be
-  /// ended.
+  /// Ends what processes that have ended left behind; nothing of theirs runs when it returns, or what does
+  /// cannot be ended.
   virtual void EndLeftovers() = 0;
   /// Leaves output where it is until ResumeOutput.
   virtual void PauseOutput() = 0;

@@ -418,8 +418,10 @@ const std::vector<Option>& OptionTable() {
        "its first start and counts up.",
        Count<&Options::num_restarts, 0, kMaxCount>},
       {"--max-restarts", "N", "0", kJobGroup, kEveryCluster,
-       "How often the whole job is stopped and started again when a process of it fails for good or workers stay "
-       "missing: for programs that go on from a model they saved, as XGBoost's do. DMLC_NUM_ATTEMPT counts up.",
+       "How often the whole job is stopped and started again when a process of it fails for good or workers "
+       "stay "
+       "missing: for programs that go on from a model they saved, as XGBoost's do. DMLC_NUM_ATTEMPT counts "
+       "up.",
        Count<&Options::max_restarts, 0, kMaxCount>},
       {"--env", "KEY=VALUE", "", kJobGroup, kEveryCluster,
        "Gives the processes an environment variable, the value exactly as written. KEY alone passes on the "

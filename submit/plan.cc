@@ -14,9 +14,9 @@ constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 12> kJobVariables = {
-    "DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER",
-    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,  kMaxAttemptVariable, "DMLC_JOB_CLUSTER",
-    "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",
+    "DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER",   "DMLC_NUM_SERVER",
+    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,    kMaxAttemptVariable,
+    "DMLC_JOB_CLUSTER", "DMLC_PS_ROOT_URI",  "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",
 };
 
 bool Names(const tracker::Environment& environment, std::string_view name) {

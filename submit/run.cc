@@ -356,10 +356,9 @@ class JobRun {
     } else {
       // What it last said to the tracker may still be on its way.
       const auto settled = std::make_shared<asio::steady_timer>(io_, kSettleTime);
-      settled->async_wait(
-          [this, index, settled, restarts = job_restarts_](const boost::system::error_code&) {
-            if (restarts == job_restarts_) CheckThatItWasLinked(index);
-          });
+      settled->async_wait([this, index, settled, restarts = job_restarts_](const boost::system::error_code&) {
+        if (restarts == job_restarts_) CheckThatItWasLinked(index);
+      });
     }
   }
 
@@ -376,7 +375,8 @@ class JobRun {
     if (phase_ != Phase::kRunning || num_running_ == 0) return;
     const Member& member = members_[index];
     const std::string task = std::to_string(member.process->task_id);
-    if (!linked_ && !server_->job().TaskHasLinked(task)) return GiveUpOn(member, "before its links were made");
+    if (!linked_ && !server_->job().TaskHasLinked(task))
+      return GiveUpOn(member, "before its links were made");
     if (linked_ && !HasLeft(member)) {
       left_unfinished_.push_back(index);
       CheckThatAllCanBeLinkedAgain();
@@ -392,8 +392,8 @@ class JobRun {
 
   void GiveUpOn(const Member& member, const char* when) {
     Fail(kTrouble,
-         fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}", member.Describe(),
-                     when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
+         fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}",
+                     member.Describe(), when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
   }
 
   /// A worker that has left the job at the tracker cannot take part in it again.
@@ -423,7 +423,8 @@ class JobRun {
     }
     if (MayBeginAgain()) return BeginAgain(what + why_final);
     tail_of_ = &member;
-    Fail(status.ShellCode(), fmt::format("{}{}{}{}", what, why_final, AfterRestarts(), OthersStopped(num_running_)));
+    Fail(status.ShellCode(),
+         fmt::format("{}{}{}{}", what, why_final, AfterRestarts(), OthersStopped(num_running_)));
   }
 
   // --- all over again --------------------------------------------------------------------------------------
@@ -441,8 +442,8 @@ class JobRun {
   void BeginAgain(const std::string& why) {
     phase_ = Phase::kRestarting;
     ++job_restarts_;
-    spdlog::warn("{}; starting all {} processes again (restart {} of {})", why, members_.size(), job_restarts_,
-                 options_.max_restarts);
+    spdlog::warn("{}; starting all {} processes again (restart {} of {})", why, members_.size(),
+                 job_restarts_, options_.max_restarts);
     StopAll();
   }
 

@@ -95,7 +95,8 @@ void Job::Closed(ConnectionId connection, std::string_view why) {
     const int rank = peer->rank;
     const bool waited = members_[rank].waits == connection;
     if (waited) {
-      Log(Severity::kDebug, fmt::format("{}: {} while it waited for the others to end", Name(connection, *peer), why));
+      Log(Severity::kDebug,
+          fmt::format("{}: {} while it waited for the others to end", Name(connection, *peer), why));
       ReturnToJob(rank);
     }
     return Forget(connection);
@@ -521,7 +522,10 @@ void Job::HandleListenPort(ConnectionId connection, Peer& peer, const classic::L
   Forget(connection);
   broker_->ReportListening(rank);
   const std::set<int>& awaited = broker_->awaited(rank);
-  Write({.kind = Note::Kind::kListens, .rank = rank, .port = port.port, .peers = {awaited.begin(), awaited.end()}});
+  Write({.kind = Note::Kind::kListens,
+         .rank = rank,
+         .port = port.port,
+         .peers = {awaited.begin(), awaited.end()}});
   SendReadyPlans(now);
   if (!linked_ && broker_->complete()) {
     linked_ = true;

@@ -86,8 +86,8 @@ class Job {
  public:
   Job(JobOptions options, TimePoint now);
 
-  /// Takes the job over from one that wrote these notes, before anybody has come. Who was about to be linked is
-  /// expected to come again. Throws std::invalid_argument when no job can have written them.
+  /// Takes the job over from one that wrote these notes, before anybody has come. Who was about to be linked
+  /// is expected to come again. Throws std::invalid_argument when no job can have written them.
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
@@ -149,7 +149,7 @@ class Job {
     bool assigned = false;
     bool shut_down = false;
     bool shut_down_before = false;  ///< ... at the tracker before this one, and may say so again
-    bool has_linked = false;  ///< went through an exchange to its end, at least once
+    bool has_linked = false;        ///< went through an exchange to its end, at least once
     std::string task_id;
     std::string host;
     std::int32_t listen_port = 0;

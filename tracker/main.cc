@@ -58,9 +58,10 @@ void Declare(CLI::App& app, Options& options) {
                  "what workers are sorted by before ranks are given out: host or task")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, SortBy>{{"host", SortBy::kHost}, {"task", SortBy::kTask}}, CLI::ignore_case));
-  app.add_option("--state", options.state_path,
-                 "keep what is known of the job in this file; a tracker that is started with the same file takes "
-                 "the job over, at the same port");
+  app.add_option(
+      "--state", options.state_path,
+      "keep what is known of the job in this file; a tracker that is started with the same file takes "
+      "the job over, at the same port");
   app.add_option("--timeout", options.timeout_seconds,
                  "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
       ->check(CLI::Range(0.0, 1e9))
@@ -87,9 +88,10 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);
   if (state->begun() && state->num_workers() != options.num_workers) {
-    throw std::runtime_error(fmt::format("the state file '{}' is of a job of {} workers, not of {} (--num-workers); "
-                                         "remove it to begin a new job",
-                                         options.state_path, state->num_workers(), options.num_workers));
+    throw std::runtime_error(
+        fmt::format("the state file '{}' is of a job of {} workers, not of {} (--num-workers); "
+                    "remove it to begin a new job",
+                    options.state_path, state->num_workers(), options.num_workers));
   }
   return state;
 }
@@ -157,8 +159,8 @@ int Serve(const Options& options) {
   if (server_options.notes.empty()) {
     spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());
   } else {
-    spdlog::info("tracker: has taken over the job in '{}' on {}:{}; {}", options.state_path, host, server.port(),
-                 server.job().DescribeMissing());
+    spdlog::info("tracker: has taken over the job in '{}' on {}:{}; {}", options.state_path, host,
+                 server.port(), server.job().DescribeMissing());
   }
   io.run();
   return exit_code;

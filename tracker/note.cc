@@ -16,15 +16,15 @@ namespace {
 using Kind = Note::Kind;
 
 constexpr std::array<std::pair<Kind, std::string_view>, 7> kWords = {{{Kind::kWorld, "world"},
-                                                                       {Kind::kAssigned, "assigned"},
-                                                                       {Kind::kUnassigned, "unassigned"},
-                                                                       {Kind::kLinked, "linked"},
-                                                                       {Kind::kListens, "listens"},
-                                                                       {Kind::kShutDown, "shutdown"},
-                                                                       {Kind::kReturned, "returned"}}};
+                                                                      {Kind::kAssigned, "assigned"},
+                                                                      {Kind::kUnassigned, "unassigned"},
+                                                                      {Kind::kLinked, "linked"},
+                                                                      {Kind::kListens, "listens"},
+                                                                      {Kind::kShutDown, "shutdown"},
+                                                                      {Kind::kReturned, "returned"}}};
 
-// Task ids and hosts are whatever a worker sent: all but plain characters become %XX, as in a URL. An empty one
-// is a single %.
+// Task ids and hosts are whatever a worker sent: all but plain characters become %XX, as in a URL. An empty
+// one is a single %.
 std::string Escape(std::string_view text) {
   if (text.empty()) return "%";
   std::string out;

@@ -65,14 +65,16 @@ void StateFile::Read() {
       continue;
     }
     char more = 0;
-    if (std::sscanf(line.c_str(), kHeader, &port_, &num_workers_, &more) != 2 || port_ == 0 || num_workers_ < 1) {
+    if (std::sscanf(line.c_str(), kHeader, &port_, &num_workers_, &more) != 2 || port_ == 0 ||
+        num_workers_ < 1) {
       Throw("it is not the state of a tracker; give --state another name, or remove it");
     }
   }
   if (whole == 0 && !text.empty() && !std::string_view(kHeader).starts_with(text.substr(0, 20))) {
     Throw("it is not the state of a tracker; give --state another name, or remove it");
   }
-  if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) Throw(std::strerror(errno));
+  if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0)
+    Throw(std::strerror(errno));
 }
 
 void StateFile::Begin(std::uint16_t port, int num_workers) {

@@ -1,6 +1,6 @@
-// The file from which a tracker that is started again takes a job over: rabit-tracker --state FILE. A header with
-// the port and the number of workers, then a line for each change (note.h), appended as it happens. What was
-// written is safe from the death of the tracker's process, not from that of its machine.
+// The file from which a tracker that is started again takes a job over: rabit-tracker --state FILE. A header
+// with the port and the number of workers, then a line for each change (note.h), appended as it happens. What
+// was written is safe from the death of the tracker's process, not from that of its machine.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace warren::tracker {
 
 class StateFile {
  public:
-  /// Opens the file or makes it, and reads what is in it. Throws std::runtime_error that names the file: it cannot
-  /// be opened, another tracker has it, or it is something else.
+  /// Opens the file or makes it, and reads what is in it. Throws std::runtime_error that names the file: it
+  /// cannot be opened, another tracker has it, or it is something else.
   explicit StateFile(std::string path);
   ~StateFile();
   StateFile(const StateFile&) = delete;

@@ -68,8 +68,8 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-/// After a shutdown: the worker stays until all others have said shutdown, too. (Warren's own; workers of others
-/// just close, and trackers of others close without a word.)
+/// After a shutdown: the worker stays until all others have said shutdown, too. (Warren's own; workers of
+/// others just close, and trackers of others close without a word.)
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
 /// What the tracker answers.

@@ -1,13 +1,14 @@
-// A training without the mathematics: the shape in which XGBoost's `hist` computes, sums up and checkpoints, for
-// bench/recovery.
+// A training without the mathematics: the shape in which XGBoost's `hist` computes, sums up and checkpoints,
+// for bench/recovery.
 //
 //   recovery-worker rounds=N rows=N features=N recover=0|1 [watch]
 //
-// A round is a tree of kDepth levels. For each level every rank adds its rows' gradients to a histogram for each
-// node (real work: random access into a matrix of bins), and all ranks sum the histograms up; then the model grows
-// and is checkpointed. recover=0 does the same without LoadCheckPoint and CheckPoint, so that nothing is kept.
-// Rank 0 prints {"seconds": of all rounds}. With `watch` each rank prints its pid and when its process began, and
-// rank 0 every pause between two sums of more than kPause, in seconds of the monotonic clock.
+// A round is a tree of kDepth levels. For each level every rank adds its rows' gradients to a histogram for
+// each node (real work: random access into a matrix of bins), and all ranks sum the histograms up; then the
+// model grows and is checkpointed. recover=0 does the same without LoadCheckPoint and CheckPoint, so that
+// nothing is kept. Rank 0 prints {"seconds": of all rounds}. With `watch` each rank prints its pid and when
+// its process began, and rank 0 every pause between two sums of more than kPause, in seconds of the monotonic
+// clock.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
@@ -53,12 +54,16 @@ class Rows {
  public:
   Rows(std::size_t rows, std::size_t features) : features_(features), bins_(rows * features), node_(rows) {
     std::uint32_t seed = 1 + static_cast<std::uint32_t>(rabit::GetRank());
-    for (std::uint8_t& bin : bins_) bin = static_cast<std::uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
+    for (std::uint8_t& bin : bins_)
+      bin = static_cast<std::uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
   }
   void AddTo(std::vector<double>& histogram, int level) {
     const auto nodes = std::size_t{1} << level;
     for (std::size_t row = 0; row < node_.size(); ++row) {
-      node_[row] = level == 0 ? 0 : static_cast<std::uint16_t>((2 * node_[row] + (bins_[row * features_ + level] & 1U)) % nodes);
+      node_[row] =
+          level == 0
+              ? 0
+              : static_cast<std::uint16_t>((2 * node_[row] + (bins_[row * features_ + level] & 1U)) % nodes);
       const Gradient gradient{1.0 / static_cast<double>(1 + row % 17), 0.25};
       double* of_node = histogram.data() + node_[row] * features_ * kBins * 2;
       for (std::size_t feature = 0; feature < features_; ++feature) {

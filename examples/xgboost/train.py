@@ -69,13 +69,13 @@ class Progress(xgb.callback.TrainingCallback):
 
     def load(self, rounds: int) -> Optional[xgb.Booster]:
         """Rank 0 looks for all of them: they must begin with the same model."""
-        found = None
+        found = b""
         if self.every > 0 and xgb.rabit.get_rank() == 0 and self.path.exists():
             model = xgb.Booster(model_file=str(self.path))
             if model.attr("run") == self.run and model.num_boosted_rounds() <= rounds:
                 found = bytes(model.save_raw("ubj"))
         found = xgb.rabit.broadcast(found, 0)
-        return None if found is None else xgb.Booster(model_file=bytearray(found))
+        return xgb.Booster(model_file=bytearray(found)) if found else None
 
     def after_iteration(self, model: xgb.Booster, epoch: int, evals_log: dict) -> bool:
         done = model.num_boosted_rounds()

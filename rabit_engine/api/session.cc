@@ -190,9 +190,12 @@ Session::Turn::~Turn() {
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
   const Turn turn(*this, call);
-  // A process that is started again does not prepare what it is given, and would miss the calls that belong to it.
+  // A process that is started again does not prepare what it is given, and would miss the calls that belong
+  // to it.
   if (prepares_ && communicator_ && communicator_->recovers())
-    Refuse(call, "it was made by the prepare function of an allreduce, which is left out when a process catches up");
+    Refuse(
+        call,
+        "it was made by the prepare function of an allreduce, which is left out when a process catches up");
   if (!first_error_.empty()) {
     throw EngineError(
         fmt::format("{}: an earlier call has failed and this rank is out of the job; Finalize is all "
@@ -218,8 +221,8 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count,
                              reduction.element_bytes()));
   }
-  // Outside Communicate: it may ask for the rank. In a process that was started again and catches up, the result is
-  // here already.
+  // Outside Communicate: it may ask for the rank. In a process that was started again and catches up, the
+  // result is here already.
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;
     const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
@@ -333,7 +336,8 @@ std::optional<Session::Loaded> Session::LoadCheckPoint(const Call& call, bool wa
   return Loaded{version(), want_global ? &models->Global() : nullptr, want_local ? &local->second : nullptr};
 }
 
-void Session::CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local) {
+void Session::CheckPoint(const Call& call, std::optional<std::string> global,
+                         std::optional<std::string> local) {
   Communicate(call, [&] { communicator_->CheckPoint(std::move(global), std::move(local)); });
   version_ = communicator_->version();
 }

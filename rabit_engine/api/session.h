@@ -84,8 +84,8 @@ class Session {
     const std::string* global;  ///< where it was asked for
     const std::string* local;
   };
-  /// The newest checkpoint, or nothing when there is none. Misuse when there is one, but not of the models that
-  /// are asked for.
+  /// The newest checkpoint, or nothing when there is none. Misuse when there is one, but not of the models
+  /// that are asked for.
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
@@ -117,7 +117,7 @@ class Session {
   bool is_distributed_;
   std::string host_;
   std::atomic_flag busy_;
-  bool prepares_ = false;  ///< the prepare function of an allreduce runs
+  bool prepares_ = false;    ///< the prepare function of an allreduce runs
   std::string first_error_;  // empty while all is well
 };
 

@@ -29,8 +29,9 @@ class Bootstrap {
   virtual void Print(const std::string& text) = 0;
   /// Tells the tracker that this rank has ended well. Called once.
   virtual void Shutdown() = 0;
-  /// The same, and waits until all ranks have said so. False: another was lost, and this one has to join again,
-  /// which it then has not left. Where there is no tracker, or it cannot be reached, nobody is waited for.
+  /// The same, and waits until all ranks have said so. False: another was lost, and this one has to join
+  /// again, which it then has not left. Where there is no tracker, or it cannot be reached, nobody is waited
+  /// for.
   virtual bool ShutdownTogether() {
     Shutdown();
     return true;

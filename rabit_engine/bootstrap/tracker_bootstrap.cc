@@ -29,7 +29,8 @@ constexpr milliseconds kMaxPause{2000};
 // Connections that have not said their rank. Beyond this the oldest goes.
 constexpr std::size_t kMaxNewcomers = 256;
 
-// A stock tracker links one worker after the other: in a large job the first of them wait for the last for long.
+// A stock tracker links one worker after the other: in a large job the first of them wait for the last for
+// long.
 constexpr seconds kLeastPatience{1800};
 
 // What this engine says on every new link after the rank.
@@ -121,9 +122,8 @@ void TrackerBootstrap::Join(classic::Command command) {
   local_host_ = tracker.local_host();
   const int wanted = settings_.world_size;
   // At the start it is for the tracker to say how long workers may be missing.
-  const Clock::time_point deadline = command == classic::Command::kRecover
-                                         ? Clock::now() + patience_
-                                         : Clock::time_point::max();
+  const Clock::time_point deadline =
+      command == classic::Command::kRecover ? Clock::now() + patience_ : Clock::time_point::max();
   assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
   if (wanted > 0 && wanted != assignment_.world_size) {
     throw Misuse(
@@ -236,7 +236,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     tracker.ThrowIfBroken();  // it would send nobody here
     // Whoever is to come may have given up this meeting and wait for all others in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
-      if (waits[1 + newcomers.size() + link].revents != 0) ThrowLost(linked[link], "it closed the connection");
+      if (waits[1 + newcomers.size() + link].revents != 0)
+        ThrowLost(linked[link], "it closed the connection");
     }
     std::size_t i = 1;
     for (auto newcomer = newcomers.begin(); newcomer != newcomers.end();) {
@@ -417,12 +418,13 @@ void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::
 }
 
 void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
-  throw LostPeer(peer, fmt::format("{} lost rank {} at {} while the ranks met: {}. Look at what it printed last.", Name(),
-                                   peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
+  throw LostPeer(peer,
+                 fmt::format("{} lost rank {} at {} while the ranks met: {}. Look at what it printed last.",
+                             Name(), peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
 }
 
-// Waits until the peer has sent something or anybody's link breaks: whoever gives up this meeting waits for all
-// others in the next.
+// Waits until the peer has sent something or anybody's link breaks: whoever gives up this meeting waits for
+// all others in the next.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
@@ -490,7 +492,8 @@ void TrackerBootstrap::Shutdown() {
 bool TrackerBootstrap::ShutdownTogether() {
   for (int refusals = 0;;) {
     try {
-      TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown), classic::Encode(classic::WaitForOthers{}));
+      TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown),
+                                classic::Encode(classic::WaitForOthers{}));
       return tracker.ReadRelease(Clock::now() + patience_);
     } catch (const TrackerLost& error) {
       // One that has been started again on the same state answers soon.
@@ -498,16 +501,18 @@ bool TrackerBootstrap::ShutdownTogether() {
       SayThatItLeavesUntold(error);
       return true;
     } catch (const TimedOut& error) {
-      throw TimedOut(fmt::format("{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died "
-                                 "there and has not come again",
-                                 Name(), patience_.count(), error.what()));
+      throw TimedOut(
+          fmt::format("{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died "
+                      "there and has not come again",
+                      Name(), patience_.count(), error.what()));
     }
   }
 }
 
 // All ranks have come to the end, and what the tracker does not know costs nobody anything.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
-  fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(), error.what());
+  fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(),
+             error.what());
 }
 
 classic::Hello TrackerBootstrap::Hello(classic::Command command) const {

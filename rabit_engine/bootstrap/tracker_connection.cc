@@ -105,9 +105,9 @@ Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerSt
     for (;;) {
       if (auto message = (stream_.*next)()) return *std::move(message);
       if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
-        throw TimedOut(
-            fmt::format("the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
-                        tracker_, what));
+        throw TimedOut(fmt::format(
+            "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
+            tracker_, what));
       }
       std::array<char, 4096> bytes;
       const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
@@ -154,9 +154,10 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
     } else {
       // A tracker that knows nothing of this lets go by closing, when all have ended.
       if (!held) return true;
-      throw TrackerLost(TrackerLost::When::kTalking,
-                        fmt::format("the tracker at {} was lost while this worker waited for the others to end: {}",
-                                    tracker_, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+      throw TrackerLost(
+          TrackerLost::When::kTalking,
+          fmt::format("the tracker at {} was lost while this worker waited for the others to end: {}",
+                      tracker_, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
     }
   }
 }
@@ -164,8 +165,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
 void TrackerConnection::ThrowIfBroken() {
   if (const int error = tcp::ConnectError(socket_.fd()); error != 0) {
     throw TrackerLost(TrackerLost::When::kTalking,
-                      fmt::format("the connection to the tracker at {} broke before it had heard all: {}", tracker_,
-                                  tcp::ErrorText(error)));
+                      fmt::format("the connection to the tracker at {} broke before it had heard all: {}",
+                                  tracker_, tcp::ErrorText(error)));
   }
 }
 

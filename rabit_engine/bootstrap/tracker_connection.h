@@ -16,18 +16,18 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut that
-  /// names the tracker and what to do.
-  /// `more` follows the hello at once.
-  TrackerConnection(const Settings& settings, const wire::classic::Hello& hello, const std::string& more = {});
+  /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut
+  /// that names the tracker and what to do. `more` follows the hello at once.
+  TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
+                    const std::string& more = {});
 
   void Send(const std::string& bytes);
-  /// The tracker answers when other workers have come: waits for them until the deadline, and as long as the tracker
-  /// keeps the connection. `what` is the answer's name in errors: "this worker's rank".
+  /// The tracker answers when other workers have come: waits for them until the deadline, and as long as the
+  /// tracker keeps the connection. `what` is the answer's name in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
-  /// After WaitForOthers: true when this rank may leave, false when it is called back. Throws TrackerLost when the
-  /// tracker was about to say which, TimedOut.
+  /// After WaitForOthers: true when this rank may leave, false when it is called back. Throws TrackerLost
+  /// when the tracker was about to say which, TimedOut.
   bool ReadRelease(Clock::time_point deadline);
   /// Throws TrackerLost when the tracker's end of the connection broke. (That it closed is no news.)
   void ThrowIfBroken();

@@ -103,7 +103,8 @@ void HostCollectives::Publish(Counter counter, std::uint64_t value) {
 
 // --- small ---
 
-void HostCollectives::CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction) {
+void HostCollectives::CombineSlots(const void* input, void* output, std::size_t count,
+                                   const Reduction& reduction) {
   for (int local = 0; local < size_; ++local) {
     inputs_[local] = local == me_ ? input : AwaitSlot(local).payload;
   }
@@ -118,7 +119,8 @@ void HostCollectives::Allreduce(const CallTag& tag, const void* input, void* out
     CombineSlots(input, output, count, reduction);
   } else {
     Begin(tag, nullptr, 0);
-    ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction, kAllMembers);
+    ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction,
+                 kAllMembers);
   }
   all_done_ = call_ - 1;  // whoever has begun this call has completed the last
   End();

@@ -61,7 +61,8 @@ class HostCollectives {
     Allreduce(tag, buffer, buffer, count, reduction);
   }
   /// The same from one buffer, which stays as it is, into another that does not overlap it.
-  void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count, const Reduction& reduction);
+  void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
+                 const Reduction& reduction);
   void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
   /// size() + 1 offsets in elements.
   void ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,

@@ -97,9 +97,8 @@ constexpr Algorithm kAlgorithms[] = {
     Algorithm::kHierarchical,
 };
 constexpr Collective kCollectives[] = {
-    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
-    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
-    Collective::kExchange,
+    Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather, Collective::kReduceScatter,
+    Collective::kReduce,    Collective::kBarrier,   Collective::kExchange,
 };
 
 unsigned Unmet(const Row& row, const Situation& situation) {

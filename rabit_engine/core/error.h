@@ -33,12 +33,14 @@ class Misuse : public EngineError {
   using EngineError::EngineError;
 };
 
-/// The tracker cannot be asked: its process has ended, or the network between is down, or it refused this worker.
+/// The tracker cannot be asked: its process has ended, or the network between is down, or it refused this
+/// worker.
 class TrackerLost : public EngineError {
  public:
   enum class When { kConnecting, kTalking };
   TrackerLost(When when, const std::string& message) : EngineError(message), when_(when) {}
-  /// kConnecting: it was not there, however often this worker tried. kTalking: it was, and ended the conversation.
+  /// kConnecting: it was not there, however often this worker tried. kTalking: it was, and ended the
+  /// conversation.
   When when() const { return when_; }
 
  private:

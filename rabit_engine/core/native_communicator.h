@@ -47,8 +47,8 @@ class NativeCommunicator final : public Communicator {
   std::string host() const override;
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
-  /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared memory
-  /// without a copy.
+  /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
+  /// memory without a copy.
   void AllreduceInto(const void* input, void* buffer, std::size_t count, const Reduction& reduction);
   void Broadcast(void* buffer, std::size_t bytes, int root) override;
   void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
@@ -63,8 +63,8 @@ class NativeCommunicator final : public Communicator {
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// Messages from any rank to any other: all ranks give the same list (collective/exchange.h).
   void Exchange(std::span<const Message> messages);
-  /// Says goodbye to the tracker and waits until all ranks have. False: one of them was lost before; this rank
-  /// has not left and has to be linked again.
+  /// Says goodbye to the tracker and waits until all ranks have. False: one of them was lost before; this
+  /// rank has not left and has to be linked again.
   bool LeaveTogether();
 
   /// Who shares memory with whom.

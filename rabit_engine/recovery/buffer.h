@@ -1,5 +1,5 @@
-// Bytes that are not initialized before they are written, and a stock of them: results of calls come and go in
-// the same sizes, and memory that has been used before costs no page faults.
+// Bytes that are not initialized before they are written, and a stock of them: results of calls come and go
+// in the same sizes, and memory that has been used before costs no page faults.
 #pragma once
 
 #include <cstddef>

@@ -28,9 +28,10 @@ void MockBefore(const char* call, const Settings& settings, int rank, int versio
     if (read != 4 || static_cast<std::size_t>(end) != text.size()) {
       throw Misuse(fmt::format("mock={}: expected mock=rank,version,seqno,trial", text));
     }
-    if (of_rank != rank || of_version != version || of_seqno != seqno || of_trial != settings.num_attempt) continue;
-    fmt::print(stderr, "rabit: rank {} ends before {} of version {}, call {}, as mock={} says\n", rank, call, version,
-               seqno, text);
+    if (of_rank != rank || of_version != version || of_seqno != seqno || of_trial != settings.num_attempt)
+      continue;
+    fmt::print(stderr, "rabit: rank {} ends before {} of version {}, call {}, as mock={} says\n", rank, call,
+               version, seqno, text);
     std::fflush(nullptr);
     std::_Exit(kExitCode);
   }

@@ -1,5 +1,6 @@
-// Deaths on order, to try out how a program recovers: mock=rank,version,seqno,trial ends that rank's process before
-// its call number seqno (from 0) of that version, in its trial-th life (0: the first). Only librabit_mock does it.
+// Deaths on order, to try out how a program recovers: mock=rank,version,seqno,trial ends that rank's process
+// before its call number seqno (from 0) of that version, in its trial-th life (0: the first). Only
+// librabit_mock does it.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,7 @@ namespace {
 
 class WordWriter {
  public:
-  void Word(std::uint64_t word) {
-    bytes_.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
+  void Word(std::uint64_t word) { bytes_.append(reinterpret_cast<const char*>(&word), sizeof word); }
   void List(const std::vector<Kept>& list) {
     Word(list.size());
     for (const Kept& kept : list) {
@@ -100,8 +98,9 @@ class WordReader {
 };
 
 const Kept* Find(const std::vector<Kept>& list, std::uint64_t number) {
-  const auto found = std::lower_bound(list.begin(), list.end(), number,
-                                      [](const Kept& kept, std::uint64_t wanted) { return kept.number < wanted; });
+  const auto found =
+      std::lower_bound(list.begin(), list.end(), number,
+                       [](const Kept& kept, std::uint64_t wanted) { return kept.number < wanted; });
   return found != list.end() && found->number == number ? &*found : nullptr;
 }
 
@@ -143,8 +142,8 @@ class Planner {
   }
 
  private:
-  /// Whether all that are left are inside CheckPoint, with nothing in their models that only the others can know:
-  /// all calls of the version have been completed, and who was lost may begin with the next one.
+  /// Whether all that are left are inside CheckPoint, with nothing in their models that only the others can
+  /// know: all calls of the version have been completed, and who was lost may begin with the next one.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {
@@ -180,7 +179,9 @@ class Planner {
     const int holder = Holder([](const Place& place) { return place.models->global_bytes.has_value(); });
     if (holder < 0) {
       const bool is_lost = Holder([](const Place& place) { return place.models->has_global; }) >= 0;
-      if (!is_lost || std::none_of(places_.begin(), places_.end(), [](const Place& place) { return place.fresh; })) return;
+      if (!is_lost ||
+          std::none_of(places_.begin(), places_.end(), [](const Place& place) { return place.fresh; }))
+        return;
       throw Unrecoverable(fmt::format(
           "the global model of version {} is lost: it was checkpointed lazily and has been changed since",
           plan_.version));
@@ -226,15 +227,16 @@ class Planner {
 
   [[noreturn]] void Refuse(What what, std::uint64_t call) const {
     if (what == What::kResultBefore) {
-      throw Unrecoverable(fmt::format(
-          "the result of call {} before LoadCheckPoint is lost: it is kept only with rabit_bootstrap_cache=1, "
-          "by {} ranks (rabit_global_replica)",
-          call + 1, std::min(size_, replicas_.results)));
+      throw Unrecoverable(
+          fmt::format("the result of call {} before LoadCheckPoint is lost: it is kept only with "
+                      "rabit_bootstrap_cache=1, "
+                      "by {} ranks (rabit_global_replica)",
+                      call + 1, std::min(size_, replicas_.results)));
     }
-    throw Unrecoverable(fmt::format(
-        "the result of call {} since version {} is lost: all {} ranks that kept it have ended; "
-        "rabit_global_replica says how many keep it",
-        call + 1, plan_.version, std::min(size_, replicas_.results)));
+    throw Unrecoverable(
+        fmt::format("the result of call {} since version {} is lost: all {} ranks that kept it have ended; "
+                    "rabit_global_replica says how many keep it",
+                    call + 1, plan_.version, std::min(size_, replicas_.results)));
   }
 
   std::span<const Report> reports_;

@@ -1,5 +1,5 @@
-// What ranks do when they meet after a loss: where everybody goes on, and what is sent to whom for it. Pure: a
-// function of what the ranks report, the same on all of them. docs/recovery.md tells the whole story.
+// What ranks do when they meet after a loss: where everybody goes on, and what is sent to whom for it. Pure:
+// a function of what the ranks report, the same on all of them. docs/recovery.md tells the whole story.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Kept {
   friend bool operator==(const Kept&, const Kept&) = default;
 };
 
-/// How far a rank is in a sequence of calls whose results are kept, and which of them it has. It may have some
-/// that it has not come to yet: those it was sent in order to catch up.
+/// How far a rank is in a sequence of calls whose results are kept, and which of them it has. It may have
+/// some that it has not come to yet: those it was sent in order to catch up.
 struct CallsReport {
   std::uint64_t completed = 0;
   std::vector<Kept> results;  ///< by ascending number
@@ -37,15 +37,15 @@ struct CallsReport {
 struct ModelsReport {
   bool has_global = false;                    ///< the version has one
   std::optional<std::uint64_t> global_bytes;  ///< and this rank can give it
-  std::vector<Kept> locals;  ///< by the rank whose they are, ascending
+  std::vector<Kept> locals;                   ///< by the rank whose they are, ascending
   friend bool operator==(const ModelsReport&, const ModelsReport&) = default;
 };
 
 /// What one rank says.
 struct Report {
-  bool fresh = true;   ///< a process that has just been started: all below means nothing
+  bool fresh = true;    ///< a process that has just been started: all below means nothing
   bool loaded = false;  ///< has called LoadCheckPoint
-  CallsReport before;  ///< calls before LoadCheckPoint
+  CallsReport before;   ///< calls before LoadCheckPoint
   int version = 0;
   ModelsReport models;  ///< of `version`
   CallsReport calls;    ///< since `version`

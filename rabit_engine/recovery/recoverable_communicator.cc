@@ -43,7 +43,8 @@ void Copy(void* to, const void* from, std::size_t bytes) {
 // --- joining, and joining again ----------------------------------------------------------------------------
 
 std::unique_ptr<RecoverableCommunicator> RecoverableCommunicator::Join(const Settings& settings) {
-  if (!JoinsThroughTracker(settings)) return std::make_unique<RecoverableCommunicator>(warren::Join(settings));
+  if (!JoinsThroughTracker(settings))
+    return std::make_unique<RecoverableCommunicator>(warren::Join(settings));
   return std::unique_ptr<RecoverableCommunicator>(new RecoverableCommunicator(settings));
 }
 
@@ -81,7 +82,8 @@ void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
   if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
 }
 
-/// All ranks have just been linked: nobody goes on before all know where everybody is, and have what they need.
+/// All ranks have just been linked: nobody goes on before all know where everybody is, and have what they
+/// need.
 void RecoverableCommunicator::Meet() {
   if (native_ == nullptr) return state_->Met();
   const std::vector<std::string>& greetings = native_->greetings();
@@ -151,8 +153,8 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
   }
 }
 
-/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same. So does that of
-/// the tracker in the middle of it.
+/// Any loss on the way begins it anew: whoever has closed its links makes all others do the same. So does
+/// that of the tracker in the middle of it.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
   std::optional<Clock::time_point> begin;
   if (rank) begin = Clock::now();  // else the tracker says how long workers may be missing
@@ -173,17 +175,20 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
       last_try = error.what();
     } catch (const TrackerLost& error) {
       // One that has been started again on the same state answers soon.
-      const bool answers = error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
+      const bool answers =
+          error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
       if (!answers && !rank && last_try == why) throw;  // nothing has gone wrong but this
       if (!answers) {
-        throw TrackerLost(error.when(), fmt::format("{}. It cannot be linked again: {}", last_try, error.what()));
+        throw TrackerLost(error.when(),
+                          fmt::format("{}. It cannot be linked again: {}", last_try, error.what()));
       }
       last_try = error.what();
     }
     if (!begin) begin = Clock::now();
     if (Clock::now() - *begin >= settings_.recovery_timeout) {
-      throw TimedOut(fmt::format("{}. All ranks were not together again within {} s (rabit_timeout_sec); the last try: {}",
-                                 why, settings_.recovery_timeout.count(), last_try));
+      throw TimedOut(fmt::format(
+          "{}. All ranks were not together again within {} s (rabit_timeout_sec); the last try: {}", why,
+          settings_.recovery_timeout.count(), last_try));
     }
     std::this_thread::sleep_for(pause);
   }
@@ -194,7 +199,8 @@ void RecoverableCommunicator::Rejoin(const EngineError& loss) {
   JoinUntilAllAreThere(rank_, loss.what());
 }
 
-// --- calls ---------------------------------------------------------------------------------------------------
+// --- calls
+// ---------------------------------------------------------------------------------------------------
 
 bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
@@ -204,10 +210,11 @@ bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_
   const Buffer* result = state_->calls().Replay();
   if (result == nullptr) return false;
   if (result->size() != bytes) {
-    throw Misuse(fmt::format(
-        "{} of {} bytes, where the other ranks had a result of {} bytes before this process was started again. "
-        "To catch up, a program has to make the same calls again, from LoadCheckPoint on",
-        name, bytes, result->size()));
+    throw Misuse(
+        fmt::format("{} of {} bytes, where the other ranks had a result of {} bytes before this process was "
+                    "started again. "
+                    "To catch up, a program has to make the same calls again, from LoadCheckPoint on",
+                    name, bytes, result->size()));
   }
   Copy(buffer, result->data(), bytes);
   state_->calls().Step();
@@ -215,14 +222,15 @@ bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_
 }
 
 template <typename Run>
-void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets,
-                                       Run&& run) {
+void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size_t bytes, Input input,
+                                       Meets meets, Run&& run) {
   MockBefore(name, settings_, rank_, version(), state_->calls().completed());
   if (!recovers()) {
     if (others_have_loaded_ && !state_->loaded()) {
-      throw Misuse(fmt::format("{} before LoadCheckPoint in a process that was started again: the other ranks are "
-                               "past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
-                               name));
+      throw Misuse(
+          fmt::format("{} before LoadCheckPoint in a process that was started again: the other ranks are "
+                      "past it. Call LoadCheckPoint first, or set rabit_bootstrap_cache=1",
+                      name));
     }
     return run(buffer);
   }
@@ -249,8 +257,7 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
 
 void RecoverableCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
   Recorded("allreduce", buffer, count * reduction.element_bytes(), Input::kOverwritten,
-           count > 0 ? Meets::kAll : Meets::kNobody,
-           [&](void* data) {
+           count > 0 ? Meets::kAll : Meets::kNobody, [&](void* data) {
              if (data == buffer) return inner_->Allreduce(buffer, count, reduction);
              native_->AllreduceInto(buffer, data, count, reduction);
            });
@@ -263,8 +270,8 @@ void RecoverableCommunicator::Broadcast(void* buffer, std::size_t bytes, int roo
 
 void RecoverableCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
   const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
-  Recorded("allgather", buffer, offsets.empty() ? 0 : offsets.back(), Input::kKept, all_bring ? Meets::kAll : Meets::kNobody,
-           [&](void* data) { inner_->Allgather(data, offsets); });
+  Recorded("allgather", buffer, offsets.empty() ? 0 : offsets.back(), Input::kKept,
+           all_bring ? Meets::kAll : Meets::kNobody, [&](void* data) { inner_->Allgather(data, offsets); });
 }
 
 void RecoverableCommunicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
@@ -294,7 +301,8 @@ void RecoverableCommunicator::TrackerPrint(const std::string& text) {
   inner_->TrackerPrint(text);
 }
 
-// --- versions ------------------------------------------------------------------------------------------------
+// --- versions
+// ------------------------------------------------------------------------------------------------
 
 Models& RecoverableCommunicator::LoadCheckPoint() {
   MockBefore("LoadCheckPoint", settings_, rank_, version(), state_->calls().completed());
@@ -302,7 +310,8 @@ Models& RecoverableCommunicator::LoadCheckPoint() {
   return state_->models();
 }
 
-void RecoverableCommunicator::CheckPoint(std::optional<std::string> global, std::optional<std::string> local) {
+void RecoverableCommunicator::CheckPoint(std::optional<std::string> global,
+                                         std::optional<std::string> local) {
   Models next;
   next.global = std::move(global);
   if (local) next.locals[rank_] = std::move(*local);
@@ -319,7 +328,8 @@ void RecoverableCommunicator::EndVersion(Models next) {
   MockBefore("CheckPoint", settings_, rank_, version(), state_->calls().completed());
   if (NextIsReplayed()) {
     throw Misuse(
-        "CheckPoint where the other ranks had made another call before this process was started again. To catch "
+        "CheckPoint where the other ranks had made another call before this process was started again. To "
+        "catch "
         "up, a program has to make the same calls again, from LoadCheckPoint on");
   }
   const int version = state_->version();
@@ -368,7 +378,8 @@ void RecoverableCommunicator::Replicate() {
   inner_->Barrier();
 }
 
-// --- the end ---------------------------------------------------------------------------------------------------
+// --- the end
+// ---------------------------------------------------------------------------------------------------
 
 void RecoverableCommunicator::Finalize() {
   MockBefore("Finalize", settings_, rank_, version(), state_->calls().completed());

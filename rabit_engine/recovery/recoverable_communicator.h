@@ -1,10 +1,11 @@
-// The communicator that programs see: one that outlives the loss of a rank. While all goes well it passes calls on
-// to the communicator below and keeps what a rank that is started again will need (state.h). When a peer is lost
-// it throws that communicator away, joins the job anew through the tracker, meets the others (plan.h), and goes
-// on with the call that had failed. docs/recovery.md tells the whole story.
+// The communicator that programs see: one that outlives the loss of a rank. While all goes well it passes
+// calls on to the communicator below and keeps what a rank that is started again will need (state.h). When a
+// peer is lost it throws that communicator away, joins the job anew through the tracker, meets the others
+// (plan.h), and goes on with the call that had failed. docs/recovery.md tells the whole story.
 //
 // Nothing is kept, and a loss is an error as below, until the program has called LoadCheckPoint
-// (rabit_bootstrap_cache=1: from the beginning), and where ranks did not join through a tracker. Not thread safe.
+// (rabit_bootstrap_cache=1: from the beginning), and where ranks did not join through a tracker. Not thread
+// safe.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// Whether a loss is no error, and results are kept.
   bool recovers() const { return native_ != nullptr && state_->recording(); }
-  /// Whether the result of the next call is here already: it will neither look at its buffer nor at other ranks.
+  /// Whether the result of the next call is here already: it will neither look at its buffer nor at other
+  /// ranks.
   bool NextIsReplayed();
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
@@ -52,8 +54,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// How many versions have been ended.
   int version() const { return state_->version(); }
-  /// From now on a rank may be lost. Returns the models of the newest version, which are those of the job in a
-  /// process that was started again; valid until the next version.
+  /// From now on a rank may be lost. Returns the models of the newest version, which are those of the job in
+  /// a process that was started again; valid until the next version.
   Models& LoadCheckPoint();
   /// Ends a version. All ranks call it; returns when all have. Every rank gives a local model or none does.
   void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);

@@ -13,7 +13,8 @@ ModelsReport Models::Report(bool is_wanted) {
   ModelsReport report;
   report.has_global = has_global();
   if (is_wanted && report.has_global && !is_gone) report.global_bytes = Global().size();
-  for (const auto& [rank, bytes] : locals) report.locals.push_back({static_cast<std::uint64_t>(rank), bytes.size()});
+  for (const auto& [rank, bytes] : locals)
+    report.locals.push_back({static_cast<std::uint64_t>(rank), bytes.size()});
   return report;
 }
 

@@ -1,5 +1,6 @@
-// What one rank has that recovery is about: its versions, the models of the newest, the results since then. Pure:
-// memory only; recoverable_communicator.h connects it to the world, tests play worlds of several with it.
+// What one rank has that recovery is about: its versions, the models of the newest, the results since then.
+// Pure: memory only; recoverable_communicator.h connects it to the world, tests play worlds of several with
+// it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct Models {
   using Serializer = std::function<std::string()>;
 
   std::optional<std::string> global;
-  Serializer serialize;               ///< instead of `global` until it is asked for
-  bool is_gone = false;               ///< the program has changed the model that `serialize` would have written
+  Serializer serialize;  ///< instead of `global` until it is asked for
+  bool is_gone = false;  ///< the program has changed the model that `serialize` would have written
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of others'
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }

@@ -13,10 +13,12 @@ namespace warren {
 void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  throw TimedOut(fmt::format("rank {} on {} has waited {:.1f} s for {} (rabit_timeout_sec): alive, but stopped, stuck or "
-                             "busy elsewhere",
-                             rank, host.data(), std::chrono::duration<double>(waited).count(), names),
-                 awaited);
+  throw TimedOut(
+      fmt::format(
+          "rank {} on {} has waited {:.1f} s for {} (rabit_timeout_sec): alive, but stopped, stuck or "
+          "busy elsewhere",
+          rank, host.data(), std::chrono::duration<double>(waited).count(), names),
+      awaited);
 }
 
 }  // namespace warren

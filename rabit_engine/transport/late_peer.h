@@ -7,8 +7,8 @@
 
 namespace warren {
 
-/// Throws TimedOut: `rank`, on this host, has waited so long for others, of whom `awaited` is one: `names` ("rank 3 at
-/// 10.0.0.7:4100").
+/// Throws TimedOut: `rank`, on this host, has waited so long for others, of whom `awaited` is one: `names`
+/// ("rank 3 at 10.0.0.7:4100").
 [[noreturn]] void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited);
 
 }  // namespace warren

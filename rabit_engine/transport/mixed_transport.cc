@@ -51,10 +51,12 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
     if (now >= deadline) {
       std::vector<std::string> awaited;
       for (const Interest& interest : interests) {
-        awaited.push_back(local_.Reaches(interest.peer) ? fmt::format("rank {}, on the same host", interest.peer)
-                                                        : remote_.PeerName(interest.peer));
+        awaited.push_back(local_.Reaches(interest.peer)
+                              ? fmt::format("rank {}, on the same host", interest.peer)
+                              : remote_.PeerName(interest.peer));
       }
-      ThrowLate(rank(), interests.empty() ? -1 : interests.front().peer, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
+      ThrowLate(rank(), interests.empty() ? -1 : interests.front().peer,
+                fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
     }
   });
 }

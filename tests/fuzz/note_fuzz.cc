@@ -31,7 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto id = static_cast<ConnectionId>(task + 1);
     job.Opened(id, "10.0.0.1", 1, now);
     const classic::Hello hello{-1, -1, std::to_string(task), classic::Command::kStart};
-    job.Received(id, classic::EncodeMagic() + classic::Encode(hello) + classic::Encode(classic::GoodLinks{}), now);
+    job.Received(id, classic::EncodeMagic() + classic::Encode(hello) + classic::Encode(classic::GoodLinks{}),
+                 now);
     job.TakeActions();
   }
   job.DescribeMissing();

@@ -41,7 +41,8 @@ TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
 TEST(Note, RefusesWhatIsNone) {
   for (const char* line : {"", "listens", "listens 3", "listens 3 x", "world -1", "world 4 5", "worlds 4",
                            "assigned 3 %4 h", "assigned 3 %zz h", "assigned 3 t", "linked 3 0,1"}) {
-    EXPECT_THAT([&] { DecodeNote(line); }, ThrowsMessage<std::invalid_argument>(HasSubstr("is no note"))) << line;
+    EXPECT_THAT([&] { DecodeNote(line); }, ThrowsMessage<std::invalid_argument>(HasSubstr("is no note")))
+        << line;
   }
 }
 
@@ -107,7 +108,8 @@ TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
 }
 
 TEST_F(StateFileTest, NamesTheFileThatCannotBeMade) {
-  EXPECT_THAT([&] { StateFile file("/no/such/folder/state"); }, Refuses("'/no/such/folder/state': No such file"));
+  EXPECT_THAT([&] { StateFile file("/no/such/folder/state"); },
+              Refuses("'/no/such/folder/state': No such file"));
 }
 
 }  // namespace

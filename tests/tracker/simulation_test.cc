@@ -1,5 +1,6 @@
 // Whole jobs against the tracker's state machine: simulated rabit workers, every message cut and interleaved
-// at random, processes that die at any moment and come back, trackers that die and are replaced. The seed of a failing run is in its message.
+// at random, processes that die at any moment and come back, trackers that die and are replaced. The seed of
+// a failing run is in its message.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -67,14 +68,15 @@ class World {
     }
   }
 
-  /// The tracker dies and another takes over from its notes. Whoever was in the middle of an exchange throws its
-  /// links away and comes again, as our engine does.
+  /// The tracker dies and another takes over from its notes. Whoever was in the middle of an exchange throws
+  /// its links away and comes again, as our engine does.
   void ReplaceTracker() {
     job_.emplace(options_, now_);
     job_->TakeOver(notes_, now_);
     for (Worker& worker : workers_) {
       const bool in_exchange = worker.step >= Worker::Step::kMagic && worker.step <= Worker::Step::kAccepting;
-      if (in_exchange && (worker.step != Worker::Step::kAccepting || !worker.to_tracker.empty())) BreakOff(worker);
+      if (in_exchange && (worker.step != Worker::Step::kAccepting || !worker.to_tracker.empty()))
+        BreakOff(worker);
     }
     TakeActions();
   }
@@ -92,7 +94,8 @@ class World {
   /// What the tracker thinks is still missing, if anything.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
-    return missing.find("still to be") == std::string::npos && missing.find("did not come") == std::string::npos;
+    return missing.find("still to be") == std::string::npos &&
+           missing.find("did not come") == std::string::npos;
   }
 
   void ExpectLinked(const std::string& where) {
@@ -124,10 +127,10 @@ class World {
       const ConnectionId id = next_connection_++;
       job_->Opened(id, "10.0.0.1", 1, now_);
       job_->Received(id,
-                    classic::EncodeMagic() +
-                        classic::Encode(classic::Hello{workers_[task].rank, -1, std::to_string(task),
-                                                       classic::Command::kShutdown}),
-                    now_);
+                     classic::EncodeMagic() +
+                         classic::Encode(classic::Hello{workers_[task].rank, -1, std::to_string(task),
+                                                        classic::Command::kShutdown}),
+                     now_);
     }
     TakeActions();
   }

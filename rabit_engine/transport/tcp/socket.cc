@@ -23,8 +23,9 @@
 namespace warren::tcp {
 namespace {
 
-// A vanished host is noticed after a third of its time without data, and so many probes in the rest of it. They are
-// answered by the peer's kernel, so a process that merely computes, or is stopped, is never taken for dead.
+// A vanished host is noticed after a third of its time without data, and so many probes in the rest of it.
+// They are answered by the peer's kernel, so a process that merely computes, or is stopped, is never taken
+// for dead.
 constexpr int kKeepCount = 4;
 
 // Whoever connects while we are busy waits here; the kernel cuts it to its own limit (somaxconn).

@@ -66,8 +66,9 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
 /// keepalive probes so that a host that vanished is noticed within `host_timeout`.
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
-/// How long sent bytes may stay unacknowledged before the connection breaks; 0: as long as the kernel's patience
-/// lasts, a quarter of an hour. For peers that read whatever comes: those that compute would be taken for dead.
+/// How long sent bytes may stay unacknowledged before the connection breaks; 0: as long as the kernel's
+/// patience lasts, a quarter of an hour. For peers that read whatever comes: those that compute would be
+/// taken for dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline.

@@ -26,8 +26,8 @@ constexpr std::size_t kDirectBytes = 2048;
 // (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
 // read.)
 //
-// The kernel's first retransmission comes after 200 ms or so, each further one after twice the time: as many as
-// fit are expected, 7 at most.
+// The kernel's first retransmission comes after 200 ms or so, each further one after twice the time: as many
+// as fit are expected, 7 at most.
 constexpr double kFirstRetransmission_s = 0.2;
 constexpr int kMostUnanswered = 7;
 int MaxUnanswered(std::chrono::seconds timeout) {

@@ -189,17 +189,20 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     if (now < deadline) return;
     std::vector<std::string> awaited;
     for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
-    ThrowLate(rank_, interests.empty() ? -1 : interests.front().peer, fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
+    ThrowLate(rank_, interests.empty() ? -1 : interests.front().peer,
+              fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
   });
 }
 
 void TcpTransport::ThrowIfHostIsSilent() {
   const Clock::time_point now = Clock::now();
   if (now < next_silence_check_) return;
-  next_silence_check_ = now + std::min<Clock::duration>(kSilenceCheck, Clock::duration(options_.host_timeout) / 6);
+  next_silence_check_ =
+      now + std::min<Clock::duration>(kSilenceCheck, Clock::duration(options_.host_timeout) / 6);
   for (const int peer : linked_) {
     if (!links_[peer]->HostIsSilent(now, options_.host_timeout)) continue;
-    ThrowLost(peer, fmt::format("its host has not answered for {} s (RABIT_HOST_TIMEOUT)", options_.host_timeout.count()));
+    ThrowLost(peer, fmt::format("its host has not answered for {} s (RABIT_HOST_TIMEOUT)",
+                                options_.host_timeout.count()));
   }
 }
 

@@ -1,6 +1,7 @@
-// Every course that a small job can take: ranks that compute, wait in calls, complete them in any order that the
-// calls allow, die at any moment, even while the others meet. Whatever happens the job must end, and every
-// result must be the right one. The bookkeeping and the plans are the engine's own; the network is played.
+// Every course that a small job can take: ranks that compute, wait in calls, complete them in any order that
+// the calls allow, die at any moment, even while the others meet. Whatever happens the job must end, and
+// every result must be the right one. The bookkeeping and the plans are the engine's own; the network is
+// played.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -44,12 +45,14 @@ std::byte ResultOf(int version, std::uint64_t call) {
 struct Rank {
   State state;
   Doing doing = Doing::kWantsToMeet;
-  std::string received;  // since it was started, without a meeting that came to its end: no report tells of it
+  std::string
+      received;  // since it was started, without a meeting that came to its end: no report tells of it
 };
 
 class World {
  public:
-  explicit World(const Rules& rules) : rules_(&rules), begun_(rules.ranks, kNothing), copied_(rules.ranks, kNothing) {
+  explicit World(const Rules& rules)
+      : rules_(&rules), begun_(rules.ranks, kNothing), copied_(rules.ranks, kNothing) {
     for (int rank = 0; rank < rules.ranks; ++rank) ranks_.push_back(Fresh(rank));
   }
 
@@ -67,7 +70,8 @@ class World {
       if (broken_ && ranks_[rank].doing == Doing::kInCall) {
         add([&](World& world) { world.ranks_[rank].doing = Doing::kWantsToMeet; });
       }
-      if (deaths_ < rules_->deaths && !(rules_->one_at_a_time && broken_)) add([&](World& world) { world.Kill(rank); });
+      if (deaths_ < rules_->deaths && !(rules_->one_at_a_time && broken_))
+        add([&](World& world) { world.Kill(rank); });
     }
     if (!broken_ && broken_links_ < rules_->broken_links) {
       add([](World& world) {
@@ -354,7 +358,8 @@ TEST(RecoveryModel, OneDeathIsHealedWhereTwoKeepEachResult) {
   rules.ranks = 4;
   rules.deaths = 1;
   rules.replicas = {2, 2};
-  rules.program = {1, {Call::kBroadcastFromFirst, Call::kAllreduce, Call::kBroadcastFromLast, Call::kAllreduce}};
+  rules.program = {1,
+                   {Call::kBroadcastFromFirst, Call::kAllreduce, Call::kBroadcastFromLast, Call::kAllreduce}};
   EXPECT_GT(Explore(rules), 10'000U);
 }
 

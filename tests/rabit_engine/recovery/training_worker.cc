@@ -1,6 +1,7 @@
-// A program like a training: versions of a global model, of which each rank also has a part of its own, made from
-// calls of every kind. What comes out depends on every call, so a result that was lost, taken twice or taken for
-// another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the end.
+// A program like a training: versions of a global model, of which each rank also has a part of its own, made
+// from calls of every kind. What comes out depends on every call, so a result that was lost, taken twice or
+// taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
+// end.
 //
 //   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [lazy] [key=value of rabit...]
 //
@@ -54,19 +55,22 @@ void Train(Model& global, Model& local, int version) {
   std::vector<double> gradients(count);
   rabit::Allreduce<rabit::op::Sum>(gradients.data(), count, [&] {
     for (std::size_t i = 0; i < count; ++i) {
-      gradients[i] = global.values[i] * 0.5 + local.values[i % local.values.size()] + Number(version * 1'000'003 + i);
+      gradients[i] =
+          global.values[i] * 0.5 + local.values[i % local.values.size()] + Number(version * 1'000'003 + i);
     }
   });
   // A few broadcasts in a row, from which the root comes out first.
   std::string word;
   for (int i = 0; i < 3; ++i) {
     const int root = (version + i) % world;
-    if (rank == root) word = std::string(static_cast<std::size_t>(version % 7 + i + 1), static_cast<char>('a' + root));
+    if (rank == root)
+      word = std::string(static_cast<std::size_t>(version % 7 + i + 1), static_cast<char>('a' + root));
     rabit::Broadcast(&word, root);
   }
   // Everybody's part of a table.
   std::vector<double> table(static_cast<std::size_t>(world) * 3);
-  for (std::size_t i = 0; i < 3; ++i) table[rank * 3 + i] = local.values[i % local.values.size()] + gradients[i % count];
+  for (std::size_t i = 0; i < 3; ++i)
+    table[rank * 3 + i] = local.values[i % local.values.size()] + gradients[i % count];
   rabit::Allgather(table.data(), table.size(), static_cast<std::size_t>(rank) * 3,
                    static_cast<std::size_t>(rank) * 3 + 3, 3);
   double largest = table[static_cast<std::size_t>(rank) * 3];
@@ -95,7 +99,8 @@ int main(int argc, char** argv) {
       const int host = std::atoi(task) * std::atoi(argv[i] + 6) / std::atoi(workers);
       setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
     }
-    if (std::strncmp(argv[i], "sleep=", 6) == 0) pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
+    if (std::strncmp(argv[i], "sleep=", 6) == 0)
+      pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
   }
   rabit::Init(argc, argv);
   Model global;
@@ -114,13 +119,15 @@ int main(int argc, char** argv) {
       rabit::CheckPoint(&global, &local);
     }
     if (rabit::VersionNumber() != version + 1) {
-      std::fprintf(stderr, "rank %d: version %d after checkpoint %d\n", rank, rabit::VersionNumber(), version + 1);
+      std::fprintf(stderr, "rank %d: version %d after checkpoint %d\n", rank, rabit::VersionNumber(),
+                   version + 1);
       return 1;
     }
   }
   if (lazy) local.values.clear();  // nobody keeps it
   std::printf("rank %d of %d: %016llx %016llx\n", rank, rabit::GetWorldSize(),
-              static_cast<unsigned long long>(global.Digest()), static_cast<unsigned long long>(local.Digest()));
+              static_cast<unsigned long long>(global.Digest()),
+              static_cast<unsigned long long>(local.Digest()));
   std::fflush(stdout);
   rabit::Finalize();
   return 0;

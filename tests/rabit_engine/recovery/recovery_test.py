@@ -69,6 +69,12 @@ class SeveralTest(RecoveryCase):
     def test_another_while_one_catches_up(self):
         self.check((2, 1, 6, 0), (0, 1, 6, 0), (1, 1, 7, 0))
 
+    def test_one_that_leaves_without_finalize_ends_the_job(self):
+        result = train(RANKS, "leaves=1", attempts=3)
+        self.assertNotEqual(result.code, 0)
+        self.assertRegex(result.errors, r"worker \d \(.*\) exited with code 0 without Finalize, where others wait for it: "
+                                        r"the job can never go on; the other 3 processes were stopped")
+
     def test_at_a_checkpoint_and_right_after_it(self):
         self.check((3, 0, CALLS, 0), (1, 1, 0, 0))
 

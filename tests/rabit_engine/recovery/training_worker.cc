@@ -3,9 +3,11 @@
 // taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
 // end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [lazy] [key=value of rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [lazy] [key=value of
+//   rabit...]
 //
-// hosts=2: the tasks think themselves on so many hosts: shared memory inside, TCP between.
+// leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
+// themselves on so many hosts: shared memory inside, TCP between.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
@@ -90,6 +92,7 @@ int main(int argc, char** argv) {
   const int versions = std::atoi(argv[1]);
   const std::size_t elements = std::strtoull(argv[2], nullptr, 10);
   bool lazy = false;
+  int leaver = -1;
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
@@ -99,6 +102,7 @@ int main(int argc, char** argv) {
       const int host = std::atoi(task) * std::atoi(argv[i] + 6) / std::atoi(workers);
       setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
     }
+    if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "sleep=", 6) == 0)
       pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
   }
@@ -111,6 +115,7 @@ int main(int argc, char** argv) {
   if (version == 0) global.values.assign(elements, 1.0);
   for (; version < versions; ++version) {
     if (lazy) local.values.assign(5 + rank, 0.25 * (rank + 1) + version);
+    if (version == 1 && rank == leaver) _exit(0);
     Train(global, local, version);
     if (pause_us > 0) usleep(pause_us);
     if (lazy) {

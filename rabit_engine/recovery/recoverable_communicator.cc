@@ -101,6 +101,7 @@ void RecoverableCommunicator::Meet() {
     Copy(all.data() + offsets[rank_], own.data(), own.size());
     inner_->Allgather(all.data(), offsets);
     std::vector<Report> reports;
+    reports.reserve(static_cast<std::size_t>(world_size_));
     for (int rank = 0; rank < world_size_; ++rank) {
       reports.push_back(Decode(std::string_view(all).substr(offsets[rank], sizes[rank])));
     }

@@ -1,8 +1,10 @@
 """Jobs of training_worker under dmlc-submit, whose workers die and are started again."""
 
 import os
+import pathlib
 import re
 import subprocess
+import uuid
 
 from warren_testing import BIN
 
@@ -32,7 +34,27 @@ class Result:
         self.digests = digests(output)
 
 
+def processes_with(mark):
+    """Living processes with this in their environment. What has no process has no socket and no segment either: those
+    of the engine have no names that could outlive it."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):
-    done = subprocess.run(command(num_workers, *words, attempts=attempts, **shape), env={**os.environ, **(env or {})},
-                          capture_output=True, text=True, timeout=seconds, check=False)
+    mark = uuid.uuid4().hex
+    segments = set(os.listdir("/dev/shm"))
+    done = subprocess.run(command(num_workers, *words, attempts=attempts, **shape),
+                          env={**os.environ, "WARREN_TEST_MARK": mark, **(env or {})}, capture_output=True, text=True,
+                          timeout=seconds, check=False)
+    if left := processes_with(mark):
+        raise AssertionError(f"processes are left: {left}")
+    if left := {name for name in set(os.listdir("/dev/shm")) - segments if "warren" in name or "rabit" in name}:
+        raise AssertionError(f"shared memory is left: {left}")
     return Result(done.returncode, done.stdout, done.stderr)

@@ -423,12 +423,16 @@ void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
                              Name(), peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
 }
 
-// Waits until the peer has sent something or anybody's link breaks: whoever gives up this meeting waits for
-// all others in the next.
+// Waits until the peer has sent something or the link of somebody breaks who cannot have gone on without this
+// rank: whoever gives up this meeting waits for all others in the next. Until this rank has sent its records
+// up the tree that is everybody; then it is those below.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
   for (const auto& [rank, socket] : links_) {
+    const auto& tree = assignment_.tree_neighbors;
+    const bool below = rank != assignment_.parent && std::find(tree.begin(), tree.end(), rank) != tree.end();
+    if (rank != peer && peer == assignment_.parent && !below) continue;
     waits.push_back({socket.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
     ranks.push_back(rank);
   }

@@ -406,7 +406,7 @@ TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
     world[0].Wait(interests, Clock::now() + milliseconds(30));
     FAIL() << "nobody has sent anything";
   } catch (const TimedOut& error) {
-    EXPECT_THAT(error.what(), HasSubstr("for data from rank 1 at 127.0.0.1"));
+    EXPECT_THAT(error.what(), HasSubstr("s for rank 1 at 127.0.0.1"));
   }
 }
 

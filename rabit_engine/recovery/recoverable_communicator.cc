@@ -196,7 +196,10 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
 }
 
 void RecoverableCommunicator::Rejoin(const EngineError& loss) {
-  if (settings_.debug) fmt::print(stderr, "rabit: {}; waiting to be linked again\n", loss.what());
+  // That one is stuck is worth a line even if it goes on in the end: the others may be ended before they can
+  // tell.
+  const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
+  if (settings_.debug || late) fmt::print(stderr, "rabit: {}; waiting to be linked again\n", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
 }
 

@@ -19,8 +19,7 @@ ModelsReport Models::Report(bool is_wanted) {
 }
 
 State::State(int rank, int world_size, const Replicas& replicas, bool keeps_before)
-    : rank_(rank),
-      keeps_before_(keeps_before),
+    : keeps_before_(keeps_before),
       before_(rank, world_size, replicas.results),
       calls_(rank, world_size, replicas.results) {}
 

@@ -66,7 +66,6 @@ class State {
   void Take(const Transfer& transfer, Buffer bytes);
 
  private:
-  int rank_;
   bool keeps_before_;
   bool fresh_ = true;
   bool loaded_ = false;

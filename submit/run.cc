@@ -1,30 +1,25 @@
 #include "submit/run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstring>
-#include <deque>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
-#include "submit/descriptor.h"
-#include "submit/line_splitter.h"
+#include "submit/job_address.h"
 #include "submit/local.h"
+#include "submit/member.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 
@@ -34,10 +29,6 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr char kLoopback[] = "127.0.0.1";
-/// How much of a failed process's output is repeated at the end.
-constexpr std::size_t kTailLines = 12;
-constexpr std::size_t kTailLineBytes = 400;
 /// A process that SIGKILL does not end within this sits in the kernel (a dead network file system, say);
 /// nobody can wait for that.
 constexpr std::chrono::seconds kKillPatience{5};
@@ -53,55 +44,6 @@ std::vector<std::string> InheritedNames() {
   return names;
 }
 
-/// Where the processes find the tracker or the scheduler.
-std::string JobHost(const Options& options) {
-  return options.host_ip.empty() ? kLoopback : tracker::ResolveHostIp(options.host_ip);
-}
-
-/// Binds the address for a moment to see whether the port is free.
-std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
-                                      std::uint16_t port) {
-  boost::system::error_code error;
-  asio::ip::tcp::acceptor acceptor(io);
-  const asio::ip::tcp::endpoint endpoint(address, port);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(1, error);  // only this finds a listener that set reuse_address too
-  if (error) return std::nullopt;
-  return acceptor.local_endpoint().port();
-}
-
-/// A free port for the scheduler, which binds it itself a moment later. Another job that looks at the same
-/// time would find the same first free port, so each begins somewhere else in the range.
-std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, const std::string& host) {
-  const std::string bind_address = tracker::BindAddressFor(host);
-  const asio::ip::address address = bind_address.empty() ? asio::ip::address(asio::ip::address_v4::any())
-                                                         : asio::ip::make_address(bind_address);
-  const int count = options.port == 0 ? 1 : options.port_end - options.port + 1;
-  const int offset = getpid() % count;
-  for (int i = 0; i < count; ++i) {
-    const int port = options.port + (offset + i) % count;
-    if (const auto found = FreePort(io, address, static_cast<std::uint16_t>(port))) return *found;
-  }
-  throw std::runtime_error(fmt::format("no port from {} to {} is free on {} for the scheduler (see --port)",
-                                       options.port, options.port_end, host));
-}
-
-tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port) {
-  tracker::JobAddress address;
-  address.num_workers = options.num_workers;
-  address.num_servers = options.num_servers;
-  if (options.num_servers > 0) {
-    address.ps_root_host = host;
-    address.ps_root_port = port;
-  } else {
-    address.tracker_host = host;
-    address.tracker_port = port;
-  }
-  return address;
-}
-
 /// "the other 3 processes were stopped", as it applies.
 std::string OthersStopped(std::size_t count) {
   if (count == 0) return {};
@@ -109,64 +51,11 @@ std::string OthersStopped(std::size_t count) {
                     : fmt::format("; the other {} processes were stopped", count);
 }
 
-/// One process of the job and what is known about it.
-struct Member {
-  const PlannedProcess* process = nullptr;
-  std::string name;  ///< "worker 3"
-  Started started;
-  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
-  int restarts = 0;  ///< of it alone, since the job began or was last begun again
-  bool running = false;
-  bool succeeded = false;
-  std::optional<int> rank;
-  LineSplitter out, err;
-  std::deque<std::string> tail;  ///< its last lines
-  bool tail_line_open = false;   ///< the last of them has no newline yet
-  Descriptor log;
-
-  /// "worker 1 (rank 2, host vm, pid 4242)"
-  std::string Describe() const {
-    const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
-    return fmt::format("{} ({}host {}, pid {})", name, rank_text, started.host, started.pid);
-  }
-};
-
 void MakeLogDirectory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error)
     throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", path, error.message()));
-}
-
-void OpenLog(Member& member) {
-  const std::string& path = member.process->log_file;
-  if (path.empty()) return;
-  member.log.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_TRUNC, 0666));
-  if (!member.log) {
-    throw std::runtime_error(fmt::format("cannot write the log '{}': {}", path, std::strerror(errno)));
-  }
-}
-
-void WriteLog(Member& member, std::string_view bytes) {
-  while (!bytes.empty() && member.log) {
-    const ssize_t count = write(member.log.get(), bytes.data(), bytes.size());
-    if (count >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      spdlog::warn("cannot write the log '{}' any more: {}", member.process->log_file, std::strerror(errno));
-      member.log.reset();
-    }
-  }
-}
-
-void AddToTail(Member& member, std::string_view piece) {
-  const bool ends = piece.back() == '\n';
-  if (ends) piece.remove_suffix(1);
-  if (!member.tail_line_open) member.tail.emplace_back();
-  std::string& line = member.tail.back();
-  line += piece.substr(0, kTailLineBytes - std::min(line.size(), kTailLineBytes));
-  member.tail_line_open = !ends;
-  if (member.tail.size() > kTailLines) member.tail.pop_front();
 }
 
 class JobRun {
@@ -204,7 +93,7 @@ class JobRun {
 
   /// Begins to listen for the workers; what they are told depends on where.
   void MakePlan() {
-    const std::string host = JobHost(options_);
+    const std::string host = HostOfJob(options_);
     std::uint16_t port = 0;
     if (options_.num_servers > 0) {
       port = FindSchedulerPort(io_, options_, host);
@@ -231,7 +120,7 @@ class JobRun {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       members_[i].process = &plan_[i];
       members_[i].name = ProcessName(plan_[i].role, plan_[i].task_id);
-      OpenLog(members_[i]);
+      members_[i].OpenLog();
     }
   }
 
@@ -286,7 +175,7 @@ class JobRun {
     Member& member = members_[index];
     ++member.attempt;
     member.tail.clear();
-    if (member.attempt > 0) WriteLog(member, fmt::format("--- attempt {} ---\n", member.attempt + 1));
+    if (member.attempt > 0) member.WriteLog(fmt::format("--- attempt {} ---\n", member.attempt + 1));
     try {
       member.started = cluster_->Start(index, *member.process, member.attempt);
     } catch (const StartError& error) {
@@ -315,13 +204,13 @@ class JobRun {
   }
 
   void ShowPiece(std::size_t index, Stream stream, std::string_view piece) {
-    AddToTail(members_[index], piece);
+    members_[index].AddToTail(piece);
     console_.WriteLine(stream, SpeakerOf(index, stream), piece);
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
     Member& member = members_[index];
-    WriteLog(member, bytes);
+    member.WriteLog(bytes);
     LineSplitter& splitter = stream == Stream::kOut ? member.out : member.err;
     splitter.Append(bytes, [&](std::string_view piece) { ShowPiece(index, stream, piece); });
     if (console_.full()) cluster_->PauseOutput();
@@ -626,7 +515,7 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
     text += fmt::format("{} from {} to {}; {} is shown\n", servers ? "a free one" : "the first free one",
                         options.port, options.port_end, options.port);
   }
-  const tracker::JobAddress address = AddressOf(options, JobHost(options), options.port);
+  const tracker::JobAddress address = AddressOf(options, HostOfJob(options), options.port);
   return text + ShowPlan(Plan(options, {address, command, InheritedNames()}));
 }
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -18,30 +19,50 @@ PATIENT = {"rabit_timeout": "1", "rabit_timeout_sec": str(PATIENCE_S)}
 TRANSPORTS = {"shared memory": {}, "TCP": {"RABIT_SHARED_MEMORY": "off"}}
 
 
-def workers_of(job):
-    done = subprocess.run(["pgrep", "-P", str(job.pid), "-f", "training_worker"], capture_output=True, text=True,
-                          check=False)
-    return [int(pid) for pid in done.stdout.split()]
+class Job:
+    """A training that tells of its versions, so that a test knows when it is in the middle."""
+
+    def __init__(self, test, env):
+        self.out, self.err = (tempfile.TemporaryFile("w+") for _ in range(2))
+        self.process = subprocess.Popen(training.command(RANKS, "sleep=20", "tell", versions=VERSIONS),
+                                        env={**os.environ, **PATIENT, **env}, stdout=self.out, stderr=self.err)
+        test.addCleanup(self.close)
+        wait_for(lambda: len(set(re.findall(r"rank (\d): version 2\b", self.errors()))) == RANKS, LIMIT_S, "version 2")
+
+    def workers(self):
+        done = subprocess.run(["pgrep", "-P", str(self.process.pid), "-f", "training_worker"], capture_output=True,
+                              text=True, check=False)
+        return [int(pid) for pid in done.stdout.split()]
+
+    @staticmethod
+    def text(file):
+        # Not by the position that the processes write at.
+        with open(f"/proc/self/fd/{file.fileno()}", encoding="utf-8") as again:
+            return again.read()
+
+    def errors(self):
+        return self.text(self.err)
+
+    def output(self):
+        return self.text(self.out)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.out.close()
+        self.err.close()
 
 
 class Stuck(unittest.TestCase):
-    def start(self, env, attempts):
-        job = subprocess.Popen(training.command(RANKS, "sleep=20", attempts=attempts, versions=VERSIONS),
-                               env={**os.environ, **PATIENT, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True)
-        self.addCleanup(lambda: (job.kill(), job.communicate()))
-        wait_for(lambda: len(workers_of(job)) == RANKS, LIMIT_S, "the workers")
-        time.sleep(0.7)
-        return job
-
     def test_the_others_say_for_whom_and_how_long_they_have_waited(self):
         for name, env in TRANSPORTS.items():
             with self.subTest(transport=name):
-                job = self.start(env, 0)
+                job = Job(self, env)
                 begin = time.monotonic()
-                os.kill(workers_of(job)[1], signal.SIGSTOP)
-                _, errors = job.communicate(timeout=LIMIT_S)
-                self.assertNotEqual(job.returncode, 0)
+                os.kill(job.workers()[1], signal.SIGSTOP)
+                job.process.wait(LIMIT_S)
+                errors = job.errors()
+                self.assertNotEqual(job.process.returncode, 0)
                 # As long for the call as for the rank to come again, and what it takes to end all.
                 self.assertLess(time.monotonic() - begin, 2 * PATIENCE_S + 4)
                 waited = re.search(rf"rank \d on {os.uname().nodename} has waited (\d\.\d) s for (rank \d.*, )?"
@@ -54,15 +75,14 @@ class Stuck(unittest.TestCase):
         calm = training.train(RANKS, versions=VERSIONS)
         for name, env in TRANSPORTS.items():
             with self.subTest(transport=name):
-                job = self.start({"rabit_debug": "1", **env}, 0)
-                pid = workers_of(job)[1]
+                job = Job(self, env)
+                pid = job.workers()[1]
                 os.kill(pid, signal.SIGSTOP)
-                time.sleep(PATIENCE_S + 1)
+                wait_for(lambda: job.errors().count("waiting to be linked again") > 0, LIMIT_S, "the end of patience")
                 os.kill(pid, signal.SIGCONT)
-                output, errors = job.communicate(timeout=LIMIT_S)
-                self.assertEqual(job.returncode, 0, errors)
-                self.assertIn("waiting to be linked again", errors)
-                self.assertEqual(training.digests(output), calm.digests)
+                job.process.wait(LIMIT_S)
+                self.assertEqual(job.process.returncode, 0, job.errors())
+                self.assertEqual(training.digests(job.output()), calm.digests)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """The tracker dies, too: workers do what needs none, and one that is started again on the same state takes over."""
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import training
@@ -32,8 +32,13 @@ class Job:
         name = os.path.join(self.folder.name, str(task))
         with open(name + ".out", "a") as out, open(name + ".err", "a") as err:
             self.processes[task] = subprocess.Popen(
-                [WORKER, str(VERSIONS), "500", "sleep=20"], stdout=out, stderr=err,
+                [WORKER, str(VERSIONS), "500", "sleep=20", "tell"], stdout=out, stderr=err,
                 env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
+
+    def await_version(self, version):
+        """Until all have ended it: they are past LoadCheckPoint."""
+        told = rf"rank (\d): version {version}\b"
+        wait_for(lambda: len(set(re.findall(told, self.text("err")))) == RANKS, LIMIT_S, f"version {version}")
 
     def kill(self, task):
         self.processes[task].kill()
@@ -80,11 +85,17 @@ class TrackerDeath(unittest.TestCase):
         self.addCleanup(job.close)
         return job
 
-    def await_linked(self, tracker):
-        for line in tracker.process.stderr:
-            if "all workers are linked" in line:
-                return
-        self.fail("the tracker ended before all workers were linked")
+    def check_end(self, job, tracker=None):
+        """All is as if nothing had happened, and the tracker, if there is one, knows. Returns what workers wrote to
+        stderr, and the tracker's log."""
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        if tracker is None:
+            return errors, ""
+        code, log = tracker.finish()
+        self.assertEqual(code, 0, log)
+        return errors, log
 
     def read_state(self):
         with open(self.state) as file:
@@ -97,20 +108,17 @@ class TrackerDeath(unittest.TestCase):
     def test_workers_finish_without_it_and_say_so(self):
         tracker = self.tracker()
         job = self.job(tracker)
-        self.await_linked(tracker)
+        job.await_version(1)
         self.die(tracker)
-        codes, output, errors = job.finish()
-        self.assertEqual(codes, [0] * RANKS, errors)
-        self.assertEqual(training.digests(output), self.expected)
+        errors, _ = self.check_end(job)
         for rank in range(RANKS):
             self.assertRegex(errors, rf"rank {rank} on \S+ is done and leaves, though the tracker cannot be told")
 
     def test_a_loss_that_it_cannot_mend_names_both(self):
         tracker = self.tracker()
         job = self.job(tracker)
-        self.await_linked(tracker)
+        job.await_version(1)
         self.die(tracker)
-        time.sleep(0.3)
         job.kill(2)
         codes, _, errors = job.finish()
         self.assertNotIn(0, codes)
@@ -119,53 +127,43 @@ class TrackerDeath(unittest.TestCase):
     def test_another_takes_the_job_over_and_mends_a_loss(self):
         tracker = self.tracker("--state", self.state)
         job = self.job(tracker)
-        self.await_linked(tracker)
+        job.await_version(1)
         self.die(tracker)
         second = self.tracker("--state", self.state)
         self.assertEqual(second.port, tracker.port)
         job.kill(2)
         job.start(2, 1)
-        codes, output, errors = job.finish()
-        self.assertEqual(codes, [0] * RANKS, errors)
-        self.assertEqual(training.digests(output), self.expected)
-        code, log = second.finish()
-        self.assertEqual(code, 0, log)
+        _, log = self.check_end(job, second)
         self.assertIn("has taken over the job", log)
         self.assertFalse(os.path.exists(self.state))
 
     def test_a_loss_while_it_is_away_waits_for_the_next(self):
         tracker = self.tracker("--state", self.state)
-        job = self.job(tracker)
-        self.await_linked(tracker)
+        job = self.job(tracker, {"rabit_debug": "1"})
+        job.await_version(1)
         self.die(tracker)
         job.kill(1)
-        time.sleep(0.5)  # all look for the tracker by now
+        wait_for(lambda: job.text("err").count("waiting to be linked again") == RANKS - 1, LIMIT_S, "the loss")
         second = self.tracker("--state", self.state)
         job.start(1, 1)
-        codes, output, errors = job.finish()
-        self.assertEqual(codes, [0] * RANKS, errors)
-        self.assertEqual(training.digests(output), self.expected)
-        self.assertEqual(second.finish()[0], 0)
+        self.check_end(job, second)
 
     def test_its_death_while_it_links_them_again_is_no_more(self):
         tracker = self.tracker("--state", self.state)
         job = self.job(tracker)
-        self.await_linked(tracker)
+        job.await_version(1)
         job.kill(3)
         # The others are in the middle of being linked, as one is missing.
         wait_for(lambda: "assigned 0" in self.read_state().partition("listens 3")[2], LIMIT_S, "a recovery")
         self.die(tracker)
         second = self.tracker("--state", self.state)
         job.start(3, 1)
-        codes, output, errors = job.finish()
-        self.assertEqual(codes, [0] * RANKS, errors)
-        self.assertEqual(training.digests(output), self.expected)
-        self.assertEqual(second.finish()[0], 0)
+        self.check_end(job, second)
 
     def test_a_file_of_another_job_is_refused(self):
         tracker = self.tracker("--state", self.state)
         job = self.job(tracker)
-        self.await_linked(tracker)
+        job.await_version(1)
         busy = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--state", self.state)
         code, log = busy.finish()
         self.assertEqual(code, 1)

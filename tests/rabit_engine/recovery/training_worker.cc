@@ -3,8 +3,8 @@
 // taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
 // end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [lazy] [key=value of
-//   rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [lazy] [tell]
+//   [key=value of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between.
@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   const std::size_t elements = std::strtoull(argv[2], nullptr, 10);
   bool lazy = false;
   int leaver = -1;
+  bool tells = false;
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
       const int host = std::atoi(task) * std::atoi(argv[i] + 6) / std::atoi(workers);
       setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
     }
+    if (std::strcmp(argv[i], "tell") == 0) tells = true;
     if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "sleep=", 6) == 0)
       pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
@@ -123,6 +125,7 @@ int main(int argc, char** argv) {
     } else {
       rabit::CheckPoint(&global, &local);
     }
+    if (tells) std::fprintf(stderr, "rank %d: version %d\n", rank, version + 1);
     if (rabit::VersionNumber() != version + 1) {
       std::fprintf(stderr, "rank %d: version %d after checkpoint %d\n", rank, rabit::VersionNumber(),
                    version + 1);

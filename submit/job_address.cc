@@ -1,0 +1,67 @@
+#include "submit/job_address.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "tracker/host_address.h"
+
+namespace warren::submit {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr char kLoopback[] = "127.0.0.1";
+
+/// Binds the address for a moment to see whether the port is free.
+std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
+                                      std::uint16_t port) {
+  boost::system::error_code error;
+  asio::ip::tcp::acceptor acceptor(io);
+  const asio::ip::tcp::endpoint endpoint(address, port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(1, error);  // only this finds a listener that set reuse_address too
+  if (error) return std::nullopt;
+  return acceptor.local_endpoint().port();
+}
+
+}  // namespace
+
+std::string HostOfJob(const Options& options) {
+  return options.host_ip.empty() ? kLoopback : tracker::ResolveHostIp(options.host_ip);
+}
+
+std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, const std::string& host) {
+  const std::string bind_address = tracker::BindAddressFor(host);
+  const asio::ip::address address = bind_address.empty() ? asio::ip::address(asio::ip::address_v4::any())
+                                                         : asio::ip::make_address(bind_address);
+  const int count = options.port == 0 ? 1 : options.port_end - options.port + 1;
+  const int offset = getpid() % count;
+  for (int i = 0; i < count; ++i) {
+    const int port = options.port + (offset + i) % count;
+    if (const auto found = FreePort(io, address, static_cast<std::uint16_t>(port))) return *found;
+  }
+  throw std::runtime_error(fmt::format("no port from {} to {} is free on {} for the scheduler (see --port)",
+                                       options.port, options.port_end, host));
+}
+
+tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port) {
+  tracker::JobAddress address;
+  address.num_workers = options.num_workers;
+  address.num_servers = options.num_servers;
+  if (options.num_servers > 0) {
+    address.ps_root_host = host;
+    address.ps_root_port = port;
+  } else {
+    address.tracker_host = host;
+    address.tracker_port = port;
+  }
+  return address;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,25 @@
+// Where the processes of a job find its tracker or its scheduler.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <string>
+
+#include "submit/options.h"
+#include "tracker/environment.h"
+
+namespace warren::submit {
+
+/// The address of this machine that the processes connect to: --host-ip, else the loopback. Throws
+/// std::runtime_error when --host-ip names no address.
+std::string HostOfJob(const Options& options);
+
+/// A free port at `host` for the scheduler, which binds it itself a moment later. Another job that looks at
+/// the same time would find the same first free port, so each begins somewhere else in the range. Throws
+/// std::runtime_error when none is free.
+std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
+
+/// The tracker's address, or the scheduler's in a job with servers.
+tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port);
+
+}  // namespace warren::submit

@@ -119,6 +119,8 @@ class Socket {
     const int on = 1;
     setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
+  /// Not BBR, whose pacing slows loopback down: the machine can do better.
+  void DoNotPace() const { setsockopt(descriptor_, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); }
   void Write(const char* data, std::size_t bytes) const {
     while (bytes > 0) {
       const ssize_t done = send(descriptor_, data, bytes, MSG_NOSIGNAL);
@@ -185,6 +187,10 @@ sockaddr_in Address(const std::string& host, int port) {
   return address;
 }
 
+bool IsLoopback(const sockaddr_in& address) {
+  return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
+}
+
 /// Accepts one connection and swallows what comes. Every stream begins and ends with single bytes there and
 /// back, which are also the round trips that are measured.
 void Receive(const std::string& host) {
@@ -200,6 +206,7 @@ void Receive(const std::string& host) {
 
   const Socket stream(accept(listener.descriptor(), nullptr, nullptr));
   stream.SendAtOnce();
+  if (IsLoopback(address)) stream.DoNotPace();
   std::vector<char> piece(kPieceBytes);
   char byte = 0;
   for (int i = 0; i < kRoundTrips; ++i) {
@@ -220,6 +227,7 @@ void Send(const std::string& host, int port) {
   if (connect(stream.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     ThrowErrno("connect");
   stream.SendAtOnce();
+  if (IsLoopback(address)) stream.DoNotPace();
   const std::vector<char> piece(kPieceBytes);
   char byte = 0;
   std::vector<double> trips;

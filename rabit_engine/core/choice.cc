@@ -43,6 +43,7 @@ constexpr Row kTable[] = {
     {Collective::kAllreduce, Algorithm::kSharedMemory, kOneHost | kFits, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHierarchical, kLevels | kFits | kMayReduce, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kTree, kCrowded, 64 * kKi, kAnyRanks},
+    {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 256 * kKi, 2},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 64 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kNothing, 32 * kKi, kDirectRanks},
     {Collective::kAllreduce, Algorithm::kTree, kNothing, 32 * kKi, kAnyRanks},

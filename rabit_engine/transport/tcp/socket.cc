@@ -36,6 +36,9 @@ void SetOption(int fd, int level, int name, int value) {
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof value));
 }
 
+// What needs no rights and is in every kernel.
+constexpr char kPlainCongestionControl[] = "reno";
+
 Socket NewSocket(int family) {
   return Socket(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -61,6 +64,13 @@ Socket TryListen(int family, std::string& why) {
 bool IsLinkLocal(const Address& address) {
   return address.family() == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
+}
+
+/// True for a connection that never leaves this machine. (Not all are found: an address may be another's
+/// here.)
+bool StaysHere(int fd) {
+  const Address remote = Address::Remote(fd);
+  return remote.port() != 0 && remote.host() == Address::Local(fd).host();
 }
 
 }  // namespace
@@ -235,6 +245,10 @@ void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 3));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  if (StaysHere(fd)) {
+    static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kPlainCongestionControl,
+                                 sizeof kPlainCongestionControl - 1));
+  }
 }
 
 void SetUserTimeout(int fd, std::chrono::seconds timeout) {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 
 #include "rabit_engine/core/error.h"
 
@@ -37,6 +40,35 @@ TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
     EXPECT_TRUE(text.ends_with(port)) << text;
     EXPECT_TRUE(Address::Parse(text)) << text;
   }
+}
+
+std::string CongestionControl(int fd) {
+  char name[16] = "";
+  socklen_t length = sizeof name;
+  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length), 0);
+  return name;
+}
+
+TEST(PrepareLink, GivesPlainCongestionControlToWhatStaysOnThisMachineOnly) {
+  const Socket listener = ListenAnywhere();
+  const std::string systems = CongestionControl(listener.fd());
+  for (const char* host : {"127.0.0.1", "[::1]"}) {
+    if (Address::Local(listener.fd()).family() == AF_INET && host[0] == '[') continue;
+    auto address = *Address::Parse(std::string(host) + ":1");
+    address.set_port(Address::Local(listener.fd()).port());
+    int error = 0;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const Socket connected = ConnectUntil(address, deadline, error);
+    ASSERT_TRUE(connected) << ErrorText(error);
+    ASSERT_TRUE(WaitFor(listener.fd(), POLLIN, deadline));
+    const Socket accepted(accept(listener.fd(), nullptr, nullptr));
+    for (const Socket* end : {&connected, &accepted}) {
+      PrepareLink(end->fd(), true);
+      EXPECT_EQ(CongestionControl(end->fd()), "reno") << host;
+    }
+  }
+  PrepareLink(listener.fd(), true);
+  EXPECT_EQ(CongestionControl(listener.fd()), systems);
 }
 
 TEST(Resolve, ANameThatDoesNotExistIsNamed) {

@@ -66,8 +66,8 @@ bool IsLinkLocal(const Address& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
 }
 
-/// True for a connection that never leaves this machine. (Not all are found: an address may be another's
-/// here.)
+/// True for a connection that never leaves this machine. One between two different addresses of it is not
+/// recognized.
 bool StaysHere(int fd) {
   const Address remote = Address::Remote(fd);
   return remote.port() != 0 && remote.host() == Address::Local(fd).host();

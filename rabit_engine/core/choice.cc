@@ -42,7 +42,7 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, Algorithm::kSharedMemory, kOneHost | kFits, kAnySize, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kHierarchical, kLevels | kFits | kMayReduce, kAnySize, kAnyRanks},
-    {Collective::kAllreduce, Algorithm::kTree, kCrowded, 64 * kKi, kAnyRanks},
+    {Collective::kAllreduce, Algorithm::kTree, kCrowded, 128 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 256 * kKi, 2},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kPowerOfTwo, 64 * kKi, kAnyRanks},
     {Collective::kAllreduce, Algorithm::kRecursiveDoubling, kNothing, 32 * kKi, kDirectRanks},

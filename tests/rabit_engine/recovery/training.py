@@ -17,8 +17,9 @@ CALLS = 10
 LINE = re.compile(r"rank (\d+) of (\d+): ([0-9a-f]{16}) ([0-9a-f]{16})")
 
 
-def command(num_workers, *words, attempts=0, versions=VERSIONS, elements=500):
-    return [str(SUBMIT), "--num-workers", str(num_workers), "--local-num-attempt", str(attempts), "--",
+def command(num_workers, *words, attempts=0, versions=VERSIONS, elements=500, under=()):
+    """`under`: the words of a command that starts the worker, which is appended to them."""
+    return [str(SUBMIT), "--num-workers", str(num_workers), "--local-num-attempt", str(attempts), "--", *under,
             str(WORKER), str(versions), str(elements), *map(str, words)]
 
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "examples/atomic_file/atomic_file.h"
+#include "data/cache/atomic_file.h"
 #include "examples/make_libsvm/generator.h"
 
 namespace {

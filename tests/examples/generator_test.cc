@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "examples/xgboost/xgb_train/libsvm_check.h"
+#include "data/text/libsvm.h"
 
 namespace warren::make_libsvm {
 namespace {
@@ -49,11 +49,14 @@ TEST(Generator, RangesOfRowsArePartsOfOneSequence) {
   EXPECT_EQ(Generate({.rows = 10}) + Generate({.rows = 20, .first_row = 10}), whole);
 }
 
-TEST(Generator, EveryTaskMakesRowsThatPassTheCheck) {
+TEST(Generator, EveryTaskMakesRowsThatCanBeRead) {
   for (const Task task : {Task::kBinary, Task::kRegression, Task::kRanking, Task::kMulticlass}) {
     for (const double density : {1.0, 0.3, 1e-9}) {
       const Options options{.task = task, .rows = 200, .features = 50, .density = density};
-      EXPECT_EQ(xgb_train::CheckLibsvm(Generate(options), "generated").rows, 200u);
+      data::RowBlock<uint32_t> block;
+      data::ParseLibSvmPlainly(Generate(options), data::FirstIndex::kOne, block,
+                               [](const data::Fault& fault) { FAIL() << fault.expected; });
+      EXPECT_EQ(block.rows(), 200u);
     }
   }
 }

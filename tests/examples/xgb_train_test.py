@@ -1,5 +1,6 @@
 """xgb-train as a process, alone: what it refuses, what it writes, how it resumes, and that it agrees with
 XGBoost's own command line."""
+import gzip
 import json
 import os
 import re
@@ -96,15 +97,16 @@ class BadData(XgbTrainTest):
         return message
 
     def test_a_missing_file_is_named(self):
-        self.assertIn("nowhere.txt: no such data file", self.refused("data=nowhere.txt"))
-        self.assertIn("nowhere.txt: no such data file", self.refused("eval[test]=nowhere.txt?format=libsvm"))
+        for option in ("data=nowhere.txt", "eval[test]=nowhere.txt?format=libsvm"):
+            self.assertIn("nowhere.txt: looking for it failed: No such file or directory", self.refused(option))
 
-    def test_an_empty_file_or_one_without_rows_or_a_folder_is_named(self):
+    def test_a_file_without_rows_or_a_folder_without_files_is_named(self):
         self.write("empty.txt", "")
         self.write("blank.txt", "\n# nothing\n\n")
-        self.assertIn("empty.txt: is empty", self.refused("data=empty.txt"))
+        os.mkdir(self.path("nothing"))
+        self.assertIn("empty.txt: holds no rows", self.refused("data=empty.txt"))
         self.assertIn("blank.txt: holds no rows", self.refused("data=blank.txt"))
-        self.assertIn(".: is a folder", self.refused("data=."))
+        self.assertIn("nothing: the folder has no files", self.refused("data=nothing"))
 
     def test_a_bad_line_is_named_with_file_line_and_column(self):
         lines = self.read("train.txt").decode().splitlines()
@@ -115,9 +117,29 @@ class BadData(XgbTrainTest):
                 self.assertIn("bad.txt:201:9: found '2:abc', expected index:value with a decimal number",
                               self.refused(option))
 
-    def test_a_file_that_would_crash_xgboosts_reader_ends_with_a_message(self):
-        self.write("bad.txt", "1 1 2 3\n0 2\n")
-        self.assertIn("bad.txt:1:3: found '1', expected index:value", self.refused("data=bad.txt"))
+    def test_a_file_that_would_crash_xgboosts_reader_trains(self):
+        self.write("alone.txt", "1 1 2 3\n0 2\n" * 20)
+        self.write("ones.txt", "1 1:1 2:1 3:1\n0 2:1\n" * 20)
+        self.train("data=alone.txt", "eval[test]=alone.txt")
+        alone = self.dump("final.model")
+        self.train("data=ones.txt", "eval[test]=ones.txt")
+        self.assertEqual(self.dump("final.model"), alone)
+
+    def test_bad_rows_are_left_out_when_asked_and_counted(self):
+        self.write("bad.txt", self.read("train.txt").decode() + "nonsense\n1 x:1\n")
+        self.train()
+        plain = self.dump("final.model")
+        done = self.run_program(XGB_TRAIN, "a.conf", "data=bad.txt?bad_rows=skip", "verbosity=2")
+        self.assertIn("2 bad rows of bad.txt?bad_rows=skip were left out, such as bad.txt:401:1: found 'nonsense'",
+                      done.stderr.decode())
+        self.assertEqual(self.dump("final.model"), plain)
+
+    def test_compressed_data_is_the_same_data(self):
+        self.train()
+        plain = self.dump("final.model")
+        self.write("train.txt.gz", gzip.compress(self.read("train.txt")))
+        self.train("data=train.txt.gz")
+        self.assertEqual(self.dump("final.model"), plain)
 
     def test_data_of_every_accepted_shape_trains(self):
         self.write("odd.txt", b"\xef\xbb\xbf# top\r\n+1:0.5\t1:1e-1  2:-.5 # tail\r\n\r\n0:2 2:3.\r1:1 7:1\n0:1")

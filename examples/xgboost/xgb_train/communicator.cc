@@ -15,6 +15,7 @@ namespace {
 
 // Numbers of rabit's types and operations, as XGCommunicatorAllreduce takes them.
 constexpr int kUint64 = 5;
+constexpr int kMax = 0;
 constexpr int kSum = 2;
 
 }  // namespace
@@ -54,6 +55,11 @@ void Communicator::Broadcast(std::string& bytes, int root) {
 
 uint64_t Communicator::Sum(uint64_t value) {
   if (size_ > 1) CheckXgboost(XGCommunicatorAllreduce(&value, 1, kUint64, kSum), "an allreduce");
+  return value;
+}
+
+uint64_t Communicator::Max(uint64_t value) {
+  if (size_ > 1) CheckXgboost(XGCommunicatorAllreduce(&value, 1, kUint64, kMax), "an allreduce");
   return value;
 }
 

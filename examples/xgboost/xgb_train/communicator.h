@@ -29,6 +29,8 @@ class Communicator {
   void Broadcast(std::string& bytes, int root = 0);
   /// The sum (mod 2^64) over all workers.
   uint64_t Sum(uint64_t value);
+  /// The greatest of all workers'.
+  uint64_t Max(uint64_t value);
   /// Rank 0's result: all workers' bytes in the order of ranks. The others get nothing of use.
   std::string GatherToRoot(const std::string& bytes);
 

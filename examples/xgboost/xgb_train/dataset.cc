@@ -1,120 +1,111 @@
-// Loading through XGBoost's reader, behind our own check.
+// From the text to a DMatrix through data/, with a digest of the rows on the way.
 #include "examples/xgboost/xgb_train/dataset.h"
 
 #include <fmt/format.h>
 
-#include <boost/interprocess/file_mapping.hpp>
-#include <boost/interprocess/mapped_region.hpp>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <bit>
+#include <memory>
 #include <stdexcept>
-#include <string_view>
-#include <vector>
 
-#include "examples/xgboost/xgb_train/libsvm_check.h"
+#include "data/agreement.h"
+#include "data/cache/pages.h"
+#include "data/progress_bar.h"
+#include "data/reader.h"
+#include "data/xgboost/dmatrix.h"
+#include "data/xgboost/dmatrix_pages.h"
+#include "examples/xgboost/xgb_train/digest.h"
 
 namespace warren::xgb_train {
 namespace {
 
-namespace fs = std::filesystem;
-namespace ipc = boost::interprocess;
+using Block = data::RowBlock<uint32_t>;
+using View = data::RowView<uint32_t>;
 
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t end = 0; end != std::string_view::npos;) {
-    end = text.find(separator);
-    if (!text.substr(0, end).empty()) parts.emplace_back(text.substr(0, end));
-    if (end != std::string_view::npos) text.remove_prefix(end + 1);
-  }
-  return parts;
-}
-
-struct Uri {
-  std::vector<std::string> paths;
-  LineFormat format = LineFormat::kLibsvm;
-};
-
-Uri ParseUri(std::string_view text) {
-  const std::string_view before_cache = text.substr(0, text.find('#'));
-  const size_t question = before_cache.find('?');
-  Uri uri;
-  uri.paths = Split(before_cache.substr(0, question), ';');
-  if (question == std::string_view::npos) return uri;
-  bool libsvm = true;
-  bool from_one = false;
-  for (const std::string& argument : Split(before_cache.substr(question + 1), '&')) {
-    if (argument.starts_with("format=")) libsvm = argument == "format=libsvm";
-    if (argument.starts_with("indexing_mode=")) from_one = argument == "indexing_mode=1";
-  }
-  uri.format = !libsvm    ? LineFormat::kOtherLines
-               : from_one ? LineFormat::kLibsvmFromOne
-                          : LineFormat::kLibsvm;
-  return uri;
-}
-
-std::string LocalPath(const std::string& path) {
-  constexpr std::string_view kFileScheme = "file://";
-  if (path.starts_with(kFileScheme)) return path.substr(kFileScheme.size());
-  if (path.find("://") != std::string::npos) {
-    throw std::runtime_error(fmt::format("{}: expected a local file", path));
-  }
-  return path;
-}
-
-void RequireReadableFile(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw std::runtime_error(fmt::format("{}: no such data file", path));
-  if (fs::is_directory(status))
-    throw std::runtime_error(fmt::format("{}: is a folder, expected a data file", path));
-  if (!fs::is_regular_file(status)) {
-    throw std::runtime_error(
-        fmt::format("{}: is no regular file; data is read in shares, not as a stream", path));
-  }
-  if (!std::ifstream(path))
-    throw std::runtime_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  if (fs::file_size(path) == 0)
-    throw std::runtime_error(fmt::format("{}: is empty, expected rows of data", path));
-}
-
-LibsvmSummary CheckFile(const std::string& path, LineFormat format, Share share) {
-  RequireReadableFile(path);
-  const ipc::file_mapping file(path.c_str(), ipc::read_only);
-  ipc::mapped_region region(file, ipc::read_only);
-  region.advise(ipc::mapped_region::advice_sequential);
-  return CheckLibsvm({static_cast<const char*>(region.get_address()), region.get_size()}, path, share,
-                     format);
-}
-
-LibsvmSummary CheckShare(const std::string& uri_text, Share share) {
-  const Uri uri = ParseUri(uri_text);
-  if (uri.paths.empty()) throw std::runtime_error(fmt::format("'{}': names no data file", uri_text));
-  LibsvmSummary sum;
-  for (const std::string& path : uri.paths) {
-    const LibsvmSummary one = CheckFile(LocalPath(path), uri.format, share);
-    sum.rows += one.rows;
-    sum.digest += one.digest;
+/// Each row adds its own, so the order and the shares do not matter.
+uint64_t DigestOf(const View& rows) {
+  uint64_t sum = 0;
+  for (size_t row = 0; row < rows.rows(); ++row) {
+    Digest digest;
+    const uint64_t label = rows.label_offsets.empty() ? row : rows.label_offsets[row];
+    const uint64_t label_end = rows.label_offsets.empty() ? row + 1 : rows.label_offsets[row + 1];
+    for (uint64_t i = label; i < label_end; ++i) digest.Add(std::bit_cast<uint32_t>(rows.labels[i]));
+    if (!rows.weights.empty()) digest.Add(std::bit_cast<uint32_t>(rows.weights[row]));
+    if (!rows.qids.empty()) digest.Add(rows.qids[row]);
+    for (uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {
+      digest.Add(uint64_t{rows.indices[e]} << 32 | std::bit_cast<uint32_t>(rows.values[e]));
+    }
+    sum += digest.value();
   }
   return sum;
 }
 
+data::AllreduceMax MaxOf(Communicator& job) {
+  return [&job](uint64_t* values, size_t count) {
+    for (size_t i = 0; i < count; ++i) values[i] = job.Max(values[i]);
+  };
+}
+
+class Loader {
+ public:
+  Loader(const std::string& uri, Communicator& job, bool silent)
+      : text_(uri), uri_(data::ParseDataUri(uri)), job_(job), silent_(silent), bar_("reading " + uri) {
+    options_.on_progress = [this](const data::Progress& progress) { bar_.Show(progress); };
+  }
+
+  Dataset Load() {
+    const data::Share share{job_.Rank(), job_.Size()};
+    Dataset set = uri_.cache.empty() ? IntoMemory(share) : OntoDisk(share);
+    set.rows = job_.Sum(set.rows);
+    set.digest = job_.Sum(set.digest);
+    if (set.rows == 0)
+      throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", text_));
+    return set;
+  }
+
+ private:
+  Dataset IntoMemory(data::Share share) {
+    data::BadRows bad_rows;
+    Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
+    TellOf(bad_rows);
+    data::Agree(block, uri_.options.indexing, MaxOf(job_));
+    return {DMatrix(data::MakeDMatrix(block.View())), block.rows(), DigestOf(block.View())};
+  }
+
+  Dataset OntoDisk(data::Share share) {
+    data::PageOptions options;
+    options.reader = options_;
+    options.on_stale_cache = [this](const std::string& why) {
+      if (!silent_) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
+    };
+    const auto pages = std::make_shared<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
+    TellOf(pages->bad_rows());
+    Dataset set;
+    for (View page; pages->Next(page);) set.digest += DigestOf(page);
+    set.rows = pages->rows();
+    const auto matrix = std::make_shared<data::DMatrixPages>(
+        *pages, fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, share.index, share.count));
+    set.matrix = DMatrix(matrix->handle(), [pages, matrix] {});
+    return set;
+  }
+
+  void TellOf(const data::BadRows& bad_rows) const {
+    if (silent_ || bad_rows.count == 0) return;
+    fmt::print(stderr, "xgb-train: {} bad rows of {} were left out, such as {}\n", bad_rows.count, text_,
+               bad_rows.first.empty() ? "one" : bad_rows.first.front());
+  }
+
+  std::string text_;
+  data::DataUri uri_;
+  Communicator& job_;
+  bool silent_;
+  data::ProgressBar bar_;
+  data::ReaderOptions options_;
+};
+
 }  // namespace
 
 Dataset LoadDataset(const std::string& uri, Communicator& job, bool silent) {
-  const LibsvmSummary checked = CheckShare(uri, {job.Rank(), job.Size()});
-  const uint64_t rows = job.Sum(checked.rows);
-  const uint64_t digest = job.Sum(checked.digest);
-  if (rows == 0)
-    throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", uri));
-  DMatrix matrix = DMatrix::Load(uri, silent);
-  if (const uint64_t loaded = job.Sum(matrix.Rows());
-      loaded != rows && ParseUri(uri).format != LineFormat::kOtherLines) {
-    throw std::runtime_error(fmt::format(
-        "{}: XGBoost read {} rows where the check saw {}; did the file change?", uri, loaded, rows));
-  }
-  return {std::move(matrix), rows, digest};
+  return Loader(uri, job, silent).Load();
 }
 
 }  // namespace warren::xgb_train

@@ -1,5 +1,4 @@
-// Data sets as the tasks see them: checked, loaded, this worker's share only. The one file to change when
-// another reader takes XGBoost's place.
+// Data sets as the tasks see them: read by data/, this worker's share only.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +15,11 @@ struct Dataset {
   uint64_t digest = 0;  ///< of the contents of all workers; the same for any number of workers
 };
 
-/// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` as XGBoost takes it:
-/// `format` is libsvm (the default) or another format XGBoost reads, `indexing_mode=1` says that LibSVM
-/// indices count from 1, the cache prefix makes XGBoost keep the data on disk.
+/// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache the
+/// rows are kept on disk, in memory is a page of them at a time; else they are all in memory.
 ///
-/// The files are local and regular. Each worker checks the bytes of its share, so that a job checks
-/// every byte once, at the same time; a message's line number still counts from the top of the file.
-/// A collective call. Throws DataError (a bad line) or std::runtime_error (missing, empty, unreadable).
+/// A collective call: all workers agree on the number of columns. `silent`: no line for bad rows that were
+/// skipped. Throws data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
 Dataset LoadDataset(const std::string& uri, Communicator& job, bool silent);
 
 }  // namespace warren::xgb_train

@@ -39,9 +39,10 @@ Parameters, with their defaults in brackets:
 )";
 
 constexpr const char* kNotes = R"(
-Data is LibSVM text: `label[:weight] [qid:n] index:value ...`, one row a line. Paths may carry what
-XGBoost knows: `path?format=libsvm`, `path?indexing_mode=1`, `path#cache`. A line that XGBoost would
-misread ends the program with its file, line and column.
+Data is LibSVM text: `label[:weight] [qid:n] index[:value] ...`, one row a line; or libfm or CSV. A data set
+is `path[;path...][?key=value...][#cache]`: files, folders, patterns, plain or compressed, with keys such as
+`format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`; with a cache the rows stay on disk. A row
+that cannot be read ends the program with its file, line and column. docs/data.md has it all.
 
 In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) each worker reads its
 share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.

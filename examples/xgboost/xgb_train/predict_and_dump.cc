@@ -5,7 +5,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "examples/atomic_file/atomic_file.h"
+#include "data/cache/atomic_file.h"
 #include "examples/xgboost/xgb_train/booster_setup.h"
 #include "examples/xgboost/xgb_train/dataset.h"
 #include "examples/xgboost/xgb_train/tasks.h"

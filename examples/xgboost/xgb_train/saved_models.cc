@@ -11,7 +11,7 @@
 #include <map>
 #include <string_view>
 
-#include "examples/xgboost/xgb_train/libsvm_check.h"
+#include "examples/xgboost/xgb_train/digest.h"
 
 namespace warren::xgb_train {
 namespace {
@@ -36,9 +36,10 @@ bool DecidesTrees(const std::string& key) {
   return std::find(kDisplayOnly.begin(), kDisplayOnly.end(), key) == kDisplayOnly.end();
 }
 
-// Any text has a digest: as one of kOtherLines, hashed line by line.
 uint64_t DigestOf(std::string_view bytes) {
-  return CheckLibsvm(bytes, "", {}, LineFormat::kOtherLines).digest;
+  Digest digest;
+  digest.Add(bytes);
+  return digest.value();
 }
 
 }  // namespace

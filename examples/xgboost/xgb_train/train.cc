@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "examples/atomic_file/atomic_file.h"
+#include "data/cache/atomic_file.h"
 #include "examples/xgboost/xgb_train/booster_setup.h"
 #include "examples/xgboost/xgb_train/dataset.h"
 #include "examples/xgboost/xgb_train/saved_models.h"

@@ -40,17 +40,10 @@ std::vector<DMatrixHandle> Handles(const std::vector<const DMatrix*>& matrices) 
 
 }  // namespace
 
-void DMatrix::Free::operator()(void* handle) const {
-  XGDMatrixFree(handle);
-}
+DMatrix::DMatrix(void* handle) : handle_(handle, [](void* owned) { XGDMatrixFree(owned); }) {}
 
-DMatrix DMatrix::Load(const std::string& uri, bool silent) {
-  DMatrixHandle handle = nullptr;
-  Check(XGDMatrixCreateFromFile(uri.c_str(), silent ? 1 : 0, &handle));
-  DMatrix matrix;
-  matrix.handle_.reset(handle);
-  return matrix;
-}
+DMatrix::DMatrix(void* handle, std::function<void()> owner)
+    : handle_(handle, [owner = std::move(owner)](void* /*owned*/) {}) {}
 
 uint64_t DMatrix::Rows() const {
   bst_ulong rows = 0;

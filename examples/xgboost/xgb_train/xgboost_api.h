@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,18 +14,18 @@ namespace warren::xgb_train {
 
 class DMatrix {
  public:
-  /// Loads this worker's share of `uri` (all of it without a job) through XGBoost's own reader.
-  static DMatrix Load(const std::string& uri, bool silent);
+  DMatrix() = default;
+  /// Owns the handle from now on.
+  explicit DMatrix(void* handle);
+  /// One that something else owns, which lives as long as `owner`.
+  DMatrix(void* handle, std::function<void()> owner);
 
   uint64_t Rows() const;
   uint64_t Columns() const;
   void* Handle() const { return handle_.get(); }
 
  private:
-  struct Free {
-    void operator()(void* handle) const;
-  };
-  std::unique_ptr<void, Free> handle_;
+  std::shared_ptr<void> handle_;
 };
 
 enum class ModelFormat { kJson, kUbjson };

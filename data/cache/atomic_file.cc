@@ -1,0 +1,149 @@
+// AtomicFile over POSIX calls.
+#include "data/cache/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+namespace warren {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kAsideSuffix = ".tmp";
+
+[[noreturn]] void Fail(std::string_view action, const std::string& path) {
+  const int error = errno;
+  throw std::runtime_error(fmt::format("cannot {} {}: {}", action, path, std::strerror(error)));
+}
+
+bool IsRegularOrAbsent(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
+// A link keeps pointing at the file it names: the file is replaced, not the link.
+std::string FollowLinks(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
+  return error || resolved.empty() ? path : resolved.string();
+}
+
+fs::path FolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+// A rename reaches the disk with its folder. Some file systems refuse to sync folders; the rename itself
+// is done by then, so that is no error.
+void SyncFolder(const fs::path& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)fsync(fd);
+  close(fd);
+}
+
+/// The target whose aside file has this name, `<target>.<digits>.tmp`; empty when it is none.
+std::string TargetOfAsideName(std::string_view name) {
+  if (!name.ends_with(kAsideSuffix)) return {};
+  name.remove_suffix(kAsideSuffix.size());
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
+  const bool has_pid = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
+                                   [](char c) { return c >= '0' && c <= '9'; });
+  return has_pid ? std::string(name.substr(0, dot)) : std::string();
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& target) : target_(FollowLinks(target)) {
+  constexpr mode_t kMode = 0666;  // the umask takes its part away
+  if (IsRegularOrAbsent(target_)) {
+    aside_ = fmt::format("{}.{}{}", target_, getpid(), kAsideSuffix);
+    fd_ = open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  } else {
+    fd_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+  }
+  if (fd_ < 0) Fail("create", aside_.empty() ? target_ : aside_);
+}
+
+AtomicFile AtomicFile::StandardOutput() {
+  AtomicFile file;
+  file.target_ = "standard output";
+  file.fd_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (file.fd_ < 0) Fail("write to", file.target_);
+  return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : target_(std::move(other.target_)),
+      aside_(std::exchange(other.aside_, {})),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) close(fd_);
+  if (!aside_.empty()) unlink(aside_.c_str());
+}
+
+void AtomicFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) Fail("write", target_);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::FlushAndClose() {
+  if (!aside_.empty() && fsync(fd_) != 0) Fail("flush", aside_);
+  if (close(std::exchange(fd_, -1)) != 0) Fail("close", target_);
+}
+
+void AtomicFile::Commit() {
+  FlushAndClose();
+  if (aside_.empty()) return;
+  if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
+  aside_.clear();
+  SyncFolder(FolderOf(target_));
+}
+
+void WriteWholeFile(const std::string& target, std::string_view bytes) {
+  AtomicFile file(target);
+  file.Write(bytes);
+  file.Commit();
+}
+
+void RemoveLeftovers(const std::string& target) {
+  const std::string name = fs::path(FollowLinks(target)).filename().string();
+  RemoveLeftoversIn(FolderOf(FollowLinks(target)).string(),
+                    [&](const std::string& candidate) { return candidate == name; });
+}
+
+void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code ignored;  // a leftover that cannot be removed harms nobody
+    const std::string target = TargetOfAsideName(entry.path().filename().string());
+    if (!target.empty() && is_target(target)) fs::remove(entry.path(), ignored);
+  }
+}
+
+void RequireWritable(const std::string& target) {
+  const std::string path = FollowLinks(target);
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw std::runtime_error(fmt::format("cannot write {}: it is a folder, expected a file name", target));
+  }
+  const std::string checked = IsRegularOrAbsent(path) ? FolderOf(path).string() : path;
+  if (access(checked.c_str(), W_OK) != 0) Fail("write to", checked);
+}
+
+}  // namespace warren

@@ -1,0 +1,252 @@
+#include "data/cache/pages.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "data/cache/cache.h"
+#include "data/error.h"
+#include "data/source/inputs.h"
+
+namespace warren::data {
+namespace {
+
+constexpr std::size_t kLeastChunk = std::size_t{16} << 10;
+/// Text and block of a chunk, while both are in memory, in bytes for each byte of text: a block of short
+/// words takes eight bytes for two.
+constexpr std::size_t kBytesOfText = 6;
+
+template <typename Index>
+std::size_t BytesOf(const RowView<Index>& rows) {
+  return rows.offsets.size_bytes() + rows.indices.size_bytes() + rows.values.size_bytes() +
+         rows.labels.size_bytes() + rows.label_offsets.size_bytes() + rows.weights.size_bytes() +
+         rows.qids.size_bytes() + rows.fields.size_bytes();
+}
+
+/// All that decides what is in a cache.
+std::string Identity(const DataUri& uri, Share share) {
+  const TextOptions& options = uri.options;
+  std::string identity = fmt::format("part {} of {}; {}, indexing_mode {}", share.index, share.count,
+                                     Name(options.format), static_cast<int>(options.indexing));
+  if (options.format == Format::kCsv) {
+    identity += fmt::format(", label_column {}, weight_column {}, qid_column {}, delimiter {}, header {}",
+                            options.csv.label_column, options.csv.weight_column, options.csv.qid_column,
+                            static_cast<int>(options.csv.delimiter), options.csv_header);
+  }
+  if (options.seed) identity += fmt::format(", shuffle {}", *options.seed);
+  if (options.skip_bad_rows) identity += ", without bad rows";
+  for (const Input& input : ListInputs(uri.paths)) {
+    struct stat status {};
+    if (stat(input.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      throw DataError(
+          fmt::format("{}: cannot be cached, because only files tell whether they have changed", input.path));
+    }
+    identity += fmt::format("\n{} {} bytes, {}.{:09}", input.path, status.st_size, status.st_mtim.tv_sec,
+                            status.st_mtim.tv_nsec);
+  }
+  return identity;
+}
+
+/// The blocks of a reader, dealt out again so that no query is in two.
+template <typename Index>
+class WholeQueries {
+ public:
+  WholeQueries(const DataUri& uri, Share share, const ReaderOptions& options)
+      : reader_(uri, share, options) {}
+
+  bool Next(RowBlock<Index>& block) {
+    block.Clear();
+    block.Append(begun_.View());
+    begun_.Clear();
+    while (block.empty() ? reader_.Next(block) : reader_.AppendNext(block)) {
+      if (block.qids.empty()) return true;
+      // The last query may go on in the next block.
+      std::size_t last = block.rows() - 1;
+      while (last > 0 && block.qids[last - 1] == block.qids[last]) --last;
+      if (last == 0) continue;
+      begun_.Append(block.View().Part(last, block.rows()));
+      block.Truncate(last);
+      return true;
+    }
+    return !block.empty();
+  }
+  const BadRows& bad_rows() const { return reader_.bad_rows(); }
+
+ private:
+  Reader<Index> reader_;
+  RowBlock<Index> begun_;
+};
+
+}  // namespace
+
+template <typename Index>
+class Pages<Index>::Source {
+ public:
+  Source(const DataUri& uri, Share share, const PageOptions& options, const AllreduceMax& allreduce_max)
+      : uri_(uri), share_(uri.options.share.value_or(share)), options_(options.reader) {
+    if (uri.options.indexing == Indexing::kDetect) {
+      throw DataError(
+          "indexing_mode=-1 has to know all rows before the first page; give indexing_mode=0 or 1");
+    }
+    BoundMemory(options.memory_bytes);
+    RowBlock<Index> shape;  // without rows: what all of them together are like
+    if (uri.cache.empty()) {
+      Scan(shape, [](const RowView<Index>&) {});
+    } else {
+      OpenOrMakeCache(options, shape);
+    }
+    Agree(shape, uri.options.indexing, allreduce_max);
+    columns_ = shape.columns;
+    Rewind();
+  }
+
+  bool Next(RowView<Index>& page) {
+    if (cache_) {
+      if (next_page_ == cache_->pages()) return false;
+      page_.reset();  // its memory first
+      page_.emplace(cache_->Page(next_page_++));
+      page = page_->View();
+    } else {
+      if (!reader_->Next(block_)) return false;
+      page = block_.View();
+    }
+    page.columns = columns_;
+    return true;
+  }
+
+  void Rewind() {
+    next_page_ = 0;
+    if (!cache_) reader_ = std::make_unique<WholeQueries<Index>>(uri_, share_, options_);
+  }
+
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t entries() const { return entries_; }
+  std::uint64_t columns() const { return columns_; }
+  const BadRows& bad_rows() const { return bad_rows_; }
+
+ private:
+  void BoundMemory(std::size_t bytes) {
+    if (options_.threads == 0) options_.threads = 2;
+    const std::size_t under_way =
+        options_.threads == 1 ? 2 : 2 * static_cast<std::size_t>(options_.threads) + 3;
+    options_.chunk_bytes = std::clamp(bytes / (2 * under_way * kBytesOfText), kLeastChunk,
+                                      std::max(options_.chunk_bytes, kLeastChunk));
+    page_bytes_ = bytes / 4;  // one that is filled, and one that is written or mapped
+  }
+
+  /// Reads everything once.
+  template <typename Visit>
+  void Scan(RowBlock<Index>& shape, Visit&& visit) {
+    WholeQueries<Index> reader(uri_, share_, options_);
+    RowBlock<Index> block;
+    bool has_qids = false;
+    while (reader.Next(block)) {
+      rows_ += block.rows();
+      entries_ += block.entries();
+      shape.columns = std::max(shape.columns, block.columns);
+      has_qids = !block.qids.empty();
+      visit(block.View());
+    }
+    SetShape(shape, has_qids);
+    bad_rows_ = reader.bad_rows();
+  }
+
+  /// A row without entries stands for all, as far as workers have to agree on them.
+  void SetShape(RowBlock<Index>& shape, bool has_qids) const {
+    if (rows_ == 0) return;
+    shape.offsets.resize(2, 0);
+    shape.labels.resize(1, 0.0F);
+    if (has_qids) shape.qids.resize(1, 0);
+  }
+
+  void OpenOrMakeCache(const PageOptions& options, RowBlock<Index>& shape) {
+    const std::string path = fmt::format("{}.part{}-of-{}", uri_.cache, share_.index, share_.count);
+    const std::string identity = Identity(uri_, share_);
+    std::string why;
+    cache_ = Cache<Index>::Open(path, identity, why);
+    if (!why.empty() && options.on_stale_cache) options.on_stale_cache(why);
+    if (cache_) {
+      rows_ = cache_->rows();
+      entries_ = cache_->entries();
+      shape.columns = cache_->columns();
+      if (cache_->pages() == 0) return;
+      const CachePage<Index> first = cache_->Page(0);
+      return SetShape(shape, !first.View().qids.empty());
+    }
+    MakeCache(path, identity, shape);
+    cache_ = Cache<Index>::Open(path, identity, why);
+    if (!cache_) throw DataError(fmt::format("{}: was made just now and cannot be used: {}", path, why));
+  }
+
+  void MakeCache(const std::string& path, const std::string& identity, RowBlock<Index>& shape) {
+    CacheWriter<Index> writer(path, identity);
+    RowBlock<Index> page;
+    Scan(shape, [&](const RowView<Index>& rows) {
+      if (!page.empty() && BytesOf(page.View()) + BytesOf(rows) > page_bytes_) {
+        writer.Append(page.View());
+        page.Clear();
+      }
+      page.Append(rows);
+    });
+    writer.Append(page.View());
+    if (Identity(uri_, share_) != identity) {
+      throw DataError(fmt::format("{}: the files of the data set changed while they were read", path));
+    }
+    writer.Commit();
+  }
+
+  DataUri uri_;
+  Share share_;
+  ReaderOptions options_;
+  std::size_t page_bytes_ = 0;
+  std::uint64_t rows_ = 0;
+  std::uint64_t entries_ = 0;
+  std::uint64_t columns_ = 0;
+  BadRows bad_rows_;
+  // From the text:
+  std::unique_ptr<WholeQueries<Index>> reader_;
+  RowBlock<Index> block_;
+  // From the cache:
+  std::unique_ptr<Cache<Index>> cache_;
+  std::optional<CachePage<Index>> page_;
+  std::size_t next_page_ = 0;
+};
+
+template <typename Index>
+Pages<Index>::Pages(const DataUri& uri, Share share, const PageOptions& options,
+                    const AllreduceMax& allreduce_max)
+    : source_(std::make_unique<Source>(uri, share, options, allreduce_max)) {}
+template <typename Index>
+Pages<Index>::~Pages() = default;
+template <typename Index>
+bool Pages<Index>::Next(RowView<Index>& page) {
+  return source_->Next(page);
+}
+template <typename Index>
+void Pages<Index>::Rewind() {
+  source_->Rewind();
+}
+template <typename Index>
+std::uint64_t Pages<Index>::rows() const {
+  return source_->rows();
+}
+template <typename Index>
+std::uint64_t Pages<Index>::entries() const {
+  return source_->entries();
+}
+template <typename Index>
+std::uint64_t Pages<Index>::columns() const {
+  return source_->columns();
+}
+template <typename Index>
+const BadRows& Pages<Index>::bad_rows() const {
+  return source_->bad_rows();
+}
+
+template class Pages<std::uint32_t>;
+template class Pages<std::uint64_t>;
+
+}  // namespace warren::data

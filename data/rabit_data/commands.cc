@@ -1,0 +1,231 @@
+#include "data/rabit_data/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "data/agreement.h"
+#include "data/cache/atomic_file.h"
+#include "data/cache/pages.h"
+#include "data/error.h"
+#include "data/progress_bar.h"
+#include "data/reader.h"
+#include "data/source/chunks.h"
+#include "data/source/inputs.h"
+
+namespace warren::data {
+namespace {
+
+// 64-bit indices: whatever the data holds can be looked at.
+using Index = std::uint64_t;
+using Block = RowBlock<Index>;
+
+constexpr std::size_t kMostDistinctLabels = 20;
+
+class Reading {
+ public:
+  Reading(const Arguments& arguments, const DataUri& uri)
+      : bar_("reading " + arguments.uri), reader_(uri, arguments.share, Options(arguments)) {}
+
+  template <typename Visit>
+  void ForEach(Visit&& visit) {
+    Block block;
+    while (reader_.Next(block)) visit(block);
+  }
+  const BadRows& bad_rows() const { return reader_.bad_rows(); }
+  const Progress& progress() const { return reader_.progress(); }
+
+ private:
+  ReaderOptions Options(const Arguments& arguments) {
+    ReaderOptions options;
+    options.threads = arguments.threads;
+    options.most_described = static_cast<std::uint64_t>(arguments.most_errors);
+    options.on_progress = [this](const Progress& progress) { bar_.Show(progress); };
+    return options;
+  }
+
+  ProgressBar bar_;
+  Reader<Index> reader_;
+};
+
+/// What inspect tells.
+struct Summary {
+  std::uint64_t rows = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t columns = 0;
+  Index least_index = std::numeric_limits<Index>::max();
+  std::uint64_t queries = 0;
+  std::uint64_t missing = 0;  ///< values that are nan
+  bool weights = false;
+  bool several_labels = false;
+  std::optional<std::uint64_t> last_query;
+  float least_label = std::numeric_limits<float>::infinity();
+  float greatest_label = -std::numeric_limits<float>::infinity();
+  std::set<float> labels;  ///< one more than are told, at most
+
+  void Add(const Block& block) {
+    rows += block.rows();
+    entries += block.entries();
+    columns = std::max(columns, block.columns);
+    least_index = std::min(least_index, block.least_index);
+    weights = weights || !block.weights.empty();
+    several_labels = several_labels || !block.label_offsets.empty();
+    for (const float label : block.labels) {
+      least_label = std::min(least_label, label);
+      greatest_label = std::max(greatest_label, label);
+      if (labels.size() <= kMostDistinctLabels && !std::isnan(label)) labels.insert(label);
+    }
+    for (const float value : block.values) missing += std::isnan(value) ? 1 : 0;
+    for (const std::uint64_t query : block.qids) {
+      if (last_query != query) ++queries;
+      last_query = query;
+    }
+  }
+};
+
+std::string Text(float value) {
+  return fmt::format("{}", value);
+}
+
+void Print(const Summary& summary, const TextOptions& options, std::size_t files, const Progress& progress,
+           double seconds) {
+  fmt::print("format:   {}\n", Name(options.format));
+  fmt::print("files:    {}\n", files);
+  fmt::print("rows:     {}\n", summary.rows);
+  fmt::print(
+      "entries:  {} ({:.1f} a row, {} of them nan)\n", summary.entries,
+      summary.rows > 0 ? static_cast<double>(summary.entries) / static_cast<double>(summary.rows) : 0.0,
+      summary.missing);
+  if (summary.entries > 0) {
+    fmt::print("indices:  {} to {}, so {} columns counted from 0{}\n", summary.least_index,
+               summary.columns - 1, summary.columns,
+               options.indexing != Indexing::kOne && options.format != Format::kCsv && summary.least_index > 0
+                   ? fmt::format("; counted from 1 (indexing_mode=1) {}", summary.columns - 1)
+                   : "");
+  }
+  if (summary.labels.size() > kMostDistinctLabels) {
+    fmt::print("labels:   {} to {}\n", Text(summary.least_label), Text(summary.greatest_label));
+  } else {
+    std::string all;
+    for (const float label : summary.labels) all += (all.empty() ? "" : ", ") + Text(label);
+    fmt::print("labels:   {}{}\n", all, summary.several_labels ? " (several a row)" : "");
+  }
+  fmt::print("weights:  {}\n", summary.weights ? "yes" : "no");
+  fmt::print("queries:  {}\n", summary.last_query ? fmt::format("{}", summary.queries) : "no");
+  fmt::print("read:     {} bytes of text in {:.3f} s, {:.0f} MB/s\n", progress.bytes, seconds,
+             static_cast<double>(progress.bytes) / 1e6 / std::max(seconds, 1e-9));
+}
+
+void TellBadRows(const BadRows& bad_rows) {
+  if (bad_rows.count == 0) return;
+  for (const std::string& text : bad_rows.first) fmt::print(stderr, "{}\n", text);
+  fmt::print(stderr, "rabit-data: {} bad rows were left out\n", bad_rows.count);
+}
+
+/// One row as LibSVM text: each number in the fewest digits that give it back.
+void Write(const Block& block, std::size_t row, fmt::memory_buffer& out) {
+  const auto to = std::back_inserter(out);
+  const std::uint64_t begin = block.label_offsets.empty() ? row : block.label_offsets[row];
+  const std::uint64_t end = block.label_offsets.empty() ? row + 1 : block.label_offsets[row + 1];
+  for (std::uint64_t l = begin; l < end; ++l)
+    fmt::format_to(to, "{}{}", l > begin ? "," : "", block.labels[l]);
+  if (!block.weights.empty()) fmt::format_to(to, ":{}", block.weights[row]);
+  if (!block.qids.empty()) fmt::format_to(to, " qid:{}", block.qids[row]);
+  for (std::uint64_t e = block.offsets[row]; e < block.offsets[row + 1]; ++e) {
+    fmt::format_to(to, " {}:{}", block.indices[e], block.values[e]);
+  }
+  out.push_back('\n');
+}
+
+AtomicFile Create(const std::string& path) {
+  return path == "-" ? AtomicFile::StandardOutput() : AtomicFile(path);
+}
+
+void ConvertToText(const Arguments& arguments, const DataUri& uri) {
+  if (uri.options.indexing == Indexing::kDetect) {
+    throw DataError("indexing_mode=-1 is known at the end of the data only; give indexing_mode=0 or 1");
+  }
+  Reading reading(arguments, uri);
+  AtomicFile file = Create(arguments.output);
+  fmt::memory_buffer out;
+  reading.ForEach([&](const Block& block) {
+    out.clear();
+    for (std::size_t row = 0; row < block.rows(); ++row) Write(block, row, out);
+    file.Write({out.data(), out.size()});
+  });
+  file.Commit();
+  TellBadRows(reading.bad_rows());
+}
+
+/// The cache that path?options#OUTPUT takes.
+void ConvertToCache(const Arguments& arguments, DataUri uri) {
+  uri.cache = arguments.output;
+  const Pages<std::uint32_t> pages(uri, arguments.share);
+  TellBadRows(pages.bad_rows());
+}
+
+}  // namespace
+
+int Inspect(const Arguments& arguments) {
+  const DataUri uri = ParseDataUri(arguments.uri);
+  const auto begin = std::chrono::steady_clock::now();
+  Summary summary;
+  Reading reading(arguments, uri);
+  reading.ForEach([&](const Block& block) { summary.Add(block); });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  Print(summary, uri.options, ListInputs(uri.paths).size(), reading.progress(), seconds);
+  TellBadRows(reading.bad_rows());
+  return 0;
+}
+
+int Validate(const Arguments& arguments) {
+  DataUri uri = ParseDataUri(arguments.uri);
+  uri.options.skip_bad_rows = true;
+  Reading reading(arguments, uri);
+  reading.ForEach([](const Block&) {});
+  const BadRows& bad_rows = reading.bad_rows();
+  const auto shown =
+      std::min<std::size_t>(bad_rows.first.size(), static_cast<std::size_t>(arguments.most_errors));
+  for (std::size_t i = 0; i < shown; ++i) fmt::print("{}\n", bad_rows.first[i]);
+  if (bad_rows.count > shown) fmt::print("and {} more\n", bad_rows.count - shown);
+  fmt::print("{} rows, {} bad rows\n", reading.progress().rows, bad_rows.count);
+  return bad_rows.count > 0 ? 1 : 0;
+}
+
+int Convert(const Arguments& arguments) {
+  const DataUri uri = ParseDataUri(arguments.uri);
+  if (arguments.to == "cache") {
+    ConvertToCache(arguments, uri);
+  } else {
+    ConvertToText(arguments, uri);
+  }
+  return 0;
+}
+
+int WriteShards(const Arguments& arguments) {
+  constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+  const DataUri uri = ParseDataUri(arguments.uri);
+  if (uri.options.share) throw DataError("the data set names a part of its own; shard takes all of it");
+  for (int part = 0; part < arguments.parts; ++part) {
+    ChunkSource source(ListInputs(uri.paths), uri.options, {part, arguments.parts}, kChunkBytes);
+    AtomicFile file(fmt::format("{}.part{}-of-{}", arguments.output, part, arguments.parts));
+    Chunk chunk;
+    while (source.Take(chunk)) {
+      source.Load(chunk);
+      const std::string_view rows = chunk.text.rows;
+      file.Write(rows);
+      // The last row of a file may lack its line end, and another file may follow.
+      if (!rows.empty() && rows.back() != '\n' && rows.back() != '\r') file.Write("\n");
+    }
+    file.Commit();
+  }
+  return 0;
+}
+
+}  // namespace warren::data

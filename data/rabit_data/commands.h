@@ -1,0 +1,26 @@
+// What rabit-data does. Each command returns the exit code and throws what the reader throws.
+#pragma once
+
+#include <string>
+
+#include "data/uri.h"
+
+namespace warren::data {
+
+struct Arguments {
+  std::string uri;
+  Share share;
+  int threads = 0;
+  int most_errors = 20;
+  std::string output;
+  std::string to = "libsvm";
+  int parts = 1;
+};
+
+int Inspect(const Arguments& arguments);
+/// 1 when there are bad rows.
+int Validate(const Arguments& arguments);
+int Convert(const Arguments& arguments);
+int WriteShards(const Arguments& arguments);
+
+}  // namespace warren::data

@@ -1,0 +1,76 @@
+// rabit-data: looks into data sets, checks them, and makes others of them.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "data/rabit_data/commands.h"
+
+namespace {
+
+using namespace warren::data;
+
+constexpr int kBadData = 1;
+constexpr int kBadUsage = 2;
+
+void AddShare(CLI::App& command, Arguments& arguments) {
+  command.add_option("--part", arguments.share.index, "this part only, counted from 0")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--parts", arguments.share.count, "of so many")->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Looks into data sets of LibSVM, libfm or CSV text, checks them, and makes others of them.");
+  app.require_subcommand(1);
+  app.footer(
+      "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, - for "
+      "standard input,\n"
+      "plain or compressed (gzip, zstd, bzip2, xz). Keys: format, indexing_mode, label_column, "
+      "weight_column,\n"
+      "qid_column, delimiter, header, part, n, shuffle, bad_rows.");
+  Arguments arguments;
+
+  CLI::App* const inspect =
+      app.add_subcommand("inspect", "what the data set is like: rows, columns, labels, queries");
+  CLI::App* const validate = app.add_subcommand("validate", "every bad row; exit code 1 if there is any");
+  CLI::App* const convert =
+      app.add_subcommand("convert", "writes its rows as LibSVM text, or into a binary cache");
+  CLI::App* const shard = app.add_subcommand("shard", "writes its parts as files, row by row as they are");
+  for (CLI::App* const command : {inspect, validate, convert, shard}) {
+    command->add_option("data", arguments.uri, "the data set")->required();
+    command->add_option("--threads", arguments.threads, "that parse; 0: one a core")
+        ->check(CLI::NonNegativeNumber);
+  }
+  for (CLI::App* const command : {inspect, validate, convert}) AddShare(*command, arguments);
+  validate->add_option("--most", arguments.most_errors, "bad rows that are shown")
+      ->check(CLI::PositiveNumber);
+  convert->add_option("output", arguments.output, "the file to write; - is standard output (text only)")
+      ->required();
+  convert->add_option("--to", arguments.to, "libsvm or cache")->check(CLI::IsMember({"libsvm", "cache"}));
+  shard->add_option("parts", arguments.parts, "how many")->required()->check(CLI::PositiveNumber);
+  shard->add_option("output", arguments.output, "names are <output>.part<k>-of-<n>")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  try {
+    if (arguments.share.index >= arguments.share.count) {
+      fmt::print(stderr, "rabit-data: --part {} of --parts {}: parts count from 0\n", arguments.share.index,
+                 arguments.share.count);
+      return kBadUsage;
+    }
+    if (inspect->parsed()) return Inspect(arguments);
+    if (validate->parsed()) return Validate(arguments);
+    if (convert->parsed()) return Convert(arguments);
+    return WriteShards(arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rabit-data: {}\n", error.what());
+    return kBadData;
+  }
+}

@@ -1,0 +1,307 @@
+#include "data/reader.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "data/source/chunks.h"
+#include "data/text/csv.h"
+#include "data/text/libfm.h"
+#include "data/text/libsvm.h"
+
+namespace warren::data {
+namespace {
+
+constexpr int kMostThreads = 16;
+int Cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+}
+
+template <typename Index>
+void ParseText(std::string_view text, const TextOptions& options, RowBlock<Index>& block,
+               const FaultHandler& on_fault) {
+  const FirstIndex first = options.indexing == Indexing::kOne ? FirstIndex::kOne : FirstIndex::kZero;
+  switch (options.format) {
+    case Format::kLibsvm:
+      return ParseLibSvm(text, first, block, on_fault);
+    case Format::kLibfm:
+      return ParseLibFm(text, first, block, on_fault);
+    case Format::kCsv:
+      return ParseCsv(text, options.csv, block, on_fault);
+  }
+}
+
+/// What became of one chunk.
+template <typename Index>
+struct Parsed {
+  RowBlock<Index> block;
+  std::string path;
+  std::uint64_t bytes = 0;
+  BadRows bad_rows;
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+template <typename Index>
+class Reader<Index>::Work {
+ public:
+  Work(const DataUri& uri, Share share, const ReaderOptions& options)
+      : options_(uri.options),
+        on_progress_(options.on_progress),
+        most_described_(options.most_described),
+        source_(ListInputs(uri.paths), uri.options, share, options.chunk_bytes) {
+    progress_.bytes_total = source_.bytes();
+    // So that a row of another length is a bad one whichever chunk it is in, and the first of which part.
+    const std::string first_row = options_.format == Format::kCsv ? source_.FirstRow() : std::string();
+    if (!first_row.empty()) options_.csv.cells = CountCells(first_row, options_.csv.delimiter);
+    const int threads = options.threads > 0 ? options.threads : std::min(Cores(), kMostThreads);
+    if (threads == 1) return;
+    most_under_way_ = 2 * static_cast<std::uint64_t>(threads) + 2;
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  }
+
+  ~Work() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  /// The next rows, behind what `block` holds.
+  bool AppendNext(RowBlock<Index>& block) {
+    if (failure_) std::rethrow_exception(failure_);
+    try {
+      for (const std::size_t before = block.rows(); block.rows() == before;) {
+        if (threads_.empty() ? !ParseHere(block) : !AppendParsed(block)) return false;
+        if (on_progress_) on_progress_(progress_);
+      }
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+    return true;
+  }
+
+  const BadRows& bad_rows() const { return bad_rows_; }
+  const Progress& progress() const { return progress_; }
+
+ private:
+  // --- one thread ---
+
+  bool ParseHere(RowBlock<Index>& block) {
+    if (!source_.Take(chunk_)) return false;
+    const std::size_t rows = block.rows();
+    Parsed<Index> result;
+    Parse(chunk_, block, result);
+    if (rows == 0) RequireAlike(block.View(), result.path);
+    Count(result, block.rows() - rows);
+    return true;
+  }
+
+  // --- several threads ---
+
+  void Run() {
+    Chunk chunk;
+    for (;;) {
+      Parsed<Index> result;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return stop_ || number_of_next_ - delivered_ < most_under_way_; });
+        if (stop_ || ended_) return;
+        // Streams are read here: one thread at a time, as they have to be.
+        try {
+          ended_ = !source_.Take(chunk);
+        } catch (...) {
+          ended_ = true;
+          chunk.number = number_of_next_;
+          result.error = std::current_exception();
+        }
+        if (ended_ && !result.error) {
+          changed_.notify_all();
+          return;
+        }
+        number_of_next_ = chunk.number + 1;
+        if (!idle_.empty()) {
+          result.block = std::move(idle_.back());
+          idle_.pop_back();
+        }
+      }
+      if (!result.error) ParseInto(chunk, result);
+      const std::lock_guard lock(mutex_);
+      if (result.error) ended_ = true;  // what comes behind is not asked for
+      results_.emplace(chunk.number, std::move(result));
+      changed_.notify_all();
+    }
+  }
+
+  void ParseInto(Chunk& chunk, Parsed<Index>& result) {
+    result.block.Clear();
+    try {
+      Parse(chunk, result.block, result);
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+  }
+
+  bool AppendParsed(RowBlock<Index>& block) {
+    std::optional<Parsed<Index>> result = NextResult();
+    if (!result) return false;
+    if (result->error) std::rethrow_exception(result->error);
+    const std::size_t rows = result->block.rows();
+    RequireAlike(result->block.View(), result->path);
+    if (block.empty()) {
+      std::swap(block, result->block);
+    } else {
+      block.Append(result->block.View());
+    }
+    Count(*result, rows);
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(result->block));
+    return true;
+  }
+
+  std::optional<Parsed<Index>> NextResult() {
+    std::unique_lock lock(mutex_);
+    typename std::map<std::uint64_t, Parsed<Index>>::iterator found;
+    changed_.wait(lock, [&] {
+      found = results_.find(delivered_);
+      return found != results_.end() || (ended_ && delivered_ == number_of_next_);
+    });
+    if (found == results_.end()) return std::nullopt;
+    Parsed<Index> result = std::move(found->second);
+    results_.erase(found);
+    ++delivered_;
+    changed_.notify_all();
+    return result;
+  }
+
+  // --- both ---
+
+  void Parse(Chunk& chunk, RowBlock<Index>& block, Parsed<Index>& result) {
+    source_.Load(chunk);
+    result.path = source_.path(chunk);
+    result.bytes = chunk.text.rows.size();
+    ParseText(chunk.text.rows, options_, block, [&](const Fault& fault) {
+      if (!options_.skip_bad_rows) throw DataError(source_.Describe(chunk, fault));
+      ++result.bad_rows.count;
+      if (described_.fetch_add(1) < most_described_) {
+        result.bad_rows.first.push_back(source_.Describe(chunk, fault));
+      }
+    });
+  }
+
+  /// The parsers see one chunk each: what all chunks must have in common is looked at here.
+  void RequireAlike(const RowView<Index>& block, const std::string& path) {
+    if (block.rows() == 0) return;
+    const bool has_qids = !block.qids.empty();
+    if (!first_) first_ = {has_qids, block.columns};
+    if (first_->has_qids != has_qids) {
+      throw DataError(
+          fmt::format("{}: some rows of the data set have a qid and others have none; expected one in "
+                      "every row, or in none",
+                      path));
+    }
+    if (options_.format == Format::kCsv && first_->columns != block.columns) {
+      throw DataError(
+          fmt::format("{}: rows with {} columns of features behind rows with {}; expected as many in "
+                      "all files",
+                      path, block.columns, first_->columns));
+    }
+  }
+
+  void Count(Parsed<Index>& result, std::size_t rows) {
+    progress_.bytes += result.bytes;
+    progress_.rows += rows;
+    bad_rows_.count += result.bad_rows.count;
+    for (std::string& text : result.bad_rows.first) bad_rows_.first.push_back(std::move(text));
+  }
+
+  struct Shape {
+    bool has_qids;
+    std::uint64_t columns;
+  };
+
+  TextOptions options_;
+  std::function<void(const Progress&)> on_progress_;
+  std::uint64_t most_described_;
+  ChunkSource source_;
+  std::atomic<std::uint64_t> described_{0};
+  Progress progress_;
+  BadRows bad_rows_;
+  std::optional<Shape> first_;
+  std::exception_ptr failure_;  ///< after which nothing is delivered
+  Chunk chunk_;                 ///< of the one thread
+
+  std::vector<std::thread> threads_;
+  std::uint64_t most_under_way_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under the mutex:
+  bool stop_ = false;
+  bool ended_ = false;
+  std::uint64_t number_of_next_ = 0;
+  std::uint64_t delivered_ = 0;
+  std::map<std::uint64_t, Parsed<Index>> results_;
+  std::vector<RowBlock<Index>> idle_;
+};
+
+template <typename Index>
+Reader<Index>::Reader(const DataUri& uri, Share share, const ReaderOptions& options)
+    : work_(std::make_unique<Work>(uri, share, options)) {}
+
+template <typename Index>
+Reader<Index>::~Reader() = default;
+
+template <typename Index>
+bool Reader<Index>::Next(RowBlock<Index>& block) {
+  block.Clear();
+  return work_->AppendNext(block);
+}
+
+template <typename Index>
+bool Reader<Index>::AppendNext(RowBlock<Index>& block) {
+  return work_->AppendNext(block);
+}
+
+template <typename Index>
+const BadRows& Reader<Index>::bad_rows() const {
+  return work_->bad_rows();
+}
+
+template <typename Index>
+const Progress& Reader<Index>::progress() const {
+  return work_->progress();
+}
+
+template class Reader<std::uint32_t>;
+template class Reader<std::uint64_t>;
+
+template <typename Index>
+RowBlock<Index> ReadAll(const DataUri& uri, Share share, const ReaderOptions& options, BadRows* bad_rows) {
+  RowBlock<Index> all;
+  Reader<Index> reader(uri, share, options);
+  while (reader.AppendNext(all)) {
+  }
+  if (bad_rows != nullptr) *bad_rows = reader.bad_rows();
+  return all;
+}
+
+template RowBlock<std::uint32_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*);
+template RowBlock<std::uint64_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*);
+
+}  // namespace warren::data

@@ -1,0 +1,128 @@
+#include "data/source/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <utility>
+
+#include "data/error.h"
+#include "data/source/bgzf_file.h"
+#include "data/source/zstd_file.h"
+
+namespace warren::data {
+namespace {
+
+void RequireRegular(const std::string& path, const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return;
+  const char* const what =
+      S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device, which has no places to read at";
+  throw DataError(fmt::format("{}: is {}, expected a regular file", path, what));
+}
+
+/// Closes what it holds.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path) {
+    // Opening a pipe would wait for its writer: look first.
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) throw DataError(SystemFailure(path, "opening", errno));
+    RequireRegular(path, status);
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) throw DataError(SystemFailure(path, "opening", errno));
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+std::uint64_t SizeNow(const std::string& path, int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) throw DataError(SystemFailure(path, "looking up the size", errno));
+  RequireRegular(path, status);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+class PlainFile : public File {
+ public:
+  explicit PlainFile(const std::string& path) : PlainFile(path, Descriptor(path)) {}
+
+  void ReadAt(std::uint64_t offset, char* to, std::size_t bytes) const override {
+    RequireWithin(offset, bytes);
+    while (bytes > 0) {
+      const ssize_t got = pread(descriptor_.get(), to, bytes, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw DataError(SystemFailure(name(), fmt::format("reading at byte {}", offset), errno));
+      if (got == 0) FailShortened(offset);
+      to += got;
+      bytes -= static_cast<std::size_t>(got);
+      offset += static_cast<std::uint64_t>(got);
+    }
+  }
+
+ private:
+  PlainFile(const std::string& path, Descriptor descriptor)
+      : File(path, SizeNow(path, descriptor.get())), descriptor_(std::move(descriptor)) {
+    (void)posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // only advice
+  }
+
+  [[noreturn]] void FailShortened(std::uint64_t offset) const {
+    throw DataError(
+        fmt::format("{}: became shorter while it was read: found its end at byte {}, expected {} bytes as at "
+                    "opening; it has {} now",
+                    name(), offset, size(), SizeNow(name(), descriptor_.get())));
+  }
+
+  Descriptor descriptor_;
+};
+
+}  // namespace
+
+File::File(std::string name, std::uint64_t size) : name_(std::move(name)), size_(size) {}
+
+void File::RequireWithin(std::uint64_t offset, std::size_t bytes) const {
+  if (offset <= size_ && bytes <= size_ - offset) return;
+  throw std::out_of_range(fmt::format("{}: asked for {} bytes at byte {}, expected no more than its {}",
+                                      name_, bytes, offset, size_));
+}
+
+Container Recognise(const std::string& path) {
+  const PlainFile file(path);
+  std::array<char, internal::kRecognisedBytes> first{};
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(first.size(), file.size()));
+  file.ReadAt(0, first.data(), bytes);
+  const Container start = internal::RecogniseStart({first.data(), bytes});
+  if (start == Container::kGzip && internal::IsBgzf(file)) return Container::kBgzf;
+  if (start == Container::kZstd && internal::HasSeekTable(file)) return Container::kZstdSeekable;
+  return start;
+}
+
+std::unique_ptr<File> OpenFile(const std::string& path, Container container) {
+  auto plain = std::make_unique<PlainFile>(path);
+  switch (container) {
+    case Container::kPlain:
+      return plain;
+    case Container::kBgzf:
+      return internal::OpenBgzf(std::move(plain));
+    case Container::kZstdSeekable:
+      return internal::OpenZstdSeekable(std::move(plain));
+    default:
+      throw DataError(fmt::format(
+          "{}: is {}, which can be read from its beginning only; expected plain, BGZF or zstd seekable", path,
+          NameOf(container)));
+  }
+}
+
+}  // namespace warren::data

@@ -1,0 +1,150 @@
+#include "data/source/row_range.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "data/text/libsvm.h"
+#include "data/text/row_text.h"
+
+namespace warren::data {
+namespace {
+
+using internal::IsLineEnd;
+
+/// What is read beyond the end of a range at once: the rest of its last row is in it, mostly.
+constexpr std::uint64_t kTail = 4096;
+constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
+
+std::size_t FindLineEnd(std::string_view text, std::size_t from) {
+  while (from < text.size() && !IsLineEnd(text[from])) ++from;
+  return from;
+}
+
+/// Where the first row at or behind `offset` begins.
+std::uint64_t RowBegin(const File& file, std::uint64_t offset) {
+  if (offset == 0 || offset >= file.size()) return std::min(offset, file.size());
+  RowScanner scanner(file, offset - 1);
+  scanner.Next();
+  return scanner.position();
+}
+
+/// That of the last row before `offset`, which is where a row begins.
+std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const QueryOf& query_of) {
+  // The text before it, in steps that double until it holds such a row wholly.
+  for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
+    const std::uint64_t from = offset > bytes ? offset - bytes : 0;
+    std::string text(offset - from, '\0');
+    file.ReadAt(from, text.data(), text.size());
+    std::size_t end = text.size();
+    while (end > 0) {
+      std::size_t begin = end - 1;  // the line end
+      while (begin > 0 && !IsLineEnd(text[begin - 1])) --begin;
+      if (begin == 0 && from > 0) break;
+      auto query = query_of(std::string_view(text).substr(begin, end - begin));
+      if (query) return query;
+      end = begin;
+    }
+    if (from == 0) break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view RowScanner::Next() {
+  std::size_t end = FindLineEnd(text(), at_);
+  while (end == text_.size() && ReadMore()) end = FindLineEnd(text(), end - dropped_);
+  const std::string_view row = text().substr(at_, end - at_);
+  at_ = std::min(end + 1, text_.size());
+  return row;
+}
+
+/// Drops what is behind and reads on.
+bool RowScanner::ReadMore() {
+  const std::uint64_t known = begin_ + text_.size();
+  if (known >= file_.size()) {
+    dropped_ = 0;
+    return false;
+  }
+  dropped_ = at_;
+  std::memmove(text_.data(), text_.data() + at_, text_.size() - at_);
+  text_.resize(text_.size() - at_);
+  begin_ += at_;
+  at_ = 0;
+  const std::size_t old = text_.size();
+  // A row of any length is read in few steps.
+  const std::uint64_t more = std::min(std::max<std::uint64_t>(kBlock, old), file_.size() - known);
+  text_.resize(old + more);
+  file_.ReadAt(known, text_.data() + old, more);
+  return true;
+}
+
+Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<char>& buffer) {
+  // With the byte before it, to see whether a row begins right there.
+  const std::uint64_t from = begin > 0 ? begin - 1 : 0;
+  std::uint64_t to = std::min(file.size(), end + kTail);
+  const auto resize = [&] { buffer.resize(static_cast<std::size_t>(to - from) + kTextPadding); };
+  resize();
+  file.ReadAt(from, buffer.data(), static_cast<std::size_t>(to - from));
+  const auto text = [&] { return std::string_view(buffer.data(), static_cast<std::size_t>(to - from)); };
+
+  const std::size_t range = static_cast<std::size_t>(end - from);
+  std::size_t first = 0;
+  if (begin > 0) {
+    first = FindLineEnd(text().substr(0, range), 0) + 1;
+    if (first >= range) return {{}, begin};  // a row that began before goes through all of it
+  }
+  // The last row begins before `end`, so its line end is at end - 1 or behind.
+  std::size_t last = FindLineEnd(text(), range - 1);
+  while (last == text().size() && to < file.size()) {
+    const std::uint64_t more = std::min(std::max(kTail, to - from), file.size() - to);
+    const std::size_t old = text().size();
+    to += more;
+    resize();
+    file.ReadAt(to - more, buffer.data() + old, static_cast<std::size_t>(more));
+    last = FindLineEnd(text(), old);
+  }
+  last = std::min(last + 1, text().size());
+  return {text().substr(first, last - first), from + first};
+}
+
+std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of) {
+  const std::uint64_t begin = RowBegin(file, offset);
+  if (begin == 0) return 0;
+  std::optional<std::string> before;
+  RowScanner scanner(file, begin);
+  while (!scanner.AtEnd()) {
+    const std::uint64_t row_begin = scanner.position();
+    const auto query = query_of(scanner.Next());
+    if (!query) continue;  // belongs to neither side
+    if (query->empty()) return begin;
+    if (!before) before = QueryBefore(file, begin, query_of);
+    if (query != before) return row_begin;
+  }
+  return file.size();
+}
+
+std::uint64_t CountLineEnds(std::string_view text, bool& after_cr) {
+  std::uint64_t count = 0;
+  for (const char c : text) {
+    if (c == '\r' || (c == '\n' && !after_cr)) ++count;
+    after_cr = c == '\r';
+  }
+  return count;
+}
+
+std::uint64_t LineAt(const File& file, std::uint64_t offset) {
+  std::uint64_t line = 1;
+  bool after_cr = false;
+  Array<char> block;
+  block.resize(kBlock);
+  for (std::uint64_t at = 0; at < offset;) {
+    const auto bytes = static_cast<std::size_t>(std::min(kBlock, offset - at));
+    file.ReadAt(at, block.data(), bytes);
+    line += CountLineEnds({block.data(), bytes}, after_cr);
+    at += bytes;
+  }
+  return line;
+}
+
+}  // namespace warren::data

@@ -1,0 +1,65 @@
+// The rows that begin in a range of a file's bytes: what makes parts and pieces independent of each other. A
+// row begins at the beginning of the file and behind each line end (LF or CR). Inside of data/ only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/array.h"
+#include "data/source/file.h"
+
+namespace warren::data {
+
+/// Whole rows, followed by kTextPadding bytes that can be read.
+struct Text {
+  std::string_view rows;
+  std::uint64_t begin = 0;  ///< where they are in the file
+};
+
+/// The rows that begin at begin <= byte < end. `buffer` is where they are kept. Reads little more than they
+/// take.
+Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<char>& buffer);
+
+/// Goes through a file row by row, forwards. For one thread.
+class RowScanner {
+ public:
+  /// `begin` is where a row begins, or else the rest of a row comes first.
+  RowScanner(const File& file, std::uint64_t begin) : file_(file), begin_(begin) {}
+
+  /// Where the next row begins.
+  std::uint64_t position() const { return begin_ + at_; }
+  bool AtEnd() const { return position() >= file_.size(); }
+  /// The next row without its line end, and on to the one behind it. Valid until the next call.
+  std::string_view Next();
+
+ private:
+  std::string_view text() const { return {text_.data(), text_.size()}; }
+  bool ReadMore();
+
+  const File& file_;
+  std::uint64_t begin_;  ///< of text_
+  Array<char> text_;
+  std::size_t at_ = 0;
+  std::size_t dropped_ = 0;
+};
+
+/// The query that a row belongs to; empty when it names none; nothing when the line is no row (blank, a
+/// comment).
+using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
+
+/// The first row at or behind `offset` that is not of the same query as the row before it: where a part may
+/// begin. The first row at or behind `offset` when that names no query.
+std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of);
+
+/// The number of the line that the byte is in, counted from 1; CR LF ends one line. Reads all that is before
+/// it.
+std::uint64_t LineAt(const File& file, std::uint64_t offset);
+
+/// How many lines end in `text`. `after_cr`: it follows a CR; then becomes whether it ends with one.
+std::uint64_t CountLineEnds(std::string_view text, bool& after_cr);
+
+}  // namespace warren::data

@@ -1,0 +1,56 @@
+// Decoders that wait for the next ReadAt, with what they know of the place where the last one ended. Inside
+// of data/ only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace warren::data::internal {
+
+/// Thread safe.
+template <typename Decoder>
+class SpareDecoders {
+ public:
+  /// The spare one with the greatest `worth(decoder)`, which is not negative; null when a new one should be
+  /// made: one that is worth nothing here may be worth something elsewhere, and is not taken as long as there
+  /// is room for more.
+  template <typename Worth>
+  std::unique_ptr<Decoder> Take(const Worth& worth) {
+    const std::lock_guard lock(mutex_);
+    std::size_t best = 0;
+    std::uint64_t best_worth = 0;
+    for (std::size_t i = 0; i < spare_.size(); ++i) {
+      const std::uint64_t its_worth = worth(*spare_[i]);
+      if (its_worth > best_worth) {
+        best = i;
+        best_worth = its_worth;
+      }
+    }
+    if (best_worth == 0 && spare_.size() < kMostSpare) return nullptr;
+    return TakeOut(best);
+  }
+
+  void Return(std::unique_ptr<Decoder> decoder) {
+    const std::lock_guard lock(mutex_);
+    if (spare_.size() == kMostSpare) TakeOut(0);  // the one that has waited longest
+    spare_.push_back(std::move(decoder));
+  }
+
+ private:
+  static constexpr std::size_t kMostSpare = 8;
+
+  std::unique_ptr<Decoder> TakeOut(std::size_t i) {
+    std::unique_ptr<Decoder> decoder = std::move(spare_[i]);
+    spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(i));
+    return decoder;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Decoder>> spare_;  ///< the one returned last is the last
+};
+
+}  // namespace warren::data::internal

@@ -1,0 +1,244 @@
+#include "data/text/csv.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "data/text/row_parser.h"
+
+namespace warren::data {
+namespace {
+
+using internal::BadRow;
+using internal::RowWriter;
+
+constexpr char kQuote = '"';
+
+bool MayBeInNumber(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' ||
+         c == '.';
+}
+
+/// Where the first cell of `row` ends.
+std::size_t CellEnd(std::string_view row, char delimiter) {
+  bool quoted = false;
+  std::size_t end = 0;
+  for (; end < row.size() && (quoted || row[end] != delimiter); ++end)
+    quoted = quoted != (row[end] == kQuote);
+  return end;
+}
+
+std::string_view Trim(std::string_view cell) {
+  const auto is_outside = [](char c) { return internal::IsBlank(c) || internal::IsLineEnd(c); };
+  while (!cell.empty() && is_outside(cell.front())) cell.remove_prefix(1);
+  while (!cell.empty() && is_outside(cell.back())) cell.remove_suffix(1);
+  return cell;
+}
+
+/// Between delimiters; without the blanks around it, or without the quotes.
+struct Cell {
+  const char* place;  ///< where it begins, the quote included
+  const char* begin;
+  const char* end;
+
+  bool empty() const { return begin == end; }
+};
+
+template <typename Index>
+class CsvParser {
+ public:
+  CsvParser(std::string_view text, const CsvOptions& options, RowBlock<Index>& block)
+      : text_(text), options_(options), block_(block), writer_(block) {}
+
+  void Run(const FaultHandler& on_fault) {
+    const char* const end = text_.data() + text_.size();
+    for (const char* at = text_.data(); at != end;) {
+      at = internal::ReadLine(text_, at, writer_, on_fault,
+                              [this](const char* begin, const char* row_end) { Row(begin, row_end); });
+    }
+  }
+
+ private:
+  void Row(const char* begin, const char* end) {
+    const char* at = SkipBlanks(begin, end);
+    if (at == end) return;
+    // Then no column needs a look, for each has at least a delimiter.
+    if (static_cast<std::uint64_t>(end - begin) >= std::numeric_limits<Index>::max()) {
+      Complain(begin, "a line of less than 4 GiB (64-bit indices go further)");
+    }
+    const std::int64_t cells_before = options_.cells >= 0 ? options_.cells
+                                      : block_.empty()    ? -1
+                                                          : CellsBefore();
+    writer_.Begin();
+    feature_ = 0;
+    for (column_ = 0;; ++column_) {
+      const Cell cell = NextCell(at, end);
+      if (column_ == cells_before) ComplainOfCells(cell.place, cells_before);
+      Take(cell);
+      if (at == end) break;
+      ++at;
+    }
+    const std::int64_t cells = column_ + 1;
+    if (cells < cells_before) ComplainOfCells(end, cells_before);
+    if (options_.label_column < 0) writer_.AddLabel(0);
+    RequireColumn(options_.label_column, cells, end, "label");
+    RequireColumn(options_.weight_column, cells, end, "weight");
+    RequireColumn(options_.qid_column, cells, end, "query id");
+    writer_.End();
+    block_.columns = feature_;
+  }
+
+  /// How many cells each row of the block had.
+  std::int64_t CellsBefore() const {
+    return static_cast<std::int64_t>(block_.columns) + (options_.label_column >= 0 ? 1 : 0) +
+           (options_.weight_column >= 0 ? 1 : 0) + (options_.qid_column >= 0 ? 1 : 0);
+  }
+
+  /// Leaves `at` at the delimiter behind the cell, or at the end.
+  Cell NextCell(const char*& at, const char* end) const {
+    at = SkipBlanks(at, end);
+    if (at != end && *at == kQuote) return QuotedCell(at, end);
+    const char* const begin = at;
+    while (at != end && *at != options_.delimiter) ++at;
+    const char* cell_end = at;
+    while (cell_end != begin && internal::IsBlank(cell_end[-1])) --cell_end;
+    return {begin, begin, cell_end};
+  }
+
+  /// What is between the quotes stays as it is: with a quote in it, it is no number anyway.
+  Cell QuotedCell(const char*& at, const char* end) const {
+    const char* const place = at;
+    const char* close = place + 1;
+    while (close != end && (*close != kQuote || (close + 1 != end && close[1] == kQuote))) {
+      close += *close == kQuote ? 2 : 1;
+    }
+    if (close == end)
+      Complain(place, fmt::format("a closing quote on the same line in column {}", column_ + 1));
+    at = SkipBlanks(close + 1, end);
+    if (at != end && *at != options_.delimiter) {
+      Complain(at, fmt::format("nothing more in column {} behind the closing quote", column_ + 1));
+    }
+    return {place, place + 1, close};
+  }
+
+  void Take(const Cell& cell) {
+    if (column_ == options_.label_column) {
+      writer_.AddLabel(Number(cell, "a decimal number as label"));
+    } else if (column_ == options_.weight_column) {
+      writer_.SetWeight(Number(cell, "a decimal number as weight"));
+    } else if (column_ == options_.qid_column) {
+      writer_.SetQid(Qid(cell));
+    } else {
+      if (!cell.empty()) writer_.AddEntry(feature_, Number(cell, "a decimal number or nothing"));
+      ++feature_;
+    }
+  }
+
+  float Number(const Cell& cell, std::string_view expected) const {
+    float value = 0;
+    if (!ParseFloat(cell.begin, cell.end, value)) {
+      Complain(cell.place, fmt::format("{} in column {}", expected, column_ + 1));
+    }
+    return value;
+  }
+
+  std::uint64_t Qid(const Cell& cell) const {
+    std::uint64_t qid = 0;
+    if (!ParseUnsigned(cell.begin, cell.end, std::numeric_limits<std::uint64_t>::max(), qid)) {
+      Complain(cell.place,
+               fmt::format("a whole number from 0 to 2^64 - 1 as query id in column {}", column_ + 1));
+    }
+    return qid;
+  }
+
+  void RequireColumn(int column, std::int64_t cells, const char* row_end, std::string_view name) const {
+    if (column >= cells) Complain(row_end, fmt::format("a {} in column {}", name, column + 1));
+  }
+
+  [[noreturn]] void ComplainOfCells(const char* place, std::int64_t cells) const {
+    Complain(place, fmt::format("as many cells as the rows before, {}", cells));
+  }
+
+  [[noreturn]] void Complain(const char* place, std::string expected) const {
+    throw BadRow{{static_cast<std::size_t>(place - text_.data()), std::move(expected)}};
+  }
+
+  const char* SkipBlanks(const char* at, const char* end) const {
+    while (at != end && internal::IsBlank(*at) && *at != options_.delimiter) ++at;
+    return at;
+  }
+
+  std::string_view text_;
+  const CsvOptions& options_;
+  RowBlock<Index>& block_;
+  RowWriter<Index> writer_;
+  std::int64_t column_ = 0;  ///< of the cell at hand, in the text
+  Index feature_ = 0;        ///< number of the next feature in the row at hand
+};
+
+}  // namespace
+
+void RequireValid(const CsvOptions& options) {
+  struct Special {
+    const char* name;
+    int column;
+  };
+  const Special columns[] = {{"label_column", options.label_column},
+                             {"weight_column", options.weight_column},
+                             {"qid_column", options.qid_column}};
+  for (const Special& one : columns) {
+    if (one.column < -1) {
+      throw DataError(fmt::format("CSV: {} is {}, expected a column counted from 0, or -1 for none", one.name,
+                                  one.column));
+    }
+    for (const Special* other = columns; other != &one; ++other) {
+      if (one.column < 0 || one.column != other->column) continue;
+      throw DataError(fmt::format("CSV: {} and {} are both {}, expected different columns", other->name,
+                                  one.name, one.column));
+    }
+  }
+  if (options.delimiter == kQuote || internal::IsLineEnd(options.delimiter) ||
+      MayBeInNumber(options.delimiter)) {
+    throw DataError(
+        fmt::format("CSV: the delimiter is {}, expected a character that is not in numbers, no quote and "
+                    "no line end",
+                    Quote(std::string_view(&options.delimiter, 1), 0)));
+  }
+}
+
+std::string_view CellOf(std::string_view row, int column, char delimiter) {
+  for (;; --column) {
+    const std::size_t end = CellEnd(row, delimiter);
+    std::string_view cell = Trim(row.substr(0, end));
+    if (column == 0) {
+      const bool quoted = cell.size() > 1 && cell.front() == kQuote && cell.back() == kQuote;
+      return quoted ? cell.substr(1, cell.size() - 2) : cell;
+    }
+    if (end == row.size()) return {};
+    row.remove_prefix(end + 1);
+  }
+}
+
+std::int64_t CountCells(std::string_view row, char delimiter) {
+  if (Trim(row).empty() && row.find(delimiter) == std::string_view::npos) return 0;
+  for (std::int64_t cells = 1;; ++cells) {
+    const std::size_t end = CellEnd(row, delimiter);
+    if (end == row.size()) return cells;
+    row.remove_prefix(end + 1);
+  }
+}
+
+template <typename Index>
+void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,
+              const FaultHandler& on_fault) {
+  RequireValid(options);
+  CsvParser<Index>(text, options, block).Run(on_fault);
+}
+
+template void ParseCsv(std::string_view, const CsvOptions&, RowBlock<std::uint32_t>&, const FaultHandler&);
+template void ParseCsv(std::string_view, const CsvOptions&, RowBlock<std::uint64_t>&, const FaultHandler&);
+
+}  // namespace warren::data

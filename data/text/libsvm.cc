@@ -1,0 +1,169 @@
+#include "data/text/libsvm.h"
+
+#include <limits>
+#include <optional>
+
+#include "data/text/number.h"
+#include "data/text/row_parser.h"
+#include "data/text/simd/kernels.h"
+
+namespace warren::data {
+namespace {
+
+using internal::IsLineEnd;
+using internal::RowText;
+using internal::RowWriter;
+
+constexpr std::string_view kQueryPrefix = "qid:";
+
+template <typename Index>
+class PlainParser {
+ public:
+  PlainParser(std::string_view text, FirstIndex first, RowBlock<Index>& block, const FaultHandler& on_fault)
+      : text_(text), first_(static_cast<std::uint64_t>(first)), writer_(block), on_fault_(on_fault) {}
+
+  /// Parses the row that begins at `at`, or passes over it; returns where the next one may begin.
+  const char* Row(const char* at) {
+    return internal::ReadLine(text_, at, writer_, on_fault_, [this](const char* begin, const char* end) {
+      RowText row(text_.data(), begin, end);
+      if (row.AtEnd()) return;
+      writer_.Begin();
+      const std::optional<float> weight = Label(row);
+      Query(row);
+      while (!row.AtEnd()) Feature(row);
+      // Not before all of the row is known to be good: the first weight gives one to all rows before.
+      if (weight) writer_.SetWeight(*weight);
+      writer_.End();
+    });
+  }
+
+ private:
+  /// Returns the weight, if there is one.
+  std::optional<float> Label(RowText& row) {
+    const std::string_view word = row.Word();
+    std::string_view labels = word.substr(0, word.find(':'));
+    for (bool more = true; more;) {
+      const std::size_t comma = labels.find(',');
+      const std::string_view label = labels.substr(0, comma);
+      float value = 0;
+      if (!ParseFloat(label.data(), label.data() + label.size(), value)) {
+        row.Complain(word.data(), "label, label:weight or label,label..., all of them decimal numbers");
+      }
+      writer_.AddLabel(value);
+      more = comma != std::string_view::npos;
+      if (more) labels.remove_prefix(comma + 1);
+    }
+    return internal::ReadWeight(row, word);
+  }
+
+  void Query(RowText& row) {
+    const bool has_query = row.StartsWith(kQueryPrefix);
+    if (!has_query && writer_.MustHaveQid())
+      row.Complain(row.at(), "qid:n behind the label, as in the rows before");
+    if (!has_query) return;
+    if (!writer_.MayHaveQid()) row.Complain(row.at(), "no qid, as in the rows before");
+    const std::string_view word = row.Word();
+    std::uint64_t qid = 0;
+    if (!ParseUnsigned(word.data() + kQueryPrefix.size(), word.data() + word.size(),
+                       std::numeric_limits<std::uint64_t>::max(), qid)) {
+      row.Complain(word.data(), "qid:n, n a whole number from 0 to 2^64 - 1");
+    }
+    writer_.SetQid(qid);
+  }
+
+  void Feature(RowText& row) {
+    const std::string_view word = row.Word();
+    const std::size_t colon = word.find(':');
+    const char* const index_end = word.data() + (colon == std::string_view::npos ? word.size() : colon);
+    const Index index = internal::ReadIndex<Index>(row, word, word.data(), index_end, first_,
+                                                   "index:value or an index alone", "an index");
+    float value = 1;
+    if (colon != std::string_view::npos && !ParseFloat(index_end + 1, word.data() + word.size(), value)) {
+      row.Complain(word.data(), "index:value with a decimal number as value");
+    }
+    writer_.AddEntry(index, value);
+  }
+
+  std::string_view text_;
+  std::uint64_t first_;
+  RowWriter<Index> writer_;
+  const FaultHandler& on_fault_;
+};
+
+/// Room for all that `bytes` of text can hold. It is address space; memory comes with what is written.
+template <typename Index>
+void Reserve(RowBlock<Index>& block, std::size_t bytes) {
+  // The shortest row is "0\n", the shortest entry " 1".
+  const std::size_t most = bytes / 2 + 1;
+  block.offsets.make_room(most);
+  block.labels.make_room(most);
+  block.indices.make_room(most);
+  block.values.make_room(most);
+  if (!block.weights.empty()) block.weights.make_room(most);
+  if (!block.qids.empty()) block.qids.make_room(most);
+}
+
+}  // namespace
+
+template <typename Index>
+void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
+                        const FaultHandler& on_fault) {
+  PlainParser<Index> parser(text, first, block, on_fault);
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) at = parser.Row(at);
+}
+
+template <typename Index>
+void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
+                 const FaultHandler& on_fault) {
+  const simd::Kernels& kernels = simd::Best();
+  const auto run = simd::LibSvm<Index>(kernels);
+  if (run == nullptr) return ParseLibSvmPlainly(text, first, block, on_fault);
+  PlainParser<Index> parser(text, first, block, on_fault);
+  const char* const end = text.data() + text.size();
+  // The kernels look for line ends without looking for the end of the text.
+  const char* last_line = end;
+  while (last_line != text.data() && !IsLineEnd(last_line[-1])) --last_line;
+  const char* at = text.data();
+  while (at != end) {
+    // What the rows before have decides what those that follow should have: so the first row is read plainly.
+    const bool known = !block.empty() && block.label_offsets.empty();
+    if (known && at < last_line) {
+      Reserve(block, static_cast<std::size_t>(last_line - at));
+      const std::size_t rows = block.rows();
+      simd::LibSvmRows<Index> out{
+          .at = at,
+          .end = last_line,
+          .first = static_cast<Index>(first),
+          .rows = rows,
+          .entries = block.entries(),
+          .offsets = block.offsets.data(),
+          .indices = block.indices.data(),
+          .values = block.values.data(),
+          .labels = block.labels.data(),
+          .weights = block.weights.empty() ? nullptr : block.weights.data(),
+          .qids = block.qids.empty() ? nullptr : block.qids.data(),
+          .columns = block.columns,
+          .least = block.least_index,
+      };
+      run(out);
+      at = out.at;
+      block.offsets.resize(out.rows + 1);
+      block.labels.resize(out.rows);
+      block.indices.resize(out.entries);
+      block.values.resize(out.entries);
+      if (!block.weights.empty()) block.weights.resize(out.rows);
+      if (!block.qids.empty()) block.qids.resize(out.rows);
+      block.columns = out.columns;
+      block.least_index = out.least;
+    }
+    if (at != end) at = parser.Row(at);
+  }
+}
+
+template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&);
+template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&);
+template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&);
+template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&);
+
+}  // namespace warren::data

@@ -1,0 +1,44 @@
+// LibSVM text to row blocks.
+//
+// A row, as this reader takes it:
+//
+//     label[,label...][:weight] [qid:n] {index[:value]} [# comment]
+//
+// words separated by blanks and tabs, the row ended by LF, CR LF or CR, or by the end of the text. Rows
+// without a word are passed over. Numbers as in number.h; an index without a value has the value 1; indices
+// are whole numbers without a sign. Either all rows have a qid or none has; a row without a weight weighs 1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "data/error.h"
+#include "data/row_block.h"
+
+namespace warren::data {
+
+/// Texts that are parsed are followed by as many bytes that can be read; what is in them does not matter.
+inline constexpr std::size_t kTextPadding = 128;
+
+/// Told of each row that is no row; it is left out when this returns.
+using FaultHandler = std::function<void(const Fault&)>;
+
+/// How many is the first index of the text.
+enum class FirstIndex : std::uint8_t { kZero = 0, kOne = 1 };
+
+/// Adds the rows of `text` to `block`. Indices are made to count from 0. As long as `text` is well formed
+/// nothing but `block` takes memory: at most 8 bytes (16 with 64-bit indices) for two bytes of text, and 32
+/// for each row. Thread safe for different blocks.
+template <typename Index>
+void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
+                 const FaultHandler& on_fault);
+
+/// The same by the plain parser alone, row by row: the measure for the fast paths, and what reads the rows
+/// that those leave to it. Needs no padding.
+template <typename Index>
+void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
+                        const FaultHandler& on_fault);
+
+}  // namespace warren::data

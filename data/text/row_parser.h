@@ -1,0 +1,67 @@
+// What the parsers of text have in common: from line to line, and the parts of a row that LibSVM and libfm
+// share. Inside of data/ only.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "data/text/libsvm.h"
+#include "data/text/number.h"
+#include "data/text/row_text.h"
+#include "data/text/row_writer.h"
+
+namespace warren::data::internal {
+
+/// Has `read_row(begin, end)` read the line that begins at `at`. When that throws BadRow, what it wrote is
+/// taken back and `on_fault` is told. Returns where the next line may begin.
+template <typename Index, typename ReadRow>
+const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& writer,
+                     const FaultHandler& on_fault, const ReadRow& read_row) {
+  const char* const end = text.data() + text.size();
+  const char* line_end = at;
+  while (line_end != end && !IsLineEnd(*line_end)) ++line_end;
+  try {
+    read_row(at, line_end);
+  } catch (const BadRow& bad) {
+    writer.Begin();
+    on_fault(bad.fault);
+  }
+  return line_end == end ? end : line_end + 1;
+}
+
+/// What is behind the colon of label:weight; nothing when there is no colon.
+inline std::optional<float> ReadWeight(const RowText& row, std::string_view word) {
+  const std::size_t colon = word.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  float weight = 0;
+  if (!ParseFloat(word.data() + colon + 1, word.data() + word.size(), weight)) {
+    row.Complain(word.data(), "label:weight, both of them decimal numbers");
+  }
+  return weight;
+}
+
+/// Reads an index, or libfm's field, that fills [begin, end), a part of `word`. The result counts from 0.
+/// `form` says how the word should look, `name` is what the number is: "an index".
+template <typename Index>
+Index ReadIndex(const RowText& row, std::string_view word, const char* begin, const char* end,
+                std::uint64_t first, std::string_view form, std::string_view name) {
+  // The greatest of all would leave no room for the number of columns.
+  const std::uint64_t most = std::numeric_limits<Index>::max() - 1 + (sizeof(Index) == 4 ? first : 0);
+  std::uint64_t index = 0;
+  if (!ParseUnsigned(begin, end, most, index) || index < first) {
+    const bool is_number = ParseUnsigned(begin, end, std::numeric_limits<std::uint64_t>::max(), index);
+    row.Complain(word.data(), !is_number ? std::string(form)
+                              : index < first
+                                  ? fmt::format("{} of 1 or more (indexing_mode=1)", name)
+                                  : fmt::format("{} up to {}{}", name, most,
+                                                sizeof(Index) == 4 ? " (64-bit indices go further)" : ""));
+  }
+  return static_cast<Index>(index - first);
+}
+
+}  // namespace warren::data::internal

@@ -1,0 +1,100 @@
+#include "data/text/simd/kernels.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "data/error.h"
+
+namespace warren::data::simd {
+
+// Plain data, made by the compiler: looking at it runs none of its instructions.
+#if defined(__x86_64__)
+extern const Kernels kSse41;
+extern const Kernels kAvx2;
+extern const Kernels kAvx512;
+#elif defined(__aarch64__)
+extern const Kernels kNeon;
+#endif
+
+namespace {
+
+constexpr Kernels kPlain{"plain", nullptr, nullptr};
+constinit std::atomic<const Kernels*> forced{nullptr};
+
+const Kernels& Widest() {
+  for (const Kernels* kernels : {Avx512(), Avx2(), Sse41(), Neon()}) {
+    if (kernels != nullptr) return *kernels;
+  }
+  return kPlain;
+}
+
+const Kernels& Chosen() {
+  const char* const wish = std::getenv("WARREN_SIMD");
+  if (wish == nullptr || *wish == '\0') return Widest();
+  std::string here;
+  for (const Kernels* kernels : {&kPlain, Sse41(), Avx2(), Avx512(), Neon()}) {
+    if (kernels == nullptr) continue;
+    if (std::string(kernels->name) == wish) return *kernels;
+    here += here.empty() ? "" : ", ";
+    here += kernels->name;
+  }
+  throw DataError(fmt::format("WARREN_SIMD={}: this machine has {}", wish, here));
+}
+
+}  // namespace
+
+template <>
+LibSvmKernel<std::uint32_t> LibSvm<std::uint32_t>(const Kernels& kernels) {
+  return kernels.libsvm32;
+}
+template <>
+LibSvmKernel<std::uint64_t> LibSvm<std::uint64_t>(const Kernels& kernels) {
+  return kernels.libsvm64;
+}
+
+const Kernels& Plain() {
+  return kPlain;
+}
+const Kernels* Sse41() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.1")) return &kSse41;
+#endif
+  return nullptr;
+}
+const Kernels* Avx2() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) return &kAvx2;
+#endif
+  return nullptr;
+}
+const Kernels* Avx512() {
+#if defined(__x86_64__)
+  if (Avx2() != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return &kAvx512;
+  }
+#endif
+  return nullptr;
+}
+const Kernels* Neon() {
+#if defined(__aarch64__)
+  return &kNeon;
+#else
+  return nullptr;
+#endif
+}
+
+const Kernels& Best() {
+  if (const Kernels* const wish = forced.load(std::memory_order_acquire)) return *wish;
+  static const Kernels& chosen = Chosen();
+  return chosen;
+}
+
+void Force(const Kernels* kernels) {
+  forced.store(kernels, std::memory_order_release);
+}
+
+}  // namespace warren::data::simd

@@ -1,0 +1,101 @@
+// Files appear whole or not at all.
+#include "data/cache/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <vector>
+
+namespace warren {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicFileTest : public testing::Test {
+ protected:
+  AtomicFileTest() { fs::create_directories(folder_); }
+  ~AtomicFileTest() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  size_t Files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+
+  fs::path folder_ = fs::temp_directory_path() / ("atomic_file_test." + std::to_string(getpid()));
+};
+
+TEST_F(AtomicFileTest, TheTargetChangesOnlyOnCommit) {
+  WriteWholeFile(Path("f"), "old");
+  AtomicFile file(Path("f"));
+  file.Write("new");
+  EXPECT_EQ(Read(Path("f")), "old");
+  file.Commit();
+  EXPECT_EQ(Read(Path("f")), "new");
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(AtomicFileTest, WithoutCommitNothingStays) {
+  WriteWholeFile(Path("f"), "old");
+  { AtomicFile(Path("f")).Write("new"); }
+  EXPECT_EQ(Read(Path("f")), "old");
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(AtomicFileTest, AMovedFromFileLeavesTheNewOwnersFileAlone) {
+  AtomicFile first(Path("f"));
+  first.Write("a");
+  AtomicFile second(std::move(first));
+  second.Write("b");
+  second.Commit();
+  EXPECT_EQ(Read(Path("f")), "ab");
+}
+
+TEST_F(AtomicFileTest, ALinkIsFollowedAndStays) {
+  WriteWholeFile(Path("real"), "old");
+  fs::create_symlink("real", folder_ / "link");
+  WriteWholeFile(Path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(Read(Path("real")), "new");
+}
+
+TEST_F(AtomicFileTest, ADeviceIsWrittenInPlaceAndStaysADevice) {
+  WriteWholeFile("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(AtomicFileTest, AFullDeviceIsAnErrorWithTheReason) {
+  try {
+    WriteWholeFile("/dev/full", "x");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot write /dev/full: No space left on device");
+  }
+}
+
+TEST_F(AtomicFileTest, LeftoversOfTheTargetAreRemovedAndNothingElse) {
+  for (const char* name : {"f.1.tmp", "f.22.tmp", "f.x.tmp", "f..tmp", "g.1.tmp", "f.tmp", "f"}) {
+    std::ofstream(Path(name)) << "x";
+  }
+  RemoveLeftovers(Path("f"));
+  std::vector<std::string> left;
+  for (const char* name : {"f.1.tmp", "f.22.tmp", "f.x.tmp", "f..tmp", "g.1.tmp", "f.tmp", "f"}) {
+    if (fs::exists(Path(name))) left.emplace_back(name);
+  }
+  EXPECT_EQ(left, (std::vector<std::string>{"f.x.tmp", "f..tmp", "g.1.tmp", "f.tmp", "f"}));
+}
+
+TEST_F(AtomicFileTest, ATargetThatCannotBeWrittenIsKnownBefore) {
+  EXPECT_NO_THROW(RequireWritable(Path("new")));
+  EXPECT_THROW(RequireWritable(Path("no/such/folder")), std::runtime_error);
+  EXPECT_THROW(RequireWritable(folder_.string()), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace warren

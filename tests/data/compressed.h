@@ -1,0 +1,68 @@
+// Compressed files for tests, made in memory by the libraries themselves, and the folder that they are
+// written to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace warren::data {
+
+/// A folder that is gone when the test is.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  std::string Path(const std::string& name) const;
+  /// Writes a file over the one that was there, and returns its path.
+  std::string Write(const std::string& name, std::string_view bytes) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// Lines of numbers, always the same: they compress, but not to nothing.
+std::string SomeText(std::size_t bytes, std::uint32_t seed = 1);
+
+/// Always the same, too; they do not compress.
+std::string RandomBytes(std::size_t bytes);
+
+std::string Gzip(std::string_view text);
+std::string Bzip2(std::string_view text);
+std::string Xz(std::string_view text);
+std::string Lzma(std::string_view text);
+/// One frame, with a checksum.
+std::string Zstd(std::string_view text);
+
+/// With the empty block that marks the end of BGZF.
+std::string Bgzf(std::string_view text, std::size_t block_bytes = 65280);
+/// One block, with other extra fields before and behind its own.
+std::string BgzfBlock(std::string_view text, std::string_view before = {}, std::string_view behind = {});
+
+enum class Checksums : std::uint8_t { kNone, kInTable, kInFrames };
+/// Frames of so much text each, then the seek table.
+std::string ZstdSeekable(std::string_view text, std::size_t frame_bytes,
+                         Checksums checksums = Checksums::kInTable);
+
+/// A seek table by hand.
+class SeekTableWriter {
+ public:
+  explicit SeekTableWriter(bool has_checksums) : has_checksums_(has_checksums) {}
+  void Add(std::uint32_t compressed_bytes, std::uint32_t text_bytes, std::uint32_t checksum = 0);
+  std::string Table() const;
+
+ private:
+  bool has_checksums_;
+  std::uint32_t frames_ = 0;
+  std::string entries_;
+};
+
+/// The lowest byte first.
+std::string LittleEndian(std::uint64_t value, std::size_t bytes);
+
+}  // namespace warren::data

@@ -1,0 +1,119 @@
+"""rabit-data as a process: what it tells, what it writes, what it refuses."""
+
+import gzip
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from warren_testing import BIN
+
+RABIT_DATA = BIN / "rabit-data"
+LIMIT_S = 60
+
+
+class RabitDataTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="warren-data-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    def run_program(self, code, *arguments, **options):
+        done = subprocess.run([RABIT_DATA, *map(str, arguments)], capture_output=True, timeout=LIMIT_S, check=False,
+                              cwd=self.folder, **options)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done.stdout.decode() if code == 0 else done.stdout.decode() + done.stderr.decode()
+
+
+class Inspect(RabitDataTest):
+    def test_tells_what_there_is(self):
+        path = self.write("a", "1:2 qid:1 1:0.5 7:1\n0:1 qid:1 2:nan\n1 qid:5 1:3\n")
+        text = self.run_program(0, "inspect", path)
+        for line in ("rows:     3", "entries:  4 (1.3 a row, 1 of them nan)", "labels:   0, 1", "weights:  yes",
+                     "queries:  2", "indices:  1 to 7, so 8 columns counted from 0; counted from 1 (indexing_mode=1) 7"):
+            self.assertIn(line + "\n", text)
+
+    def test_reads_standard_input_and_compressed_files(self):
+        text = b"1 1:2\n0 3:4\n"
+        self.assertIn("rows:     2\n", self.run_program(0, "inspect", "-", input=text))
+        self.assertIn("rows:     2\n", self.run_program(0, "inspect", "-", input=gzip.compress(text)))
+        self.assertIn("rows:     2\n", self.run_program(0, "inspect", self.write("a.gz", gzip.compress(text))))
+
+    def test_a_part_alone(self):
+        path = self.write("a", "".join(f"{i} 1:1\n" for i in range(100)))
+        rows = [int(self.run_program(0, "inspect", path, "--part", part, "--parts", 3).split("rows:")[1].split()[0])
+                for part in range(3)]
+        self.assertEqual(sum(rows), 100)
+        self.assertGreater(min(rows), 30)
+
+
+class Validate(RabitDataTest):
+    def test_good_data_is_good(self):
+        self.assertEqual(self.run_program(0, "validate", self.write("a", "1 1:2\n")), "1 rows, 0 bad rows\n")
+
+    def test_every_bad_row_is_named_up_to_a_limit(self):
+        path = self.write("a", "1 1:2\nx\n1 2:y\n1 :3\n1 4:5\n")
+        text = self.run_program(1, "validate", path)
+        for place in (f"{path}:2:1: found 'x'", f"{path}:3:3: found '2:y'", f"{path}:4:3: found ':3'"):
+            self.assertIn(place, text)
+        self.assertIn("2 rows, 3 bad rows\n", text)
+        self.assertIn("and 2 more\n", self.run_program(1, "validate", path, "--most", 1))
+
+
+class Convert(RabitDataTest):
+    def test_text_comes_out_in_one_form_and_with_the_same_numbers(self):
+        path = self.write("a", "+1:2\tqid:7  3 5:1.50 # note\r\n\r\n-1e0:1 qid:8 2:0.1\r")
+        self.run_program(0, "convert", path, "out")
+        self.assertEqual((self.folder / "out").read_text(), "1:2 qid:7 3:1 5:1.5\n-1:1 qid:8 2:0.1\n")
+
+    def test_csv_becomes_libsvm_and_goes_to_standard_output(self):
+        path = self.write("a.csv", "y,a,b\n1,2,\n0,,3\n")
+        text = self.run_program(0, "convert", path + "?format=csv&label_column=0&header=1", "-")
+        self.assertEqual(text, "1 0:2\n0 1:3\n")
+
+    def test_a_cache_can_be_used_as_one(self):
+        path = self.write("a", "1 1:2\n0 3:4\n")
+        self.run_program(0, "convert", path, "cache", "--to", "cache")
+        self.assertEqual([p.name for p in self.folder.glob("cache*")], ["cache.part0-of-1"])
+
+    def test_bad_data_leaves_no_file(self):
+        self.run_program(1, "convert", self.write("a", "1 1:2\nx\n"), "out")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["a"])
+
+
+class Shard(RabitDataTest):
+    def test_parts_together_are_the_text(self):
+        text = "".join(f"{i} 1:{i} # {i}\n" for i in range(1000))
+        self.run_program(0, "shard", self.write("a", text), 7, "out")
+        parts = [(self.folder / f"out.part{part}-of-7").read_text() for part in range(7)]
+        self.assertEqual("".join(parts), text)
+        self.assertGreater(min(map(len, parts)), len(text) // 8)
+
+    def test_queries_stay_whole(self):
+        text = "".join(f"{i} qid:{i // 10} 1:1\n" for i in range(100))
+        self.run_program(0, "shard", self.write("a", text), 3, "out")
+        parts = [(self.folder / f"out.part{part}-of-3").read_text() for part in range(3)]
+        self.assertEqual("".join(parts), text)
+        queries = [{line.split()[1] for line in part.splitlines()} for part in parts]
+        self.assertEqual(sum(map(len, queries)), 10)
+
+
+class Usage(RabitDataTest):
+    def test_wrong_arguments_are_exit_code_2(self):
+        for arguments in ((), ("fly", "a"), ("inspect",), ("inspect", "a", "--part", "1"),
+                          ("convert", "a", "b", "--to", "parquet"), ("shard", "a", "0", "b")):
+            with self.subTest(arguments=arguments):
+                self.run_program(2, *arguments)
+
+    def test_missing_files_and_bad_names_are_exit_code_1(self):
+        self.assertIn("nowhere: looking for it failed: No such file or directory", self.run_program(1, "inspect", "nowhere"))
+        self.assertIn("expected one of csv, libfm, libsvm", self.run_program(1, "inspect", "a?format=parquet"))
+
+
+if __name__ == "__main__":
+    unittest.main()

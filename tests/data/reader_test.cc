@@ -1,0 +1,362 @@
+// Data sets read in shares.
+#include "data/reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/error.h"
+#include "tests/data/show_rows.h"
+#include "tests/data/temporary_folder.h"
+
+namespace warren::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+using Block = RowBlock<std::uint32_t>;
+
+ReaderOptions Small(int threads, std::size_t chunk_bytes = 64) {
+  ReaderOptions options;
+  options.threads = threads;
+  options.chunk_bytes = chunk_bytes;
+  return options;
+}
+
+Block Read(const std::string& uri, Share share = {}, const ReaderOptions& options = Small(1)) {
+  return ReadAll<std::uint32_t>(ParseDataUri(uri), share, options);
+}
+
+std::string ErrorOf(const std::string& uri, const ReaderOptions& options = Small(1)) {
+  try {
+    Read(uri, {}, options);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Rows that can be told apart: their labels are 0, 1, 2...
+std::string NumberedRows(std::mt19937& random, int first, int count, bool queries = false) {
+  const char* const ends[] = {"\n", "\r\n", "\r", "\n\n", " # end\n"};
+  std::string text;
+  int query = static_cast<int>(random() % 100);
+  for (int row = first; row < first + count; ++row) {
+    if (random() % 3 == 0) ++query;
+    text += fmt::format("{}", row);
+    if (queries) text += fmt::format(" qid:{}", query);
+    for (auto words = random() % 6; words > 0; --words)
+      text += fmt::format(" {}:{}", random() % 1000, random() % 7);
+    text += random() % 4 == 0 ? ends[random() % 5] : "\n";
+  }
+  if (random() % 2 == 0 && text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::vector<float> Labels(const Block& block) {
+  return {block.labels.begin(), block.labels.end()};
+}
+
+std::vector<float> UpTo(int count) {
+  std::vector<float> labels;
+  for (int i = 0; i < count; ++i) labels.push_back(static_cast<float>(i));
+  return labels;
+}
+
+TEST(Reader, ReadsAFile) {
+  const TemporaryFolder folder;
+  const Block block = Read(folder.Write("a", "1 0:1 3:2.5\n"));
+  EXPECT_EQ(ShowRows(block), "1 0:1 3:2.5\ncolumns=4 least=0");
+}
+
+TEST(Reader, FilesFoldersAndPatternsComeInAFixedOrder) {
+  const TemporaryFolder folder;
+  folder.Write("set/b", "2\n");
+  folder.Write("set/a", "1");
+  folder.Write("set/_SUCCESS", "junk");
+  folder.Write("set/.hidden", "junk");
+  folder.Write("set/inner/c", "junk");
+  folder.Write("other1", "3\n");
+  folder.Write("other2", "4\n");
+  EXPECT_THAT(Labels(Read(folder / "set")), ElementsAre(1, 2));
+  EXPECT_THAT(Labels(Read(folder / "other?" + ";" + folder / "set")), ElementsAre(3, 4, 1, 2));
+  EXPECT_THAT(Labels(Read("file://" + folder / "other1")), ElementsAre(3));
+}
+
+TEST(Reader, WhatIsNotThereIsAnErrorThatNamesIt) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "empty");
+  EXPECT_THAT(ErrorOf(folder / "none"), AllOf(HasSubstr(folder / "none"), HasSubstr("No such file")));
+  EXPECT_THAT(ErrorOf(folder / "*.txt"), HasSubstr("no file has such a name"));
+  EXPECT_THAT(ErrorOf(folder / "empty"), HasSubstr("the folder has no files"));
+}
+
+TEST(Reader, PartsAreDisjointAndCompleteAndKeepTheOrderForEveryNumberOfParts) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 12; ++trial) {
+    const TemporaryFolder folder;
+    std::string uri;
+    int rows = 0;
+    for (int file = 0; file < 3; ++file) {
+      const int count = static_cast<int>(random() % 40);
+      uri +=
+          (file > 0 ? ";" : "") + folder.Write(fmt::format("f{}", file), NumberedRows(random, rows, count));
+      rows += count;
+    }
+    for (int parts = 1; parts <= 64; ++parts) {
+      std::vector<float> all;
+      for (int part = 0; part < parts; ++part) {
+        const auto labels =
+            Labels(Read(uri, {part, parts}, Small(parts % 8 == 0 ? 2 : 1, 1 + random() % 200)));
+        all.insert(all.end(), labels.begin(), labels.end());
+      }
+      ASSERT_EQ(all, UpTo(rows)) << parts << " parts of " << uri;
+    }
+  }
+}
+
+TEST(Reader, QueriesAreNeverSplit) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 10; ++trial) {
+    const TemporaryFolder folder;
+    const std::string path = folder.Write("ranking", NumberedRows(random, 0, 60, true));
+    const Block whole = Read(path);
+    for (int parts = 1; parts <= 64; ++parts) {
+      std::vector<float> all;
+      std::set<std::uint64_t> before;
+      for (int part = 0; part < parts; ++part) {
+        const Block block = Read(path, {part, parts});
+        const std::set<std::uint64_t> queries(block.qids.begin(), block.qids.end());
+        for (const std::uint64_t query : queries) ASSERT_TRUE(before.insert(query).second) << query;
+        all.insert(all.end(), block.labels.begin(), block.labels.end());
+      }
+      ASSERT_EQ(all, Labels(whole));
+    }
+  }
+}
+
+TEST(Reader, QueriesOfCsvAreNeverSplitEither) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 100; ++row) text += fmt::format("{},{},0.5\n", row, row / 7);
+  const std::string uri = folder.Write("a.csv", text) + "?format=csv&label_column=0&qid_column=1";
+  std::set<std::uint64_t> seen;
+  for (int part = 0; part < 9; ++part) {
+    const Block block = Read(uri, {part, 9});
+    const std::set<std::uint64_t> queries(block.qids.begin(), block.qids.end());
+    for (const std::uint64_t query : queries) EXPECT_TRUE(seen.insert(query).second);
+  }
+  EXPECT_THAT(seen, SizeIs(15));
+}
+
+TEST(Reader, ThePartInTheNameCounts) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", "0\n1\n2\n3\n");
+  EXPECT_THAT(Labels(Read(path + "?part=0&n=2")), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Labels(Read(path + "?part=1&n=2")), ElementsAre(3));
+  EXPECT_THAT(Labels(Read(path + "?part=1&n=2", {0, 4})), ElementsAre(3));
+}
+
+TEST(Reader, AnyNumberOfThreadsGivesTheSameRowsInTheSameOrder) {
+  std::mt19937 random(5);
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", NumberedRows(random, 0, 3000));
+  const std::string expected = ShowRows(Read(path));
+  for (const int threads : {1, 2, 3, 8}) {
+    for (const std::size_t chunk : {7UL, 100UL, 5000UL, 1UL << 20}) {
+      ASSERT_EQ(ShowRows(Read(path, {}, Small(threads, chunk))), expected)
+          << threads << " threads, " << chunk;
+    }
+  }
+}
+
+TEST(Reader, CompressedFilesAreReadAndGoWholeToOnePart) {
+  std::mt19937 random(6);
+  const TemporaryFolder folder;
+  std::string uri;
+  for (int file = 0; file < 4; ++file) {
+    const std::string path = folder / fmt::format("f{}.gz", file);
+    gzFile out = gzopen(path.c_str(), "wb");
+    const std::string text = NumberedRows(random, file * 25, 25);
+    gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(out);
+    uri += (file > 0 ? ";" : "") + path;
+  }
+  for (const int threads : {1, 3}) EXPECT_EQ(Labels(Read(uri, {}, Small(threads))), UpTo(100));
+  std::vector<float> all;
+  for (int part = 0; part < 3; ++part) {
+    const auto labels = Labels(Read(uri, {part, 3}));
+    EXPECT_EQ(labels.size() % 25, 0U);
+    all.insert(all.end(), labels.begin(), labels.end());
+  }
+  EXPECT_EQ(all, UpTo(100));
+}
+
+TEST(Reader, AShuffleKeepsRowsAndChangesTheirOrderByTheSeedAlone) {
+  std::mt19937 random(7);
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", NumberedRows(random, 0, 500));
+  const auto once = Labels(Read(path + "?shuffle=1", {}, Small(1)));
+  EXPECT_EQ(Labels(Read(path + "?shuffle=1", {}, Small(3))), once);
+  EXPECT_NE(Labels(Read(path + "?shuffle=2", {}, Small(1))), once);
+  EXPECT_NE(once, UpTo(500));
+  auto sorted = once;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, UpTo(500));
+}
+
+TEST(Reader, ABadRowStopsItWithFileLineAndColumn) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 200; ++row) text += fmt::format("{} 1:2\r\n", row);
+  const std::string path = folder.Write("bad", text + "1 1:2 x:3 2:1\n" + text);
+  for (const int threads : {1, 3}) {
+    EXPECT_EQ(ErrorOf(path, Small(threads)),
+              path + ":201:7: found 'x:3', expected index:value or an index alone");
+  }
+}
+
+TEST(Reader, AfterAnErrorThereIsNoGoingOn) {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.Write("bad", "1 1:1\n" + std::string(20, '\n') + "1 x\n" + std::string(100, '\n') + "1 1:1\n");
+  for (const int threads : {1, 2}) {
+    Reader<std::uint32_t> reader(ParseDataUri(path), {}, Small(threads, 10));
+    Block block;
+    EXPECT_TRUE(reader.Next(block));
+    EXPECT_THROW(reader.Next(block), DataError);
+    EXPECT_THROW(reader.Next(block), DataError);
+  }
+}
+
+TEST(Reader, BadRowsCanBeLeftOutAndAreCountedAndDescribed) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 300; ++row) text += row % 10 == 3 ? "bad\n" : fmt::format("{} 1:2\n", row);
+  const std::string path = folder.Write("some.bad", text);
+  for (const int threads : {1, 3}) {
+    BadRows bad_rows;
+    const Block block =
+        ReadAll<std::uint32_t>(ParseDataUri(path + "?bad_rows=skip"), {}, Small(threads), &bad_rows);
+    EXPECT_EQ(block.rows(), 270U);
+    EXPECT_EQ(bad_rows.count, 30U);
+    EXPECT_THAT(bad_rows.first, SizeIs(10));
+    if (threads == 1) {
+      EXPECT_THAT(bad_rows.first[1], HasSubstr(path + ":14:1: found 'bad', expected label"));
+    }
+  }
+}
+
+TEST(Reader, RowsWithAndWithoutQueriesDoNotMixAcrossChunks) {
+  const TemporaryFolder folder;
+  const std::string with = folder.Write("with", "1 qid:1 1:1\n");
+  const std::string without = folder.Write("without", "1 1:1\n");
+  for (const int threads : {1, 2}) {
+    Reader<std::uint32_t> reader(ParseDataUri(with + ";" + without), {}, Small(threads));
+    Block block;
+    EXPECT_TRUE(reader.Next(block));
+    EXPECT_THROW(reader.Next(block), DataError);
+  }
+}
+
+TEST(Reader, CsvHeadersAndByteOrderMarksAreNoRows) {
+  const TemporaryFolder folder;
+  const std::string a = folder.Write("a.csv", "\xEF\xBB\xBFlabel,x\n1,5\n");
+  const std::string b = folder.Write("b.csv", "label,x\r\n2,6\r\n");
+  EXPECT_EQ(ShowRows(Read(a + ";" + b + "?format=csv&label_column=0&header=1")),
+            "1 0:5\n2 0:6\ncolumns=1 least=0");
+  EXPECT_EQ(Labels(Read(folder.Write("bom",
+                                     "\xEF\xBB\xBF"
+                                     "1\n2\n"))),
+            (std::vector<float>{1, 2}));
+}
+
+TEST(Reader, TheFirstRowOfAllDecidesHowWideCsvIs) {
+  const TemporaryFolder folder;
+  const std::string a = folder.Write("a.csv", "\n1,2\n");
+  const std::string b = folder.Write("b.csv", "1,2,3\n4,5\n");
+  const std::string uri = a + ";" + b + "?format=csv";
+  EXPECT_EQ(ErrorOf(uri), b + ":1:5: found '3', expected as many cells as the rows before, 2");
+  for (int part = 0; part < 4; ++part) {
+    for (const float value : Read(uri + "&bad_rows=skip", {part, 4}).values) EXPECT_NE(value, 3);
+  }
+}
+
+TEST(Reader, CsvFilesOfDifferentWidthsAreRefusedEvenAsStreams) {
+  const TemporaryFolder folder;
+  std::string uri;
+  for (const std::string row : {"1,2\n", "1,2,3\n"}) {
+    const std::string path = folder / fmt::format("{}.gz", row.size());
+    gzFile out = gzopen(path.c_str(), "wb");
+    gzwrite(out, row.data(), static_cast<unsigned>(row.size()));
+    gzclose(out);
+    uri += (uri.empty() ? "" : ";") + path;
+  }
+  Reader<std::uint32_t> reader(ParseDataUri(uri + "?format=csv"), {}, Small(1));
+  Block block;
+  EXPECT_TRUE(reader.Next(block));
+  EXPECT_THROW(reader.Next(block), DataError);
+}
+
+TEST(Reader, AFileThatShrinksWhileItIsReadIsAnError) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 5000; ++row) text += "1 1:1\n";
+  const std::string path = folder.Write("a", text);
+  Reader<std::uint32_t> reader(ParseDataUri(path), {}, Small(1, 1000));
+  Block block;
+  EXPECT_TRUE(reader.Next(block));
+  std::filesystem::resize_file(path, 600);
+  try {
+    while (reader.Next(block)) {
+    }
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+}
+
+TEST(Reader, ItCanBeLeftInTheMiddle) {
+  std::mt19937 random(8);
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", NumberedRows(random, 0, 2000));
+  Reader<std::uint32_t> reader(ParseDataUri(path), {}, Small(4));
+  Block block;
+  EXPECT_TRUE(reader.Next(block));
+}
+
+TEST(Reader, ProgressEndsWithAllBytesAndRows) {
+  std::mt19937 random(9);
+  const TemporaryFolder folder;
+  const std::string text = NumberedRows(random, 0, 100);
+  const std::string path = folder.Write("a", text);
+  for (const int threads : {1, 2}) {
+    Progress last;
+    ReaderOptions options = Small(threads);
+    options.on_progress = [&](const Progress& progress) { last = progress; };
+    Read(path, {}, options);
+    EXPECT_EQ(last.bytes, text.size());
+    EXPECT_EQ(last.bytes_total, text.size());
+    EXPECT_EQ(last.rows, 100U);
+  }
+}
+
+TEST(Reader, NoRowsIsNoError) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(Read(folder.Write("empty", "")).rows(), 0U);
+  EXPECT_EQ(Read(folder.Write("comments", "# nothing\n\n")).rows(), 0U);
+}
+
+}  // namespace
+}  // namespace warren::data

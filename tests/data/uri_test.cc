@@ -1,0 +1,87 @@
+// How data sets are named.
+#include "data/uri.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "data/error.h"
+
+namespace warren::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& uri) {
+  try {
+    ParseDataUri(uri);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DataUri, APathAloneIsLibsvmFromZeroWithoutACache) {
+  const DataUri uri = ParseDataUri("a/b.txt");
+  EXPECT_THAT(uri.paths, ElementsAre("a/b.txt"));
+  EXPECT_EQ(uri.options.format, Format::kLibsvm);
+  EXPECT_EQ(uri.options.indexing, Indexing::kZero);
+  EXPECT_FALSE(uri.options.share);
+  EXPECT_FALSE(uri.options.seed);
+  EXPECT_FALSE(uri.options.skip_bad_rows);
+  EXPECT_EQ(uri.cache, "");
+}
+
+TEST(DataUri, PathsOptionsAndCacheStandWhereXgboostsUsersPutThem) {
+  const DataUri uri =
+      ParseDataUri("train.txt;more/*.txt?format=csv&label_column=2&delimiter=tab&header=1#tmp/cache");
+  EXPECT_THAT(uri.paths, ElementsAre("train.txt", "more/*.txt"));
+  EXPECT_EQ(uri.options.format, Format::kCsv);
+  EXPECT_EQ(uri.options.csv.label_column, 2);
+  EXPECT_EQ(uri.options.csv.weight_column, -1);
+  EXPECT_EQ(uri.options.csv.delimiter, '\t');
+  EXPECT_TRUE(uri.options.csv_header);
+  EXPECT_EQ(uri.cache, "tmp/cache");
+}
+
+TEST(DataUri, EveryOptionIsTaken) {
+  const TextOptions options =
+      ParseDataUri("x?indexing_mode=-1&part=3&n=4&shuffle=17&bad_rows=skip&weight_column=1&qid_column=0")
+          .options;
+  EXPECT_EQ(options.indexing, Indexing::kDetect);
+  ASSERT_TRUE(options.share);
+  EXPECT_EQ(options.share->index, 3);
+  EXPECT_EQ(options.share->count, 4);
+  EXPECT_EQ(options.seed, 17);
+  EXPECT_TRUE(options.skip_bad_rows);
+  EXPECT_EQ(options.csv.weight_column, 1);
+  EXPECT_EQ(options.csv.qid_column, 0);
+}
+
+TEST(DataUri, AQuestionMarkThatNoKeyFollowsIsAWildcard) {
+  EXPECT_THAT(ParseDataUri("part-?.txt").paths, ElementsAre("part-?.txt"));
+  const DataUri uri = ParseDataUri("part-?.txt?format=libfm");
+  EXPECT_THAT(uri.paths, ElementsAre("part-?.txt"));
+  EXPECT_EQ(uri.options.format, Format::kLibfm);
+}
+
+TEST(DataUri, WhatIsWrongIsSaidWithWhatIsRight) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("names no file"));
+  EXPECT_THAT(ErrorOf("?format=csv"), HasSubstr("names no file"));
+  EXPECT_THAT(ErrorOf("x?format=svm"),
+              HasSubstr("'x?format=svm': format=svm: expected one of csv, libfm, libsvm"));
+  EXPECT_THAT(ErrorOf("x?fromat=csv"),
+              HasSubstr("'fromat=csv' is no option of a data set; expected key=value with"));
+  EXPECT_THAT(ErrorOf("x?format=csv&header"), HasSubstr("'header' is no option"));
+  EXPECT_THAT(ErrorOf("x?indexing_mode=2"), HasSubstr("expected a whole number from -1 to 1"));
+  EXPECT_THAT(ErrorOf("x?part=1"), HasSubstr("go together"));
+  EXPECT_THAT(ErrorOf("x?part=2&n=2"), HasSubstr("parts count from 0"));
+  EXPECT_THAT(ErrorOf("x?delimiter=ab"), HasSubstr("expected one character, or tab"));
+  EXPECT_THAT(ErrorOf("x?label_column=1x"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(ErrorOf("x#"), HasSubstr("expected the name of a cache"));
+}
+
+}  // namespace
+}  // namespace warren::data

@@ -1,0 +1,128 @@
+// LibSVM rows: every kernel gives what the plain parser gives, to the bit, and a text that is cut behind a
+// line end has the rows of its two parts.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/error.h"
+#include "data/row_block.h"
+#include "data/text/libsvm.h"
+#include "data/text/simd/kernels.h"
+
+namespace {
+
+using warren::data::Array;
+using warren::data::Fault;
+using warren::data::FirstIndex;
+using warren::data::RowBlock;
+
+template <typename Index>
+struct Result {
+  RowBlock<Index> block;
+  std::vector<std::pair<std::size_t, std::string>> faults;
+};
+
+void Require(bool right) {
+  if (!right) std::abort();
+}
+
+template <typename T>
+bool Same(const Array<T>& a, const Array<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <typename Index>
+void RequireSame(const RowBlock<Index>& a, const RowBlock<Index>& b) {
+  // A block to which nothing was added has no offsets, or the first of them.
+  Require(a.rows() == b.rows() && (a.empty() || Same(a.offsets, b.offsets)));
+  Require(Same(a.indices, b.indices) && Same(a.values, b.values));
+  Require(Same(a.labels, b.labels) && Same(a.label_offsets, b.label_offsets));
+  Require(Same(a.weights, b.weights) && Same(a.qids, b.qids));
+  Require(a.fields.empty() && b.fields.empty());
+  Require(a.columns == b.columns && a.least_index == b.least_index);
+}
+
+/// The parts of a block fit one another.
+template <typename Index>
+void RequireWhole(const RowBlock<Index>& block) {
+  const std::size_t rows = block.rows();
+  Require(block.values.size() == block.entries());
+  Require(block.empty() || block.offsets.back() == block.entries());
+  Require(block.weights.empty() || block.weights.size() == rows);
+  Require(block.qids.empty() || block.qids.size() == rows);
+  Require(block.label_offsets.empty()
+              ? block.labels.size() == rows
+              : block.label_offsets.size() == rows + 1 && block.label_offsets.back() == block.labels.size());
+  for (const Index index : block.indices) Require(index < block.columns && index >= block.least_index);
+}
+
+/// By the best kernel, in memory that ends with the padding.
+template <typename Index>
+Result<Index> Parse(std::string_view text, FirstIndex first) {
+  std::vector<char> padded(text.begin(), text.end());
+  padded.resize(text.size() + warren::data::kTextPadding, '1');
+  Result<Index> result;
+  warren::data::ParseLibSvm(
+      std::string_view(padded.data(), text.size()), first, result.block,
+      [&](const Fault& fault) { result.faults.emplace_back(fault.position, fault.expected); });
+  return result;
+}
+
+template <typename Index>
+Result<Index> ParsePlainly(std::string_view text, FirstIndex first) {
+  const std::vector<char> exact(text.begin(), text.end());
+  Result<Index> result;
+  warren::data::ParseLibSvmPlainly(
+      std::string_view(exact.data(), exact.size()), first, result.block,
+      [&](const Fault& fault) { result.faults.emplace_back(fault.position, fault.expected); });
+  return result;
+}
+
+template <typename Index>
+void CompareParts(std::string_view text, std::size_t cut, FirstIndex first, const Result<Index>& whole) {
+  Result<Index> head = Parse<Index>(text.substr(0, cut), first);
+  const Result<Index> tail = Parse<Index>(text.substr(cut), first);
+  try {
+    head.block.Append(tail.block.View());
+  } catch (const warren::data::DataError&) {
+    return;  // query ids in one part only: in the whole text these are faults
+  }
+  RequireSame(head.block, whole.block);
+  Require(head.faults.size() + tail.faults.size() == whole.faults.size());
+}
+
+template <typename Index>
+void Compare(std::string_view text, FirstIndex first) {
+  const Result<Index> plain = ParsePlainly<Index>(text, first);
+  RequireWhole(plain.block);
+  using namespace warren::data::simd;
+  for (const Kernels* kernels : {Sse41(), Avx2(), Avx512(), Neon()}) {
+    if (kernels == nullptr) continue;
+    Force(kernels);
+    const Result<Index> result = Parse<Index>(text, first);
+    RequireSame(result.block, plain.block);
+    Require(result.faults == plain.faults);
+  }
+  Force(nullptr);
+  // Not at every line end: there may be thousands.
+  constexpr std::size_t kCuts = 4;
+  for (std::size_t i = 1; i < kCuts; ++i) {
+    const std::size_t line_end = text.find_first_of("\r\n", text.size() * (i - 1) / kCuts);
+    if (line_end != std::string_view::npos) CompareParts(text, line_end + 1, first, plain);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  Compare<std::uint32_t>(text, FirstIndex::kZero);
+  Compare<std::uint32_t>(text, FirstIndex::kOne);
+  Compare<std::uint64_t>(text, FirstIndex::kZero);
+  Compare<std::uint64_t>(text, FirstIndex::kOne);
+  return 0;
+}

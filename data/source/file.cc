@@ -13,6 +13,7 @@
 
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
+#include "data/source/remote.h"
 #include "data/source/zstd_file.h"
 
 namespace warren::data {
@@ -98,8 +99,18 @@ void File::RequireWithin(std::uint64_t offset, std::size_t bytes) const {
                                       name_, bytes, offset, size_));
 }
 
+namespace {
+
+std::unique_ptr<File> OpenStored(const std::string& path) {
+  if (IsRemote(path)) return OpenRemote(path);
+  return std::make_unique<PlainFile>(path);
+}
+
+}  // namespace
+
 Container Recognise(const std::string& path) {
-  const PlainFile file(path);
+  const std::unique_ptr<File> stored = OpenStored(path);
+  const File& file = *stored;
   std::array<char, internal::kRecognisedBytes> first{};
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(first.size(), file.size()));
   file.ReadAt(0, first.data(), bytes);
@@ -110,7 +121,7 @@ Container Recognise(const std::string& path) {
 }
 
 std::unique_ptr<File> OpenFile(const std::string& path, Container container) {
-  auto plain = std::make_unique<PlainFile>(path);
+  auto plain = OpenStored(path);
   switch (container) {
     case Container::kPlain:
       return plain;

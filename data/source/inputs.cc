@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "data/error.h"
+#include "data/source/remote.h"
 
 namespace warren::data {
 namespace {
@@ -19,12 +20,23 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFileScheme = "file://";
 constexpr std::string_view kStandardInput = "-";
 
+bool IsDivisible(Container container) {
+  return container == Container::kPlain || container == Container::kBgzf ||
+         container == Container::kZstdSeekable;
+}
+
+Input LookAtRemote(const std::string& uri) {
+  const Container container = Recognise(uri);
+  const bool divisible = IsDivisible(container);
+  const std::uint64_t size = divisible ? OpenFile(uri, container)->size() : OpenRemote(uri)->size();
+  return {.path = uri, .container = container, .divisible = divisible, .size = size};
+}
+
 Input Look(const std::string& path, const struct stat& status) {
   Input input{.path = path};
   if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device: read as it comes
   input.container = Recognise(path);
-  input.divisible = input.container == Container::kPlain || input.container == Container::kBgzf ||
-                    input.container == Container::kZstdSeekable;
+  input.divisible = IsDivisible(input.container);
   const bool stored_as_is = input.container == Container::kPlain || !input.divisible;
   input.size =
       stored_as_is ? static_cast<std::uint64_t>(status.st_size) : OpenFile(path, input.container)->size();
@@ -88,8 +100,8 @@ std::vector<Input> ListInputs(const std::vector<std::string>& paths) {
       continue;
     }
     if (path.starts_with(kFileScheme)) path.erase(0, kFileScheme.size());
-    if (path.find("://") != std::string::npos) {
-      inputs.push_back({.path = path});
+    if (IsRemote(path)) {
+      for (const std::string& file : ListRemote(path)) inputs.push_back(LookAtRemote(file));
     } else if (IsPattern(path)) {
       AddPattern(path, inputs);
     } else {

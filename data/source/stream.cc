@@ -29,6 +29,8 @@
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
 #include "data/source/container.h"
+#include "data/source/file.h"
+#include "data/source/remote.h"
 
 namespace warren::data {
 namespace {
@@ -38,9 +40,10 @@ unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-/// Bytes as they are stored, from a descriptor.
+/// Bytes as they are stored, from a descriptor or from a file that is none of the system's.
 class Source {
  public:
+  explicit Source(std::unique_ptr<File> remote) : name_(remote->name()), remote_(std::move(remote)) {}
   explicit Source(const std::string& path) : name_(path == "-" ? "standard input" : path) {
     fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ < 0) throw DataError(SystemFailure(name_, "opening", errno));
@@ -55,6 +58,7 @@ class Source {
   Source(Source&& other) noexcept
       : name_(std::move(other.name_)),
         fd_(std::exchange(other.fd_, -1)),
+        remote_(std::move(other.remote_)),
         offset_(other.offset_),
         buffer_(std::move(other.buffer_)),
         unread_(std::exchange(other.unread_, {})) {}
@@ -96,6 +100,7 @@ class Source {
   static constexpr std::size_t kReadBytes = 256 * 1024;
 
   std::size_t ReadSome(char* to, std::size_t bytes) {
+    if (remote_) return ReadSomeRemote(to, bytes);
     while (true) {
       const ssize_t got = read(fd_, to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
@@ -110,6 +115,13 @@ class Source {
     }
   }
 
+  std::size_t ReadSomeRemote(char* to, std::size_t bytes) {
+    const std::uint64_t at = offset_ + unread_.size();
+    bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, remote_->size() - at));
+    remote_->ReadAt(at, to, bytes);
+    return bytes;
+  }
+
   void Close() {
     if (fd_ > STDIN_FILENO) close(fd_);
     fd_ = -1;
@@ -117,6 +129,7 @@ class Source {
 
   std::string name_;
   int fd_ = -1;
+  std::unique_ptr<File> remote_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;
   std::string_view unread_;  ///< in buffer_
@@ -442,7 +455,7 @@ std::unique_ptr<Decoder> MakeDecoder(Container container, std::string_view first
 }  // namespace
 
 std::unique_ptr<Stream> OpenStream(const std::string& path) {
-  Source source(path);
+  Source source = IsRemote(path) ? Source(OpenRemote(path)) : Source(path);
   const std::string_view first_bytes = source.Peek(internal::kRecognisedBytes);
   const Container container = internal::RecogniseStart(first_bytes);
   auto decoder = MakeDecoder(container, first_bytes);

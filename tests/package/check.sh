@@ -24,6 +24,15 @@ query() { PKG_CONFIG_PATH=$pc pkg-config --define-variable=prefix="$prefix" "$@"
 "$compiler" -std=c++20 $flags "$here/consumer/main.cc" -o "$scratch/by-pkg-config" $(query --static --cflags --libs warren)
 "$scratch/by-pkg-config"
 
+# The reader of data alone.
+cmake -G Ninja -S "$here/data_consumer" -B "$scratch/data-build" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
+cmake --build "$scratch/data-build"
+echo "1 1:2 3:4" >"$scratch/rows"
+"$scratch/data-build/data_consumer" "$scratch/rows" | grep '^1 rows, 2 entries, 4 columns$'
+"$prefix/bin/rabit-data" inspect "$scratch/rows" | grep '^rows: *1$' >/dev/null
+
 # librabit, where it was built: with CMake and with pkg-config, shared and static, from C++ and C.
 [ -e "$pc/rabit.pc" ] || exit 0
 cmake --no-warn-unused-cli -G Ninja -S "$here/rabit_consumer" -B "$scratch/rabit-build" -DCMAKE_PREFIX_PATH="$prefix" \

@@ -1,0 +1,128 @@
+// NEON against the plain parser, on a processor that has it or one that is emulated: neon_test.py builds and
+// runs it.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "data/text/libsvm.h"
+#include "data/text/simd/kernels.h"
+
+namespace {
+
+using namespace warren::data;
+
+template <typename Index>
+struct Result {
+  RowBlock<Index> block;
+  std::string faults;
+
+  FaultHandler Handler() {
+    return [this](const Fault& fault) { faults += std::to_string(fault.position) + fault.expected + '\n'; };
+  }
+};
+
+template <typename T>
+bool Same(const Array<T>& a, const Array<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <typename Index>
+bool SameResult(const std::string& text) {
+  std::string padded = text + std::string(kTextPadding, '1');
+  Result<Index> fast;
+  Result<Index> plain;
+  const std::string_view rows(padded.data(), text.size());
+  ParseLibSvm(rows, FirstIndex::kOne, fast.block, fast.Handler());
+  ParseLibSvmPlainly(rows, FirstIndex::kOne, plain.block, plain.Handler());
+  return Same(fast.block.offsets, plain.block.offsets) && Same(fast.block.indices, plain.block.indices) &&
+         Same(fast.block.values, plain.block.values) && Same(fast.block.labels, plain.block.labels) &&
+         Same(fast.block.weights, plain.block.weights) && Same(fast.block.qids, plain.block.qids) &&
+         fast.block.columns == plain.block.columns && fast.faults == plain.faults;
+}
+
+/// The kernel alone: the plain parser would make up for one that reads nothing.
+bool ReadsOrdinaryRowsItself() {
+  std::string text;
+  for (int row = 0; row < 50; ++row) text += "1 1:0.25 20:-13.5 300:7 41:0.1234567890123\n";
+  const std::size_t bytes = text.size();
+  text += std::string(kTextPadding, '1');
+  constexpr std::size_t kRoom = 1000;
+  std::uint64_t offsets[kRoom] = {};
+  std::uint32_t indices[kRoom] = {};
+  float values[kRoom] = {};
+  float labels[kRoom] = {};
+  simd::LibSvmRows<std::uint32_t> rows{.at = text.data(),
+                                       .end = text.data() + bytes,
+                                       .first = 0,
+                                       .rows = 0,
+                                       .entries = 0,
+                                       .offsets = offsets,
+                                       .indices = indices,
+                                       .values = values,
+                                       .labels = labels,
+                                       .weights = nullptr,
+                                       .qids = nullptr,
+                                       .columns = 0,
+                                       .least = 0};
+  simd::LibSvm<std::uint32_t>(simd::Best())(rows);
+  return rows.at == rows.end && rows.rows == 50 && rows.entries == 200;
+}
+
+class Texts {
+ public:
+  std::string Next() {
+    std::string text = "1 1:1\n";
+    for (auto rows = random_() % 8; rows > 0; --rows) {
+      text += std::to_string(random_() % 3);
+      for (auto words = random_() % 12; words > 0; --words) text += " " + Word();
+      text += random_() % 5 == 0 ? "  # note\r\n" : "\n";
+    }
+    // Here and there a byte that does not belong.
+    if (random_() % 3 == 0) text[random_() % text.size()] = ":.-+e# \t\nqid,x0"[random_() % 15];
+    return text;
+  }
+
+ private:
+  std::string Digits(unsigned most) {
+    std::string digits;
+    for (auto left = random_() % most + 1; left > 0; --left)
+      digits += static_cast<char>('0' + random_() % 10);
+    return digits;
+  }
+  std::string Word() {
+    std::string word = Digits(random_() % 9 == 0 ? 10 : 4) + ":";
+    if (random_() % 3 == 0) word += '-';
+    word += Digits(random_() % 4 == 0 ? 20 : 2);
+    if (random_() % 2 == 0) word += "." + Digits(random_() % 4 == 0 ? 19 : 7);
+    if (random_() % 9 == 0) word += "e-" + Digits(2);
+    return word;
+  }
+
+  std::mt19937 random_{1};
+};
+
+}  // namespace
+
+int main() {
+  if (std::string_view(simd::Best().name) != "neon") {
+    std::printf("the best kernels here are %s\n", simd::Best().name);
+    return 1;
+  }
+  if (!ReadsOrdinaryRowsItself()) {
+    std::printf("the kernel leaves ordinary rows to the plain parser\n");
+    return 1;
+  }
+  Texts texts;
+  constexpr int kTexts = 20'000;
+  for (int i = 0; i < kTexts; ++i) {
+    const std::string text = texts.Next();
+    if (SameResult<std::uint32_t>(text) && SameResult<std::uint64_t>(text)) continue;
+    std::printf("not the same: %s\n", text.c_str());
+    return 1;
+  }
+  std::printf("%d texts are the same\n", kTexts);
+  return 0;
+}

@@ -1,7 +1,6 @@
 #include "data/source/row_range.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "data/text/libsvm.h"
 #include "data/text/row_text.h"
@@ -67,7 +66,7 @@ bool RowScanner::ReadMore() {
     return false;
   }
   dropped_ = at_;
-  std::memmove(text_.data(), text_.data() + at_, text_.size() - at_);
+  std::copy(text_.begin() + at_, text_.end(), text_.begin());
   text_.resize(text_.size() - at_);
   begin_ += at_;
   at_ = 0;

@@ -49,7 +49,7 @@ const Kernels* Sse41();
 const Kernels* Avx2();
 const Kernels* Avx512();
 const Kernels* Neon();
-/// The widest of them that this CPU has, or the one that WARREN_SIMD names (plain, sse4.1, avx2, avx512,
+/// The fastest of them that this CPU has, or the one that WARREN_SIMD names (plain, sse4.1, avx2, avx512,
 /// neon). Throws DataError when that one cannot be had.
 const Kernels& Best();
 /// Makes Best() return these instead, for tests and benchmarks; null: no longer. Thread safe.

@@ -159,15 +159,8 @@ class RowReader {
     while (IsBlank(*at)) ++at;
     if (out_.qids != nullptr && !Query(at)) return false;
     GoTo(at);
-    const std::size_t entries = out_.entries;
-    entries_ = entries;
-    columns_ = out_.columns;
-    least_ = out_.least;
     if (!Features()) return false;
-    out_.entries = entries_;
-    out_.columns = columns_;
-    out_.least = least_;
-    out_.offsets[++out_.rows] = entries_;
+    out_.offsets[++out_.rows] = out_.entries;
     return true;
   }
 
@@ -211,142 +204,174 @@ class RowReader {
     return true;
   }
 
-  /// All features of the row. True: begin_ is behind its line end.
+  /// A word of a window, where its parts are in it, and what it is.
+  struct Word {
+    unsigned begin;
+    unsigned colon;
+    unsigned value;  ///< behind colon and minus
+    unsigned dot;    ///< `end` when there is none
+    unsigned end;
+  };
+  struct Entry {
+    Index index;  ///< as it is written
+    float value;
+  };
+
+  /// All features of the row. True: begin_ is behind its line end. Nothing stays of a row that is not
+  /// ordinary.
+  ///
+  /// All that changes from word to word is in variables of this function, which the compiler keeps in
+  /// registers; members would have to be in memory for the functions that are called here and there.
   bool Features() {
+    Window window = window_;
+    const char* base = base_;
+    unsigned begin = begin_;
+    std::size_t entries = out_.entries;
+    std::uint64_t greatest = 0;
+    Index least = out_.least;
+    Index* const indices = out_.indices;
+    float* const values = out_.values;
+    const Index first = out_.first;
     for (;;) {
-      while (window_.blank != 0) {
-        const unsigned end = Lowest(window_.blank);
-        if (end != begin_ && !Feature(end)) {
-          if (base_[begin_] != '#') return false;
-          return Comment();
+      while (window.blank != 0) {
+        const unsigned end = Lowest(window.blank);
+        if (end != begin) {
+          const std::uint64_t before_end = ~window.blank & (window.blank - 1);
+          const std::uint64_t colons = window.colon & before_end;
+          const std::uint64_t dots = window.dot & before_end;
+          const std::uint64_t others = window.other & before_end;
+          const unsigned colon = colons != 0 ? Lowest(colons) : end;
+          const unsigned minus = base[colon + 1] == '-' ? 1 : 0;
+          const unsigned value = colon + 1 + minus;
+          const unsigned has_dot = dots != 0 ? 1 : 0;
+          const unsigned dot = has_dot != 0 ? Lowest(dots) : end;
+          const unsigned index_digits = colon - begin;
+          const unsigned bytes = end - value;
+          const std::uint64_t odd =
+              DropLowest(colons) | DropLowest(dots) | (others ^ (std::uint64_t{minus} << (colon & 63) << 1));
+          // Digits, at most one minus and at most one dot, all in the right places. Without a colon there are
+          // more bytes than a word has.
+          const bool plain = odd == 0 && dot >= value && colons != 0;
+          Entry entry;
+          if (plain && index_digits - 1 < kHalf && bytes - has_dot - 1 < kHalf) [[likely]] {
+            std::uint32_t index = 0;
+            std::uint32_t number = 0;
+            Isa::TwoNumbers(base + begin, kShuffles.index[index_digits], base + value,
+                            kShuffles.value[bytes][dot - value], index, number);
+            // Rounding twice cannot go wrong here: a quotient of eight digits that is not between two floats
+            // is more than 2^-52 of itself away from there, and a double is nearer to it than that.
+            const double wide = static_cast<double>(number) / kPowersOfTen[end - dot - has_dot];
+            entry = {static_cast<Index>(index), WithSign(static_cast<float>(wide), minus)};
+          } else {
+            Entry other{};
+            const Word word{begin, colon, value, dot, end};
+            if (!(plain ? LongFeature(base, word, other) : OddFeature(base, word, other))) {
+              window_ = window;
+              base_ = base;
+              begin_ = begin;
+              return base[begin] == '#' && Comment(entries, greatest, least);
+            }
+            entry = other;
+          }
+          window.colon &= ~before_end;
+          window.dot &= ~before_end;
+          window.other &= ~before_end;
+          if (entry.index < first) [[unlikely]] {
+            return false;
+          }
+          const auto from_zero = static_cast<Index>(entry.index - first);
+          indices[entries] = from_zero;
+          values[entries] = entry.value;
+          ++entries;
+          const std::uint64_t columns = std::uint64_t{from_zero} + 1;
+          greatest = columns > greatest ? columns : greatest;
+          least = from_zero < least ? from_zero : least;
         }
-        window_.blank = DropLowest(window_.blank);
-        begin_ = end + 1;
-        const char separator = base_[end];
+        window.blank = DropLowest(window.blank);
+        begin = end + 1;
+        const char separator = base[end];
         if (separator != ' ') {
           if (IsLineEnd(separator)) {
-            if (begin_ == kWindow) Look(base_ + begin_);
+            window_ = window;
+            base_ = base;
+            begin_ = begin;
+            if (begin == kWindow) Look(base + begin);
+            Keep(entries, greatest, least);
             return true;
           }
           if (separator != '\t') return false;
         }
       }
       // A word longer than a window.
-      if (begin_ == 0) return base_[0] == '#' ? Comment() : false;
-      Look(base_ + begin_);
+      if (begin == 0) {
+        base_ = base;
+        begin_ = 0;
+        return base[0] == '#' && Comment(entries, greatest, least);
+      }
+      base += begin;
+      begin = 0;
+      window = Isa::Look(base);
     }
   }
 
-  /// On to the end of the row.
-  bool Comment() {
+  /// The row has these entries behind those of the rows before.
+  void Keep(std::size_t entries, std::uint64_t columns, Index least) {
+    out_.entries = entries;
+    out_.columns = columns > out_.columns ? columns : out_.columns;
+    out_.least = least;
+  }
+
+  /// From begin_ on to the end of the row.
+  bool Comment(std::size_t entries, std::uint64_t columns, Index least) {
     const char* at = base_ + begin_;
     // There is a line end behind the text.
     while (!IsLineEnd(*at)) ++at;
     GoTo(at + 1);
+    Keep(entries, columns, least);
     return true;
   }
 
-  /// The word from begin_ to `end`. False: it is not ordinary, and neither is the row.
-  bool Feature(unsigned end) {
-    const std::uint64_t before_end = BitsBelow(end);
-    const std::uint64_t colons = window_.colon & before_end;
-    const std::uint64_t dots = window_.dot & before_end;
-    const std::uint64_t others = window_.other & before_end;
-    if (colons == 0) return IndexAlone(end, dots | others);
-    const unsigned colon = Lowest(colons);
-    const unsigned index_digits = colon - begin_;
-    const unsigned minus = base_[colon + 1] == '-' ? 1 : 0;
-    const unsigned value = colon + 1 + minus;
-    const unsigned bytes = end - value;
-    const unsigned dot = dots != 0 ? Lowest(dots) : end;
-    const std::uint64_t odd =
-        DropLowest(colons) | DropLowest(dots) | (others ^ (std::uint64_t{minus} << (colon + 1)));
-    window_.colon = DropLowest(window_.colon);
-    window_.dot &= ~before_end;
-    window_.other &= ~before_end;
-    const unsigned has_dot = dots != 0 ? 1 : 0;
-    const bool plain = odd == 0 && dot >= value;
-    if (!plain || index_digits - 1 >= kHalf || bytes - has_dot - 1 >= kHalf) {
-      return plain ? LongFeature(colon, value, dot, end) : OddFeature(colon, end);
-    }
-    std::uint32_t index = 0;
-    std::uint32_t number = 0;
-    Isa::TwoNumbers(base_ + begin_, kShuffles.index[index_digits], base_ + value,
-                    kShuffles.value[bytes][dot - value], index, number);
-    const unsigned fraction = end - dot - has_dot;
-    // Rounding twice cannot go wrong here: a quotient of eight digits that is not between two floats is more
-    // than 2^-52 of itself away from there, and a double is nearer to it than that.
-    const double wide = static_cast<double>(number) / kPowersOfTen[fraction];
-    if (index < out_.first) return OddFeature(colon, end);
-    Add(static_cast<Index>(index), WithSign(static_cast<float>(wide), minus));
-    return true;
-  }
-
-  /// A feature of digits, at most one minus and at most one dot in the right places, but more digits: such as
-  /// a double is printed with.
-  __attribute__((noinline)) bool LongFeature(unsigned colon, unsigned value, unsigned dot, unsigned end) {
-    const bool has_dot = dot != end;
-    const unsigned fraction = has_dot ? end - dot - 1 : 0;
+  /// A feature of digits, at most one minus and at most one dot in the right places, but of more digits than
+  /// usual: such as a double is printed with. False: it is not ordinary, and neither is the row.
+  __attribute__((noinline)) static bool LongFeature(const char* base, const Word& word, Entry& entry) {
+    const bool has_dot = word.dot != word.end;
+    const unsigned fraction = has_dot ? word.end - word.dot - 1 : 0;
     // A zero before the dot is no digit that counts.
-    const unsigned first = has_dot && dot == value + 1 && base_[value] == '0' ? dot + 1 : value;
-    const unsigned bytes = end - first;
-    const unsigned index_digits = colon - begin_;
-    const bool dot_alone = first == dot && bytes == 1;
+    const bool zero = has_dot && word.dot == word.value + 1 && base[word.value] == '0';
+    const unsigned first = zero ? word.dot + 1 : word.value;
+    const unsigned bytes = word.end - first;
+    const unsigned index_digits = word.colon - word.begin;
+    const bool dot_alone = first == word.dot && bytes == 1;
     if (bytes - 1 >= kLoad || index_digits - 1 >= kMostIndexDigits || dot_alone)
-      return OddFeature(colon, end);
+      return OddFeature(base, word, entry);
     std::uint32_t upper = 0;
     std::uint32_t lower = 0;
-    Isa::TwoNumbers(nullptr, nullptr, base_ + first,
-                    kShuffles.value[bytes][first > dot ? bytes : dot - first], upper, lower);
+    Isa::TwoNumbers(nullptr, nullptr, base + first, kShuffles.value[bytes][zero ? bytes : word.dot - first],
+                    upper, lower);
     const std::uint64_t number = std::uint64_t{upper} * 100000000 + lower;
     const double wide = static_cast<double>(number) / kPowersOfTen[fraction];
-    const std::uint64_t index = WholeNumber(base_ + begin_, base_ + colon);
-    if (number > kExactInDouble || IsBetweenFloats(wide) || index < out_.first) return OddFeature(colon, end);
-    Add(static_cast<Index>(index), WithSign(static_cast<float>(wide), value - colon - 1));
+    if (number > kExactInDouble || IsBetweenFloats(wide)) return OddFeature(base, word, entry);
+    entry = {static_cast<Index>(WholeNumber(base + word.begin, base + word.colon)),
+             WithSign(static_cast<float>(wide), word.value - word.colon - 1)};
     return true;
   }
 
-  /// Any feature, or none.
-  __attribute__((noinline)) bool OddFeature(unsigned colon, unsigned end) {
-    const char* const word = base_ + begin_;
-    const char* const index_end = base_ + colon;
-    if (static_cast<unsigned>(index_end - word) - 1 >= kMostIndexDigits) return false;
-    for (const char* at = word; at != index_end; ++at) {
+  /// Any feature, also an index alone. False as above.
+  __attribute__((noinline)) static bool OddFeature(const char* base, const Word& word, Entry& entry) {
+    const char* const index = base + word.begin;
+    const char* const index_end = base + word.colon;
+    if (static_cast<unsigned>(index_end - index) - 1 >= kMostIndexDigits) return false;
+    for (const char* at = index; at != index_end; ++at) {
       if (!IsDigit(*at)) return false;
     }
-    const std::uint64_t index = WholeNumber(word, index_end);
-    float value = 0;
-    if (index < out_.first || !ParseFloat(index_end + 1, base_ + end, value)) return false;
-    Add(static_cast<Index>(index), value);
-    return true;
-  }
-
-  bool IndexAlone(unsigned end, std::uint64_t odd) {
-    const unsigned digits = end - begin_;
-    if (odd != 0 || digits > kMostIndexDigits) return false;
-    const std::uint64_t index = WholeNumber(base_ + begin_, base_ + end);
-    if (index < out_.first) return false;
-    Add(static_cast<Index>(index), 1.0F);
-    return true;
-  }
-
-  void Add(Index index, float value) {
-    const auto from_zero = static_cast<Index>(index - out_.first);
-    out_.indices[entries_] = from_zero;
-    out_.values[entries_] = value;
-    ++entries_;
-    const std::uint64_t columns = std::uint64_t{from_zero} + 1;
-    columns_ = columns > columns_ ? columns : columns_;
-    least_ = from_zero < least_ ? from_zero : least_;
+    entry = {static_cast<Index>(WholeNumber(index, index_end)), 1.0F};
+    return word.colon == word.end || ParseFloat(index_end + 1, base + word.end, entry.value);
   }
 
   LibSvmRows<Index>& out_;
   const char* base_ = nullptr;
   unsigned begin_ = 0;  ///< of the next word, in the window; bits below are all gone
   Window window_{};
-  std::size_t entries_ = 0;
-  std::uint64_t columns_ = 0;
-  Index least_ = 0;
 };
 
 template <typename Isa, typename Index>

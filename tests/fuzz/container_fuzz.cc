@@ -1,0 +1,67 @@
+// Compressed files: they are read, or there is an error that names them; what can be read at any place is the
+// same from beginning to end; memory stays within what the bytes justify (the fuzzer's limit).
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/error.h"
+#include "data/source/file.h"
+#include "data/source/stream.h"
+#include "tests/fuzz/memory_file.h"
+
+namespace {
+
+using namespace warren::data;
+
+/// Few bytes can become very many: as much of them as is read here.
+constexpr std::size_t kMost = std::size_t{1} << 20;
+
+void RequireNamed(const DataError& error, const std::string& path) {
+  if (!std::string_view(error.what()).starts_with(path)) std::abort();
+}
+
+/// The beginning of the text; nothing when there is an error.
+std::optional<std::string> ReadStream(const std::string& path) {
+  try {
+    const auto stream = OpenStream(path);
+    std::string text(kMost, '\0');
+    std::size_t size = 0;
+    for (std::size_t got = 1; got > 0 && size < kMost; size += got) {
+      got = stream->Read(text.data() + size, std::min<std::size_t>(kMost - size, 4000));
+    }
+    text.resize(size);
+    return text;
+  } catch (const DataError& error) {
+    RequireNamed(error, path);
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  try {
+    const auto file = OpenFile(path, Recognise(path));
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kMost));
+    std::string text(size, '\0');
+    for (std::size_t at = 0; at < size; at += 3000) {
+      file->ReadAt(at, text.data() + at, std::min<std::size_t>(size - at, 3000));
+    }
+    return text;
+  } catch (const DataError& error) {
+    RequireNamed(error, path);
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const warren::MemoryFile file(data, size);
+  const auto streamed = ReadStream(file.path());
+  const auto read = ReadFile(file.path());
+  if (streamed && read && *streamed != *read) std::abort();
+  return 0;
+}

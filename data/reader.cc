@@ -28,12 +28,12 @@ int Cores() {
 }
 
 template <typename Index>
-void ParseText(std::string_view text, const TextOptions& options, RowBlock<Index>& block,
-               const FaultHandler& on_fault) {
+void ParseText(std::string_view text, const TextOptions& options, std::optional<bool> has_queries,
+               RowBlock<Index>& block, const FaultHandler& on_fault) {
   const FirstIndex first = options.indexing == Indexing::kOne ? FirstIndex::kOne : FirstIndex::kZero;
   switch (options.format) {
     case Format::kLibsvm:
-      return ParseLibSvm(text, first, block, on_fault);
+      return ParseLibSvm(text, first, block, on_fault, has_queries);
     case Format::kLibfm:
       return ParseLibFm(text, first, block, on_fault);
     case Format::kCsv:
@@ -62,23 +62,22 @@ class Reader<Index>::Work {
         most_described_(options.most_described),
         source_(ListInputs(uri.paths), uri.options, share, options.chunk_bytes) {
     progress_.bytes_total = source_.bytes();
+    has_queries_ = source_.HasQueries();
     // So that a row of another length is a bad one whichever chunk it is in, and the first of which part.
     const std::string first_row = options_.format == Format::kCsv ? source_.FirstRow() : std::string();
     if (!first_row.empty()) options_.csv.cells = CountCells(first_row, options_.csv.delimiter);
     const int threads = options.threads > 0 ? options.threads : std::min(Cores(), kMostThreads);
     if (threads == 1) return;
     most_under_way_ = 2 * static_cast<std::uint64_t>(threads) + 2;
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (...) {
+      Stop();  // those that did start
+      throw;
+    }
   }
 
-  ~Work() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Work() { Stop(); }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
@@ -115,7 +114,27 @@ class Reader<Index>::Work {
 
   // --- several threads ---
 
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  /// No thread ends in silence, whatever happens.
   void Run() {
+    try {
+      ParseChunks();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!broken_) broken_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  void ParseChunks() {
     Chunk chunk;
     for (;;) {
       Parsed<Index> result;
@@ -180,8 +199,9 @@ class Reader<Index>::Work {
     typename std::map<std::uint64_t, Parsed<Index>>::iterator found;
     changed_.wait(lock, [&] {
       found = results_.find(delivered_);
-      return found != results_.end() || (ended_ && delivered_ == number_of_next_);
+      return broken_ || found != results_.end() || (ended_ && delivered_ == number_of_next_);
     });
+    if (broken_) std::rethrow_exception(broken_);
     if (found == results_.end()) return std::nullopt;
     Parsed<Index> result = std::move(found->second);
     results_.erase(found);
@@ -196,10 +216,11 @@ class Reader<Index>::Work {
     source_.Load(chunk);
     result.path = source_.path(chunk);
     result.bytes = chunk.text.rows.size();
-    ParseText(chunk.text.rows, options_, block, [&](const Fault& fault) {
+    const std::uint64_t wanted = most_described_ - std::min(most_described_, described_.load());
+    ParseText(chunk.text.rows, options_, has_queries_, block, [&](const Fault& fault) {
       if (!options_.skip_bad_rows) throw DataError(source_.Describe(chunk, fault));
       ++result.bad_rows.count;
-      if (described_.fetch_add(1) < most_described_) {
+      if (result.bad_rows.first.size() < wanted) {
         result.bad_rows.first.push_back(source_.Describe(chunk, fault));
       }
     });
@@ -228,7 +249,11 @@ class Reader<Index>::Work {
     progress_.bytes += result.bytes;
     progress_.rows += rows;
     bad_rows_.count += result.bad_rows.count;
-    for (std::string& text : result.bad_rows.first) bad_rows_.first.push_back(std::move(text));
+    // In the order of the text, though several threads have described the first of what they met.
+    for (std::string& text : result.bad_rows.first) {
+      if (bad_rows_.first.size() < most_described_) bad_rows_.first.push_back(std::move(text));
+    }
+    described_ = bad_rows_.first.size();
   }
 
   struct Shape {
@@ -240,7 +265,8 @@ class Reader<Index>::Work {
   std::function<void(const Progress&)> on_progress_;
   std::uint64_t most_described_;
   ChunkSource source_;
-  std::atomic<std::uint64_t> described_{0};
+  std::optional<bool> has_queries_;
+  std::atomic<std::uint64_t> described_{0};  ///< of those that were delivered
   Progress progress_;
   BadRows bad_rows_;
   std::optional<Shape> first_;
@@ -254,6 +280,7 @@ class Reader<Index>::Work {
   // Under the mutex:
   bool stop_ = false;
   bool ended_ = false;
+  std::exception_ptr broken_;  ///< what has ended a thread
   std::uint64_t number_of_next_ = 0;
   std::uint64_t delivered_ = 0;
   std::map<std::uint64_t, Parsed<Index>> results_;

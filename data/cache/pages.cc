@@ -91,6 +91,11 @@ class Pages<Index>::Source {
       throw DataError(
           "indexing_mode=-1 has to know all rows before the first page; give indexing_mode=0 or 1");
     }
+    for (const Input& input : ListInputs(uri.paths)) {
+      if (input.divisible || input.size > 0) continue;
+      throw DataError(
+          fmt::format("{}: can be read once only, and pages are read again and again", input.path));
+    }
     BoundMemory(options.memory_bytes);
     RowBlock<Index> shape;  // without rows: what all of them together are like
     if (uri.cache.empty()) {

@@ -166,7 +166,9 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
 /// The cache that path?options#OUTPUT takes.
 void ConvertToCache(const Arguments& arguments, DataUri uri) {
   uri.cache = arguments.output;
-  const Pages<std::uint32_t> pages(uri, arguments.share);
+  PageOptions options;
+  options.reader.threads = arguments.threads;
+  const Pages<std::uint32_t> pages(uri, arguments.share, options);
   TellBadRows(pages.bad_rows());
 }
 

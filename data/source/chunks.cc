@@ -1,11 +1,12 @@
 #include "data/source/chunks.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "data/text/libsvm.h"
+#include "data/text/number.h"
 #include "data/text/row_text.h"
 
 namespace warren::data {
@@ -14,12 +15,21 @@ namespace {
 using internal::IsBlank;
 using internal::IsLineEnd;
 
+constexpr std::size_t kMostOpenFiles = 32;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view WithoutFirstLine(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && !IsLineEnd(text[end])) ++end;
   return text.substr(std::min(end + 1, text.size()));
+}
+
+/// The same for all ways to write a number.
+std::string QueryName(std::string_view text) {
+  std::uint64_t qid = 0;
+  const bool is_number =
+      ParseUnsigned(text.data(), text.data() + text.size(), std::numeric_limits<std::uint64_t>::max(), qid);
+  return "qid:" + (is_number ? std::to_string(qid) : std::string(text));
 }
 
 /// See QueryOf. The words behind the label: "qid:7".
@@ -36,13 +46,13 @@ std::optional<std::string> LibSvmQuery(std::string_view row) {
   if (skip(is_word).empty()) return std::nullopt;
   skip(IsBlank);
   const std::string_view word = skip(is_word);
-  return std::string(word.starts_with("qid:") ? word : std::string_view());
+  return word.starts_with("qid:") ? QueryName(word.substr(4)) : std::string();
 }
 
 std::optional<std::string> CsvQuery(std::string_view row, const CsvOptions& options) {
   if (CountCells(row, options.delimiter) == 0) return std::nullopt;
   // One that is missing is a bad row, which the parser will say.
-  return "qid:" + std::string(CellOf(row, options.qid_column, options.delimiter));
+  return QueryName(CellOf(row, options.qid_column, options.delimiter));
 }
 
 }  // namespace
@@ -99,39 +109,52 @@ class ChunkSource::StreamCutter {
 
 ChunkSource::ChunkSource(std::vector<Input> inputs, const TextOptions& options, Share share,
                          std::size_t chunk_bytes)
-    : inputs_(std::move(inputs)),
-      options_(options),
-      chunk_bytes_(std::max<std::size_t>(chunk_bytes, 1)),
-      files_(inputs_.size()) {
+    : inputs_(std::move(inputs)), options_(options), chunk_bytes_(std::max<std::size_t>(chunk_bytes, 1)) {
   std::vector<Range> ranges = Cut(inputs_, options.share.value_or(share));
   KeepQueriesWhole(ranges);
   for (const Range& range : ranges) bytes_ += range.end - range.begin;
   pieces_ = CutIntoPieces(inputs_, ranges, chunk_bytes_);
-  if (options.seed) Shuffle(pieces_, *options.seed);
+  if (!options.seed) return;
+  // Only in order do the pieces of a query come together again.
+  KeepQueriesWhole(pieces_);
+  Shuffle(pieces_, *options.seed);
 }
 
 ChunkSource::~ChunkSource() = default;
+
+std::optional<bool> ChunkSource::HasQueries() const {
+  if (options_.format != Format::kLibsvm) return std::nullopt;
+  const auto query = LibSvmQuery(FirstRow());
+  return query ? std::optional(!query->empty()) : std::nullopt;
+}
 
 std::string ChunkSource::FirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     // A stream can be read once only.
     if (!inputs_[i].divisible) return {};
-    RowScanner scanner(FileOf(i), 0);
+    const std::shared_ptr<const File> file = FileOf(i);
+    RowScanner scanner(*file, 0);
     for (bool first = true; !scanner.AtEnd(); first = false) {
       const std::string_view row = scanner.Next();
       if (first && options_.csv_header) continue;
-      if (row.find_first_not_of(" \t") == std::string_view::npos) continue;
+      const std::size_t word = row.find_first_not_of(" \t");
+      if (word == std::string_view::npos) continue;
+      if (options_.format != Format::kCsv && row[word] == '#') continue;
       return std::string(first ? WithoutBeginning(row) : row);
     }
   }
   return {};
 }
 
-const File& ChunkSource::FileOf(std::size_t input) const {
+std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   const std::lock_guard lock(files_mutex_);
-  std::unique_ptr<File>& file = files_[input];
-  if (!file) file = OpenFile(inputs_[input].path, inputs_[input].container);
-  return *file;
+  for (const auto& [number, file] : files_) {
+    if (number == input) return file;
+  }
+  // A data set may have more files than a process may open; whoever reads one that goes here keeps it.
+  if (files_.size() == kMostOpenFiles) files_.pop_front();
+  files_.emplace_back(input, OpenFile(inputs_[input].path, inputs_[input].container));
+  return files_.back().second;
 }
 
 void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges) const {
@@ -143,9 +166,9 @@ void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges) const {
   if (!query_of) return;
   for (Range& range : ranges) {
     if (!inputs_[range.input].divisible) continue;
-    if (range.begin > 0) range.begin = QueryBegin(FileOf(range.input), range.begin, query_of);
+    if (range.begin > 0) range.begin = QueryBegin(*FileOf(range.input), range.begin, query_of);
     if (range.end < inputs_[range.input].size)
-      range.end = QueryBegin(FileOf(range.input), range.end, query_of);
+      range.end = QueryBegin(*FileOf(range.input), range.end, query_of);
     range.end = std::max(range.begin, range.end);
   }
 }
@@ -153,6 +176,7 @@ void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges) const {
 bool ChunkSource::Take(Chunk& chunk) {
   for (;;) {
     if (stream_) {
+      chunk.range = pieces_[next_piece_];
       if (stream_->Next(chunk)) break;
       stream_.reset();
       ++next_piece_;
@@ -173,7 +197,7 @@ bool ChunkSource::Take(Chunk& chunk) {
 
 void ChunkSource::Load(Chunk& chunk) const {
   if (chunk.first_line == 0) {
-    chunk.text = ReadRows(FileOf(chunk.range.input), chunk.range.begin, chunk.range.end, chunk.buffer);
+    chunk.text = ReadRows(*FileOf(chunk.range.input), chunk.range.begin, chunk.range.end, chunk.buffer);
   }
   if (chunk.text.begin > 0) return;
   const std::string_view rows = WithoutBeginning(chunk.text.rows);
@@ -189,7 +213,7 @@ std::string_view ChunkSource::WithoutBeginning(std::string_view text) const {
 std::string ChunkSource::Describe(const Chunk& chunk, const Fault& fault) const {
   std::uint64_t line = 0;
   if (chunk.first_line == 0) {
-    line = LineAt(FileOf(chunk.range.input), chunk.text.begin + fault.position);
+    line = LineAt(*FileOf(chunk.range.input), chunk.text.begin + fault.position);
   } else {
     bool after_cr = chunk.after_cr;
     // From the buffer: its beginning may be no row.

@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/array.h"
@@ -47,13 +50,16 @@ class ChunkSource {
   const std::string& path(const Chunk& chunk) const { return inputs_[chunk.range.input].path; }
   /// The first row of the whole data set, not of the part; empty when there is none or it is in a stream.
   std::string FirstRow() const;
+  /// Whether rows name queries, as the first one of the whole data set decides; nothing when that is not
+  /// known.
+  std::optional<bool> HasQueries() const;
   /// What the part has to read, as far as known: bytes of text, or as stored for streams that are compressed.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   class StreamCutter;
 
-  const File& FileOf(std::size_t input) const;
+  std::shared_ptr<const File> FileOf(std::size_t input) const;
   void KeepQueriesWhole(std::vector<Range>& ranges) const;
   std::string_view WithoutBeginning(std::string_view text) const;
 
@@ -67,7 +73,7 @@ class ChunkSource {
   std::unique_ptr<StreamCutter> stream_;  ///< the one being read
 
   mutable std::mutex files_mutex_;
-  mutable std::vector<std::unique_ptr<File>> files_;  ///< by input; opened when first needed
+  mutable std::deque<std::pair<std::size_t, std::shared_ptr<const File>>> files_;  ///< by input; the latest
 };
 
 }  // namespace warren::data

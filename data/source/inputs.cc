@@ -49,7 +49,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
       // Files that others keep beside the data: .crc, _SUCCESS.
-      if (name.starts_with('.') || name.starts_with('_') || !entry.is_regular_file()) continue;
+      if (name.starts_with('.') || name.starts_with('_') || entry.is_directory()) continue;
       paths.push_back(entry.path().string());
     }
   } catch (const fs::filesystem_error& error) {

@@ -19,8 +19,13 @@ constexpr std::string_view kQueryPrefix = "qid:";
 template <typename Index>
 class PlainParser {
  public:
-  PlainParser(std::string_view text, FirstIndex first, RowBlock<Index>& block, const FaultHandler& on_fault)
-      : text_(text), first_(static_cast<std::uint64_t>(first)), writer_(block), on_fault_(on_fault) {}
+  PlainParser(std::string_view text, FirstIndex first, RowBlock<Index>& block, const FaultHandler& on_fault,
+              std::optional<bool> has_queries)
+      : text_(text),
+        first_(static_cast<std::uint64_t>(first)),
+        writer_(block),
+        on_fault_(on_fault),
+        has_queries_(has_queries) {}
 
   /// Parses the row that begins at `at`, or passes over it; returns where the next one may begin.
   const char* Row(const char* at) {
@@ -58,10 +63,10 @@ class PlainParser {
 
   void Query(RowText& row) {
     const bool has_query = row.StartsWith(kQueryPrefix);
-    if (!has_query && writer_.MustHaveQid())
+    if (!has_query && has_queries_.value_or(writer_.MustHaveQid()))
       row.Complain(row.at(), "qid:n behind the label, as in the rows before");
     if (!has_query) return;
-    if (!writer_.MayHaveQid()) row.Complain(row.at(), "no qid, as in the rows before");
+    if (!has_queries_.value_or(writer_.MayHaveQid())) row.Complain(row.at(), "no qid, as in the rows before");
     const std::string_view word = row.Word();
     std::uint64_t qid = 0;
     if (!ParseUnsigned(word.data() + kQueryPrefix.size(), word.data() + word.size(),
@@ -88,6 +93,7 @@ class PlainParser {
   std::uint64_t first_;
   RowWriter<Index> writer_;
   const FaultHandler& on_fault_;
+  std::optional<bool> has_queries_;  ///< nothing: as the rows before
 };
 
 /// Room for all that `bytes` of text can hold. It is address space; memory comes with what is written.
@@ -107,19 +113,19 @@ void Reserve(RowBlock<Index>& block, std::size_t bytes) {
 
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
-                        const FaultHandler& on_fault) {
-  PlainParser<Index> parser(text, first, block, on_fault);
+                        const FaultHandler& on_fault, std::optional<bool> has_queries) {
+  PlainParser<Index> parser(text, first, block, on_fault, has_queries);
   const char* const end = text.data() + text.size();
   for (const char* at = text.data(); at != end;) at = parser.Row(at);
 }
 
 template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
-                 const FaultHandler& on_fault) {
+                 const FaultHandler& on_fault, std::optional<bool> has_queries) {
   const simd::Kernels& kernels = simd::Best();
   const auto run = simd::LibSvm<Index>(kernels);
-  if (run == nullptr) return ParseLibSvmPlainly(text, first, block, on_fault);
-  PlainParser<Index> parser(text, first, block, on_fault);
+  if (run == nullptr) return ParseLibSvmPlainly(text, first, block, on_fault, has_queries);
+  PlainParser<Index> parser(text, first, block, on_fault, has_queries);
   const char* const end = text.data() + text.size();
   // The kernels look for line ends without looking for the end of the text.
   const char* last_line = end;
@@ -161,9 +167,13 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
   }
 }
 
-template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&);
-template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&);
-template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&);
-template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&);
+template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&,
+                          std::optional<bool>);
+template void ParseLibSvm(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&,
+                          std::optional<bool>);
+template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint32_t>&, const FaultHandler&,
+                                 std::optional<bool>);
+template void ParseLibSvmPlainly(std::string_view, FirstIndex, RowBlock<std::uint64_t>&, const FaultHandler&,
+                                 std::optional<bool>);
 
 }  // namespace warren::data

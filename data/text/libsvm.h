@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "data/error.h"
@@ -31,14 +32,16 @@ enum class FirstIndex : std::uint8_t { kZero = 0, kOne = 1 };
 /// Adds the rows of `text` to `block`. Indices are made to count from 0. As long as `text` is well formed
 /// nothing but `block` takes memory: at most 8 bytes (16 with 64-bit indices) for two bytes of text, and 32
 /// for each row. Thread safe for different blocks.
+///
+/// `has_queries`: whether rows have a qid; when it is not given, the first row of the block decides.
 template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
-                 const FaultHandler& on_fault);
+                 const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
 /// The same by the plain parser alone, row by row: the measure for the fast paths, and what reads the rows
 /// that those leave to it. Needs no padding.
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
-                        const FaultHandler& on_fault);
+                        const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
 }  // namespace warren::data

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -252,13 +253,90 @@ TEST(Reader, BadRowsCanBeLeftOutAndAreCountedAndDescribed) {
     EXPECT_EQ(block.rows(), 270U);
     EXPECT_EQ(bad_rows.count, 30U);
     EXPECT_THAT(bad_rows.first, SizeIs(10));
-    if (threads == 1) {
-      EXPECT_THAT(bad_rows.first[1], HasSubstr(path + ":14:1: found 'bad', expected label"));
+    EXPECT_THAT(bad_rows.first[1], HasSubstr(path + ":14:1: found 'bad', expected label"));
+  }
+}
+
+TEST(Reader, ABadRowOfAStreamNamesItsFileWhicheverThreadMeetsIt) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 400; ++row) text += "1 1:1\n";
+  const std::string plain = folder.Write("a", text);
+  const std::string path = folder / "b.gz";
+  gzFile out = gzopen(path.c_str(), "wb");
+  text += "1 x\n";
+  gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(out);
+  for (const int threads : {1, 3, 4, 7}) {
+    EXPECT_THAT(ErrorOf(plain + ";" + path, Small(threads)),
+                ::testing::StartsWith(path + ":401:3: found 'x'"));
+  }
+}
+
+TEST(Reader, ADataSetMayHaveMoreFilesThanAProcessMayOpen) {
+  const TemporaryFolder folder;
+  for (int file = 0; file < 300; ++file)
+    folder.Write(fmt::format("set/{:03}", file), fmt::format("{}\n", file));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit few = before;
+  few.rlim_cur = 100;
+  setrlimit(RLIMIT_NOFILE, &few);
+  EXPECT_EQ(Labels(Read(folder / "set", {}, Small(4))), UpTo(300));
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(Reader, AShuffleKeepsQueriesWhole) {
+  std::mt19937 random(10);
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", NumberedRows(random, 0, 500, true));
+  const auto count = [](const Block& block) {
+    std::size_t queries = 0;
+    for (std::size_t i = 0; i < block.rows(); ++i)
+      queries += i == 0 || block.qids[i] != block.qids[i - 1] ? 1 : 0;
+    return queries;
+  };
+  EXPECT_EQ(count(Read(path + "?shuffle=3")), count(Read(path)));
+}
+
+TEST(Reader, AQueryIsOneHoweverItsNumberIsWritten) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 100; ++row)
+    text += fmt::format("1 qid:{}{} 1:1\n", row % 3 == 0 ? "00" : "", row / 9);
+  const std::string path = folder.Write("a", text);
+  std::set<std::uint64_t> seen;
+  for (int part = 0; part < 7; ++part) {
+    const Block block = Read(path, {part, 7});
+    for (const std::uint64_t query : std::set<std::uint64_t>(block.qids.begin(), block.qids.end())) {
+      EXPECT_TRUE(seen.insert(query).second) << query;
     }
   }
 }
 
-TEST(Reader, RowsWithAndWithoutQueriesDoNotMixAcrossChunks) {
+TEST(Reader, ARowOfAnotherKindIsOneBadRowWhereverTheChunksBegin) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 200; ++row) text += row == 100 ? "1 1:1\n" : fmt::format("1 qid:{} 1:1\n", row);
+  const std::string path = folder.Write("a", "# ranking\n" + text);
+  for (const std::size_t chunk : {1UL, 50UL, 777UL, 1UL << 20}) {
+    for (const int threads : {1, 3}) {
+      BadRows bad_rows;
+      ReadAll<std::uint32_t>(ParseDataUri(path + "?bad_rows=skip"), {}, Small(threads, chunk), &bad_rows);
+      EXPECT_EQ(bad_rows.count, 1U) << chunk;
+      EXPECT_THAT(bad_rows.first, ElementsAre(HasSubstr(path + ":102:3: found '1:1', expected qid:n")));
+    }
+  }
+}
+
+TEST(Reader, ALinkThatLeadsNowhereIsAnErrorNotAFileLess) {
+  const TemporaryFolder folder;
+  folder.Write("set/a", "1\n");
+  std::filesystem::create_symlink("nowhere", folder / "set/b");
+  EXPECT_THAT(ErrorOf(folder / "set"), HasSubstr("set/b: looking for it failed"));
+}
+
+TEST(Reader, RowsWithAndWithoutQueriesDoNotMixAcrossFiles) {
   const TemporaryFolder folder;
   const std::string with = folder.Write("with", "1 qid:1 1:1\n");
   const std::string without = folder.Write("without", "1 1:1\n");

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -45,10 +47,17 @@ data::AllreduceMax MaxOf(Communicator& job) {
   };
 }
 
+/// As many as XGBoost's own by default: OMP_NUM_THREADS, or 0 for one a core.
+int Threads() {
+  const char* const text = std::getenv("OMP_NUM_THREADS");
+  return text == nullptr ? 0 : std::max(std::atoi(text), 0);
+}
+
 class Loader {
  public:
   Loader(const std::string& uri, Communicator& job, bool silent)
       : text_(uri), uri_(data::ParseDataUri(uri)), job_(job), silent_(silent), bar_("reading " + uri) {
+    options_.threads = Threads();
     options_.on_progress = [this](const data::Progress& progress) { bar_.Show(progress); };
   }
 
@@ -78,12 +87,13 @@ class Loader {
       if (!silent_) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
     };
     const auto pages = std::make_shared<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
+    const data::Share own = uri_.options.share.value_or(share);
     TellOf(pages->bad_rows());
     Dataset set;
     for (View page; pages->Next(page);) set.digest += DigestOf(page);
     set.rows = pages->rows();
     const auto matrix = std::make_shared<data::DMatrixPages>(
-        *pages, fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, share.index, share.count));
+        *pages, fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, own.index, own.count));
     set.matrix = DMatrix(matrix->handle(), [pages, matrix] {});
     return set;
   }

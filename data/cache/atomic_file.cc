@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -62,17 +64,40 @@ std::string TargetOfAsideName(std::string_view name) {
   return has_pid ? std::string(name.substr(0, dot)) : std::string();
 }
 
+/// A new file beside `target`, locked while it is open; `name` becomes its name. Where the file system knows
+/// no locks, it goes without: then leftovers are not removed, as nobody can tell them from live ones.
+int CreateAside(const std::string& target, std::string& name) {
+  constexpr mode_t kMode = 0666;  // the umask takes its part away
+  std::random_device random;
+  while (true) {
+    name = fmt::format("{}.{}{}", target, random(), kAsideSuffix);
+    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return fd;
+    struct stat status {};
+    // Who looks for leftovers may have come between the two calls and removed it.
+    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &status) != 0 || status.st_nlink > 0) return fd;
+    close(fd);
+  }
+}
+
+/// Removes the aside file at `path` unless its writer lives, who holds its lock.
+void RemoveUnlessLocked(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
+  close(fd);
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& target) : target_(FollowLinks(target)) {
-  constexpr mode_t kMode = 0666;  // the umask takes its part away
   if (IsRegularOrAbsent(target_)) {
-    aside_ = fmt::format("{}.{}{}", target_, getpid(), kAsideSuffix);
-    fd_ = open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+    fd_ = CreateAside(target_, aside_);
   } else {
     fd_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
   }
-  if (fd_ < 0) Fail("create", aside_.empty() ? target_ : aside_);
+  if (fd_ < 0) Fail("create", target_);
 }
 
 AtomicFile AtomicFile::StandardOutput() {
@@ -102,17 +127,15 @@ void AtomicFile::Write(std::string_view bytes) {
   }
 }
 
-void AtomicFile::FlushAndClose() {
-  if (!aside_.empty() && fsync(fd_) != 0) Fail("flush", aside_);
-  if (close(std::exchange(fd_, -1)) != 0) Fail("close", target_);
-}
-
 void AtomicFile::Commit() {
-  FlushAndClose();
-  if (aside_.empty()) return;
-  if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
-  aside_.clear();
-  SyncFolder(FolderOf(target_));
+  if (!aside_.empty()) {
+    if (fsync(fd_) != 0) Fail("flush", aside_);
+    // Before the file is closed: that ends its lock.
+    if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
+    aside_.clear();
+    SyncFolder(FolderOf(target_));
+  }
+  if (close(std::exchange(fd_, -1)) != 0) Fail("close", target_);
 }
 
 void WriteWholeFile(const std::string& target, std::string_view bytes) {
@@ -130,9 +153,8 @@ void RemoveLeftovers(const std::string& target) {
 void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    std::error_code ignored;  // a leftover that cannot be removed harms nobody
     const std::string target = TargetOfAsideName(entry.path().filename().string());
-    if (!target.empty() && is_target(target)) fs::remove(entry.path(), ignored);
+    if (!target.empty() && is_target(target)) RemoveUnlessLocked(entry.path().string());
   }
 }
 

@@ -9,10 +9,11 @@ namespace warren {
 
 /// Writes a file so that its name never stands for half of its contents, whatever kills the writer.
 ///
-/// The bytes go to `<target>.<pid>.tmp` in the same folder; Commit() flushes them to disk and renames
+/// The bytes go to `<target>.<number>.tmp` in the same folder; Commit() flushes them to disk and renames
 /// them over the target in one step. Without Commit() the target stays as it was and the aside file is
-/// removed (after a kill -9 it stays; see RemoveLeftovers). A target that exists and is not a regular
-/// file (a device, a pipe) cannot be replaced and is written in place; a symbolic link is followed.
+/// removed (after a kill -9 it stays; see RemoveLeftovers). Several may write the same target at once, from
+/// any process: the last one to commit remains. A target that exists and is not a regular file (a device, a
+/// pipe) cannot be replaced and is written in place; a symbolic link is followed.
 ///
 /// Every function throws std::runtime_error naming the file, the action and the system's reason.
 class AtomicFile {
@@ -29,8 +30,6 @@ class AtomicFile {
 
  private:
   AtomicFile() = default;
-  void FlushAndClose();
-
   std::string target_;
   std::string aside_;  ///< empty when the target is written in place
   int fd_ = -1;
@@ -39,8 +38,8 @@ class AtomicFile {
 /// AtomicFile in one call.
 void WriteWholeFile(const std::string& target, std::string_view bytes);
 
-/// Removes aside files of `target` that killed writers left behind. Call it before writing, from the one
-/// process that owns the target.
+/// Removes aside files of `target` that killed writers left behind. Those of living writers stay: they hold
+/// their files' locks (flock).
 void RemoveLeftovers(const std::string& target);
 
 /// The same for all targets in `folder` whose name `is_target` accepts, in one pass over the folder.

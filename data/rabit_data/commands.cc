@@ -154,12 +154,16 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
   Reading reading(arguments, uri);
   AtomicFile file = Create(arguments.output);
   fmt::memory_buffer out;
+  bool fields = false;
   reading.ForEach([&](const Block& block) {
+    fields = fields || !block.fields.empty();
     out.clear();
     for (std::size_t row = 0; row < block.rows(); ++row) Write(block, row, out);
     file.Write({out.data(), out.size()});
   });
   file.Commit();
+  if (fields)
+    fmt::print(stderr, "rabit-data: the fields of libfm were left out; LibSVM text has no place for them\n");
   TellBadRows(reading.bad_rows());
 }
 

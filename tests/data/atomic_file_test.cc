@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -89,6 +90,33 @@ TEST_F(AtomicFileTest, LeftoversOfTheTargetAreRemovedAndNothingElse) {
     if (fs::exists(Path(name))) left.emplace_back(name);
   }
   EXPECT_EQ(left, (std::vector<std::string>{"f.x.tmp", "f..tmp", "g.1.tmp", "f.tmp", "f"}));
+}
+
+TEST_F(AtomicFileTest, TwoWritersOfOneTargetDoNotDisturbEachOther) {
+  AtomicFile first(Path("f"));
+  first.Write("the first, ");
+  RemoveLeftovers(Path("f"));  // of nobody
+  AtomicFile second(Path("f"));
+  second.Write("the second");
+  first.Write("whole");
+  first.Commit();
+  EXPECT_EQ(Read(Path("f")), "the first, whole");
+  second.Commit();
+  EXPECT_EQ(Read(Path("f")), "the second");
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(AtomicFileTest, WhatAKilledWriterLeftIsRemoved) {
+  const pid_t writer = fork();
+  if (writer == 0) {
+    AtomicFile file(Path("f"));
+    file.Write("half");
+    _exit(0);  // no destructor
+  }
+  ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+  ASSERT_EQ(Files(), 1u);
+  RemoveLeftovers(Path("f"));
+  EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 TEST_F(AtomicFileTest, ATargetThatCannotBeWrittenIsKnownBefore) {

@@ -76,6 +76,13 @@ class Convert(RabitDataTest):
         text = self.run_program(0, "convert", path + "?format=csv&label_column=0&header=1", "-")
         self.assertEqual(text, "1 0:2\n0 1:3\n")
 
+    def test_fields_that_are_left_out_are_spoken_of(self):
+        path = self.write("a", "1 2:3:4\n")
+        done = subprocess.run([RABIT_DATA, "convert", path + "?format=libfm", "-"], capture_output=True,
+                              timeout=LIMIT_S, check=True)
+        self.assertEqual(done.stdout, b"1 3:4\n")
+        self.assertIn(b"fields of libfm were left out", done.stderr)
+
     def test_a_cache_can_be_used_as_one(self):
         path = self.write("a", "1 1:2\n0 3:4\n")
         self.run_program(0, "convert", path, "cache", "--to", "cache")

@@ -129,7 +129,7 @@ class BadData(XgbTrainTest):
         self.write("bad.txt", self.read("train.txt").decode() + "nonsense\n1 x:1\n")
         self.train()
         plain = self.dump("final.model")
-        done = self.run_program(XGB_TRAIN, "a.conf", "data=bad.txt?bad_rows=skip", "verbosity=2")
+        done = self.run_program(XGB_TRAIN, "a.conf", "data=bad.txt?bad_rows=skip")
         self.assertIn("2 bad rows of bad.txt?bad_rows=skip were left out, such as bad.txt:401:1: found 'nonsense'",
                       done.stderr.decode())
         self.assertEqual(self.dump("final.model"), plain)

@@ -28,12 +28,11 @@ void RequireNamed(const DataError& error, const std::string& path) {
 std::optional<std::string> ReadStream(const std::string& path) {
   try {
     const auto stream = OpenStream(path);
-    std::string text(kMost, '\0');
-    std::size_t size = 0;
-    for (std::size_t got = 1; got > 0 && size < kMost; size += got) {
-      got = stream->Read(text.data() + size, std::min<std::size_t>(kMost - size, 4000));
+    std::string text;
+    char part[4000];
+    for (std::size_t got = 1; got > 0 && text.size() < kMost; text.append(part, got)) {
+      got = stream->Read(part, std::min(kMost - text.size(), sizeof(part)));
     }
-    text.resize(size);
     return text;
   } catch (const DataError& error) {
     RequireNamed(error, path);

@@ -72,6 +72,14 @@ class Training(TrainingCase):
                  "python.json", "--param", f"tree_method={method}", "--param", "eval_metric=logloss"],
                 10, SAME, "python.json")
 
+    def test_workers_without_rows_are_spoken_of_and_approx_does_without_them(self):
+        with open("two.txt", "w", encoding="ascii") as file:
+            file.write("1 0:1 1:2\n0 1:3\n")
+        output = self.distributed(3, [BIN / "xgb-train", "data=two.txt", "objective=binary:logistic", "num_round=1",
+                                      "tree_method=approx", "model_out=two.json"])
+        self.assertIn("xgb-train: 1 of 3 workers have no rows of two.txt", output)
+        self.assertTrue(os.path.exists("two.json"))
+
     def test_a_model_trained_by_three_workers_predicts_like_one_trained_alone(self):
         command = [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf"]
         self.alone([*command, "model_out=alone.json"])

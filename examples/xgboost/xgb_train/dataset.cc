@@ -55,8 +55,8 @@ int Threads() {
 
 class Loader {
  public:
-  Loader(const std::string& uri, Communicator& job, bool silent)
-      : text_(uri), uri_(data::ParseDataUri(uri)), job_(job), silent_(silent), bar_("reading " + uri) {
+  Loader(const std::string& uri, Communicator& job, int verbosity)
+      : text_(uri), uri_(data::ParseDataUri(uri)), job_(job), verbosity_(verbosity), bar_("reading " + uri) {
     options_.threads = Threads();
     options_.on_progress = [this](const data::Progress& progress) { bar_.Show(progress); };
   }
@@ -77,6 +77,7 @@ class Loader {
     Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
     TellOf(bad_rows);
     data::Agree(block, uri_.options.indexing, MaxOf(job_));
+    TellOfEmptyShares(block.rows());
     return {DMatrix(data::MakeDMatrix(block.View())), block.rows(), DigestOf(block.View())};
   }
 
@@ -84,11 +85,12 @@ class Loader {
     data::PageOptions options;
     options.reader = options_;
     options.on_stale_cache = [this](const std::string& why) {
-      if (!silent_) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
+      if (verbosity_ >= 2) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
     };
     const auto pages = std::make_shared<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
     const data::Share own = uri_.options.share.value_or(share);
     TellOf(pages->bad_rows());
+    TellOfEmptyShares(pages->rows());
     Dataset set;
     for (View page; pages->Next(page);) set.digest += DigestOf(page);
     set.rows = pages->rows();
@@ -99,23 +101,33 @@ class Loader {
   }
 
   void TellOf(const data::BadRows& bad_rows) const {
-    if (silent_ || bad_rows.count == 0) return;
+    if (verbosity_ < 1 || bad_rows.count == 0) return;
     fmt::print(stderr, "xgb-train: {} bad rows of {} were left out, such as {}\n", bad_rows.count, text_,
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
+  }
+
+  void TellOfEmptyShares(uint64_t own_rows) {
+    const uint64_t empty = job_.Sum(own_rows == 0 ? 1 : 0);
+    if (empty == 0 || job_.Rank() != 0 || verbosity_ < 1) return;
+    fmt::print(
+        stderr,
+        "xgb-train: {} of {} workers have no rows of {}; XGBoost's hist and external memory fail then: "
+        "start fewer workers\n",
+        empty, job_.Size(), text_);
   }
 
   std::string text_;
   data::DataUri uri_;
   Communicator& job_;
-  bool silent_;
+  int verbosity_;
   data::ProgressBar bar_;
   data::ReaderOptions options_;
 };
 
 }  // namespace
 
-Dataset LoadDataset(const std::string& uri, Communicator& job, bool silent) {
-  return Loader(uri, job, silent).Load();
+Dataset LoadDataset(const std::string& uri, Communicator& job, int verbosity) {
+  return Loader(uri, job, verbosity).Load();
 }
 
 }  // namespace warren::xgb_train

@@ -18,8 +18,9 @@ struct Dataset {
 /// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache the
 /// rows are kept on disk, in memory is a page of them at a time; else they are all in memory.
 ///
-/// A collective call: all workers agree on the number of columns. `silent`: no line for bad rows that were
-/// skipped. Throws data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
-Dataset LoadDataset(const std::string& uri, Communicator& job, bool silent);
+/// A collective call: all workers agree on the number of columns. `verbosity`: from 1 on bad rows that
+/// were skipped and workers without rows are told of, from 2 on stale caches. Throws data::DataError (a bad
+/// row, a missing file) or std::runtime_error (no rows at all).
+Dataset LoadDataset(const std::string& uri, Communicator& job, int verbosity);
 
 }  // namespace warren::xgb_train

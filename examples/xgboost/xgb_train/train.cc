@@ -42,10 +42,9 @@ struct Data {
 };
 
 Data LoadData(const Parameters& p, Communicator& job) {
-  const bool silent = p.verbosity < 2;
-  Data data{LoadDataset(p.train_path, job, silent), {}, {}, {}, {}};
+  Data data{LoadDataset(p.train_path, job, p.verbosity), {}, {}, {}, {}};
   for (const EvalSet& set : p.eval_sets) {
-    data.others.push_back(LoadDataset(set.path, job, silent));
+    data.others.push_back(LoadDataset(set.path, job, p.verbosity));
     data.eval_names.push_back(set.name);
   }
   return data;

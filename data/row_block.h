@@ -48,7 +48,7 @@ struct RowBlock {
   Array<float> weights;           ///< one a row; empty: no row has one, all weigh 1
   Array<std::uint64_t> qids;      ///< one a row, the query it belongs to; empty: no row has one
   Array<Index> fields;            ///< libfm's, as many as indices; empty for other formats
-  std::uint64_t columns = 0;      ///< 1 + the greatest index; 0 without entries
+  std::uint64_t columns = 0;      ///< more than every index; 0 without columns
   Index least_index = Index(-1);  ///< of all entries
 
   std::size_t rows() const { return offsets.empty() ? 0 : offsets.size() - 1; }

@@ -358,6 +358,7 @@ void Cache<Index>::AddTotals() {
     entries_ += page.entries();
     columns_ = std::max(columns_, page.columns);
     least_index_ = std::min(least_index_, static_cast<Index>(page.least_index));
+    has_weights_ = has_weights_ || page.counts[internal::kWeights] > 0;
   }
 }
 

@@ -54,7 +54,7 @@ struct Unmap {
 template <typename Index>
 class CacheWriter {
  public:
-  /// `identity`: what the cache is made from, in any bytes: names, sizes and modification times of files,
+  /// `identity`: what the cache is made from, in any bytes: names, sizes and times of files,
   /// options, the share. Removes what killed writers of the same path have left.
   CacheWriter(const std::string& path, std::string_view identity);
   ~CacheWriter();
@@ -119,6 +119,8 @@ class Cache {
   std::uint64_t entries() const { return entries_; }
   std::uint64_t columns() const { return columns_; }
   Index least_index() const { return least_index_; }
+  /// Some page has them; others may lack them, whose rows weigh 1.
+  bool has_weights() const { return has_weights_; }
 
   /// Page `i`, less than pages(). The first time, and always once the file's modification time is another
   /// than at Open(), all of the page is checked. Throws DataError when it is damaged, cannot be read, or the
@@ -147,6 +149,7 @@ class Cache {
   std::uint64_t entries_ = 0;
   std::uint64_t columns_ = 0;
   Index least_index_ = Index(-1);
+  bool has_weights_ = false;
 };
 
 extern template class CacheWriter<std::uint32_t>;

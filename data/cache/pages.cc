@@ -1,11 +1,14 @@
 #include "data/cache/pages.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "data/cache/cache.h"
 #include "data/error.h"
@@ -15,6 +18,8 @@ namespace warren::data {
 namespace {
 
 constexpr std::size_t kLeastChunk = std::size_t{16} << 10;
+/// At most, as memory is bounded.
+constexpr int kThreadsToShuffle = 8;
 /// Text and block of a chunk, while both are in memory, in bytes for each byte of text: a block of short
 /// words takes eight bytes for two.
 constexpr std::size_t kBytesOfText = 6;
@@ -44,10 +49,32 @@ std::string Identity(const DataUri& uri, Share share) {
       throw DataError(
           fmt::format("{}: cannot be cached, because only files tell whether they have changed", input.path));
     }
-    identity += fmt::format("\n{} {} bytes, {}.{:09}", input.path, status.st_size, status.st_mtim.tv_sec,
-                            status.st_mtim.tv_nsec);
+    // Times of modification can be set to what they were; that of the last change of anything cannot.
+    identity +=
+        fmt::format("\n{} {} bytes, {}.{:09}, {}.{:09}", input.path, status.st_size, status.st_mtim.tv_sec,
+                    status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
   }
   return identity;
+}
+
+/// A cache among the files of its own data set would be read as text the next time, or while it is made.
+void RequireElsewhere(const DataUri& uri, const std::string& cache) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::absolute(cache).parent_path();
+  for (const std::string& path : uri.paths) {
+    std::error_code ignored;
+    const bool hidden = fs::path(cache).filename().string().find_first_of("._") == 0;
+    const bool in_folder =
+        fs::is_directory(path, ignored) && fs::equivalent(path, folder, ignored) && !hidden;
+    const auto matches = [&](const std::string& name) {
+      return fnmatch(path.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+    };
+    if (in_folder || matches(cache) || matches(cache + ".0.tmp")) {
+      throw DataError(fmt::format(
+          "{}: the cache would be one of the files of the data set {}; name one in another folder", cache,
+          path));
+    }
+  }
 }
 
 /// The blocks of a reader, dealt out again so that no query is in two.
@@ -119,6 +146,10 @@ class Pages<Index>::Source {
       page = block_.View();
     }
     page.columns = columns_;
+    if (has_weights_ && page.weights.empty()) {
+      ones_.assign(page.rows(), 1.0F);
+      page.weights = ones_;
+    }
     return true;
   }
 
@@ -135,8 +166,13 @@ class Pages<Index>::Source {
  private:
   void BoundMemory(std::size_t bytes) {
     if (options_.threads == 0) options_.threads = 2;
-    const std::size_t under_way =
-        options_.threads == 1 ? 2 : 2 * static_cast<std::size_t>(options_.threads) + 3;
+    int threads = options_.threads;
+    if (uri_.options.seed) {
+      // The order of the chunks is that of the seed whatever the number of threads.
+      threads = kThreadsToShuffle;
+      options_.threads = std::min(options_.threads, threads);
+    }
+    const std::size_t under_way = threads == 1 ? 2 : 2 * static_cast<std::size_t>(threads) + 3;
     options_.chunk_bytes = std::clamp(bytes / (2 * under_way * kBytesOfText), kLeastChunk,
                                       std::max(options_.chunk_bytes, kLeastChunk));
     page_bytes_ = bytes / 4;  // one that is filled, and one that is written or mapped
@@ -152,6 +188,7 @@ class Pages<Index>::Source {
       rows_ += block.rows();
       entries_ += block.entries();
       shape.columns = std::max(shape.columns, block.columns);
+      has_weights_ = has_weights_ || !block.weights.empty();
       has_qids = !block.qids.empty();
       visit(block.View());
     }
@@ -169,6 +206,7 @@ class Pages<Index>::Source {
 
   void OpenOrMakeCache(const PageOptions& options, RowBlock<Index>& shape) {
     const std::string path = fmt::format("{}.part{}-of-{}", uri_.cache, share_.index, share_.count);
+    RequireElsewhere(uri_, path);
     const std::string identity = Identity(uri_, share_);
     std::string why;
     cache_ = Cache<Index>::Open(path, identity, why);
@@ -177,6 +215,7 @@ class Pages<Index>::Source {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
       shape.columns = cache_->columns();
+      has_weights_ = cache_->has_weights();
       if (cache_->pages() == 0) return;
       const CachePage<Index> first = cache_->Page(0);
       return SetShape(shape, !first.View().qids.empty());
@@ -210,6 +249,8 @@ class Pages<Index>::Source {
   std::uint64_t rows_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t columns_ = 0;
+  bool has_weights_ = false;
+  std::vector<float> ones_;  ///< for a page where only others have weights
   BadRows bad_rows_;
   // From the text:
   std::unique_ptr<WholeQueries<Index>> reader_;

@@ -24,8 +24,8 @@ struct PageOptions {
 };
 
 /// With a cache (`uri.cache`), the file is `<cache>.part<k>-of-<n>`. It is made from the text when there is
-/// none or when it is not of these files (names, sizes, times of modification), options and part; a torn or
-/// damaged one is made anew, too. Only the process whose part it is may have it open while it is made.
+/// none or when it is not of these files (names, sizes, times of the last change), options and part; a torn
+/// or damaged one is made anew, too. Only the process whose part it is may have it open while it is made.
 ///
 /// Not thread safe.
 template <typename Index>
@@ -41,7 +41,7 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   /// The next page, at least one row, in the order of the text; valid until the next call. False at the end.
-  /// Rows of a query that follow each other are on one page.
+  /// Rows of a query that follow each other are on one page. Either all pages have weights or none has.
   bool Next(RowView<Index>& page);
   /// To the first page again.
   void Rewind();

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <string>
 
 #include "data/rabit_data/commands.h"
@@ -14,6 +17,7 @@ using namespace warren::data;
 
 constexpr int kBadData = 1;
 constexpr int kBadUsage = 2;
+constexpr int kMostThreads = 1024;
 
 void AddShare(CLI::App& command, Arguments& arguments) {
   command.add_option("--part", arguments.share.index, "this part only, counted from 0")
@@ -43,7 +47,7 @@ int main(int argc, char** argv) {
   for (CLI::App* const command : {inspect, validate, convert, shard}) {
     command->add_option("data", arguments.uri, "the data set")->required();
     command->add_option("--threads", arguments.threads, "that parse; 0: one a core")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, kMostThreads));
   }
   for (CLI::App* const command : {inspect, validate, convert}) AddShare(*command, arguments);
   validate->add_option("--most", arguments.most_errors, "bad rows that are shown")
@@ -65,10 +69,14 @@ int main(int argc, char** argv) {
                  arguments.share.count);
       return kBadUsage;
     }
-    if (inspect->parsed()) return Inspect(arguments);
-    if (validate->parsed()) return Validate(arguments);
-    if (convert->parsed()) return Convert(arguments);
-    return WriteShards(arguments);
+    const int code = inspect->parsed()    ? Inspect(arguments)
+                     : validate->parsed() ? Validate(arguments)
+                     : convert->parsed()  ? Convert(arguments)
+                                          : WriteShards(arguments);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw std::runtime_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    }
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "rabit-data: {}\n", error.what());
     return kBadData;

@@ -24,12 +24,12 @@ std::string_view WithoutFirstLine(std::string_view text) {
   return text.substr(std::min(end + 1, text.size()));
 }
 
-/// The same for all ways to write a number.
-std::string QueryName(std::string_view text) {
+/// The same for all ways to write a number; nothing for a row that is bad because it has none.
+std::optional<std::string> QueryName(std::string_view text) {
   std::uint64_t qid = 0;
   const bool is_number =
       ParseUnsigned(text.data(), text.data() + text.size(), std::numeric_limits<std::uint64_t>::max(), qid);
-  return "qid:" + (is_number ? std::to_string(qid) : std::string(text));
+  return is_number ? std::optional("qid:" + std::to_string(qid)) : std::nullopt;
 }
 
 /// See QueryOf. The words behind the label: "qid:7".
@@ -51,7 +51,6 @@ std::optional<std::string> LibSvmQuery(std::string_view row) {
 
 std::optional<std::string> CsvQuery(std::string_view row, const CsvOptions& options) {
   if (CountCells(row, options.delimiter) == 0) return std::nullopt;
-  // One that is missing is a bad row, which the parser will say.
   return QueryName(CellOf(row, options.qid_column, options.delimiter));
 }
 
@@ -73,6 +72,7 @@ class ChunkSource::StreamCutter {
     for (std::size_t looked = filled; !ended_;) {
       if (filled + kTextPadding == buffer.size()) {
         if (rows_end > 0) break;
+        RequireRowEnds(stream_->name(), position_, filled);
         buffer.resize(2 * filled + kTextPadding);  // one row is longer than a chunk
       }
       const std::size_t got = stream_->Read(buffer.data() + filled, buffer.size() - kTextPadding - filled);
@@ -159,7 +159,14 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
 
 void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges) const {
   QueryOf query_of;
-  if (options_.format == Format::kLibsvm) query_of = LibSvmQuery;
+  if (options_.format == Format::kLibsvm) {
+    const bool has_queries = HasQueries().value_or(false);
+    query_of = [has_queries](std::string_view row) {
+      auto query = LibSvmQuery(row);
+      if (has_queries && query && query->empty()) query.reset();  // a bad row
+      return query;
+    };
+  }
   if (options_.format == Format::kCsv && options_.csv.qid_column >= 0) {
     query_of = [this](std::string_view row) { return CsvQuery(row, options_.csv); };
   }

@@ -1,7 +1,10 @@
 #include "data/source/row_range.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "data/error.h"
 #include "data/text/libsvm.h"
 #include "data/text/row_text.h"
 
@@ -32,6 +35,7 @@ std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, c
   // The text before it, in steps that double until it holds such a row wholly.
   for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
     const std::uint64_t from = offset > bytes ? offset - bytes : 0;
+    RequireRowEnds(file.name(), from, offset - from);
     std::string text(offset - from, '\0');
     file.ReadAt(from, text.data(), text.size());
     std::size_t end = text.size();
@@ -71,6 +75,7 @@ bool RowScanner::ReadMore() {
   begin_ += at_;
   at_ = 0;
   const std::size_t old = text_.size();
+  RequireRowEnds(file_.name(), begin_, old);
   // A row of any length is read in few steps.
   const std::uint64_t more = std::min(std::max<std::uint64_t>(kBlock, old), file_.size() - known);
   text_.resize(old + more);
@@ -98,6 +103,7 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<ch
   while (last == text().size() && to < file.size()) {
     const std::uint64_t more = std::min(std::max(kTail, to - from), file.size() - to);
     const std::size_t old = text().size();
+    RequireRowEnds(file.name(), end, old - range);
     to += more;
     resize();
     file.ReadAt(to - more, buffer.data() + old, static_cast<std::size_t>(more));
@@ -121,6 +127,12 @@ std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& 
     if (query != before) return row_begin;
   }
   return file.size();
+}
+
+void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes) {
+  if (bytes <= kMostRowBytes) return;
+  throw DataError(fmt::format("{}: no line end in the {} bytes from byte {} on, expected rows of text", file,
+                              bytes, begin));
 }
 
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr) {

@@ -48,12 +48,17 @@ class RowScanner {
 };
 
 /// The query that a row belongs to; empty when it names none; nothing when the line is no row (blank, a
-/// comment).
+/// comment) or a bad one.
 using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
 
 /// The first row at or behind `offset` that is not of the same query as the row before it: where a part may
 /// begin. The first row at or behind `offset` when that names no query.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of);
+
+/// A row is held in memory whole. One that is longer is none, but binary data or the like.
+inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{1} << 30;
+/// Throws DataError when the row that begins at `begin` has come to more than that.
+void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes);
 
 /// The number of the line that the byte is in, counted from 1; CR LF ends one line. Reads all that is before
 /// it.

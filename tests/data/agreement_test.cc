@@ -60,6 +60,18 @@ TEST(Agree, OneIndexOfZeroAnywhereMeansFromZeroForAll) {
   EXPECT_EQ(ShowRows(blocks[0]), "1 1:1 5:1\ncolumns=6 least=1");
 }
 
+TEST(Agree, FieldsCountFromOneOnlyTogetherWithIndices) {
+  const auto with_fields = [](std::vector<std::uint32_t> fields) {
+    Block block = Parse("1 1:1 5:1");
+    for (const std::uint32_t field : fields) block.fields.push_back(field);
+    return block;
+  };
+  const auto from_one = AgreeAll({with_fields({1, 2}), with_fields({3, 1})}, Indexing::kDetect);
+  EXPECT_EQ(ShowRows(from_one[0]), "1 0/0:1 1/4:1\ncolumns=5 least=0");
+  const auto from_zero = AgreeAll({with_fields({1, 2}), with_fields({3, 0})}, Indexing::kDetect);
+  EXPECT_EQ(ShowRows(from_zero[0]), "1 1/1:1 2/5:1\ncolumns=6 least=1");
+}
+
 TEST(Agree, IndicesStayAsTheyAreUnlessAsked) {
   const auto blocks = AgreeAll({Parse("1 1:1")}, Indexing::kZero);
   EXPECT_EQ(ShowRows(blocks[0]), "1 1:1\ncolumns=2 least=1");

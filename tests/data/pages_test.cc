@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -129,6 +130,38 @@ TEST_P(PagesTest, EveryPageHasTheColumnsOfAllWorkers) {
   EXPECT_EQ(page.columns, 100U);
 }
 
+TEST_P(PagesTest, RowsWithoutAWeightWeighOneWhereverThePagesBegin) {
+  for (const int weighty : {0, 2999}) {
+    std::string text;
+    for (int row = 0; row < 3000; ++row) text += fmt::format("1{} 0:{}\n", row == weighty ? ":3" : "", row);
+    const DataUri uri = Uri(folder_.Write("a", text));
+    Pages<std::uint32_t> pages(uri, {}, Small());
+    int row = 0;
+    for (int pass = 0; pass < 2; ++pass, pages.Rewind(), row = 0) {
+      ForEach(pages, [&](const RowView<std::uint32_t>& page) {
+        ASSERT_THAT(page.weights, SizeIs(page.rows()));
+        for (const float weight : page.weights) ASSERT_EQ(weight, row++ == weighty ? 3 : 1);
+      });
+      EXPECT_EQ(row, 3000);
+    }
+  }
+}
+
+TEST_P(PagesTest, AShuffleDoesNotDependOnTheNumberOfThreads) {
+  const std::string path = folder_.Write("a", Rows(30000)) + "?shuffle=3";
+  std::set<std::string> orders;
+  for (const int threads : {1, 2, 4, 9}) {
+    PageOptions options;
+    options.memory_bytes = 4 << 20;
+    options.reader.threads = threads;
+    Pages<std::uint32_t> pages(
+        ParseDataUri(GetParam() ? fmt::format("{}#{}.{}", path, folder_ / "cache", threads) : path), {},
+        options);
+    orders.insert(All(pages));
+  }
+  EXPECT_THAT(orders, SizeIs(1));
+}
+
 TEST_P(PagesTest, PartsAreThoseOfTheReader) {
   const DataUri uri = Uri(folder_.Write("a", Rows(300)));
   for (int part = 0; part < 3; ++part) {
@@ -165,18 +198,45 @@ class CachedPagesTest : public ::testing::Test {
 };
 
 TEST_F(CachedPagesTest, TheTextIsNotReadAgain) {
+  const std::string uri = folder_.Write("a", Rows(100)) + "#" + folder_ / "cache";
+  const std::string first = Read(uri);
+  const std::string file = folder_ / "cache.part0-of-1";
+  // One that is made anew is another file.
+  std::filesystem::create_hard_link(file, folder_ / "link");
+  EXPECT_EQ(Read(uri), first);
+  EXPECT_TRUE(std::filesystem::equivalent(file, folder_ / "link"));
+  EXPECT_THAT(stale_, IsEmpty());
+}
+
+TEST_F(CachedPagesTest, OtherTextOfTheSameLengthAndTimeIsNoticed) {
   const std::string path = folder_.Write("a", Rows(100));
   const auto time = std::filesystem::last_write_time(path);
   const std::string uri = path + "#" + folder_ / "cache";
   const std::string first = Read(uri);
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "cache.part0-of-1"));
-  // Other text of the same length and time: whoever reads it would see it.
   std::string other = Rows(100);
   other[0] = '9';
   folder_.Write("a", other);
   std::filesystem::last_write_time(path, time);
-  EXPECT_EQ(Read(uri), first);
-  EXPECT_THAT(stale_, IsEmpty());
+  EXPECT_NE(Read(uri), first);
+  EXPECT_THAT(stale_, SizeIs(1));
+}
+
+TEST_F(CachedPagesTest, ItMayNotLieAmongTheFilesOfTheDataSet) {
+  const std::filesystem::path data = folder_ / "data";
+  std::filesystem::create_directory(data);
+  std::ofstream(data / "a.svm") << Rows(10);
+  for (const std::string& uri : {data.string() + "#" + (data / "cache").string(),
+                                 (data / "*").string() + "#" + (data / "cache").string()}) {
+    try {
+      Read(uri);
+      FAIL() << uri;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the cache would be one of the files of the data set"));
+    }
+  }
+  const std::string all = Read(data.string());
+  EXPECT_EQ(Read(data.string() + "#" + (data / "_cache").string()), all);
+  EXPECT_EQ(Read((data / "*.svm").string() + "#" + (data / "cache").string()), all);
 }
 
 TEST_F(CachedPagesTest, ChangedTextOrOptionsMakeItAnew) {

@@ -52,6 +52,14 @@ class Inspect(RabitDataTest):
         self.assertGreater(min(rows), 30)
 
 
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([RABIT_DATA, "inspect", self.write("a", "1 1:2\n")], stdout=full,
+                                  stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write to standard output: No space left on device", done.stderr)
+
+
 class Validate(RabitDataTest):
     def test_good_data_is_good(self):
         self.assertEqual(self.run_program(0, "validate", self.write("a", "1 1:2\n")), "1 rows, 0 bad rows\n")

@@ -147,6 +147,23 @@ TEST(Reader, QueriesAreNeverSplit) {
   }
 }
 
+TEST(Reader, ABadRowIsNoEndOfAQuery) {
+  const TemporaryFolder folder;
+  std::string text;
+  std::string csv;
+  for (int row = 0; row < 300; ++row) {
+    text += fmt::format("{}{} 0:1\n", row, row % 3 == 1 ? "" : row % 3 == 2 ? " qid:x" : " qid:7");
+    csv += fmt::format("{},{},1\n", row, row % 3 == 0 ? "7" : row % 3 == 1 ? "" : "x");
+  }
+  for (const std::string& uri :
+       {folder.Write("a", text) + "?bad_rows=skip",
+        folder.Write("b", csv) + "?format=csv&label_column=0&qid_column=1&bad_rows=skip"}) {
+    std::multiset<std::size_t> rows;
+    for (int part = 0; part < 5; ++part) rows.insert(Read(uri, {part, 5}).rows());
+    EXPECT_EQ(rows, (std::multiset<std::size_t>{0, 0, 0, 0, 100})) << uri;
+  }
+}
+
 TEST(Reader, QueriesOfCsvAreNeverSplitEither) {
   const TemporaryFolder folder;
   std::string text;

@@ -15,13 +15,19 @@ namespace {
 
 using Kind = Note::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 7> kWords = {{{Kind::kWorld, "world"},
+constexpr std::array<std::pair<Kind, std::string_view>, 9> kWords = {{{Kind::kWorld, "world"},
                                                                       {Kind::kAssigned, "assigned"},
                                                                       {Kind::kUnassigned, "unassigned"},
                                                                       {Kind::kLinked, "linked"},
                                                                       {Kind::kListens, "listens"},
                                                                       {Kind::kShutDown, "shutdown"},
-                                                                      {Kind::kReturned, "returned"}}};
+                                                                      {Kind::kReturned, "returned"},
+                                                                      {Kind::kMember, "member"},
+                                                                      {Kind::kBroken, "broken"}}};
+
+bool NamesATask(Kind kind) {
+  return kind == Kind::kAssigned || kind == Kind::kMember;
+}
 
 // Task ids and hosts are whatever a worker sent: all but plain characters become %XX, as in a URL. An empty
 // one is a single %.
@@ -98,7 +104,7 @@ std::string Encode(const Note& note) {
   for (const auto& [kind, word] : kWords) {
     if (kind == note.kind) line = fmt::format("{} {}", word, note.rank);
   }
-  if (note.kind == Kind::kAssigned) line += fmt::format(" {} {}", Escape(note.task_id), Escape(note.host));
+  if (NamesATask(note.kind)) line += fmt::format(" {} {}", Escape(note.task_id), Escape(note.host));
   if (note.kind == Kind::kListens) line += fmt::format(" {}", note.port);
   for (const int peer : note.peers) line += fmt::format(" {}", peer);
   return line;
@@ -115,7 +121,7 @@ Note DecodeNote(std::string_view line) {
     known = true;
   }
   note.rank = words.NextNumber();
-  if (note.kind == Kind::kAssigned) {
+  if (NamesATask(note.kind)) {
     note.task_id = words.NextText();
     note.host = words.NextText();
   }

@@ -16,7 +16,9 @@ struct Note {
     kLinked,      ///< `rank` connected to `peers`
     kListens,     ///< `rank` listens at `port`; `peers` are still to connect to it
     kShutDown,    ///< `rank` has said shutdown
-    kReturned     ///< ... and takes part again
+    kReturned,    ///< ... and takes part again
+    kMember,      ///< `rank` was given to `task_id` at `host`, in the collective dialect: all are, from 0 on
+    kBroken       ///< ... and `rank` failed, so that all have to come again
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

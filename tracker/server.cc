@@ -49,6 +49,17 @@ void AcknowledgeAtOnce(tcp::socket& socket) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 }
 
+/// A line that is silent for as long as a job runs is kept known to whatever is between, and a host that
+/// vanishes is noticed.
+void KeepAlive(tcp::socket& socket) {
+  const int on = 1;
+  const int idle_seconds = 60;
+  const int interval_seconds = 20;
+  setsockopt(socket.native_handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
+}
+
 /// IPv4 addresses that arrive on an IPv6 socket in the form other workers can use.
 asio::ip::address PlainAddress(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
@@ -104,8 +115,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   void Stop() {
-    stopped_ = true;
+    if (std::exchange(stopped_, true)) return;
     error_code ignored;
+    for (const Send& word : job_.LastWords()) {
+      const auto found = connections_.find(word.connection);
+      if (found != connections_.end() && !found->second->connecting)
+        found->second->socket.write_some(asio::buffer(word.bytes), ignored);
+    }
     acceptor_.close(ignored);
     timer_.cancel();
     accept_pause_.cancel();
@@ -116,11 +132,18 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   const Job& job() const { return job_; }
 
+  void TaskFailed(const std::string& task_id, const std::string& how) {
+    if (stopped_) return;
+    job_.TaskFailed(task_id, how, steady_clock::now());
+    Perform();
+  }
+
  private:
   struct Connection {
     explicit Connection(tcp::socket peer) : socket(std::move(peer)) {}
     tcp::socket socket;
     std::string unsent;
+    bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
   };
@@ -196,7 +219,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     const std::size_t count = connection.socket.read_some(asio::buffer(read_buffer_), error);
     if (error == asio::error::would_block) return WaitToRead(id);
     if (error) {
-      job_.Closed(id, error == asio::error::eof ? "it closed the connection" : error.message());
+      job_.Closed(id, error == asio::error::eof ? "it closed the connection" : error.message(),
+                  steady_clock::now());
       Perform();
       return;
     }
@@ -208,7 +232,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void Flush(ConnectionId id) {
     const auto found = connections_.find(id);
-    if (found == connections_.end() || found->second->waits_to_write) return;
+    if (found == connections_.end() || found->second->waits_to_write || found->second->connecting) return;
     Connection& connection = *found->second;
     error_code error;
     while (!connection.unsent.empty() && !error) {
@@ -224,7 +248,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       connection.socket.close(error);
       connections_.erase(found);
     } else if (error) {
-      job_.Closed(id, error.message());
+      job_.Closed(id, error.message(), steady_clock::now());
     }
   }
 
@@ -257,6 +281,36 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     Flush(send.connection);
   }
 
+  void Do(Call& call) {
+    error_code error;
+    const tcp::endpoint peer(asio::ip::make_address(call.host, error), call.port);
+    auto connection = std::make_shared<Connection>(tcp::socket(acceptor_.get_executor()));
+    if (!error) connection->socket.open(peer.protocol(), error);
+    if (!error) connection->socket.non_blocking(true, error);
+    if (error) return job_.Closed(call.connection, error.message(), steady_clock::now());
+    connection->connecting = true;
+    connections_.emplace(call.connection, connection);
+    connection->socket.async_connect(
+        peer, [self = shared_from_this(), id = call.connection, connection](error_code failed) {
+          if (!self->stopped_) self->Called(id, *connection, failed);
+        });
+  }
+
+  void Called(ConnectionId id, Connection& connection, error_code error) {
+    connection.connecting = false;
+    if (error) {
+      connection.unsent.clear();
+      job_.Closed(id, fmt::format("connecting failed: {}", error.message()), steady_clock::now());
+      if (connection.closing) connections_.erase(id);
+    } else {
+      KeepAlive(connection.socket);
+      job_.Reached(id);
+      Flush(id);
+    }
+    Perform();
+    WaitToRead(id);
+  }
+
   void Do(Close& close) {
     const auto found = connections_.find(close.connection);
     if (found == connections_.end()) return;
@@ -279,6 +333,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
   void Do(Linked&) {
     if (events_.linked) events_.linked();
+  }
+  void Do(Broken& broken) {
+    if (events_.broken) events_.broken(broken.task_id, broken.story);
   }
   void Do(Print& print) {
     if (events_.print) events_.print(print.text);
@@ -332,6 +389,9 @@ std::uint16_t Server::port() const {
 }
 const Job& Server::job() const {
   return impl_->job();
+}
+void Server::TaskFailed(const std::string& task_id, const std::string& how) {
+  impl_->TaskFailed(task_id, how);
 }
 void Server::Stop() {
   impl_->Stop();

@@ -38,6 +38,9 @@ struct ServerEvents {
   std::function<void(const std::string& text)> print;
   /// Something another tracker would have to know to take the job over; with JobOptions::takes_notes.
   std::function<void(const Note& note)> note;
+  /// The workers of XGBoost 2.1 or later cannot go on together: that of `task_id` failed, `story` says who it
+  /// is and how, and all others were told to stop. They may all start anew.
+  std::function<void(const std::string& task_id, const std::string& story)> broken;
   /// The job is over, once: `failure` is empty when every worker has shut down, else the reason.
   std::function<void(const std::string& failure)> finished;
 };
@@ -54,6 +57,8 @@ class Server {
 
   std::uint16_t port() const;
   const Job& job() const;
+  /// See Job::TaskFailed.
+  void TaskFailed(const std::string& task_id, const std::string& how);
   /// Closes every connection and stops listening; `finished` is not called afterwards.
   void Stop();
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "wire/printable.h"
+
 namespace warren::wire::classic {
 namespace {
 
@@ -20,16 +22,6 @@ constexpr CommandWord kCommands[] = {
 
 constexpr std::int32_t kMaxTreeNeighbors = 64;
 constexpr std::int32_t kMaxPort = 65535;
-
-/// Text from the network as it may stand in a log line: no control characters, no endless line.
-std::string Printable(std::string_view text) {
-  std::string out;
-  for (const char c : text.substr(0, 64)) {
-    out +=
-        c >= 0x20 && c < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 void RequireRange(std::string_view what, std::int32_t value, std::int32_t low, std::int32_t high) {
   if (value < low || value > high) {

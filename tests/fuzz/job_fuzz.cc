@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (what <= 1) {
       job.Opened(next++, input.Byte() % 2 == 0 ? "10.0.0.1" : "10.0.0.2", 1, now);
     } else if (what == 2) {
-      job.Closed(connection, "it closed the connection");
+      job.Closed(connection, "it closed the connection", now);
     } else if (what == 3) {
       now += std::chrono::milliseconds(1 << input.Byte() % 16);
       job.Tick(now);

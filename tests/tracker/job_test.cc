@@ -169,7 +169,7 @@ TEST_F(JobTest, TakesTheWorldSizeOfTheFirstWorkerOnly) {
 TEST_F(JobTest, ForgetsTheWorldSizeOfAFirstWorkerThatLeft) {
   Start(2);
   const ConnectionId first = Hello("0", Command::kStart, -1, 9);
-  job->Closed(first, "gone");
+  job->Closed(first, "gone", now);
   Hello("0");
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
@@ -179,7 +179,7 @@ TEST_F(JobTest, ForgetsTheWorldSizeOfAWorkerThatLeftWhileAnotherWaits) {
   Start(2);
   const ConnectionId first = Hello("x", Command::kStart, -1, 9);
   Hello("0");
-  job->Closed(first, "gone");
+  job->Closed(first, "gone", now);
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
 }
@@ -197,7 +197,7 @@ TEST_F(JobTest, KeepsItsWorldSizeWhereTheLauncherHasFixedIt) {
 TEST_F(JobTest, GivesARankAwayAgainWhenItsHolderLeavesBeforeItEverLinked) {
   Start(2);
   const ConnectionId impostor = Hello("x", Command::kStart, 0);
-  job->Closed(impostor, "it closed the connection");
+  job->Closed(impostor, "it closed the connection", now);
   Hello("0");
   Hello("1");
   EXPECT_EQ(ranks["0"], 0);
@@ -249,7 +249,7 @@ TEST_F(JobTest, DropsTheOlderConnectionOfATaskThatConnectsAgain) {
 
 TEST_F(JobTest, ForgetsAWorkerThatLeavesWhileItWaits) {
   Start(2);
-  job->Closed(Hello("0"), "it closed the connection");
+  job->Closed(Hello("0"), "it closed the connection", now);
   Collect();
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_THAT(warnings[0], HasSubstr("10.0.0.1:40001, task 0: it closed the connection while it waited"));

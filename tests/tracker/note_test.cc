@@ -27,7 +27,9 @@ const Note kAll[] = {{.kind = Kind::kWorld, .rank = 4},
                      {.kind = Kind::kLinked, .rank = 3, .peers = {0, 2}},
                      {.kind = Kind::kListens, .rank = 3, .port = 40123, .peers = {1}},
                      {.kind = Kind::kShutDown, .rank = 1},
-                     {.kind = Kind::kReturned, .rank = 1}};
+                     {.kind = Kind::kReturned, .rank = 1},
+                     {.kind = Kind::kMember, .rank = 0, .task_id = "a b", .host = "10.0.0.1"},
+                     {.kind = Kind::kBroken, .rank = 3}};
 
 TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
   for (const Note& note : kAll) {

@@ -60,7 +60,7 @@ class World {
   /// Kills the process of `task`. Survivors that had links to it notice and come to recover, as rabit's do.
   void Kill(int task) {
     Worker& dead = workers_[task];
-    if (dead.connection != 0) job_->Closed(dead.connection, "killed");
+    if (dead.connection != 0) job_->Closed(dead.connection, "killed", now_);
     const int rank = dead.rank;
     dead = Worker{};
     for (Worker& survivor : workers_) {

@@ -1,17 +1,18 @@
-// How a job is taken over from a tracker that has died: by replaying the notes that it wrote.
+// How a job of rabit workers is taken over from a tracker that has died: by replaying the notes that it
+// wrote.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "tracker/job.h"
+#include "tracker/classic_job.h"
 
 namespace warren::tracker {
 
 namespace classic = wire::classic;
 
-void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
+void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   const bool takes_notes = std::exchange(options_.takes_notes, false);  // these are written down already
   for (const Note& note : notes) Replay(note);
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
@@ -25,11 +26,11 @@ void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   options_.takes_notes = takes_notes;
   linked_ = broker_ && broker_->complete();
   incomplete_since_ = now;
-  if (linked_) actions_.emplace_back(Linked{});
+  if (linked_) desk_.Add(Linked{});
   if (broker_) FinishWhenAllHaveShutDown();
 }
 
-void Job::Replay(const Note& note) {
+void ClassicJob::Replay(const Note& note) {
   const auto check = [&](bool possible) {
     if (!possible) throw std::invalid_argument(fmt::format("'{}' cannot be here", Encode(note)));
   };
@@ -43,6 +44,9 @@ void Job::Replay(const Note& note) {
   Member& member = members_[rank];
   check(member.assigned || note.kind == Note::Kind::kAssigned);
   switch (note.kind) {
+    case Note::Kind::kMember:
+    case Note::Kind::kBroken:
+      return check(false);
     case Note::Kind::kWorld:
       return;
     case Note::Kind::kAssigned:

@@ -1,0 +1,58 @@
+// What a job wants done, and what it is told: values only. The server carries actions out (server.cc).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "tracker/note.h"
+
+namespace warren::tracker {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+using ConnectionId = std::uint64_t;
+
+struct Send {
+  ConnectionId connection;
+  std::string bytes;
+};
+struct Close {
+  ConnectionId connection;  ///< after what was sent has gone out
+};
+/// Connects to a peer; Job::Reached or Job::Closed follows. What is sent before goes out once it stands.
+struct Call {
+  ConnectionId connection;
+  std::string host;
+  std::uint16_t port;
+};
+enum class Severity { kDebug, kInfo, kWarning };
+struct Report {
+  Severity severity;
+  std::string text;
+};
+struct Joined {
+  int joined, expected;
+};
+struct Assigned {
+  std::string task_id;
+  int rank;
+  std::string host;
+};
+struct Linked {};
+/// The workers cannot go on together; all that are left were told to stop. They may all start anew.
+struct Broken {
+  std::string task_id;  ///< of the first that failed
+  int rank;
+  std::string story;  ///< who it was and what happened to it
+};
+struct Print {
+  std::string text;
+};
+struct Finished {
+  std::string failure;  ///< empty: every worker has shut down
+};
+using Action =
+    std::variant<Send, Close, Call, Report, Joined, Assigned, Linked, Broken, Print, Note, Finished>;
+
+}  // namespace warren::tracker

@@ -1,0 +1,497 @@
+#include "tracker/classic_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace warren::tracker {
+
+namespace classic = wire::classic;
+
+ClassicJob::ClassicJob(Desk& desk, const JobOptions& options, TimePoint now)
+    : desk_(desk), options_(options), configured_workers_(options.num_workers), incomplete_since_(now) {
+  if (options_.num_workers < 1 || options_.num_workers > classic::kMaxWorldSize) {
+    throw std::invalid_argument(
+        fmt::format("a job of {} workers: expected 1 to {}", options_.num_workers, classic::kMaxWorldSize));
+  }
+}
+
+// --- connections -----------------------------------------------------------------------------------------
+
+void ClassicJob::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  Peer* peer = Find(connection);
+  if (peer == nullptr || finished_) return;
+  peer->stream.Append(bytes);
+  // Handling a message may end this connection.
+  for (peer = Find(connection); peer != nullptr; peer = Find(connection)) {
+    auto message = peer->stream.Next();
+    if (!message) break;
+    HandleMessage(connection, *peer, std::move(*message), now);
+  }
+}
+
+void ClassicJob::Closed(ConnectionId connection, std::string_view why, TimePoint) {
+  const Peer* peer = Find(connection);
+  if (peer == nullptr) return;
+  if (peer->phase == Phase::kLeaves) {
+    const int rank = peer->rank;
+    const bool waited = members_[rank].waits == connection;
+    if (waited) {
+      desk_.Log(Severity::kDebug,
+                fmt::format("{}: {} while it waited for the others to end", desk_.Name(connection), why));
+      ReturnToJob(rank);
+    }
+    return Forget(connection);
+  }
+  Drop(connection, peer->phase == Phase::kWaitsForRank
+                       ? fmt::format("{} while it waited for the other workers", why)
+                       : fmt::format("{}, expected {}", why, peer->stream.Expected()));
+}
+
+ClassicJob::Peer* ClassicJob::Find(ConnectionId connection) {
+  const auto found = peers_.find(connection);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+void ClassicJob::Name(ConnectionId connection, const Peer& peer) {
+  std::string name;
+  if (peer.hello.task_id != classic::kNoTaskId) name = fmt::format("task {}", Quoted(peer.hello.task_id));
+  if (peer.rank >= 0) name += fmt::format("{}rank {}", name.empty() ? "" : ", ", peer.rank);
+  desk_.SetName(connection, std::move(name));
+}
+
+void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
+  const Peer& peer = *Find(connection);
+  desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection), reason));
+  if (peer.rank >= 0 && members_[peer.rank].exchange == connection) {
+    members_[peer.rank].exchange = 0;
+    broker_->Leave(peer.rank);
+    if (!members_[peer.rank].has_linked) Unassign(peer.rank);
+  }
+  Forget(connection);
+}
+
+// Nobody has a link with this rank yet: whoever comes next may have it, the same task again or, if this one
+// was no worker at all, the one it kept out.
+void ClassicJob::Unassign(int rank) {
+  const auto task = task_ranks_.find(members_[rank].task_id);
+  if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
+  members_[rank] = {};
+  --num_assigned_;
+  Write({.kind = Note::Kind::kUnassigned, .rank = rank});
+}
+
+void ClassicJob::Forget(ConnectionId connection) {
+  applicants_.Remove(connection);
+  peers_.erase(connection);
+  desk_.Close(connection);
+}
+
+// --- messages --------------------------------------------------------------------------------------------
+
+void ClassicJob::HandleMessage(ConnectionId connection, Peer& peer, classic::WorkerMessage message,
+                               TimePoint now) {
+  if (const auto* hello = std::get_if<classic::Hello>(&message)) {
+    HandleHello(connection, peer, *hello, now);
+  } else if (auto* print = std::get_if<classic::PrintText>(&message)) {
+    desk_.Add(Print{std::move(print->text)});
+    Forget(connection);
+  } else if (const auto* good = std::get_if<classic::GoodLinks>(&message)) {
+    HandleGoodLinks(connection, peer, *good, now);
+  } else if (const auto* errors = std::get_if<classic::LinkErrors>(&message)) {
+    HandleLinkErrors(connection, peer, *errors, now);
+  } else if (const auto* port = std::get_if<classic::ListenPort>(&message)) {
+    HandleListenPort(connection, peer, *port, now);
+  } else if (std::holds_alternative<classic::WaitForOthers>(message)) {
+    HandleWait(connection, peer);
+  }
+}
+
+void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic::Hello& hello,
+                             TimePoint now) {
+  peer.hello = hello;
+  peer.phase = Phase::kPrint;
+  Name(connection, peer);
+  switch (hello.command) {
+    case classic::Command::kPrint:
+      return;  // still a stranger until its text is here
+    case classic::Command::kShutdown:
+      return HandleShutdown(connection, peer);
+    case classic::Command::kStart:
+      desk_.Greet(connection);
+      return HandleStart(connection, peer, now);
+    case classic::Command::kRecover:
+      desk_.Greet(connection);
+      return HandleRecover(connection, peer, now);
+  }
+}
+
+// What the workers that are here want, or what the tracker was started with.
+int ClassicJob::ExpectedWorldSize() const {
+  if (num_assigned_ > 0) return options_.num_workers;
+  for (const Applicants::Applicant& applicant : applicants_.List()) {
+    const int asked = peers_.at(applicant.connection).hello.world_size;
+    if (asked > 0) return asked;
+  }
+  return configured_workers_;
+}
+
+void ClassicJob::SettleWorldSize(const classic::Hello& hello) {
+  int world_size = ExpectedWorldSize();
+  if (hello.world_size > 0 && hello.world_size != world_size) {
+    const bool first = applicants_.empty() && num_assigned_ == 0;
+    if (!first || options_.world_size_is_fixed) {
+      throw wire::ProtocolError(
+          fmt::format("it was told of a world of {} workers, this job has {}", hello.world_size, world_size));
+    }
+    desk_.Log(Severity::kInfo, fmt::format("the first worker asks for {} workers instead of {}",
+                                           hello.world_size, world_size));
+    world_size = hello.world_size;
+  }
+  if (topology_ && topology_->size() == world_size) return;
+  SetWorldSize(world_size);
+  Write({.kind = Note::Kind::kWorld, .rank = world_size});
+}
+
+void ClassicJob::SetWorldSize(int world_size) {
+  options_.num_workers = world_size;
+  topology_.emplace(world_size);
+  broker_.emplace(*topology_);
+  members_.assign(world_size, {});
+}
+
+// A rank belongs to the task it was given to; workers without a task id are taken at their word.
+void ClassicJob::RequireOwner(int rank, const classic::Hello& hello) const {
+  const std::string& owner = members_[rank].task_id;
+  const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
+  if (!anonymous && owner != hello.task_id) {
+    throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, Quoted(owner)));
+  }
+}
+
+int ClassicJob::KnownRank(const classic::Hello& hello) const {
+  if (hello.rank >= 0) return hello.rank;
+  const auto known = task_ranks_.find(hello.task_id);
+  return known == task_ranks_.end() ? -1 : known->second;
+}
+
+void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now) {
+  SettleWorldSize(peer.hello);
+  const int rank = KnownRank(peer.hello);
+  if (rank >= options_.num_workers) {
+    throw wire::ProtocolError(
+        fmt::format("its rank is {}, expected 0 to {}", rank, options_.num_workers - 1));
+  }
+  if (rank < 0) return AddPending(connection, peer, now);
+  const Member& member = members_[rank];
+  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its end is still to be heard of
+  if (member.shut_down) {
+    throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
+  }
+  if (member.assigned) RequireOwner(rank, peer.hello);
+  Assign(connection, peer, rank, now);
+  AssignPending(now);
+}
+
+void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint now) {
+  const int rank = peer.hello.rank;
+  const bool known = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
+  if (!known) {
+    throw wire::ProtocolError(
+        fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
+  }
+  RequireOwner(rank, peer.hello);
+  if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the tracker before this one
+  if (members_[rank].shut_down) {
+    throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
+  }
+  SettleWorldSize(peer.hello);
+  Assign(connection, peer, rank, now);
+}
+
+void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
+  const int rank = peer.hello.rank;
+  if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
+    throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
+  }
+  RequireOwner(rank, peer.hello);
+  Member& member = members_[rank];
+  // It waited for the others when the tracker before this one died, and says so again.
+  const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
+  if (member.shut_down && !again) {
+    throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
+  }
+  if (!again) {
+    member.shut_down = true;
+    ++num_shut_down_;
+    Write({.kind = Note::Kind::kShutDown, .rank = rank});
+  }
+  desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
+  peer.rank = rank;
+  peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
+  desk_.Greet(connection);
+  FinishWhenAllHaveShutDown();
+}
+
+void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
+  members_[peer.rank].waits = connection;
+  desk_.Send(connection, classic::Encode(classic::HoldWord::kHeld));
+  if (!linked_) CallBackThoseWhoWait();  // who was lost has come already
+}
+
+/// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.
+void ClassicJob::ReturnToJob(int rank) {
+  members_[rank].waits = 0;
+  members_[rank].shut_down = members_[rank].shut_down_before = false;
+  --num_shut_down_;
+  Write({.kind = Note::Kind::kReturned, .rank = rank});
+}
+
+/// Somebody who was lost has come again and needs what they know.
+void ClassicJob::CallBackThoseWhoWait() {
+  if (num_shut_down_ == 0) return;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    const ConnectionId connection = members_[rank].waits;
+    if (connection == 0) continue;
+    ReturnToJob(rank);
+    desk_.Send(connection, classic::Encode(classic::HoldWord::kComeBack));
+    Forget(connection);
+  }
+}
+
+void ClassicJob::FinishWhenAllHaveShutDown() {
+  if (num_shut_down_ < options_.num_workers) return;
+  finished_ = true;
+  std::vector<ConnectionId> leaving;
+  for (const auto& [connection, peer] : peers_) {
+    if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
+  }
+  for (const ConnectionId connection : leaving) {
+    if (members_[peers_.at(connection).rank].waits == connection)
+      desk_.Send(connection, classic::Encode(classic::HoldWord::kReleased));
+    Forget(connection);
+  }
+  desk_.Add(Finished{});
+}
+
+void ClassicJob::AddPending(ConnectionId connection, Peer& peer, TimePoint now) {
+  const std::string& task_id = peer.hello.task_id;
+  if (all_assigned()) {
+    throw wire::ProtocolError(fmt::format("task {} is not known and all {} ranks are taken", Quoted(task_id),
+                                          options_.num_workers));
+  }
+  peer.phase = Phase::kWaitsForRank;
+  if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
+    Drop(*earlier, fmt::format("task {} has connected again", Quoted(task_id)));
+  }
+  desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
+  desk_.Add(Joined{num_assigned_ + static_cast<int>(applicants_.size()), options_.num_workers});
+  AssignPending(now);
+}
+
+void ClassicJob::AssignPending(TimePoint now) {
+  if (applicants_.empty() || num_assigned_ + static_cast<int>(applicants_.size()) < options_.num_workers)
+    return;
+  int rank = 0;
+  for (const Applicants::Applicant& applicant : applicants_.TakeSorted(options_.sort_by)) {
+    while (rank < options_.num_workers && members_[rank].assigned) ++rank;
+    if (rank == options_.num_workers) {
+      // More waited than there are ranks: the one that had asked for a larger world has gone.
+      Drop(applicant.connection, fmt::format("all {} ranks are taken", options_.num_workers));
+      continue;
+    }
+    Assign(applicant.connection, peers_.at(applicant.connection), rank, now);
+  }
+}
+
+void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now) {
+  CallBackThoseWhoWait();
+  Member& member = members_[rank];
+  if (member.exchange != 0) Drop(member.exchange, fmt::format("rank {} has connected again", rank));
+  if (!member.assigned) ++num_assigned_;
+  member.assigned = true;
+  member.task_id = peer.hello.task_id;
+  member.host = desk_.host(connection);
+  member.exchange = connection;
+  if (member.task_id != classic::kNoTaskId) task_ranks_[member.task_id] = rank;
+  Write({.kind = Note::Kind::kAssigned, .rank = rank, .task_id = member.task_id, .host = member.host});
+  if (linked_) {
+    linked_ = false;
+    incomplete_since_ = now;
+  }
+  peer.rank = rank;
+  Name(connection, peer);
+  peer.phase = Phase::kAssigned;
+  desk_.SetDeadline(connection, now + kLinkTimeout);
+  broker_->Join(rank);
+
+  classic::Assignment assignment;
+  assignment.rank = rank;
+  assignment.parent = topology_->parent(rank);
+  assignment.world_size = options_.num_workers;
+  const std::vector<int>& tree = topology_->tree_neighbors(rank);
+  assignment.tree_neighbors.assign(tree.begin(), tree.end());
+  assignment.ring_prev = topology_->ring_prev(rank);
+  assignment.ring_next = topology_->ring_next(rank);
+  desk_.Send(connection, classic::Encode(assignment));
+  desk_.Add(Assigned{member.task_id, rank, member.host});
+  desk_.Log(Severity::kDebug,
+            fmt::format("{}: {}", desk_.Name(connection), classic::CommandName(peer.hello.command)));
+}
+
+// --- links -----------------------------------------------------------------------------------------------
+
+void ClassicJob::HandleGoodLinks(ConnectionId connection, Peer& peer, const classic::GoodLinks& good,
+                                 TimePoint now) {
+  if (peer.phase != Phase::kAssigned) {
+    throw wire::ProtocolError("it named its good links before it was given a rank");
+  }
+  const std::vector<int> ranks(good.ranks.begin(), good.ranks.end());
+  if (peer.retries) {
+    std::vector<int> made;
+    for (const int planned : broker_->Planned(peer.rank)) {
+      if (std::find(ranks.begin(), ranks.end(), planned) != ranks.end()) made.push_back(planned);
+    }
+    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
+  }
+  if (const auto stranger = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
+    throw wire::ProtocolError(
+        fmt::format("it names rank {} as a good link, which is no neighbour", *stranger));
+  }
+  peer.phase = Phase::kWaitsForPlan;
+  desk_.SetDeadline(connection, std::nullopt);
+  SendReadyPlans(now);
+}
+
+void ClassicJob::SendReadyPlans(TimePoint now) {
+  for (const LinkBroker::Plan& plan : broker_->TakeReady(now)) {
+    classic::LinkPlan message;
+    message.num_accept = plan.num_accept;
+    for (const int rank : plan.connect) {
+      message.connect.push_back({members_[rank].host, members_[rank].listen_port, rank});
+    }
+    const ConnectionId connection = members_[plan.rank].exchange;
+    Peer& peer = peers_.at(connection);
+    peer.phase = Phase::kPlanned;
+    desk_.SetDeadline(connection, now + kLinkTimeout);
+    desk_.Send(connection, classic::Encode(message));
+  }
+}
+
+void ClassicJob::HandleLinkErrors(ConnectionId connection, Peer& peer, const classic::LinkErrors& errors,
+                                  TimePoint now) {
+  if (peer.phase != Phase::kPlanned) {
+    throw wire::ProtocolError("it reported on its links before it was told whom to connect to");
+  }
+  desk_.SetDeadline(connection, now + kLinkTimeout);
+  peer.retries = errors.count > 0;
+  peer.phase = peer.retries ? Phase::kAssigned : Phase::kLinked;
+  if (peer.retries) {
+    desk_.Log(Severity::kDebug,
+              fmt::format("{}: {} connections failed, trying again", desk_.Name(connection), errors.count));
+  } else {
+    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->Planned(peer.rank)});
+    broker_->ReportLinked(peer.rank);
+  }
+}
+
+void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const classic::ListenPort& port,
+                                  TimePoint now) {
+  const int rank = peer.rank;
+  members_[rank].listen_port = port.port;
+  members_[rank].has_linked = true;
+  members_[rank].exchange = 0;
+  Forget(connection);
+  broker_->ReportListening(rank);
+  const std::set<int>& awaited = broker_->awaited(rank);
+  Write({.kind = Note::Kind::kListens,
+         .rank = rank,
+         .port = port.port,
+         .peers = {awaited.begin(), awaited.end()}});
+  SendReadyPlans(now);
+  if (!linked_ && broker_->complete()) {
+    linked_ = true;
+    desk_.Log(Severity::kDebug, fmt::format("all {} workers are linked", options_.num_workers));
+    desk_.Add(Linked{});
+  }
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+void ClassicJob::Tick(TimePoint now) {
+  if (finished_) return;
+  if (broker_) SendReadyPlans(now);
+  if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
+    Fail(fmt::format("workers are missing after {:g} s: {}",
+                     std::chrono::duration<double>(options_.timeout).count(), DescribeMissing()));
+  }
+}
+
+std::optional<TimePoint> ClassicJob::NextDeadline() const {
+  if (finished_) return std::nullopt;
+  std::optional<TimePoint> next;
+  const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
+  if (broker_ && broker_->NextRetry()) consider(*broker_->NextRetry());
+  if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
+  return next;
+}
+
+void ClassicJob::Fail(std::string reason) {
+  finished_ = true;
+  desk_.Add(Finished{std::move(reason)});
+}
+
+void ClassicJob::Write(Note note) {
+  if (options_.takes_notes) desk_.Add(std::move(note));
+}
+
+// --- questions -------------------------------------------------------------------------------------------
+
+std::optional<int> ClassicJob::RankOfTask(const std::string& task_id) const {
+  const auto found = task_ranks_.find(task_id);
+  if (found == task_ranks_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool ClassicJob::TaskHasShutDown(const std::string& task_id) const {
+  const auto rank = RankOfTask(task_id);
+  return rank && members_[*rank].shut_down && members_[*rank].waits == 0;
+}
+
+bool ClassicJob::TaskHasLinked(const std::string& task_id) const {
+  const auto rank = RankOfTask(task_id);
+  return rank && members_[*rank].has_linked;
+}
+
+std::string ClassicJob::DescribeMissing() const {
+  std::vector<std::string> came;
+  std::vector<std::string> task_ids;
+  std::vector<std::string> unlinked;
+  const auto name_of = [&](int rank) {
+    const Member& member = members_[rank];
+    return fmt::format("task {} ({}, rank {})", Quoted(member.task_id), member.host, rank);
+  };
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
+    if (!members_[rank].assigned) continue;
+    task_ids.push_back(members_[rank].task_id);
+    came.push_back(name_of(rank));
+    if (!broker_->listening(rank)) unlinked.push_back(name_of(rank));
+  }
+  for (const Applicants::Applicant& applicant : applicants_.List()) {
+    task_ids.push_back(applicant.task_id);
+    came.push_back(fmt::format("task {} ({})", Quoted(applicant.task_id), applicant.host));
+  }
+  std::string text = DescribeAttendance(came, task_ids, options_.num_workers);
+  if (!unlinked.empty()) text += fmt::format("; still to be linked: {}", ListSome(unlinked));
+  std::vector<std::string> absent;
+  for (const int rank : broker_ ? broker_->Absentees() : std::set<int>()) {
+    if (members_[rank].assigned) absent.push_back(name_of(rank));
+  }
+  if (!absent.empty()) text += fmt::format("; did not come to be linked again: {}", ListSome(absent));
+  return text;
+}
+
+}  // namespace warren::tracker

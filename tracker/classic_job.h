@@ -1,0 +1,126 @@
+// A job of rabit workers (the classic dialect): who has come, which rank they got, whom they link to, who is
+// done. A state machine over values: connections are numbers, time is an argument, what it wants done goes to
+// the desk. No sockets, threads or clocks, so that it is tested, fuzzed and simulated as it is.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracker/desk.h"
+#include "tracker/dialect_job.h"
+#include "tracker/link_broker.h"
+#include "tracker/note.h"
+#include "tracker/topology.h"
+#include "wire/classic.h"
+
+namespace warren::tracker {
+
+/// While it connects to its peers a worker may sit out TCP's own connect timeout (about two minutes on
+/// Linux).
+inline constexpr std::chrono::seconds kLinkTimeout{300};
+class ClassicJob final : public DialectJob {
+ public:
+  ClassicJob(Desk& desk, const JobOptions& options, TimePoint now);
+
+  /// Who was about to be linked is expected to come again.
+  void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
+
+  void Opened(ConnectionId connection) override { peers_[connection]; }
+  void Received(ConnectionId connection, std::string_view bytes, TimePoint now) override;
+  void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
+  void Drop(ConnectionId connection, const std::string& reason) override;
+  void Tick(TimePoint now) override;
+  std::optional<TimePoint> NextDeadline() const override;
+
+  bool engaged() const override { return num_assigned_ > 0 || !applicants_.empty(); }
+  bool finished() const override { return finished_; }
+  int world_size() const override { return options_.num_workers; }
+  /// True while all links of all workers stand, as far as is known.
+  bool linked() const override { return linked_; }
+  bool all_assigned() const override { return num_assigned_ == options_.num_workers; }
+  std::optional<int> RankOfTask(const std::string& task_id) const override;
+  bool TaskHasShutDown(const std::string& task_id) const override;
+  bool TaskHasLinked(const std::string& task_id) const override;
+  std::string DescribeMissing() const override;
+
+ private:
+  /// How far a connection has come.
+  enum class Phase { kHello, kPrint, kWaitsForRank, kAssigned, kWaitsForPlan, kPlanned, kLinked, kLeaves };
+  struct Peer {
+    Phase phase = Phase::kHello;
+    wire::classic::WorkerStream stream;
+    wire::classic::Hello hello;
+    int rank = -1;         ///< the rank this exchange is about, once assigned
+    bool retries = false;  ///< its last plan had connections that failed
+  };
+  struct Member {
+    bool assigned = false;
+    bool shut_down = false;
+    bool shut_down_before = false;  ///< ... at the tracker before this one, and may say so again
+    bool has_linked = false;        ///< went through an exchange to its end, at least once
+    std::string task_id;
+    std::string host;
+    std::int32_t listen_port = 0;
+    ConnectionId exchange = 0;  ///< open start or recover exchange, 0 when none
+    ConnectionId waits = 0;     ///< where it waits for the others after its shutdown, 0 when it does not
+  };
+
+  Peer* Find(ConnectionId connection);
+  void Name(ConnectionId connection, const Peer& peer);
+  void Forget(ConnectionId connection);
+
+  void HandleMessage(ConnectionId connection, Peer& peer, wire::classic::WorkerMessage message,
+                     TimePoint now);
+  void HandleHello(ConnectionId connection, Peer& peer, const wire::classic::Hello& hello, TimePoint now);
+  void HandleStart(ConnectionId connection, Peer& peer, TimePoint now);
+  void HandleRecover(ConnectionId connection, Peer& peer, TimePoint now);
+  void HandleShutdown(ConnectionId connection, Peer& peer);
+  void HandleWait(ConnectionId connection, Peer& peer);
+  void ReturnToJob(int rank);
+  void CallBackThoseWhoWait();
+  void FinishWhenAllHaveShutDown();
+  void HandleGoodLinks(ConnectionId connection, Peer& peer, const wire::classic::GoodLinks& good,
+                       TimePoint now);
+  void HandleLinkErrors(ConnectionId connection, Peer& peer, const wire::classic::LinkErrors& errors,
+                        TimePoint now);
+  void HandleListenPort(ConnectionId connection, Peer& peer, const wire::classic::ListenPort& port,
+                        TimePoint now);
+  void SettleWorldSize(const wire::classic::Hello& hello);
+  void SetWorldSize(int world_size);
+  void Replay(const Note& note);
+  int ExpectedWorldSize() const;
+  void RequireOwner(int rank, const wire::classic::Hello& hello) const;
+  void Unassign(int rank);
+  int KnownRank(const wire::classic::Hello& hello) const;
+  void AddPending(ConnectionId connection, Peer& peer, TimePoint now);
+  void AssignPending(TimePoint now);
+  void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
+  void SendReadyPlans(TimePoint now);
+  void Fail(std::string reason);
+  /// Workers are missing, or those that were about to end when this tracker took over.
+  bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
+  void Write(Note note);
+
+  Desk& desk_;
+  JobOptions options_;      ///< num_workers is what the first worker asked for, if it did
+  int configured_workers_;  ///< what the tracker was started with
+  std::unordered_map<ConnectionId, Peer> peers_;
+  Applicants applicants_{wire::classic::kNoTaskId};
+  std::unordered_map<std::string, int> task_ranks_;
+  std::vector<Member> members_;
+  std::optional<Topology> topology_;
+  std::optional<LinkBroker> broker_;
+  int num_assigned_ = 0;
+  int num_shut_down_ = 0;
+  bool linked_ = false;
+  bool awaits_end_ = false;
+  bool finished_ = false;
+  TimePoint incomplete_since_;
+};
+
+}  // namespace warren::tracker

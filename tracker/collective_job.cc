@@ -1,0 +1,355 @@
+#include "tracker/collective_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace warren::tracker {
+
+namespace collective = wire::collective;
+
+namespace {
+
+/// The first line of what a worker says went wrong, which may be a stack trace.
+std::string FirstLine(const std::string& text) {
+  constexpr std::size_t kMostBytes = 400;
+  std::string line = text.substr(0, std::min(text.find('\n'), kMostBytes));
+  for (char& c : line) c = c >= 0 && c < 0x20 ? ' ' : c;
+  return line;
+}
+
+}  // namespace
+
+CollectiveJob::CollectiveJob(Desk& desk, const JobOptions& options, TimePoint now)
+    : desk_(desk), options_(options), incomplete_since_(now) {}
+
+// --- connections -----------------------------------------------------------------------------------------
+
+void CollectiveJob::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  peers_.at(connection).stream.Append(bytes);
+  // Handling a message may end this connection.
+  for (auto peer = peers_.find(connection); peer != peers_.end(); peer = peers_.find(connection)) {
+    auto message = peer->second.stream.Next();
+    if (!message) break;
+    HandleMessage(connection, std::move(*message), now);
+  }
+}
+
+void CollectiveJob::Reached(ConnectionId connection) {
+  const auto line = lines_.find(connection);
+  if (line != lines_.end()) members_[line->second].reached = true;
+}
+
+void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
+  const auto line = lines_.find(connection);
+  if (line != lines_.end()) return LineClosed(line->second, why, now);
+  const bool waited = applicants_.Remove(connection);
+  Drop(connection, waited ? fmt::format("{} while it waited for the other workers", why)
+                          : fmt::format("{}, expected {}", why, peers_.at(connection).stream.Expected()));
+}
+
+void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
+  desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection), reason));
+  Forget(connection);
+}
+
+void CollectiveJob::Forget(ConnectionId connection) {
+  applicants_.Remove(connection);
+  peers_.erase(connection);
+  desk_.Close(connection);
+}
+
+// --- messages --------------------------------------------------------------------------------------------
+
+void CollectiveJob::HandleMessage(ConnectionId connection, collective::WorkerMessage message, TimePoint now) {
+  if (const auto* hello = std::get_if<collective::Hello>(&message)) {
+    HandleHello(connection, *hello);
+  } else if (const auto* start = std::get_if<collective::Start>(&message)) {
+    HandleStart(connection, *start, now);
+  } else if (std::holds_alternative<collective::Shutdown>(message)) {
+    HandleShutdown(connection);
+  } else if (const auto* failure = std::get_if<collective::Failure>(&message)) {
+    HandleFailure(connection, *failure, now);
+  } else if (auto* print = std::get_if<collective::Print>(&message)) {
+    desk_.Add(Print{std::move(print->text)});
+    Forget(connection);
+  }
+}
+
+void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello& hello) {
+  peers_.at(connection).hello = hello;
+  std::string name;
+  if (!hello.task_id.empty()) name = fmt::format("task {}", Quoted(hello.task_id));
+  if (hello.rank >= 0) name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
+  desk_.SetName(connection, std::move(name));
+}
+
+void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start& start, TimePoint now) {
+  Peer& peer = peers_.at(connection);
+  const std::string task_id = peer.hello.task_id;
+  if (peer.hello.world_size != -1 && peer.hello.world_size != options_.num_workers) {
+    throw wire::ProtocolError(fmt::format("it was told of a world of {} workers, this job has {}",
+                                          peer.hello.world_size, options_.num_workers));
+  }
+  if (stage_ == Stage::kRunning) {
+    const auto rank = RankOfTask(task_id);
+    if (!rank) {
+      throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
+                                            options_.num_workers, DescribeMissing()));
+    }
+    Break(*rank, "was started again while the others ran", now);
+  }
+  desk_.Greet(connection);
+  peer.port = start.port;
+  peer.error_port = start.error_port;
+  desk_.Send(connection, collective::Encode(collective::World{options_.num_workers}));
+  if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
+    Drop(*earlier, fmt::format("task {} has connected again", Quoted(task_id)));
+  }
+  desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
+  desk_.Add(Joined{static_cast<int>(applicants_.size()), options_.num_workers});
+  if (static_cast<int>(applicants_.size()) == options_.num_workers) Bootstrap();
+}
+
+/// All have come: ranks are given out, and each is told whom to connect to.
+void CollectiveJob::Bootstrap() {
+  const std::vector<Applicants::Applicant> order = applicants_.TakeSorted(options_.sort_by);
+  members_.clear();
+  num_shut_down_ = num_lost_ = 0;
+  stage_ = Stage::kRunning;
+  std::vector<std::int32_t> error_ports;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const std::size_t next = (rank + 1) % order.size();
+    desk_.Send(order[rank].connection,
+               collective::Encode(collective::Next{static_cast<std::int32_t>(next), order[next].host,
+                                                   peers_.at(order[next].connection).port}));
+    error_ports.push_back(peers_.at(order[rank].connection).error_port);
+  }
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto& [connection, task_id, host] = order[rank];
+    const int number = static_cast<int>(rank);
+    Member& member = members_.emplace_back();
+    member.task_id = task_id;
+    member.host = host;
+    if (error_ports[rank] > 0) {
+      member.line = desk_.Call(host, static_cast<std::uint16_t>(error_ports[rank]));
+      desk_.SetName(member.line, fmt::format("the error port of rank {}", rank));
+      lines_[member.line] = number;
+    }
+    desk_.Add(Assigned{task_id, number, host});
+    Write({.kind = Note::Kind::kMember, .rank = number, .task_id = task_id, .host = host});
+    Forget(connection);
+  }
+  desk_.Log(Severity::kDebug, fmt::format("all {} workers know each other", options_.num_workers));
+  desk_.Add(Linked{});
+}
+
+/// The rank that a worker says it has.
+int CollectiveJob::RankOf(const collective::Hello& hello) const {
+  if (stage_ != Stage::kRunning || hello.rank < 0 || hello.rank >= static_cast<int>(members_.size()))
+    return -1;
+  return members_[hello.rank].task_id == hello.task_id ? hello.rank : -1;
+}
+
+void CollectiveJob::HandleShutdown(ConnectionId connection) {
+  const collective::Hello& hello = peers_.at(connection).hello;
+  const int rank = RankOf(hello);
+  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends, as it was told
+  if (rank < 0) {
+    throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
+  }
+  if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
+  members_[rank].shut_down = true;
+  if (std::exchange(members_[rank].lost_since, {})) --num_lost_;
+  HangUp(rank);
+  Write({.kind = Note::Kind::kShutDown, .rank = rank});
+  desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
+  Forget(connection);
+  if (++num_shut_down_ < options_.num_workers) return;
+  finished_ = true;
+  desk_.Add(Finished{});
+}
+
+void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Failure& failure,
+                                  TimePoint now) {
+  const int rank = RankOf(peers_.at(connection).hello);
+  const std::string what =
+      fmt::format("reported an error: {} (code {})", FirstLine(failure.text), failure.code);
+  if (rank < 0) desk_.Log(Severity::kWarning, fmt::format("{} {}", desk_.Name(connection), what));
+  Forget(connection);
+  if (rank >= 0) Break(rank, what, now);
+}
+
+// --- failures --------------------------------------------------------------------------------------------
+
+void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
+  Member& member = members_[rank];
+  desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(member.line), why));
+  HangUp(rank);
+  // A port that could never be reached tells nothing.
+  if (stage_ != Stage::kRunning || !member.reached || member.shut_down) return;
+  member.lost_since = now;
+  ++num_lost_;
+}
+
+void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
+  if (stage_ != Stage::kRunning || finished_) return;
+  const auto rank = RankOfTask(task_id);
+  if (rank && !members_[*rank].shut_down) Break(*rank, how, now);
+}
+
+/// The job cannot go on with this rank: all others are told.
+void CollectiveJob::Break(int rank, const std::string& what, TimePoint now) {
+  stage_ = Stage::kBroken;
+  incomplete_since_ = now;
+  num_lost_ = 0;
+  int told = 0;
+  for (int other = 0; other < static_cast<int>(members_.size()); ++other) {
+    Member& member = members_[other];
+    member.lost_since.reset();
+    if (member.line == 0) continue;
+    if (other != rank) {
+      desk_.Send(member.line, collective::Encode(collective::Signal::kError));
+      ++told;
+    }
+    lines_.erase(member.line);
+    desk_.Close(std::exchange(member.line, 0));
+  }
+  Write({.kind = Note::Kind::kBroken, .rank = rank});
+  const std::string story = fmt::format("{} {}", Describe(rank), what);
+  desk_.Log(Severity::kWarning, fmt::format("{}; told {} others to stop", story, told));
+  desk_.Add(Broken{members_[rank].task_id, rank, story});
+}
+
+/// Nothing more is to be said to its error port, which may close.
+void CollectiveJob::HangUp(int rank) {
+  const ConnectionId line = std::exchange(members_[rank].line, 0);
+  if (line == 0) return;
+  lines_.erase(line);
+  desk_.Send(line, collective::Encode(collective::Signal::kEnd));
+  desk_.Close(line);
+}
+
+std::string CollectiveJob::Describe(int rank) const {
+  const Member& member = members_[rank];
+  return fmt::format("rank {} ({}host {})", rank,
+                     member.task_id.empty() ? "" : fmt::format("task {}, ", Quoted(member.task_id)),
+                     member.host);
+}
+
+std::vector<Send> CollectiveJob::LastWords() const {
+  std::vector<Send> words;
+  for (const auto& [line, rank] : lines_)
+    words.push_back({line, collective::Encode(collective::Signal::kEnd)});
+  return words;
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+void CollectiveJob::Tick(TimePoint now) {
+  if (finished_) return;
+  for (int rank = 0; num_lost_ > 0 && rank < static_cast<int>(members_.size()); ++rank) {
+    const auto lost = members_[rank].lost_since;
+    if (lost && now - *lost >= kLastWordPatience) Break(rank, "was lost: it ended without a shutdown", now);
+  }
+  if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
+    finished_ = true;
+    desk_.Add(
+        Finished{fmt::format("workers are missing after {:g} s: {}",
+                             std::chrono::duration<double>(options_.timeout).count(), DescribeMissing())});
+  }
+}
+
+std::optional<TimePoint> CollectiveJob::NextDeadline() const {
+  if (finished_) return std::nullopt;
+  std::optional<TimePoint> next;
+  const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
+  if (num_lost_ > 0) {
+    for (const Member& member : members_) {
+      if (member.lost_since) consider(*member.lost_since + kLastWordPatience);
+    }
+  }
+  if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
+  return next;
+}
+
+// --- another tracker -------------------------------------------------------------------------------------
+
+void CollectiveJob::Write(Note note) {
+  if (options_.takes_notes) desk_.Add(std::move(note));
+}
+
+void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
+  for (const Note& note : notes) {
+    const auto size = static_cast<int>(members_.size());
+    const auto check = [&](bool possible) {
+      if (!possible) throw std::invalid_argument(fmt::format("'{}' cannot be here", Encode(note)));
+    };
+    switch (note.kind) {
+      case Note::Kind::kMember:
+        if (note.rank == 0) members_.clear();
+        check(note.rank == static_cast<int>(members_.size()) && note.rank < options_.num_workers);
+        members_.emplace_back();
+        members_.back().task_id = note.task_id;
+        members_.back().host = note.host;
+        stage_ = Stage::kRunning;
+        num_shut_down_ = 0;
+        break;
+      case Note::Kind::kShutDown:
+        check(note.rank < size && !members_[note.rank].shut_down);
+        members_[note.rank].shut_down = true;
+        ++num_shut_down_;
+        break;
+      case Note::Kind::kBroken:
+        check(note.rank < size);
+        stage_ = Stage::kBroken;
+        break;
+      default:
+        check(false);
+    }
+  }
+  incomplete_since_ = now;
+  // Those that were still to be told of are told as if they had never come.
+  if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
+    stage_ = Stage::kBroken;
+  if (stage_ != Stage::kRunning) return;
+  desk_.Add(Linked{});
+  if (num_shut_down_ < options_.num_workers) return;
+  finished_ = true;
+  desk_.Add(Finished{});
+}
+
+// --- questions -------------------------------------------------------------------------------------------
+
+std::optional<int> CollectiveJob::RankOfTask(const std::string& task_id) const {
+  if (stage_ != Stage::kRunning || task_id.empty()) return std::nullopt;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank].task_id == task_id) return static_cast<int>(rank);
+  }
+  return std::nullopt;
+}
+
+bool CollectiveJob::TaskHasShutDown(const std::string& task_id) const {
+  const auto rank = RankOfTask(task_id);
+  return rank && members_[*rank].shut_down;
+}
+
+std::string CollectiveJob::DescribeMissing() const {
+  std::vector<std::string> came;
+  std::vector<std::string> task_ids;
+  if (stage_ == Stage::kRunning) {
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      came.push_back(Describe(static_cast<int>(rank)));
+      task_ids.push_back(members_[rank].task_id);
+    }
+  }
+  for (const Applicants::Applicant& applicant : applicants_.List()) {
+    came.push_back(fmt::format("task {} ({})", Quoted(applicant.task_id), applicant.host));
+    task_ids.push_back(applicant.task_id);
+  }
+  return DescribeAttendance(came, task_ids, options_.num_workers);
+}
+
+}  // namespace warren::tracker

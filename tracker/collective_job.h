@@ -1,0 +1,106 @@
+// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each its next one in
+// the ring, counts who is done, and, when one fails, tells all others to stop. A state machine over values,
+// as classic_job.h.
+//
+// Workers keep no connection with their tracker. Ours makes one to the error port of each, where it can be
+// told to stop; it stays open, so that a worker that dies is noticed at once, by whomever it was started.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracker/desk.h"
+#include "tracker/dialect_job.h"
+#include "wire/collective.h"
+
+namespace warren::tracker {
+
+/// A worker that ends properly says shutdown over another connection than the one that its end closes: its
+/// word may come this much later.
+inline constexpr std::chrono::milliseconds kLastWordPatience{250};
+
+class CollectiveJob final : public DialectJob {
+ public:
+  CollectiveJob(Desk& desk, const JobOptions& options, TimePoint now);
+
+  /// Workers that run are counted as they end. Their error ports have closed with the tracker before.
+  void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
+
+  void Opened(ConnectionId connection) override { peers_[connection]; }
+  void Received(ConnectionId connection, std::string_view bytes, TimePoint now) override;
+  void Reached(ConnectionId connection) override;
+  void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
+  void Drop(ConnectionId connection, const std::string& reason) override;
+  void Tick(TimePoint now) override;
+  std::optional<TimePoint> NextDeadline() const override;
+  /// Breaks the job off if it runs and the task takes part.
+  void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
+  std::vector<Send> LastWords() const override;
+
+  bool engaged() const override { return stage_ != Stage::kGathering || !applicants_.empty(); }
+  bool finished() const override { return finished_; }
+  int world_size() const override { return options_.num_workers; }
+  /// True while all workers have been told of each other.
+  bool linked() const override { return stage_ == Stage::kRunning; }
+  bool all_assigned() const override { return stage_ == Stage::kRunning; }
+  std::optional<int> RankOfTask(const std::string& task_id) const override;
+  bool TaskHasShutDown(const std::string& task_id) const override;
+  bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
+  std::string DescribeMissing() const override;
+
+ private:
+  enum class Stage {
+    kGathering,  ///< until all have come
+    kRunning,    ///< until all have shut down, or one fails
+    kBroken      ///< until all have come once more
+  };
+  /// At the other end of a connection that was made to the tracker.
+  struct Peer {
+    wire::collective::WorkerStream stream;
+    wire::collective::Hello hello;
+    std::int32_t port = 0;
+    std::int32_t error_port = 0;
+  };
+  struct Member {
+    std::string task_id;
+    std::string host;
+    ConnectionId line = 0;                ///< to its error port; 0: there is none
+    bool reached = false;                 ///< the line has stood
+    std::optional<TimePoint> lost_since;  ///< the line has ended
+    bool shut_down = false;
+  };
+
+  void HandleMessage(ConnectionId connection, wire::collective::WorkerMessage message, TimePoint now);
+  void HandleHello(ConnectionId connection, const wire::collective::Hello& hello);
+  void HandleStart(ConnectionId connection, const wire::collective::Start& start, TimePoint now);
+  void HandleShutdown(ConnectionId connection);
+  void HandleFailure(ConnectionId connection, const wire::collective::Failure& failure, TimePoint now);
+  void Bootstrap();
+  int RankOf(const wire::collective::Hello& hello) const;
+  void LineClosed(int rank, std::string_view why, TimePoint now);
+  void Break(int rank, const std::string& what, TimePoint now);
+  void HangUp(int rank);
+  void Forget(ConnectionId connection);
+  std::string Describe(int rank) const;
+  bool HasDeadline() const { return options_.timeout.count() > 0 && stage_ != Stage::kRunning; }
+  void Write(Note note);
+
+  Desk& desk_;
+  JobOptions options_;
+  Stage stage_ = Stage::kGathering;
+  std::unordered_map<ConnectionId, Peer> peers_;
+  std::unordered_map<ConnectionId, int> lines_;  ///< whose error port it is
+  Applicants applicants_{std::string_view()};
+  std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
+  int num_shut_down_ = 0;
+  int num_lost_ = 0;
+  bool finished_ = false;
+  TimePoint incomplete_since_;
+};
+
+}  // namespace warren::tracker

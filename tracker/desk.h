@@ -1,0 +1,68 @@
+// Where the connections of a job are known by their numbers: who is at the other end, who has not said hello
+// yet, how long each may stay silent, and the list of what is to be done for them. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tracker/action.h"
+
+namespace warren::tracker {
+
+class Desk {
+ public:
+  /// Somebody has come: a stranger until Greet, who has until `deadline`.
+  void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
+  /// A connection that the job makes itself, under a number that no other has.
+  ConnectionId Call(const std::string& host, std::uint16_t port);
+  bool Has(ConnectionId connection) const { return visitors_.contains(connection); }
+
+  const std::string& host(ConnectionId connection) const { return visitors_.at(connection).host; }
+  /// What is known of it besides its address: "task 3, rank 2".
+  void SetName(ConnectionId connection, std::string name);
+  /// "10.0.0.1:40123, task 3, rank 2"
+  std::string Name(ConnectionId connection) const;
+
+  /// It has said who it is: no stranger any more, and no deadline.
+  void Greet(ConnectionId connection);
+  std::size_t strangers() const { return strangers_.size(); }
+  std::optional<ConnectionId> OldestStranger() const;
+
+  void SetDeadline(ConnectionId connection, std::optional<TimePoint> deadline);
+  std::optional<TimePoint> NextDeadline() const;
+  /// One whose deadline has passed.
+  std::optional<ConnectionId> FirstLate(TimePoint now) const;
+
+  void Send(ConnectionId connection, std::string bytes);
+  /// Forgets it, and closes it when what was sent has gone out.
+  void Close(ConnectionId connection);
+  void Log(Severity severity, std::string text);
+  void Add(Action action) { actions_.push_back(std::move(action)); }
+  std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
+
+ private:
+  struct Visitor {
+    std::string host;
+    std::uint16_t port = 0;
+    std::string name;
+    std::optional<TimePoint> deadline;
+  };
+
+  std::unordered_map<ConnectionId, Visitor> visitors_;
+  std::set<ConnectionId> strangers_;  ///< oldest first
+  std::set<std::pair<TimePoint, ConnectionId>> deadlines_;
+  std::vector<Action> actions_;
+  ConnectionId next_call_ = ConnectionId{1} << 63;  ///< the server counts those that come from 1
+};
+
+/// Text of a peer for the log: short, on one line.
+std::string Quoted(std::string_view text);
+
+}  // namespace warren::tracker

@@ -61,7 +61,13 @@ void MakeLogDirectory(const std::string& path) {
 class JobRun {
  public:
   JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command)
-      : io_(io), console_(console), options_(options), command_(command), signals_(io), patience_(io) {
+      : io_(io),
+        console_(console),
+        options_(options),
+        command_(command),
+        signals_(io),
+        patience_(io),
+        judgement_(io) {
     cluster_ = std::make_unique<LocalCluster>(io, NumProcesses(), EventsOfCluster());
     MakePlan();
     MakeMembers();
@@ -292,10 +298,76 @@ class JobRun {
             server_->job().TaskHasShutDown(std::to_string(member.process->task_id)));
   }
 
+  struct Failure {
+    std::size_t index = 0;
+    ExitStatus status;
+    bool left = false;                   ///< the job at the tracker, before it failed
+    std::optional<int> left_after = {};  ///< so many others had left before it
+  };
+
   void OnFailure(std::size_t index, const ExitStatus& status) {
+    Failure failure{index, status, HasLeft(members_[index])};
+    if (!server_ || !server_->job().is_collective()) return Handle(failure);
+    const std::string task = std::to_string(members_[index].process->task_id);
+    failure.left_after = server_->job().LeftAfter(task);
+    failures_.push_back(failure);
+    JudgeSoon();
+    server_->TaskFailed(task, status.Describe());
+    if (num_running_ == 0) Judge();
+  }
+
+  // --- workers that fail together --------------------------------------------------------------------------
+
+  /// Where one worker of XGBoost 2.1 or later fails the others fail, too, and sooner than it is gone,
+  /// perhaps.
+  void JudgeSoon() {
+    if (std::exchange(judgement_is_due_, true)) return;
+    judgement_.expires_after(kSettleTime);
+    judgement_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) Judge();
+    });
+  }
+
+  void OnBroken(const std::string& task_id, const std::string& story) {
+    if (phase_ != Phase::kRunning) return;
+    first_to_fail_ = WorkerOfTask(task_id);
+    broken_story_ = story;
+    JudgeSoon();
+  }
+
+  /// Deals with the failures, that of the worker first with which it began. That is the first of those that
+  /// had left the job at the tracker before they failed (as when Python leaves the communicator's context by
+  /// an exception; the others may fail sooner than it has ended), or else the one of which the tracker heard
+  /// first.
+  void Judge() {
+    judgement_is_due_ = false;
+    judgement_.cancel();
+    std::vector<Failure> failures = std::exchange(failures_, {});
+    const std::string story = std::exchange(broken_story_, {});
+    const Member* const first = std::exchange(first_to_fail_, nullptr);
+    if (phase_ != Phase::kRunning) return;
+    const auto place = [&](const Failure& failure) {
+      const int last = static_cast<int>(members_.size());
+      return std::pair(failure.left_after.value_or(last), &members_[failure.index] != first);
+    };
+    std::stable_sort(failures.begin(), failures.end(),
+                     [&](const Failure& a, const Failure& b) { return place(a) < place(b); });
+    const bool first_failed = !failures.empty() && &members_[failures.front().index] == first;
+    if (first != nullptr && !first_failed && (first->running || first->succeeded)) {
+      return FailOrBeginAgain(kTrouble, story);
+    }
+    for (const Failure& failure : failures) {
+      if (phase_ == Phase::kRunning) Handle(failure);
+    }
+  }
+
+  void Handle(const Failure& failure) {
+    const auto& [index, status, has_left, left_after] = failure;
     Member& member = members_[index];
     const int attempts = options_.num_restarts + 1;
-    const bool left = HasLeft(member);
+    // XGBoost 2.1's begin anew together, whoever of them had left.
+    const bool together = server_ && server_->job().is_collective() && !server_->job().finished();
+    const bool left = together ? num_succeeded_ > 0 : has_left;
     const bool scheduler = member.process->role == tracker::Role::kScheduler;
     const std::string what = fmt::format("{} {} on attempt {} of {}", member.Describe(), status.Describe(),
                                          member.restarts + 1, attempts);
@@ -307,13 +379,21 @@ class JobRun {
     }
     std::string why_final;
     if (member.restarts < options_.num_restarts) {
-      why_final = left ? ", not started again because it had left the job at the tracker"
-                       : ", not started again because the others know the scheduler that ended";
+      why_final = left && together ? ", not started again because others have ended already"
+                  : left           ? ", not started again because it had left the job at the tracker"
+                                   : ", not started again because the others know the scheduler that ended";
     }
-    if (MayBeginAgain()) return BeginAgain(what + why_final);
     tail_of_ = &member;
-    Fail(status.ShellCode(),
-         fmt::format("{}{}{}{}", what, why_final, AfterRestarts(), OthersStopped(num_running_)));
+    FailOrBeginAgain(status.ShellCode(), what + why_final);
+  }
+
+  void FailOrBeginAgain(int exit_code, const std::string& story) {
+    if (MayBeginAgain()) return BeginAgain(story);
+    // Some may have stopped already, as the tracker told them.
+    const bool all_stop = server_ && server_->job().is_collective();
+    const std::size_t others = members_.size() - num_succeeded_;
+    Fail(exit_code, story + AfterRestarts() +
+                        OthersStopped(all_stop ? others - std::min<std::size_t>(others, 1) : num_running_));
   }
 
   // --- all over again --------------------------------------------------------------------------------------
@@ -359,6 +439,8 @@ class JobRun {
     num_joined_ = 0;
     left_unjoined_.clear();
     left_unfinished_.clear();
+    failures_.clear();
+    tail_of_ = nullptr;
     linked_ = false;
     begin_ = Clock::now();
     phase_ = Phase::kRunning;
@@ -384,6 +466,9 @@ class JobRun {
       asio::post(io_, [this] { CheckThatAllCanBeLinkedAgain(); });
     };
     events.linked = [this] { OnLinked(); };
+    events.broken = [this](const std::string& task_id, const std::string& story) {
+      OnBroken(task_id, story);
+    };
     events.print = [this](const std::string& text) { console_.Print(text); };
     events.finished = [this](const std::string& failure) {
       if (!failure.empty() && MayBeginAgain()) {
@@ -475,6 +560,7 @@ class JobRun {
   const FoundCommand& command_;
   asio::signal_set signals_;
   asio::steady_timer patience_;
+  asio::steady_timer judgement_;
   Clock::time_point begin_ = Clock::now();
   std::vector<PlannedProcess> plan_;
   std::vector<Member> members_;              ///< one for each of plan_
@@ -488,6 +574,10 @@ class JobRun {
   std::vector<std::size_t> left_unjoined_;
   std::vector<std::size_t> left_unfinished_;  ///< with success, linked, without having said so to the tracker
   bool linked_ = false;
+  std::vector<Failure> failures_;  ///< to be judged together
+  bool judgement_is_due_ = false;
+  const Member* first_to_fail_ = nullptr;  ///< as the tracker says, with its story
+  std::string broken_story_;
 
   enum class Phase { kRunning, kRestarting, kStopping };
   Phase phase_ = Phase::kRunning;

@@ -45,6 +45,14 @@ void CollectiveJob::Reached(ConnectionId connection) {
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   const auto line = lines_.find(connection);
   if (line != lines_.end()) return LineClosed(line->second, why, now);
+  const auto peer = peers_.find(connection);
+  if (peer == peers_.end()) return desk_.Close(connection);  // an error port of one that leaves
+  if (peer->second.leaves) return Left(connection);
+  // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
+  if (RankOf(peer->second.hello) >= 0) {
+    desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(connection), why));
+    return Forget(connection);
+  }
   const bool waited = applicants_.Remove(connection);
   Drop(connection, waited ? fmt::format("{} while it waited for the other workers", why)
                           : fmt::format("{}, expected {}", why, peers_.at(connection).stream.Expected()));
@@ -69,7 +77,7 @@ void CollectiveJob::HandleMessage(ConnectionId connection, collective::WorkerMes
   } else if (const auto* start = std::get_if<collective::Start>(&message)) {
     HandleStart(connection, *start, now);
   } else if (std::holds_alternative<collective::Shutdown>(message)) {
-    HandleShutdown(connection);
+    HandleShutdown(connection, now);
   } else if (const auto* failure = std::get_if<collective::Failure>(&message)) {
     HandleFailure(connection, *failure, now);
   } else if (auto* print = std::get_if<collective::Print>(&message)) {
@@ -153,21 +161,37 @@ int CollectiveJob::RankOf(const collective::Hello& hello) const {
   return members_[hello.rank].task_id == hello.task_id ? hello.rank : -1;
 }
 
-void CollectiveJob::HandleShutdown(ConnectionId connection) {
-  const collective::Hello& hello = peers_.at(connection).hello;
+void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
+  Peer& peer = peers_.at(connection);
+  const collective::Hello& hello = peer.hello;
   const int rank = RankOf(hello);
   if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends, as it was told
   if (rank < 0) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
-  members_[rank].shut_down = true;
-  if (std::exchange(members_[rank].lost_since, {})) --num_lost_;
-  HangUp(rank);
+  Member& member = members_[rank];
+  member.shut_down = true;
+  member.left_after = num_shut_down_;
+  if (std::exchange(member.lost_since, {})) --num_lost_;
+  ++num_shut_down_;
+  ++num_leaving_;
+  // It tells its error port to end now, by a connection that waits behind ours, and counts it an error when
+  // the port has closed by then. It closes this connection when it is done with that.
+  lines_.erase(member.line);
+  peer.line = std::exchange(member.line, 0);
+  peer.leaves = true;
+  desk_.Greet(connection);
+  desk_.SetDeadline(connection, now + kLeaveTimeout);
   Write({.kind = Note::Kind::kShutDown, .rank = rank});
   desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
+}
+
+void CollectiveJob::Left(ConnectionId connection) {
+  HangUp(peers_.at(connection).line);
   Forget(connection);
-  if (++num_shut_down_ < options_.num_workers) return;
+  --num_leaving_;
+  if (stage_ != Stage::kRunning || num_leaving_ > 0 || num_shut_down_ < options_.num_workers) return;
   finished_ = true;
   desk_.Add(Finished{});
 }
@@ -187,7 +211,8 @@ void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Fai
 void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
   Member& member = members_[rank];
   desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(member.line), why));
-  HangUp(rank);
+  lines_.erase(member.line);
+  desk_.Close(std::exchange(member.line, 0));
   // A port that could never be reached tells nothing.
   if (stage_ != Stage::kRunning || !member.reached || member.shut_down) return;
   member.lost_since = now;
@@ -224,10 +249,8 @@ void CollectiveJob::Break(int rank, const std::string& what, TimePoint now) {
 }
 
 /// Nothing more is to be said to its error port, which may close.
-void CollectiveJob::HangUp(int rank) {
-  const ConnectionId line = std::exchange(members_[rank].line, 0);
-  if (line == 0) return;
-  lines_.erase(line);
+void CollectiveJob::HangUp(ConnectionId line) {
+  if (line == 0 || !desk_.Has(line)) return;
   desk_.Send(line, collective::Encode(collective::Signal::kEnd));
   desk_.Close(line);
 }
@@ -334,6 +357,12 @@ std::optional<int> CollectiveJob::RankOfTask(const std::string& task_id) const {
 bool CollectiveJob::TaskHasShutDown(const std::string& task_id) const {
   const auto rank = RankOfTask(task_id);
   return rank && members_[*rank].shut_down;
+}
+
+std::optional<int> CollectiveJob::LeftAfter(const std::string& task_id) const {
+  const auto rank = RankOfTask(task_id);
+  if (!rank || !members_[*rank].shut_down) return std::nullopt;
+  return members_[*rank].left_after;
 }
 
 std::string CollectiveJob::DescribeMissing() const {

@@ -24,6 +24,10 @@ namespace warren::tracker {
 /// word may come this much later.
 inline constexpr std::chrono::milliseconds kLastWordPatience{250};
 
+/// After its shutdown a worker ends the thread at its error port, which takes it no time, and closes the
+/// connection.
+inline constexpr std::chrono::seconds kLeaveTimeout{5};
+
 class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(Desk& desk, const JobOptions& options, TimePoint now);
@@ -52,6 +56,8 @@ class CollectiveJob final : public DialectJob {
   bool TaskHasShutDown(const std::string& task_id) const override;
   bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
   std::string DescribeMissing() const override;
+  /// How many had shut down before this task did, if it did.
+  std::optional<int> LeftAfter(const std::string& task_id) const;
 
  private:
   enum class Stage {
@@ -65,6 +71,8 @@ class CollectiveJob final : public DialectJob {
     wire::collective::Hello hello;
     std::int32_t port = 0;
     std::int32_t error_port = 0;
+    bool leaves = false;    ///< it has said shutdown
+    ConnectionId line = 0;  ///< to its error port, to be hung up once it has closed this connection
   };
   struct Member {
     std::string task_id;
@@ -73,18 +81,20 @@ class CollectiveJob final : public DialectJob {
     bool reached = false;                 ///< the line has stood
     std::optional<TimePoint> lost_since;  ///< the line has ended
     bool shut_down = false;
+    int left_after = 0;  ///< so many had shut down before it
   };
 
   void HandleMessage(ConnectionId connection, wire::collective::WorkerMessage message, TimePoint now);
   void HandleHello(ConnectionId connection, const wire::collective::Hello& hello);
   void HandleStart(ConnectionId connection, const wire::collective::Start& start, TimePoint now);
-  void HandleShutdown(ConnectionId connection);
+  void HandleShutdown(ConnectionId connection, TimePoint now);
+  void Left(ConnectionId connection);
   void HandleFailure(ConnectionId connection, const wire::collective::Failure& failure, TimePoint now);
   void Bootstrap();
   int RankOf(const wire::collective::Hello& hello) const;
   void LineClosed(int rank, std::string_view why, TimePoint now);
   void Break(int rank, const std::string& what, TimePoint now);
-  void HangUp(int rank);
+  void HangUp(ConnectionId line);
   void Forget(ConnectionId connection);
   std::string Describe(int rank) const;
   bool HasDeadline() const { return options_.timeout.count() > 0 && stage_ != Stage::kRunning; }
@@ -98,6 +108,7 @@ class CollectiveJob final : public DialectJob {
   Applicants applicants_{std::string_view()};
   std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
   int num_shut_down_ = 0;
+  int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
   int num_lost_ = 0;
   bool finished_ = false;
   TimePoint incomplete_since_;

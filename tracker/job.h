@@ -61,6 +61,8 @@ class Job {
   /// What is still to be sent before the server ends.
   std::vector<Send> LastWords() const { return collective_.LastWords(); }
 
+  /// True when the workers are XGBoost's of 2.1 or later, who cannot go on without one of them.
+  bool is_collective() const { return collective_.engaged(); }
   int world_size() const { return Current().world_size(); }
   bool finished() const { return Current().finished(); }
   /// True while all workers are linked, as far as is known.
@@ -69,6 +71,8 @@ class Job {
   std::optional<int> RankOfTask(const std::string& task_id) const { return Current().RankOfTask(task_id); }
   /// True when the task's rank has said shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
+  /// How many workers of XGBoost 2.1 or later had shut down before this task did, if it is one that did.
+  std::optional<int> LeftAfter(const std::string& task_id) const { return collective_.LeftAfter(task_id); }
   /// True when the task has been through the making of its links.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True when every worker has been given a rank.

@@ -90,7 +90,9 @@ void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello
   peers_.at(connection).hello = hello;
   std::string name;
   if (!hello.task_id.empty()) name = fmt::format("task {}", Quoted(hello.task_id));
-  if (hello.rank >= 0) name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
+  // In its first hello a worker's rank is 0, whichever it will be.
+  if (hello.rank >= 0 && hello.world_size > 0)
+    name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
   desk_.SetName(connection, std::move(name));
 }
 

@@ -3,7 +3,9 @@
 // deadlines must lie in the future once they have been dealt with.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tracker/job.h"
 
@@ -11,6 +13,10 @@ namespace {
 
 using namespace warren::tracker;
 namespace classic = warren::wire::classic;
+namespace collective = warren::wire::collective;
+
+/// Choices of this and more are of the collective dialect.
+constexpr unsigned kOther = 0xC0;
 
 /// Hands out the input piece by piece; zeros at its end.
 class Input {
@@ -33,10 +39,31 @@ class Input {
   std::string_view bytes_;
 };
 
+std::string CollectiveMessage(Input& input) {
+  const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
+  collective::Hello hello;
+  hello.world_size = input.Byte() % 4 == 0 ? small() : -1;
+  hello.rank = small();
+  hello.task_id = input.Byte() % 4 == 0 ? "" : std::to_string(input.Byte() % 8);
+  const std::string head = classic::EncodeMagic() + collective::Encode(hello);
+  switch (input.Byte() % 4) {
+    case 0:
+      return head + collective::Encode(collective::Shutdown{});
+    case 1:
+      return head + collective::Encode(collective::Failure{"bad", 1});
+    case 2:
+      return head + collective::Encode(collective::Print{"text"});
+    default:
+      return head + collective::Encode(collective::Start{9000, static_cast<std::int32_t>(input.Byte() % 3)});
+  }
+}
+
 /// A well-formed message, so that the fuzzer gets past the hello without having to guess lengths.
 std::string Message(Input& input) {
   const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
-  switch (input.Byte() % 6) {
+  const unsigned choice = input.Byte();
+  if (choice >= kOther) return CollectiveMessage(input);
+  switch (choice % 6) {
     case 0: {
       constexpr classic::Command kCommands[] = {classic::Command::kStart, classic::Command::kRecover,
                                                 classic::Command::kPrint, classic::Command::kShutdown};
@@ -69,9 +96,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
            false, std::chrono::seconds(input.Byte())},
           now);
   ConnectionId next = 1;
+  std::vector<ConnectionId> calls;
   int finishes = 0;
   while (!input.empty()) {
-    const unsigned what = input.Byte() % 8;
+    const unsigned choice = input.Byte();
+    const unsigned what = choice >= kOther ? 8 + choice % 2 : choice % 8;
     const ConnectionId connection = next == 1 ? 1 : 1 + input.Byte() % (next - 1);
     if (what <= 1) {
       job.Opened(next++, input.Byte() % 2 == 0 ? "10.0.0.1" : "10.0.0.2", 1, now);
@@ -82,6 +111,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       job.Tick(now);
       const auto deadline = job.NextDeadline();
       if (deadline && *deadline <= now) std::abort();
+    } else if (what == 8) {
+      const ConnectionId called = calls.empty() ? 0 : calls[input.Byte() % calls.size()];
+      job.Reached(called);
+      if (input.Byte() % 2 == 0) job.Closed(called, "it closed the connection", now);
+    } else if (what == 9) {
+      job.TaskFailed(std::to_string(input.Byte() % 8), "was killed", now);
     } else if (what == 4) {
       job.Received(connection, input.Bytes(input.Byte()), now);
     } else {
@@ -89,6 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const Action& action : job.TakeActions()) {
       if (std::get_if<Finished>(&action) != nullptr && ++finishes > 1) std::abort();
+      if (const auto* call = std::get_if<Call>(&action)) calls.push_back(call->connection);
     }
     job.DescribeMissing();
   }

@@ -1,0 +1,45 @@
+// Bytes of XGBoost 2.1 and later that a tracker receives: no input may crash the reader, how the input is cut
+// must not matter, and what was understood is understood the same once it is written down again.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "wire/collective.h"
+
+namespace {
+
+namespace collective = warren::wire::collective;
+
+std::string Encode(const collective::WorkerMessage& message) {
+  return std::visit([](const auto& value) { return collective::Encode(value); }, message);
+}
+
+/// Everything that was understood, written down again; whether the rest was refused.
+std::string ReadInPieces(std::string_view bytes, std::size_t piece, bool& refused) {
+  collective::WorkerStream stream;
+  std::string understood;
+  refused = false;
+  try {
+    for (std::size_t at = 0; at < bytes.size(); at += piece) {
+      stream.Append(bytes.substr(at, piece));
+      while (auto message = stream.Next()) understood += Encode(*message);
+    }
+  } catch (const warren::wire::ProtocolError&) {
+    refused = true;
+  }
+  return understood;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  bool refused = false;
+  bool refused_in_pieces = false;
+  const std::string whole = ReadInPieces(bytes, size + 1, refused);
+  if (whole != ReadInPieces(bytes, 7, refused_in_pieces) || refused != refused_in_pieces) std::abort();
+  bool refused_again = false;
+  if (ReadInPieces(whole, whole.size() + 1, refused_again) != whole || refused_again) std::abort();
+  return 0;
+}

@@ -1,0 +1,398 @@
+// Jobs of XGBoost 2.1 and later, message by message, without sockets or clocks.
+#include "tracker/collective_job.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracker/job.h"
+
+namespace warren::tracker {
+namespace {
+
+namespace collective = wire::collective;
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+class CollectiveJobTest : public ::testing::Test {
+ protected:
+  TimePoint now{};
+  std::optional<Job> job;
+  std::vector<std::string> warnings;
+  std::vector<std::string> prints;
+  std::vector<ConnectionId> closed;
+  std::map<ConnectionId, std::string> received;
+  std::map<std::string, int> ranks;
+  std::map<std::uint16_t, ConnectionId> lines;  ///< by error port
+  std::vector<Broken> broken;
+  std::vector<Note> notes;
+  std::optional<std::string> finished;
+  ConnectionId next = 1;
+
+  void Start(int num_workers, SortBy sort_by = SortBy::kHost, milliseconds timeout = milliseconds(0)) {
+    job.emplace(JobOptions{num_workers, sort_by, true, timeout, true}, now);
+  }
+
+  void Collect() {
+    for (Action& action : job->TakeActions()) {
+      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
+      if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
+      if (auto* call = std::get_if<Call>(&action)) lines[call->port] = call->connection;
+      if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
+      if (auto* report = std::get_if<Report>(&action)) {
+        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
+      }
+      if (auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
+      if (auto* what = std::get_if<Broken>(&action)) broken.push_back(*what);
+      if (auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
+      if (auto* end = std::get_if<Finished>(&action)) finished = end->failure;
+    }
+  }
+
+  ConnectionId Connect(const std::string& bytes, const std::string& host = "10.0.0.1") {
+    const ConnectionId id = next++;
+    job->Opened(id, host, static_cast<std::uint16_t>(40000 + id), now);
+    job->Received(id, bytes, now);
+    Collect();
+    return id;
+  }
+  template <typename Command>
+  ConnectionId Say(const std::string& task, const Command& command, int rank = -1, int world = -1,
+                   const std::string& host = "10.0.0.1") {
+    return Connect(wire::Writer().Int(wire::kMagic).Take() +
+                       collective::Encode(collective::Hello{world, rank, task}) + collective::Encode(command),
+                   host);
+  }
+  /// A worker whose error port is 9100 + `task`.
+  ConnectionId Come(int task, const std::string& host = "10.0.0.1") {
+    return Say(std::to_string(task), collective::Start{9000 + task, 9100 + task}, -1, -1, host);
+  }
+  /// It says shutdown and closes the connection when it has told its error port.
+  void Leave(int task, int world) {
+    const ConnectionId id = Say(std::to_string(task), collective::Shutdown{}, task, world);
+    job->Closed(id, "it closed the connection", now);
+    Collect();
+  }
+  void Run(int num_workers) {
+    Start(num_workers);
+    for (int task = 0; task < num_workers; ++task) Come(task);
+    for (const auto& [port, line] : lines) job->Reached(line);
+    ASSERT_THAT(lines, SizeIs(num_workers));
+  }
+  void LoseLine(int task) {
+    job->Closed(lines.at(static_cast<std::uint16_t>(9100 + task)), "it closed the connection", now);
+    Collect();
+  }
+  void PassTime(milliseconds time) {
+    now += time;
+    job->Tick(now);
+    Collect();
+  }
+  bool IsClosed(ConnectionId id) const { return std::count(closed.begin(), closed.end(), id) > 0; }
+  /// Tasks whose error ports were sent an error.
+  std::vector<int> Told() const {
+    std::vector<int> tasks;
+    for (const auto& [port, line] : lines) {
+      const auto sent = received.find(line);
+      if (sent != received.end() && sent->second == collective::Encode(collective::Signal::kError))
+        tasks.push_back(port - 9100);
+    }
+    return tasks;
+  }
+  std::optional<collective::Next> NextPeerOf(ConnectionId id) {
+    collective::TrackerStream stream;
+    stream.Append(received[id]);
+    if (!stream.NextMagic() || !stream.NextWorld()) return std::nullopt;
+    return stream.NextPeer();
+  }
+};
+
+TEST_F(CollectiveJobTest, TellsTheWorldAtOnceAndTheNextPeerWhenAllHaveCome) {
+  Start(3);
+  const ConnectionId second = Come(1);
+  const ConnectionId first = Come(0);
+  EXPECT_EQ(received[first],
+            wire::Writer().Int(wire::kMagic).Take() + collective::Encode(collective::World{3}));
+  EXPECT_FALSE(job->linked());
+  const ConnectionId third = Come(2);
+  EXPECT_TRUE(job->linked());
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}, {"2", 2}}));
+  const auto next_of_second = NextPeerOf(second);
+  ASSERT_TRUE(next_of_second);
+  EXPECT_EQ(next_of_second->rank, 2);
+  EXPECT_EQ(next_of_second->host, "10.0.0.1");
+  EXPECT_EQ(next_of_second->port, 9002);
+  EXPECT_EQ(NextPeerOf(third)->rank, 0);
+  EXPECT_TRUE(IsClosed(first) && IsClosed(second) && IsClosed(third));
+}
+
+TEST_F(CollectiveJobTest, AWorldOfOneIsItsOwnNext) {
+  Start(1);
+  EXPECT_EQ(NextPeerOf(Come(0))->rank, 0);
+}
+
+TEST_F(CollectiveJobTest, RanksAreInTheOrderOfHostsAndThenOfTaskNumbers) {
+  Start(4);
+  Come(10, "10.0.0.2");
+  Come(9, "10.0.0.2");
+  Come(12, "10.0.0.1");
+  Come(11, "10.0.0.1");
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"11", 0}, {"12", 1}, {"9", 2}, {"10", 3}}));
+}
+
+TEST_F(CollectiveJobTest, RanksAreInTheOrderOfTasksWhenAsked) {
+  Start(3, SortBy::kTask);
+  Come(10, "10.0.0.1");
+  Come(9, "10.0.0.9");
+  Say("b", collective::Start{1, 2});
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"9", 0}, {"10", 1}, {"b", 2}}));
+}
+
+TEST_F(CollectiveJobTest, ATaskThatComesAgainBeforeAllHaveTakesItsOwnPlace) {
+  Start(2);
+  const ConnectionId before = Come(0);
+  Come(0);
+  EXPECT_TRUE(IsClosed(before));
+  EXPECT_THAT(ranks, IsEmpty());
+  Come(1);
+  EXPECT_THAT(ranks, SizeIs(2));
+}
+
+TEST_F(CollectiveJobTest, AWorkerThatLeavesBeforeAllHaveComeIsForgotten) {
+  Start(2);
+  job->Closed(Come(0), "it closed the connection", now);
+  Come(1);
+  EXPECT_THAT(ranks, IsEmpty());
+  Come(2);
+  EXPECT_THAT(ranks, SizeIs(2));
+}
+
+TEST_F(CollectiveJobTest, PrintsFromAnybodyAtAnyTime) {
+  Start(2);
+  EXPECT_TRUE(IsClosed(Say("0", collective::Print{"one"})));
+  Run(2);
+  Say("1", collective::Print{"two"}, 1, 2);
+  EXPECT_THAT(prints, ElementsAre("one", "two"));
+}
+
+TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
+  Run(2);
+  Leave(0, 2);
+  const ConnectionId last = Say("1", collective::Shutdown{}, 1, 2);
+  EXPECT_EQ(finished, std::nullopt);
+  EXPECT_FALSE(IsClosed(last));
+  // Not before: the worker would find its own error port closed.
+  EXPECT_EQ(received[lines[9101]], "");
+  job->Closed(last, "it closed the connection", now);
+  Collect();
+  EXPECT_EQ(received[lines[9101]], collective::Encode(collective::Signal::kEnd));
+  EXPECT_EQ(finished, "");
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST_F(CollectiveJobTest, AShutdownThatIsNeverClosedIsNotWaitedForLong) {
+  Run(1);
+  Say("0", collective::Shutdown{}, 0, 1);
+  PassTime(kLeaveTimeout);
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(CollectiveJobTest, OnlyTheOwnerOfARankShutsItDownAndOnlyOnce) {
+  Run(2);
+  EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 1, 2)));
+  EXPECT_TRUE(IsClosed(Say("x", collective::Shutdown{}, 7, 2)));
+  Leave(0, 2);
+  EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 2)));
+  EXPECT_THAT(warnings, SizeIs(3));
+  EXPECT_EQ(finished, std::nullopt);
+}
+
+TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
+  Run(3);
+  Say("1", collective::Failure{"no memory\nstack trace", 12}, 1, 3);
+  EXPECT_THAT(Told(), ElementsAre(0, 2));
+  ASSERT_THAT(broken, SizeIs(1));
+  EXPECT_EQ(broken[0].task_id, "1");
+  EXPECT_EQ(broken[0].story, "rank 1 (task 1, host 10.0.0.1) reported an error: no memory (code 12)");
+  EXPECT_THAT(warnings,
+              ElementsAre(AllOf(HasSubstr("reported an error: no memory"), HasSubstr("told 2 others"))));
+}
+
+TEST_F(CollectiveJobTest, OnlyTheFirstFailureCounts) {
+  Run(3);
+  Say("1", collective::Failure{"first", 1}, 1, 3);
+  Say("2", collective::Failure{"second", 1}, 2, 3);
+  LoseLine(0);
+  PassTime(milliseconds(1000));
+  EXPECT_THAT(broken, SizeIs(1));
+}
+
+TEST_F(CollectiveJobTest, AProcessThatIsGoneWithoutAWordIsNoticed) {
+  Run(3);
+  LoseLine(2);
+  EXPECT_EQ(job->NextDeadline(), now + kLastWordPatience);
+  PassTime(kLastWordPatience - milliseconds(1));
+  EXPECT_THAT(broken, IsEmpty());
+  PassTime(milliseconds(1));
+  EXPECT_THAT(Told(), ElementsAre(0, 1));
+  EXPECT_THAT(broken.at(0).story, HasSubstr("rank 2 (task 2, host 10.0.0.1) was lost"));
+}
+
+TEST_F(CollectiveJobTest, AShutdownThatComesAfterTheEndOfItsProcessIsOne) {
+  Run(2);
+  LoseLine(1);
+  Leave(1, 2);
+  PassTime(kLastWordPatience);
+  EXPECT_THAT(broken, IsEmpty());
+  Leave(0, 2);
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(CollectiveJobTest, AnErrorPortThatCannotBeReachedIsNoFailure) {
+  Start(2);
+  Come(0);
+  Come(1);
+  LoseLine(0);
+  PassTime(kLastWordPatience);
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST_F(CollectiveJobTest, AWorkerWithoutAnErrorPortIsNotCalled) {
+  Start(1);
+  Say("0", collective::Start{9000, 0});
+  EXPECT_THAT(lines, IsEmpty());
+  EXPECT_TRUE(job->linked());
+}
+
+TEST_F(CollectiveJobTest, TheLauncherKnowsBest) {
+  Run(3);
+  job->TaskFailed("0", "was killed by signal 9", now);
+  Collect();
+  EXPECT_THAT(Told(), ElementsAre(1, 2));
+  EXPECT_EQ(broken.at(0).story, "rank 0 (task 0, host 10.0.0.1) was killed by signal 9");
+  EXPECT_THAT(broken, SizeIs(1));
+}
+
+TEST_F(CollectiveJobTest, WhoHasShutDownBreaksNothing) {
+  Run(2);
+  Leave(0, 2);
+  job->TaskFailed("0", "exited with code 1", now);
+  Collect();
+  EXPECT_THAT(broken, IsEmpty());
+  EXPECT_EQ(job->LeftAfter("0"), 0);
+  EXPECT_EQ(job->LeftAfter("1"), std::nullopt);
+}
+
+TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
+  Run(2);
+  job->TaskFailed("1", "was killed", now);
+  Collect();
+  EXPECT_FALSE(job->linked());
+  // The late shutdown of a survivor is none.
+  EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 2)));
+  lines.clear();
+  Come(1);
+  const ConnectionId first = Come(0);
+  EXPECT_TRUE(job->linked());
+  EXPECT_EQ(NextPeerOf(first)->rank, 1);
+  Leave(0, 2);
+  Leave(1, 2);
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(CollectiveJobTest, ATaskThatStartsAgainWhileTheOthersRunIsAFailure) {
+  Run(3);
+  const ConnectionId again = Come(1);
+  EXPECT_THAT(broken.at(0).story, HasSubstr("was started again while the others ran"));
+  EXPECT_THAT(Told(), ElementsAre(0, 2));
+  EXPECT_FALSE(IsClosed(again));
+  Come(0);
+  Come(2);
+  EXPECT_TRUE(job->linked());
+}
+
+TEST_F(CollectiveJobTest, AStrangerBreaksNoRunningJob) {
+  Run(2);
+  EXPECT_TRUE(IsClosed(Come(7)));
+  EXPECT_THAT(broken, IsEmpty());
+  EXPECT_THAT(warnings.at(0), HasSubstr("all 2 workers of the job have come"));
+}
+
+TEST_F(CollectiveJobTest, AnotherWorldIsRefused) {
+  Start(2);
+  EXPECT_TRUE(IsClosed(Say("0", collective::Start{1, 2}, -1, 5)));
+  EXPECT_THAT(warnings.at(0), HasSubstr("world of 5 workers, this job has 2"));
+}
+
+TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
+  namespace classic = wire::classic;
+  const std::string start = classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "1"});
+  Start(2);
+  Come(0);
+  EXPECT_TRUE(IsClosed(Connect(start)));
+  EXPECT_THAT(warnings.at(0),
+              HasSubstr("speaks the classic dialect (rabit, XGBoost up to 2.0), but the other workers"));
+  Start(2);
+  const ConnectionId worker = Connect(start);
+  EXPECT_TRUE(IsClosed(Come(0)));
+  EXPECT_THAT(warnings.at(1), HasSubstr("speaks the collective dialect (XGBoost 2.1 and later), but"));
+  // With nobody of the other dialect left it is as if there had been none.
+  job->Closed(worker, "it closed the connection", now);
+  Come(0);
+  Come(1);
+  EXPECT_TRUE(job->linked());
+}
+
+TEST_F(CollectiveJobTest, WhoIsMissingIsNamedWhenTimeIsUp) {
+  Start(3, SortBy::kHost, milliseconds(5000));
+  Come(1);
+  PassTime(milliseconds(5000));
+  EXPECT_EQ(finished,
+            "workers are missing after 5 s: 1 of 3 workers came: task 1 (10.0.0.1); not: task 0, 2");
+}
+
+TEST_F(CollectiveJobTest, ARunningJobHasNoTimeLimit) {
+  Start(1, SortBy::kHost, milliseconds(5000));
+  Come(0);
+  PassTime(milliseconds(50000));
+  EXPECT_EQ(finished, std::nullopt);
+}
+
+TEST_F(CollectiveJobTest, AnotherTrackerTakesTheJobOver) {
+  Run(3);
+  Leave(1, 3);
+  const std::vector<Note> written = notes;
+  Start(3);
+  job->TakeOver(written, now);
+  EXPECT_TRUE(job->linked());
+  Leave(0, 3);
+  Leave(2, 3);
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(CollectiveJobTest, ABrokenJobIsTakenOverAsOne) {
+  Run(2);
+  job->TaskFailed("0", "was killed", now);
+  Collect();
+  const std::vector<Note> written = notes;
+  Start(2);
+  job->TakeOver(written, now);
+  EXPECT_FALSE(job->linked());
+  Come(0);
+  Come(1);
+  EXPECT_TRUE(job->linked());
+}
+
+}  // namespace
+}  // namespace warren::tracker

@@ -1,0 +1,117 @@
+"""Gives scripts of XGBoost 1.x what newer versions removed: `xgboost.rabit`, and DMatrix from a text file.
+
+In a script `import warren.compat` comes before the first use; a script that is not to be changed is run as
+
+    dmlc-submit --num-workers 3 python -m warren.compat script.py [arguments]
+"""
+import os
+import runpy
+import sys
+import types
+from typing import Any, Callable, Iterable, Optional, Union
+
+import numpy as np
+import xgboost as xgb
+
+from warren import xgboost as wxgb
+
+_TEXT_WAS_READ_BEFORE = (2, 1)
+
+
+def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
+    """`key=value` arguments go before the environment."""
+    names = {"DMLC_TRACKER_URI": "dmlc_tracker_uri", "DMLC_TRACKER_PORT": "dmlc_tracker_port",
+             "DMLC_TASK_ID": "dmlc_task_id", "rabit_tracker_uri": "dmlc_tracker_uri",
+             "rabit_tracker_port": "dmlc_tracker_port", "rabit_task_id": "dmlc_task_id"}
+    given = {}
+    for arg in args or []:
+        name, found, value = (arg.decode() if isinstance(arg, bytes) else arg).partition("=")
+        if found and name in names:
+            given[names[name]] = int(value) if "port" in names[name] else value
+    if "dmlc_tracker_uri" in given:
+        os.environ.setdefault("DMLC_TRACKER_URI", str(given["dmlc_tracker_uri"]))
+        os.environ.setdefault("DMLC_TRACKER_PORT", str(given.get("dmlc_tracker_port", "")))
+    wxgb.init(**(given if wxgb.VERSION >= (2, 1) else {}))
+
+
+def _allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndarray], None]] = None) -> np.ndarray:
+    if prepare_fun is not None:
+        prepare_fun(data)
+    # Bitwise or has another number now.
+    wanted = xgb.collective.Op.BITWISE_OR if int(op) == 3 else xgb.collective.Op(int(op))
+    result: np.ndarray = xgb.collective.allreduce(data, wanted)
+    return result
+
+
+class _RabitContext:
+    def __init__(self, args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
+        self._args = args
+
+    def __enter__(self) -> None:
+        _init(self._args)
+
+    def __exit__(self, *args: Any) -> None:
+        wxgb.finalize()
+
+
+def _rabit() -> types.ModuleType:
+    module = types.ModuleType("xgboost.rabit", "XGBoost's rabit module as it was in 1.x, from warren.compat.")
+    module.init = _init  # type: ignore[attr-defined]
+    module.finalize = wxgb.finalize  # type: ignore[attr-defined]
+    module.get_rank = wxgb.get_rank  # type: ignore[attr-defined]
+    module.get_world_size = wxgb.get_world_size  # type: ignore[attr-defined]
+    module.is_distributed = xgb.collective.is_distributed  # type: ignore[attr-defined]
+    module.tracker_print = wxgb.tracker_print  # type: ignore[attr-defined]
+    module.get_processor_name = (  # type: ignore[attr-defined]
+        lambda: xgb.collective.get_processor_name().encode())
+    module.broadcast = xgb.collective.broadcast  # type: ignore[attr-defined]
+    module.allreduce = _allreduce  # type: ignore[attr-defined]
+    module.version_number = lambda: 0  # type: ignore[attr-defined]
+    module.Op = types.SimpleNamespace(MAX=0, MIN=1, SUM=2, OR=3)  # type: ignore[attr-defined]
+    module.RabitContext = _RabitContext  # type: ignore[attr-defined]
+    return module
+
+
+def _reads_text() -> None:
+    """DMatrix("file") reads this worker's share of the text again."""
+    original = xgb.DMatrix.__init__
+
+    def from_text(self: Any, data: Any, *args: Any, **options: Any) -> None:
+        is_text = isinstance(data, (str, os.PathLike)) and not os.fspath(data).split("?")[0].endswith((".buffer", ".bin"))
+        if not is_text or type(self) is not xgb.DMatrix:  # pylint: disable=unidiomatic-typecheck
+            original(self, data, *args, **options)
+            return
+        read = wxgb.load_dmatrix(os.fspath(data))
+        self.handle, read.handle = read.handle, None
+        for name, value in vars(read).items():
+            if name != "handle":
+                setattr(self, name, value)
+        if options.get("label") is not None:
+            self.set_label(options["label"])
+        if options.get("weight") is not None:
+            self.set_weight(options["weight"])
+
+    xgb.DMatrix.__init__ = from_text
+
+
+def install() -> None:
+    """Once; does nothing where XGBoost still has it all."""
+    if wxgb.VERSION >= (2, 0) and not hasattr(xgb, "rabit"):
+        sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()  # type: ignore[attr-defined]
+    if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
+        _reads_text()
+
+
+def main() -> None:
+    """Runs the script that the arguments name."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]")
+    sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+install()
+
+if __name__ == "__main__":
+    main()

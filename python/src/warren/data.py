@@ -1,0 +1,105 @@
+"""Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader for Python. See docs/data.md for what a data set's
+name can say."""
+import ctypes
+import sys
+from typing import Callable, NamedTuple, NoReturn, Optional
+
+import numpy as np
+
+from warren import _native
+
+_REDUCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)
+
+
+class _Arrays(ctypes.Structure):
+    _fields_ = [("rows", ctypes.c_uint64), ("entries", ctypes.c_uint64), ("columns", ctypes.c_uint64),
+                ("offsets", ctypes.c_void_p), ("indices", ctypes.c_void_p), ("values", ctypes.c_void_p),
+                ("labels", ctypes.c_void_p), ("labels_of_a_row", ctypes.c_uint64), ("weights", ctypes.c_void_p),
+                ("group_sizes", ctypes.c_void_p), ("groups", ctypes.c_uint64), ("bad_rows", ctypes.c_uint64),
+                ("first_bad_row", ctypes.c_char_p)]
+
+
+class Rows(NamedTuple):
+    """A share of a data set in CSR form. Entry e of row r is offsets[r] <= e < offsets[r + 1]: values[e] in column
+    indices[e], counted from 0; what is not there is missing."""
+
+    offsets: np.ndarray  #: int64, rows + 1
+    indices: np.ndarray  #: int32
+    values: np.ndarray  #: float32
+    columns: int  #: of the whole data set
+    labels: np.ndarray  #: float32, (rows) or (rows, labels)
+    weights: Optional[np.ndarray]  #: float32, one a row, or a query; None: all weigh 1
+    group_sizes: Optional[np.ndarray]  #: uint32, rows of each query; None: there are no queries
+    bad_rows: int  #: left out with bad_rows=skip
+    first_bad_row: Optional[str]  #: where, and what was wrong with it
+
+
+class _Owner:
+    """Keeps the library's memory as long as an array refers to it."""
+
+    def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
+        self._free = library.warren_data_free
+        self._handle = handle
+
+    def __del__(self) -> None:
+        self._free(self._handle)
+
+    def array(self, address: Optional[int], count: int, kind: type, dtype: str) -> np.ndarray:
+        """Without a copy."""
+        if not address or count == 0:
+            return np.empty(0, dtype)
+        memory = (kind * count).from_address(address)
+        memory.warren_owner = self  # type: ignore[attr-defined]
+        return np.frombuffer(memory, dtype)
+
+
+def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
+         allreduce_max: Optional[Callable[[np.ndarray], np.ndarray]] = None) -> Rows:
+    """Reads part `part` of `parts`, or the one that `uri` names.
+
+    `allreduce_max` makes the workers agree on the columns: it takes an array of uint64 and returns it with the greatest of
+    all workers for each element. Raises ValueError with file, line and column of what is wrong.
+    """
+    library = _native.library("libwarren_data.so")
+    library.warren_data_last_error.restype = ctypes.c_char_p
+    library.warren_data_free.argtypes = [ctypes.c_void_p]
+    library.warren_data_free.restype = None
+    failure = []
+
+    def reduce(_: object, values: "ctypes._Pointer[ctypes.c_uint64]", count: int) -> int:
+        try:
+            assert allreduce_max is not None
+            array = np.ctypeslib.as_array(values, (count,))
+            array[:] = allreduce_max(array.copy())
+            return 0
+        except BaseException as error:  # pylint: disable=broad-except
+            failure.append(error)
+            return -1
+
+    handle = ctypes.c_void_p()
+    code = library.warren_data_read(uri.encode(), part, parts, threads, _REDUCE() if allreduce_max is None
+                                    else _REDUCE(reduce), None, ctypes.byref(handle))
+    if failure:
+        raise failure[0]
+    if code != 0:
+        raise ValueError(library.warren_data_last_error().decode(errors="replace"))
+    owner = _Owner(library, handle)
+    arrays = _Arrays()
+    if library.warren_data_arrays(handle, ctypes.byref(arrays)) != 0:
+        raise ValueError(f"{uri}: {library.warren_data_last_error().decode(errors='replace')}")
+    labels = owner.array(arrays.labels, arrays.rows * arrays.labels_of_a_row, ctypes.c_float, "float32")
+    if arrays.labels_of_a_row != 1:
+        labels = labels.reshape(arrays.rows, arrays.labels_of_a_row)
+    groups = owner.array(arrays.group_sizes, arrays.groups, ctypes.c_uint32, "uint32") if arrays.group_sizes else None
+    return Rows(
+        owner.array(arrays.offsets, arrays.rows + 1, ctypes.c_uint64, "int64"),
+        owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32"),
+        owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,
+        owner.array(arrays.weights, arrays.rows if groups is None else arrays.groups, ctypes.c_float, "float32")
+        if arrays.weights else None, groups, int(arrays.bad_rows),
+        arrays.first_bad_row.decode(errors="replace") if arrays.first_bad_row else None)
+
+
+def main() -> NoReturn:
+    """Becomes rabit-data with this process's arguments."""
+    _native.run("rabit-data", sys.argv[1:])

@@ -1,0 +1,200 @@
+"""rabit's Python API over Warren's engine, for programs of their own.
+
+    from warren import rabit
+    with rabit.context():
+        total = rabit.allreduce(numpy.ones(3), rabit.SUM)
+
+Outside a job there is one worker, rank 0, and every call works. Not thread safe, but for the questions (rank, world
+size). Errors of the engine (a peer that cannot be reached any more) end the process with code 255 and a line on standard
+error, as in rabit.
+"""
+import contextlib
+import ctypes
+import pickle
+import sys
+from enum import IntEnum, unique
+from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, Union
+
+import numpy as np
+
+from warren import _native
+
+T = TypeVar("T")
+
+
+@unique
+class Op(IntEnum):
+    """What `allreduce` makes of the elements of all ranks."""
+
+    MAX = 0
+    MIN = 1
+    SUM = 2
+    BITOR = 3
+
+
+MAX, MIN, SUM, BITOR = Op.MAX, Op.MIN, Op.SUM, Op.BITOR
+
+_PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_TYPES = {np.dtype(name): number for number, name in
+          enumerate(("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64"))}
+
+
+def _library() -> ctypes.CDLL:
+    library = _native.library("librabit.so")
+    library.RabitInit.restype = ctypes.c_bool
+    library.RabitBroadcast.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int]
+    library.RabitAllreduce.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, _PREPARE,
+                                       ctypes.c_void_p]
+    library.RabitCheckPoint.argtypes = [ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_ulong]
+    library.RabitCheckPoint.restype = None
+    library.RabitGetProcessorName.restype = None
+    return library
+
+
+_LIB = _library()
+_NOTHING = _PREPARE()
+
+
+def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standard") -> None:
+    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. `lib` is there for old programs:
+    whatever they name, it is Warren's. Raises RuntimeError when the job cannot be joined; the reason is on standard
+    error."""
+    del lib
+    words = [word if isinstance(word, bytes) else word.encode() for word in (sys.argv if args is None else args)]
+    array = (ctypes.c_char_p * len(words))(*words)
+    if not _LIB.RabitInit(len(words), array):
+        raise RuntimeError("the job could not be joined; the line before on standard error says why")
+
+
+def finalize() -> None:
+    """Leaves the job. Raises RuntimeError when that failed; the reason is on standard error."""
+    if not _LIB.RabitFinalize():
+        raise RuntimeError("the job could not be left; the line before on standard error says why")
+
+
+@contextlib.contextmanager
+def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator[None]:
+    """`init`, and `finalize` at the end. After an exception there is no finalize: the others must not take this rank for
+    one that is done."""
+    init(args)
+    yield
+    finalize()
+
+
+def get_rank() -> int:
+    """From 0."""
+    return int(_LIB.RabitGetRank())
+
+
+def get_world_size() -> int:
+    """How many ranks there are."""
+    return int(_LIB.RabitGetWorldSize())
+
+
+def is_distributed() -> bool:
+    """Whether there is a job that others may take part in."""
+    return bool(_LIB.RabitIsDistributed())
+
+
+def tracker_print(msg: Any) -> None:
+    """Shows `str(msg)` to the user who watches the job."""
+    text = str(msg)
+    if is_distributed():
+        _LIB.RabitTrackerPrint(text.encode())
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def get_processor_name() -> bytes:
+    """Of this host."""
+    name = ctypes.create_string_buffer(256)
+    length = ctypes.c_ulong()
+    _LIB.RabitGetProcessorName(name, ctypes.byref(length), ctypes.c_ulong(len(name)))
+    return name.value
+
+
+def broadcast(data: Optional[T], root: int) -> T:
+    """Rank `root`'s object, in all ranks. Any object that can be pickled; what others bring does not matter."""
+    length = ctypes.c_ulong()
+    pickled = b""
+    if get_rank() == root:
+        pickled = pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
+        length.value = len(pickled)
+    _LIB.RabitBroadcast(ctypes.byref(length), ctypes.sizeof(length), root)
+    if get_rank() == root:
+        _LIB.RabitBroadcast(ctypes.cast(ctypes.c_char_p(pickled), ctypes.c_void_p), length.value, root)
+        assert data is not None or pickled
+        return data  # type: ignore[return-value]
+    buffer = bytearray(length.value)
+    if buffer:
+        _LIB.RabitBroadcast((ctypes.c_char * len(buffer)).from_buffer(buffer), len(buffer), root)
+    result: T = pickle.loads(buffer)
+    return result
+
+
+def allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndarray], None]] = None) -> np.ndarray:
+    """Replaces each element of `data` by the reduction of that element over all ranks, in place, and returns `data`.
+
+    An array that is not contiguous is reduced in a copy and written back; one that is read-only stays as it is, and a
+    reduced copy is returned. `prepare_fun(data)` is called before, to fill it, unless the result is known already because
+    this rank was lost and replays what the others have done. Types: (u)int8, (u)int32, (u)int64, float32, float64.
+    """
+    if not isinstance(data, np.ndarray):
+        raise TypeError(f"allreduce takes a numpy.ndarray, not {type(data).__name__}")
+    number = _TYPES.get(data.dtype)
+    if number is None:
+        raise TypeError(f"allreduce takes arrays of {', '.join(map(str, _TYPES))}, not of {data.dtype}")
+    if op == Op.BITOR and data.dtype.kind == "f":
+        raise TypeError(f"BITOR takes integers, not {data.dtype}")
+    in_place = data.flags.c_contiguous and data.flags.writeable
+    buffer = data if in_place else np.ascontiguousarray(data).copy()
+    failure = []
+
+    def prepare(_: Any) -> None:
+        try:
+            assert prepare_fun is not None
+            prepare_fun(data)
+            if not in_place:
+                np.copyto(buffer, data)
+        except BaseException as error:  # pylint: disable=broad-except
+            failure.append(error)
+
+    callback = _NOTHING if prepare_fun is None else _PREPARE(prepare)
+    _LIB.RabitAllreduce(buffer.ctypes.data, buffer.size, number, int(op), callback, None)
+    if failure:
+        raise failure[0]
+    if not in_place and data.flags.writeable:
+        np.copyto(data, buffer)
+        return data
+    return buffer
+
+
+def version_number() -> int:
+    """How many checkpoints there were."""
+    return int(_LIB.RabitVersionNumber())
+
+
+def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[int, Any, Any]]:
+    """The newest checkpoint: (version, global model) or, with `with_local`, (version, global model, local model). The
+    version is 0, and models are None, when there is none."""
+    global_model = ctypes.POINTER(ctypes.c_char)()
+    global_length = ctypes.c_ulong()
+    local_model = ctypes.POINTER(ctypes.c_char)()
+    local_length = ctypes.c_ulong()
+    version = _LIB.RabitLoadCheckPoint(ctypes.byref(global_model), ctypes.byref(global_length),
+                                       ctypes.byref(local_model) if with_local else None,
+                                       ctypes.byref(local_length) if with_local else None)
+    found = pickle.loads(ctypes.string_at(global_model, global_length.value)) if version > 0 else None
+    if not with_local:
+        return version, found
+    local = pickle.loads(ctypes.string_at(local_model, local_length.value)) if version > 0 and local_length.value else None
+    return version, found, local
+
+
+def checkpoint(global_model: Any, local_model: Any = None) -> None:
+    """Ends a version: a rank that is lost from now on gets these models, the global one (the same in all ranks) and its
+    own local one, and goes on here."""
+    whole = pickle.dumps(global_model, protocol=pickle.HIGHEST_PROTOCOL)
+    local = None if local_model is None else pickle.dumps(local_model, protocol=pickle.HIGHEST_PROTOCOL)
+    _LIB.RabitCheckPoint(whole, len(whole), local, 0 if local is None else len(local))

@@ -1,0 +1,14 @@
+"""`python -m warren.submit ...` is `dmlc-submit ...`."""
+import sys
+from typing import NoReturn
+
+from warren import _native
+
+
+def main() -> NoReturn:
+    """Becomes dmlc-submit with this process's arguments."""
+    _native.run("dmlc-submit", sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""XGBoost of any version in a job that dmlc-submit started.
+
+    import xgboost, warren.xgboost
+    with warren.xgboost.communicator():
+        model = xgboost.train(params, warren.xgboost.load_dmatrix("train.svm"), 100)
+
+Outside a job the same script trains alone.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+
+import numpy as np
+import xgboost as xgb
+
+from warren import data
+
+#: Of the XGBoost that is installed, (3, 0) for 3.0.5.
+VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
+
+
+def in_job() -> bool:
+    """Whether this process was started as a worker of a job with a tracker."""
+    return "DMLC_TRACKER_URI" in os.environ and os.environ.get("DMLC_ROLE", "worker") == "worker"
+
+
+def _collective() -> Any:
+    """The module that has rank, world size, broadcast and allreduce: `collective`, or `rabit` before 1.7."""
+    return xgb.collective if VERSION >= (1, 7) else xgb.rabit  # type: ignore[attr-defined]
+
+
+def _arguments() -> Dict[str, Any]:
+    """XGBoost 2.1 and later do not look into the environment."""
+    arguments: Dict[str, Any] = {"dmlc_tracker_uri": os.environ["DMLC_TRACKER_URI"],
+                                 "dmlc_tracker_port": int(os.environ["DMLC_TRACKER_PORT"]),
+                                 "dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
+    if "DMLC_WORKER_CONNECT_RETRY" in os.environ:
+        arguments["dmlc_retry"] = int(os.environ["DMLC_WORKER_CONNECT_RETRY"])
+    if "DMLC_NCCL_PATH" in os.environ:
+        arguments["dmlc_nccl_path"] = os.environ["DMLC_NCCL_PATH"]
+    return arguments
+
+
+def init(**arguments: Any) -> None:
+    """Joins the job; does nothing outside of one. `arguments` are passed on to XGBoost's own `init`."""
+    if not in_job():
+        return
+    if VERSION >= (2, 1):
+        # Finds NCCL, too, where it is a package of Python.
+        found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
+        xgb.collective.init(**found)
+    elif VERSION >= (1, 7):
+        xgb.collective.init(**arguments)
+    else:
+        xgb.rabit.init([f"{name}={value}".encode() for name, value in arguments.items()])
+
+
+def finalize() -> None:
+    """Leaves the job; does nothing outside of one."""
+    if in_job():
+        _collective().finalize()
+
+
+@contextlib.contextmanager
+def communicator(**arguments: Any) -> Iterator[None]:
+    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job.
+
+    After an exception the job is not left as if this worker were done: the tracker is told (XGBoost 2.1 and later), and
+    the others stop.
+    """
+    init(**arguments)
+    try:
+        yield
+    except SystemExit as end:
+        if not end.code:
+            finalize()
+        raise
+    except BaseException:
+        if in_job() and hasattr(xgb, "collective") and hasattr(xgb.collective, "signal_error"):
+            with contextlib.suppress(Exception):
+                xgb.collective.signal_error()
+        raise
+    finalize()
+
+
+def get_rank() -> int:
+    """From 0; 0 outside of a job."""
+    return int(_collective().get_rank())
+
+
+def get_world_size() -> int:
+    """1 outside of a job."""
+    return int(_collective().get_world_size())
+
+
+def tracker_print(message: Any) -> None:
+    """Shows `str(message)` to the user who watches the job."""
+    module = _collective()
+    (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message))
+
+
+def broadcast(value: Any, root: int = 0) -> Any:
+    """Rank `root`'s object, in all ranks."""
+    return _collective().broadcast(value, root)
+
+
+def _greatest(values: np.ndarray) -> np.ndarray:
+    module = _collective()
+    result: np.ndarray = module.allreduce(values, module.Op.MAX)
+    return result
+
+
+def load_dmatrix(uri: str, *, quantile: bool = False, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
+    """This worker's share of a data set of LibSVM, libfm or CSV text as a DMatrix, with labels, weights and queries.
+
+    `uri` as in docs/data.md: "train.svm", "day1.gz;day2.gz?indexing_mode=1", "table.csv?format=csv&label_column=0". With
+    `quantile` it is a QuantileDMatrix (1.7 and later). `nthread`: that read, 0 for one a core. `options` are passed on to
+    the matrix. All workers of a job have to call it. Raises ValueError with file, line and column of what is wrong.
+    """
+    import scipy.sparse  # pylint: disable=import-outside-toplevel
+
+    size = get_world_size()
+    rows = data.read(uri, get_rank(), size, threads=nthread, allreduce_max=_greatest if size > 1 else None)
+    if rows.bad_rows > 0:
+        warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=2)
+    matrix = scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(len(rows.offsets) - 1, rows.columns))
+    described: Dict[str, Any] = {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
+    return (xgb.QuantileDMatrix if quantile else xgb.DMatrix)(matrix, **{**described, **options})
+
+
+class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
+    """Rank 0 saves the model after every so many rounds."""
+
+    def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int) -> None:
+        if VERSION >= (1, 3):
+            super().__init__()
+        self._save, self._every, self._last = save, every, last
+
+    def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """Never stops the training."""
+        del epoch, evals_log
+        rounds = model.num_boosted_rounds()
+        if rounds % self._every == 0 and rounds < self._last:
+            self._save(model)
+        return False
+
+
+def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int,
+                           path: Union[str, "os.PathLike[str]"], *, every: int = 1,
+                           callbacks: Optional[Sequence[Any]] = None, **options: Any) -> "xgb.Booster":
+    """`xgboost.train` that goes on where it was when the job is started again (dmlc-submit --max-restarts).
+
+    Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) after `every`
+    rounds, whole or not at all. Whoever starts looks there first: a model of these `params` is trained on, anything else
+    is left out. The file is removed when training is done. The model is that of an undisturbed run, unless columns are
+    sampled (colsample_*), whose generator is in no model. `options` are passed on to `xgboost.train`; early stopping
+    counts from the restart on. XGBoost 1.4 and later.
+    """
+    if "xgb_model" in options:
+        raise TypeError("train_with_checkpoints chooses xgb_model itself")
+    file = pathlib.Path(path)
+    if file.suffix not in (".json", ".ubj"):
+        raise ValueError(f"{file}: expected a name that ends in .json or .ubj")
+    run = json.dumps([params, num_boost_round], sort_keys=True, default=str)
+
+    def save(model: "xgb.Booster") -> None:
+        if get_rank() != 0:
+            return
+        model.set_attr(warren_run=run)
+        aside = file.with_name(f".{os.getpid()}.{file.name}")
+        model.save_model(str(aside))
+        model.set_attr(warren_run=None)
+        os.replace(aside, file)
+
+    def load() -> bytes:
+        if not file.exists():
+            return b""
+        try:
+            model = xgb.Booster(model_file=str(file))
+        except xgb.core.XGBoostError as error:
+            warnings.warn(f"{file} is no whole model and is left out: {error}", stacklevel=3)
+            return b""
+        if model.attr("warren_run") != run or model.num_boosted_rounds() > num_boost_round:
+            warnings.warn(f"{file} is a model of another run and is left out", stacklevel=3)
+            return b""
+        model.set_attr(warren_run=None)
+        return bytes(model.save_raw("ubj") if VERSION >= (1, 6) else model.save_raw())
+
+    found = broadcast(load() if get_rank() == 0 else b"", 0)
+    begun = xgb.Booster(model_file=bytearray(found)) if found else None
+    rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
+    all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round)]
+    model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)
+    if get_rank() == 0:
+        with contextlib.suppress(FileNotFoundError):
+            file.unlink()
+    return model
+

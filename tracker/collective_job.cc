@@ -46,7 +46,7 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   const auto line = lines_.find(connection);
   if (line != lines_.end()) return LineClosed(line->second, why, now);
   const auto peer = peers_.find(connection);
-  if (peer == peers_.end()) return desk_.Close(connection);  // an error port of one that leaves
+  if (peer == peers_.end()) return desk_.Close(connection);  // the error port of one that leaves or failed
   if (peer->second.leaves) return Left(connection);
   // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
   if (RankOf(peer->second.hello) >= 0) {
@@ -201,8 +201,8 @@ void CollectiveJob::Left(ConnectionId connection) {
 void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Failure& failure,
                                   TimePoint now) {
   const int rank = RankOf(peers_.at(connection).hello);
-  const std::string what =
-      fmt::format("reported an error: {} (code {})", FirstLine(failure.text), failure.code);
+  const std::string text = FirstLine(failure.text);
+  const std::string what = fmt::format("reported an error{}{}", text.empty() ? "" : ": ", text);
   if (rank < 0) desk_.Log(Severity::kWarning, fmt::format("{} {}", desk_.Name(connection), what));
   Forget(connection);
   if (rank >= 0) Break(rank, what, now);
@@ -236,13 +236,14 @@ void CollectiveJob::Break(int rank, const std::string& what, TimePoint now) {
   for (int other = 0; other < static_cast<int>(members_.size()); ++other) {
     Member& member = members_[other];
     member.lost_since.reset();
-    if (member.line == 0) continue;
-    if (other != rank) {
-      desk_.Send(member.line, collective::Encode(collective::Signal::kError));
-      ++told;
-    }
-    lines_.erase(member.line);
-    desk_.Close(std::exchange(member.line, 0));
+    const ConnectionId line = std::exchange(member.line, 0);
+    if (line == 0) continue;
+    lines_.erase(line);
+    // Its own stays as it is: it is on its way out, and would stumble over a closed one.
+    if (other == rank) continue;
+    desk_.Send(line, collective::Encode(collective::Signal::kError));
+    desk_.Close(line);
+    ++told;
   }
   Write({.kind = Note::Kind::kBroken, .rank = rank});
   const std::string story = fmt::format("{} {}", Describe(rank), what);

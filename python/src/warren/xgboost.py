@@ -79,9 +79,11 @@ def communicator(**arguments: Any) -> Iterator[None]:
             finalize()
         raise
     except BaseException:
-        if in_job() and hasattr(xgb, "collective") and hasattr(xgb.collective, "signal_error"):
+        if in_job() and VERSION >= (2, 1):
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
+                # To end its threads, without which the process may crash on its way out. The tracker knows better.
+                xgb.collective.finalize()
         raise
     finalize()
 

@@ -1,0 +1,186 @@
+"""One version of XGBoost under dmlc-submit, through warren.xgboost. tests/interop/matrix runs it for each version:
+XGBOOST_PYTHON is an interpreter that finds it, perhaps with XGBOOST_PATH before its own packages."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from warren_testing import BIN, SOURCE
+
+PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
+FOLDER = pathlib.Path(__file__).parent
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+LIMIT_S = 100
+SAME = 1e-4
+SEVERAL_MINUTES_S = 120  # for which survivors would sleep
+
+
+def environment() -> dict:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    paths = [str(SOURCE / "python/src")]
+    if os.environ.get("XGBOOST_PATH"):
+        paths.insert(0, os.environ["XGBOOST_PATH"])
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": ":".join(paths)}
+
+
+def version() -> tuple:
+    code = "import warnings; warnings.simplefilter('ignore'); import xgboost; print(xgboost.__version__)"
+    done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, env=environment(), check=True)
+    return tuple(int(part) for part in done.stdout.split(".")[:2])
+
+
+VERSION = version()
+COLLECTIVE = VERSION >= (2, 1)
+
+
+class AnyXgboost(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def submit(self, workers, *command, options=(), code=0):
+        """The output of a job; it must end with `code` (None: with any but 0)."""
+        done = subprocess.run(
+            [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON,
+             *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, env=environment(), cwd=self.folder,
+            check=False)
+        output = done.stdout + done.stderr
+        if code is None:
+            self.assertNotEqual(done.returncode, 0, output)
+        else:
+            self.assertEqual(done.returncode, code, output)
+        return output
+
+    def worker(self, workers, *command, **options):
+        return self.submit(workers, FOLDER / "any_xgboost_worker.py", *command, **options)
+
+    def assert_gone(self, output):
+        """No process of the job is left."""
+        for pid in re.findall(r"pid (\d+)$", output, re.MULTILINE):
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+    def test_01_any_number_of_workers_trains_to_the_result_of_one_process(self):
+        data = f"{HEART}?indexing_mode=1"
+        alone = subprocess.run([PYTHON, FOLDER / "any_xgboost_worker.py", "train", data, "alone.json", "8"], text=True,
+                               capture_output=True, check=True, env=environment(), cwd=self.folder, timeout=LIMIT_S)
+        expected = float(re.search(r"evaluation (\S+)", alone.stdout)[1])
+        for workers in range(1, 5):
+            output = self.worker(workers, "train", data, "model.json", "8")
+            self.assertAlmostEqual(float(re.search(r"evaluation (\S+)", output)[1]), expected, delta=SAME)
+            rows = [int(count) for count in re.findall(r"rows (\d+) columns 13", output)]
+            self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
+            (self.folder / "model.json").unlink()
+
+    def test_02_ranks_follow_the_tasks_and_everybody_is_heard(self):
+        output = self.worker(4, "talk")
+        said = sorted((json.loads(text) for text in re.findall(r"talk (\{.*\})", output)), key=lambda talk: talk["rank"])
+        self.assertEqual(said, [{"task": rank, "rank": rank, "size": 4, "sum": 10.0, "max": 3.0, "said": {"from": 3}}
+                                for rank in range(4)])
+        for rank in range(4):
+            self.assertEqual(output.count(f"printed by rank {rank}"), 1, output)
+
+    def test_03_queries_and_weights_reach_the_matrix(self):
+        rows = [f"{row % 3}:{1 + row // 20} qid:{row // 10} 0:{row % 7} 1:{row % 5}" for row in range(200)]
+        (self.folder / "ranking.txt").write_text("\n".join(rows) + "\n")
+        output = self.worker(2, "rank_queries", "ranking.txt")
+        self.assertEqual(sum(map(int, re.findall(r"groups (\d+)", output))), 20)
+        # Each query weighs what its rows do.
+        self.assertEqual(sum(map(float, re.findall(r"weight (\S+)", output))), sum(1 + row // 20 for row in range(0, 200, 10)))
+
+    def test_04_a_worker_that_raises_ends_the_job_and_is_named(self):
+        begin = time.monotonic()
+        output = self.worker(3, "fail", "raise", code=1)
+        self.assertLess(time.monotonic() - begin, SEVERAL_MINUTES_S / 4)
+        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1 on attempt 1 of 1")
+        self.assertIn("ValueError: no such luck", output)
+        self.assert_gone(output)
+
+    def test_05_a_killed_worker_ends_the_job_and_is_named(self):
+        begin = time.monotonic()
+        output = self.worker(3, "fail", "kill", code=128 + signal.SIGKILL)
+        self.assertLess(time.monotonic() - begin, SEVERAL_MINUTES_S / 4)
+        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) was killed by signal 9")
+        self.assert_gone(output)
+
+    def test_06_a_restart_costs_no_bit_of_the_model(self):
+        data = f"{HEART}?indexing_mode=1"
+        self.worker(3, "checkpointed", data, "undisturbed.json", "9", "-1")
+        output = self.worker(3, "checkpointed", data, "restarted.json", "9", "5", options=["--max-restarts", "1"])
+        self.assertIn("starting all 3 processes again (restart 1 of 1)", output)
+        self.assertEqual((self.folder / "restarted.json").read_bytes(), (self.folder / "undisturbed.json").read_bytes())
+
+    def test_07_sixty_four_workers_come_together(self):
+        self.worker(64, "join")
+
+    def test_08_a_script_of_2018_runs_unchanged(self):
+        (self.folder / "train.txt").write_text(
+            "".join(f"{row % 2} {row % 2}:1 2:{row % 5}\n" for row in range(200)))
+        output = self.submit(2, "-W", "ignore", "-m", "warren.compat", FOLDER / "tutorial_2018.py", "train.txt", "a.model")
+        self.assertEqual(output.count("Finished training"), 2, output)
+        self.assertIn("train-error:0.0", output)
+        self.assertTrue((self.folder / "a.model").exists())
+
+    @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 has no error port: a launcher ends its workers")
+    def test_09_without_a_launcher_the_tracker_ends_the_survivors_of_a_killed_worker(self):
+        tracker = subprocess.Popen([BIN / "rabit-tracker", "--num-workers", "3", "--host-ip", "127.0.0.1", "--port", "0"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tracker.communicate)
+        self.addCleanup(tracker.kill)
+        block = []
+        while "DMLC_TRACKER_ENV_END" not in block:
+            block.append(tracker.stdout.readline().strip())
+        found = dict(line.split("=", 1) for line in block if "=" in line)
+        workers = [subprocess.Popen([PYTHON, FOLDER / "any_xgboost_worker.py", "fail", "kill"], stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
+                                    env={**environment(), **found, "DMLC_TASK_ID": str(task)}) for task in range(3)]
+        begin = time.monotonic()
+        codes = [worker.wait(LIMIT_S) for worker in workers]
+        for worker in workers:
+            worker.stdout.close()
+        self.assertEqual(codes, [255, -signal.SIGKILL, 255])
+        self.assertLess(time.monotonic() - begin, SEVERAL_MINUTES_S / 4)
+
+    @unittest.skipUnless(COLLECTIVE, "the tracker of XGBoost up to 2.0 is another class")
+    def test_10_its_own_trackers_scenarios_on_ours(self):
+        code = f"""
+import sys, threading, numpy as np
+from xgboost import collective
+from warren.tracker import Tracker
+tracker = Tracker(n_workers=1, host_ip=sys.argv[1])
+tracker.start()
+try:
+    Tracker(n_workers=1, host_ip=sys.argv[1], port=tracker.worker_args()["dmlc_tracker_port"]).start()
+    raise SystemExit("the port was free")
+except ValueError:
+    pass
+try:
+    tracker.wait_for(1)
+    raise SystemExit("no timeout")
+except ValueError as error:
+    assert "Timeout waiting for the tracker" in str(error), error
+with collective.CommunicatorContext(**tracker.worker_args()):
+    assert collective.broadcast("test1234", 0) == "test1234"
+    x = np.full(shape=(1024 * 1024), fill_value=1.0)
+    for _ in range(100):
+        assert collective.allreduce(np.asarray([1.0]), collective.Op.SUM) == 1.0
+    np.testing.assert_allclose(collective.allreduce(x, collective.Op.SUM), x)
+tracker.wait_for({LIMIT_S})
+try:
+    collective.init(**tracker.worker_args(), dmlc_retry=1)
+    raise SystemExit("a job that is over was joined")
+except Exception as error:
+    assert "onnect" in str(error), error
+print("all well")
+"""
+        for host in ("127.0.0.1", "::1"):
+            done = subprocess.run([PYTHON, "-c", code, host], capture_output=True, text=True, env=environment(),
+                                  timeout=LIMIT_S, check=False)
+            self.assertIn("all well", done.stdout, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,103 @@
+"""A worker on whatever XGBoost its interpreter finds, for any_xgboost_test.py: one function for each test."""
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+import warnings
+
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+import xgboost as xgb  # noqa: E402
+
+import warren.xgboost as wx  # noqa: E402
+
+PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "max_depth": 4, "eval_metric": "logloss"}
+
+
+def train(data: str, model_path: str, rounds: str) -> None:
+    """The evaluation of the last round is printed by rank 0."""
+    with wx.communicator():
+        matrix = wx.load_dmatrix(data)
+        matrix.set_label((matrix.get_label() > 0).astype(float))
+        found: dict = {}
+        model = xgb.train(PARAMS, matrix, int(rounds), evals=[(matrix, "train")], evals_result=found, verbose_eval=False)
+        if wx.get_rank() == 0:
+            model.save_model(model_path)
+            print("evaluation", found["train"]["logloss"][-1])
+        print("rows", matrix.num_row(), "columns", matrix.num_col())
+
+
+def rank_queries(data: str) -> None:
+    """Queries and weights arrive, whole."""
+    with wx.communicator():
+        matrix = wx.load_dmatrix(data)
+        groups = matrix.get_uint_info("group_ptr")
+        found: dict = {}
+        xgb.train({"objective": "rank:pairwise", "tree_method": "hist", "nthread": 1, "eval_metric": "ndcg"}, matrix, 2,
+                  evals=[(matrix, "train")], evals_result=found, verbose_eval=False)
+        print("groups", len(groups) - 1, "weight", float(np.sum(matrix.get_weight())))
+
+
+def talk() -> None:
+    """Ranks, printing and the collectives that scripts use."""
+    with wx.communicator():
+        rank, size = wx.get_rank(), wx.get_world_size()
+        module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
+        total = module.allreduce(np.array([rank + 1.0]), module.Op.SUM)
+        greatest = module.allreduce(np.full(100_000, rank), module.Op.MAX)
+        said = wx.broadcast({"from": size - 1} if rank == size - 1 else None, size - 1)
+        print("talk", json.dumps({"task": int(os.environ["DMLC_TASK_ID"]), "rank": rank, "size": size,
+                                  "sum": float(total[0]), "max": float(greatest.min()), "said": said}))
+        wx.tracker_print(f"printed by rank {rank}")
+
+
+def fail(how: str) -> None:
+    """Rank 1 fails; the others sit in Python, where nothing of XGBoost could notice."""
+    with wx.communicator():
+        print("pid", os.getpid(), flush=True)
+        module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
+        module.allreduce(np.array([1.0]), module.Op.SUM)
+        if wx.get_rank() != 1:
+            print("waits", flush=True)
+            time.sleep(120)
+        time.sleep(0.3)
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError("no such luck")
+
+
+def checkpointed(data: str, model_path: str, rounds: str, kill_at: str) -> None:
+    """Trains with checkpoints; the last rank kills itself once, in the middle of a round."""
+    killed = pathlib.Path(model_path + ".killed")
+
+    class Killer(xgb.callback.TrainingCallback):
+        """After that many rounds."""
+
+        def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
+            """Never stops the training."""
+            last = wx.get_rank() == wx.get_world_size() - 1
+            if last and model.num_boosted_rounds() == int(kill_at) and not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return False
+
+    with wx.communicator():
+        matrix = wx.load_dmatrix(data)
+        matrix.set_label((matrix.get_label() > 0).astype(float))
+        model = wx.train_with_checkpoints(PARAMS, matrix, int(rounds), model_path + ".so-far.ubj", callbacks=[Killer()])
+        if wx.get_rank() == 0:
+            model.save_model(model_path)
+            print("rounds", model.num_boosted_rounds())
+
+
+def join() -> None:
+    """Comes and goes."""
+    with wx.communicator():
+        pass
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,16 @@
+# A script of 2018, as XGBoost's users wrote them for rabit: nothing in it knows of Warren or of newer versions.
+import sys
+
+import xgboost as xgb
+
+xgb.rabit.init()
+
+dtrain = xgb.DMatrix(sys.argv[1])
+param = {'max_depth': 2, 'eta': 1, 'silent': 1, 'objective': 'binary:logistic', 'eval_metric': 'error'}
+watchlist = [(dtrain, 'train')]
+bst = xgb.train(param, dtrain, 4, watchlist, early_stopping_rounds=2)
+
+if xgb.rabit.get_rank() == 0:
+    bst.save_model(sys.argv[2])
+xgb.rabit.tracker_print("Finished training\n")
+xgb.rabit.finalize()

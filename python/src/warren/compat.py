@@ -15,7 +15,8 @@ import xgboost as xgb
 
 from warren import xgboost as wxgb
 
-_TEXT_WAS_READ_BEFORE = (2, 1)
+#: Later ones want to be told the format, or do not read text at all.
+_TEXT_WAS_READ_BEFORE = (2, 0)
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:

@@ -177,22 +177,24 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
         model.set_attr(warren_run=None)
         os.replace(aside, file)
 
-    def load() -> bytes:
-        if not file.exists():
-            return b""
+    def load() -> Optional["xgb.Booster"]:
+        # All ranks look at the same bytes: asking a model may be a collective call.
+        found = broadcast(file.read_bytes() if get_rank() == 0 and file.exists() else b"", 0)
+        if not found:
+            return None
+        why = "of another run"
         try:
-            model = xgb.Booster(model_file=str(file))
+            model = xgb.Booster(model_file=bytearray(found))
+            if model.attr("warren_run") == run and model.num_boosted_rounds() <= num_boost_round:
+                model.set_attr(warren_run=None)
+                return model
         except xgb.core.XGBoostError as error:
-            warnings.warn(f"{file} is no whole model and is left out: {error}", stacklevel=3)
-            return b""
-        if model.attr("warren_run") != run or model.num_boosted_rounds() > num_boost_round:
-            warnings.warn(f"{file} is a model of another run and is left out", stacklevel=3)
-            return b""
-        model.set_attr(warren_run=None)
-        return bytes(model.save_raw("ubj") if VERSION >= (1, 6) else model.save_raw())
+            why = f"not whole ({error})"
+        if get_rank() == 0:
+            warnings.warn(f"{file} is a model that is {why}, and is left out", stacklevel=3)
+        return None
 
-    found = broadcast(load() if get_rank() == 0 else b"", 0)
-    begun = xgb.Booster(model_file=bytearray(found)) if found else None
+    begun = load()
     rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
     all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round)]
     model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)

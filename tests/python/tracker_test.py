@@ -1,0 +1,62 @@
+"""warren.tracker: our tracker started from Python, as a host of workers would."""
+import os
+import subprocess
+import sys
+import unittest
+
+from warren_testing import BIN, SOURCE, ClassicWorker, start_all, wait_for
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+from warren.tracker import Tracker  # noqa: E402
+
+
+class TrackerOfPython(unittest.TestCase):
+    def start(self, workers, **options):
+        tracker = Tracker(workers, "127.0.0.1", **options)
+        self.addCleanup(tracker.free)
+        tracker.start()
+        return tracker
+
+    def workers(self, tracker, count):
+        arguments = tracker.worker_args()
+        return [ClassicWorker((arguments["dmlc_tracker_uri"], arguments["dmlc_tracker_port"]), task) for task in range(count)]
+
+    def test_serves_a_job_and_ends_with_it(self):
+        tracker = self.start(3)
+        workers = start_all(self.workers(tracker, 3))
+        self.assertRaisesRegex(ValueError, "Timeout waiting for the tracker", tracker.wait_for, 0)
+        for worker in workers:
+            worker.shutdown()
+        tracker.wait_for(30)
+        tracker.join()
+
+    def test_arguments_and_environment_say_the_same(self):
+        tracker = self.start(2)
+        arguments, variables = tracker.worker_args(), tracker.worker_envs()
+        self.assertEqual(arguments["dmlc_tracker_port"], variables["DMLC_TRACKER_PORT"])
+        self.assertEqual((arguments["dmlc_tracker_uri"], variables["DMLC_NUM_WORKER"]), ("127.0.0.1", 2))
+
+    def test_a_taken_port_is_an_error(self):
+        first = self.start(1)
+        self.assertRaisesRegex(ValueError, "could not start", self.start, 1, port=first.worker_args()["dmlc_tracker_port"])
+
+    def test_workers_that_never_come_are_an_error(self):
+        tracker = self.start(2, timeout=1)
+        self.assertRaisesRegex(ValueError, "ended with code 1", tracker.wait_for, 30)
+
+    def test_wrong_arguments_are_refused(self):
+        self.assertRaises(ValueError, Tracker, 0)
+        self.assertRaises(ValueError, Tracker, 1, sortby="age")
+        self.assertRaisesRegex(ValueError, "has not been started", Tracker(1).worker_args)
+
+    def test_it_ends_with_its_host(self):
+        code = ("from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "
+                "print(t._process.pid, flush=True)")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")})
+        wait_for(lambda: not os.path.exists(f"/proc/{done.stdout.strip()}"), what="the end of the tracker")
+
+
+if __name__ == "__main__":
+    unittest.main()

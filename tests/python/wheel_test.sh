@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# wheel_test.sh <scratch folder>: a new user's path. Builds the wheel, installs it into an empty virtual environment, and
+# runs the script of three lines on three workers of a XGBoost from PyPI.
+set -euo pipefail
+source=$(cd "$(dirname "$0")/../.." && pwd)
+scratch=$1
+mkdir -p "$scratch"
+cd "$scratch"
+
+/usr/bin/python3 -m pip wheel -q --no-deps -w wheels -Cbuild-dir="$scratch/build" "$source/python"
+rm -rf environment
+/usr/bin/python3 -m venv environment
+environment/bin/pip install -q wheels/warren-*.whl scipy xgboost-cpu==2.1.4
+
+cat >script.py <<'SCRIPT'
+import xgboost, warren.xgboost
+with warren.xgboost.communicator():
+    model = xgboost.train({"tree_method": "hist"}, warren.xgboost.load_dmatrix("train.svm"), 10)
+warren.xgboost.get_rank() == 0 and model.save_model("model.json")
+SCRIPT
+for row in $(seq 300); do echo "$((row % 2)) 0:$((row % 7)) 1:$((row % 2))"; done >train.svm
+
+rm -f model.json
+env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 3 environment/bin/python script.py
+test -s model.json
+env -i PATH=/usr/bin:/bin environment/bin/python script.py
+env -i PATH=/usr/bin:/bin environment/bin/python -m warren.submit --version
+env -i PATH=/usr/bin:/bin environment/bin/rabit-data inspect train.svm | grep '^rows: *300$'
+env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 2 environment/bin/python -c \
+  'import numpy; from warren import rabit; rabit.init(); print(rabit.allreduce(numpy.ones(2), rabit.SUM)); rabit.finalize()' |
+  grep -c '\[2. 2.\]' | grep '^2$'
+echo "the wheel works"

@@ -1,7 +1,7 @@
 /* warren::data for languages that call C: a share of a data set as arrays (row_block.h).
  *
- * Functions that return int return 0, or -1 and leave a message, which warren_data_last_error gives to the same thread.
- * Thread safety: one thread at a time for each handle. */
+ * Functions that return int return 0, or -1 and leave a message, which warren_data_last_error gives to the
+ * same thread. Thread safety: one thread at a time for each handle. */
 #ifndef WARREN_DATA_C_API_H_
 #define WARREN_DATA_C_API_H_
 
@@ -16,33 +16,35 @@
 
 typedef struct WarrenRows WarrenRows;
 
-/* Arrays of a share in CSR form; those that there are none of are NULL. They live as long as their WarrenRows. */
+/* Arrays of a share in CSR form; those that there are none of are NULL. They live as long as their
+ * WarrenRows. */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
   uint64_t columns;
-  const uint64_t* offsets;       /* rows + 1 */
-  const uint32_t* indices;       /* entries */
-  const float* values;           /* entries */
-  const float* labels;           /* rows * labels_of_a_row */
-  uint64_t labels_of_a_row;      /* the same in all rows */
-  const float* weights;          /* rows, or with queries one for each of them; NULL: all weigh 1 */
-  const uint32_t* group_sizes;   /* rows of each query, in order; NULL: no queries */
+  const uint64_t* offsets;     /* rows + 1 */
+  const uint32_t* indices;     /* entries */
+  const float* values;         /* entries */
+  const float* labels;         /* rows * labels_of_a_row */
+  uint64_t labels_of_a_row;    /* the same in all rows */
+  const float* weights;        /* rows, or with queries one for each of them; NULL: all weigh 1 */
+  const uint32_t* group_sizes; /* rows of each query, in order; NULL: no queries */
   uint64_t groups;
-  uint64_t bad_rows;             /* left out, with bad_rows=skip */
-  const char* first_bad_row;     /* what was wrong with the first of them; NULL: there are none */
+  uint64_t bad_rows;         /* left out, with bad_rows=skip */
+  const char* first_bad_row; /* what was wrong with the first of them; NULL: there are none */
 } WarrenArrays;
 
-/* Replaces each of `count` values by the greatest of all workers'. Returns 0, or anything else when that failed. */
+/* Replaces each of `count` values by the greatest of all workers'. Returns 0, or anything else when that
+ * failed. */
 typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count);
 
 WARREN_DATA_API const char* warren_data_last_error(void);
 
-/* Reads part `part` of `parts` of the data set (or the part that its name says) with `threads` threads, 0: one for each
- * core. A collective call when `allreduce_max` is not NULL: all workers agree on the columns. Fails for a data set with a
- * cache, which is for data that does not fit into memory. */
-WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads, WarrenAllreduceMax allreduce_max,
-                                     void* context, WarrenRows** rows);
+/* Reads part `part` of `parts` of the data set (or the part that its name says) with `threads` threads, 0:
+ * one for each core. A collective call when `allreduce_max` is not NULL: all workers agree on the columns.
+ * Fails for a data set with a cache, which is for data that does not fit into memory. */
+WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,
+                                     WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
 WARREN_DATA_API void warren_data_free(WarrenRows* rows);
 

@@ -1,6 +1,7 @@
 """What the process tests share: where the programs are, a tracker to talk to, and a rabit worker in Python."""
 
 import contextlib
+import json
 import os
 import pathlib
 import resource
@@ -163,6 +164,54 @@ class ClassicWorker:
         """What the kernel does for a killed process."""
         for link in self.links.values():
             link.sock.close()
+
+
+class CollectiveWorker:
+    """A worker of XGBoost 2.1 or later, as far as its tracker can see: no links, but an error port."""
+
+    def __init__(self, tracker_address, task_id):
+        self.tracker_address = tracker_address
+        self.task_id = str(task_id)
+        self.rank, self.world_size = 0, -1
+        self.error_listener = None
+
+    def hello(self):
+        wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
+        wire.send_int(MAGIC)
+        assert wire.recv_int() == MAGIC
+        wire.send_str(json.dumps({"world_size": self.world_size, "rank": self.rank, "task_id": self.task_id}))
+        return wire
+
+    def command(self, **fields):
+        wire = self.hello()
+        wire.send_str(json.dumps(fields))
+        return wire
+
+    def start(self):
+        self.error_listener = socket.create_server(("127.0.0.1", 0))
+        self.error_listener.settimeout(30)
+        wire = self.command(cmd=1, port=9000 + int(self.task_id), error_port=self.error_listener.getsockname()[1])
+        self.world_size = json.loads(wire.recv_str())["world_size"]
+        self.next = json.loads(wire.recv_str())
+        self.rank = (self.next["rank"] - 1) % self.world_size
+        wire.sock.close()
+        return self
+
+    def signal(self):
+        """What arrives at the error port; None when it is only closed."""
+        sock, _ = self.error_listener.accept()
+        sock.settimeout(30)
+        data = sock.recv(4)
+        return struct.unpack("@i", data)[0] if data else None
+
+    def print(self, text):
+        self.command(cmd=4, msg=text).sock.close()
+
+    def fail(self, text):
+        self.command(cmd=3, msg=text, code=255).sock.close()
+
+    def shutdown(self):
+        self.command(cmd=2).sock.close()
 
 
 @contextlib.contextmanager

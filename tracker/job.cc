@@ -48,8 +48,11 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   try {
     Caller& caller = found->second;
     if (caller.job == nullptr && !ReadHead(connection, caller, bytes)) return;
-    RequireOneDialect(*caller.job);
-    caller.job->Received(connection, bytes, now);
+    DialectJob& job = *caller.job;
+    if (OtherThan(job).engaged()) throw wire::ProtocolError(RefusalOf(job));
+    const bool was_engaged = job.engaged();
+    job.Received(connection, bytes, now);
+    if (!was_engaged && job.engaged()) DropStrangersOf(OtherThan(job));
   } catch (const wire::ProtocolError& error) {
     Drop(connection, error.what());
   }
@@ -79,16 +82,25 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
   return true;
 }
 
-void Job::RequireOneDialect(const DialectJob& job) const {
-  const bool is_classic = &job == &classic_;
-  const DialectJob& other = is_classic ? static_cast<const DialectJob&>(collective_) : classic_;
-  if (!other.engaged()) return;
+const DialectJob& Job::OtherThan(const DialectJob& job) const {
+  return &job == &classic_ ? static_cast<const DialectJob&>(collective_) : classic_;
+}
+
+std::string Job::RefusalOf(const DialectJob& job) const {
   constexpr std::string_view kClassic = "the classic dialect (rabit, XGBoost up to 2.0)";
   constexpr std::string_view kCollective = "the collective dialect (XGBoost 2.1 and later)";
-  throw wire::ProtocolError(fmt::format(
+  const bool is_classic = &job == &classic_;
+  return fmt::format(
       "it speaks {}, but the other workers of this job speak {}: all workers of a job need the same "
       "version of XGBoost",
-      is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic));
+      is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic);
+}
+
+/// Those who had not said all of their hello when the first worker of the other dialect came.
+void Job::DropStrangersOf(const DialectJob& job) {
+  for (const auto& [connection, caller] : callers_) {
+    if (caller.job == &job && desk_.Has(connection)) Drop(connection, RefusalOf(job));
+  }
 }
 
 void Job::Reached(ConnectionId connection) {

@@ -90,7 +90,9 @@ class Job {
 
   const DialectJob& Current() const;
   bool ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes);
-  void RequireOneDialect(const DialectJob& job) const;
+  const DialectJob& OtherThan(const DialectJob& job) const;
+  std::string RefusalOf(const DialectJob& job) const;
+  void DropStrangersOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);
 
   Desk desk_;

@@ -4,12 +4,20 @@
 
 #include <stdexcept>
 
+#include "bench/bootstrap_workers/classic_worker.h"
+#include "bench/bootstrap_workers/collective_worker.h"
+
 namespace warren::bench {
 
 Crew::Crew(int first_task, std::span<Membership> members, const WorkerOptions& options)
     : first_task_(first_task), members_(members) {
   for (std::size_t i = 0; i < members.size(); ++i) {
-    workers_.emplace_back(loop_, first_task + static_cast<int>(i), options);
+    const int task = first_task + static_cast<int>(i);
+    if (options.dialect == wire::Dialect::kClassic) {
+      workers_.push_back(std::make_unique<ClassicWorker>(loop_, task, options));
+    } else {
+      workers_.push_back(std::make_unique<CollectiveWorker>(loop_, task, options));
+    }
   }
 }
 
@@ -31,20 +39,20 @@ void Crew::RunUntilIdle() {
 }
 
 void Crew::Join() {
-  for (std::size_t i = 0; i < workers_.size(); ++i) Run(i, workers_[i].Join(members_[i]));
+  for (std::size_t i = 0; i < workers_.size(); ++i) Run(i, workers_[i]->Join(members_[i]));
   RunUntilIdle();
 }
 
 void Crew::ShutDown() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Run(i, workers_[i].ShutDown(members_[i]));
+    Run(i, workers_[i]->ShutDown(members_[i]));
   }
   RunUntilIdle();
 }
 
 int Crew::num_failed_connects() const {
   int sum = 0;
-  for (const Worker& worker : workers_) sum += worker.num_failed_connects();
+  for (const auto& worker : workers_) sum += worker->num_failed_connects();
   return sum;
 }
 

@@ -1,9 +1,10 @@
 // The simulated workers of one process, in one thread.
 #pragma once
 
-#include <deque>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "bench/bootstrap_workers/fiber.h"
 #include "bench/bootstrap_workers/membership.h"
@@ -33,7 +34,7 @@ class Crew {
   EventLoop loop_;
   int first_task_;
   std::span<Membership> members_;
-  std::deque<Worker> workers_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   int num_busy_ = 0;
   std::string failure_;  ///< of the first worker that failed
 };

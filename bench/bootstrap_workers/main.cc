@@ -1,4 +1,4 @@
-// bootstrap-workers: starts a tracker, lets N simulated rabit workers make a job of it, and prints one line
+// bootstrap-workers: starts a tracker, lets N simulated workers make a job of it, and prints one line
 // of JSON with how long that took. Every worker really talks to the tracker and really makes its links, which
 // are then checked. bench/bootstrap runs this for our tracker and others in turn.
 #include <arpa/inet.h>
@@ -16,6 +16,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@
 namespace {
 
 using namespace warren::bench;
+namespace wire = warren::wire;
 
 /// Enough to open the connections and for the tracker to notice; the job starts after it.
 constexpr std::chrono::milliseconds kSilentLead{200};
@@ -48,6 +50,7 @@ struct Options {
   int num_silent = 0;
   double limit_seconds = 300;
   bool whole_messages = false;
+  wire::Dialect dialect = wire::Dialect::kClassic;
   std::vector<std::string> tracker;
 };
 
@@ -104,6 +107,7 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   worker_options.tracker = tracker.address();
   worker_options.first_address = FirstAddress();
   worker_options.whole_messages = options.whole_messages;
+  worker_options.dialect = options.dialect;
   Fleet fleet(options.num_workers, worker_options);
   const std::vector<Descriptor> silent = OpenSilent(options.num_silent, tracker.address());
   result.num_processes = fleet.num_processes();
@@ -129,7 +133,7 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.num_failed_connects = fleet.num_failed_connects();
   for (const Membership& member : fleet.members()) result.num_links += member.links.count;
   result.num_links /= 2;
-  result.error = FindFault(fleet.members());
+  result.error = FindFault(fleet.members(), options.dialect == wire::Dialect::kClassic);
   if (!result.error.empty()) return;
 
   const auto shutdown_start = Clock::now();
@@ -173,9 +177,8 @@ void PrintResult(const Options& options, const Result& result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Starts a tracker and N simulated rabit workers; measures how long the job takes to come together.",
-      "bootstrap-workers");
+  CLI::App app("Starts a tracker and N simulated workers; measures how long the job takes to come together.",
+               "bootstrap-workers");
   Options options;
   app.add_option("--num-workers", options.num_workers, "simulated workers")
       ->required()
@@ -187,6 +190,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--whole-messages", options.whole_messages,
                "send each message at once; rabit sends it field by field, which costs delayed ACKs");
+  app.add_option("--dialect", options.dialect,
+                 "classic: rabit and XGBoost up to 2.0; collective: XGBoost 2.1 and later")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, wire::Dialect>{{"classic", wire::Dialect::kClassic},
+                                               {"collective", wire::Dialect::kCollective}},
+          CLI::ignore_case));
   app.add_option("tracker", options.tracker, "the tracker's command, after --")->required();
   try {
     app.parse(argc, argv);

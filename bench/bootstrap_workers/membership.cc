@@ -107,7 +107,7 @@ std::string DescribeStages(std::span<const Membership> members) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string FindFault(std::span<const Membership> members) {
+std::string FindFault(std::span<const Membership> members, bool has_tree) {
   const int size = static_cast<int>(members.size());
   ByRank by_rank(members.size(), nullptr);
   for (const Membership& member : members) {
@@ -120,7 +120,7 @@ std::string FindFault(std::span<const Membership> members) {
     by_rank[member.rank] = &member;
   }
   for (const Membership& member : members) {
-    std::string fault = FaultOfTree(member, by_rank);
+    std::string fault = has_tree ? FaultOfTree(member, by_rank) : std::string();
     if (fault.empty()) fault = FaultOfLinks(member, size);
     if (!fault.empty()) return fault;
   }

@@ -55,7 +55,7 @@ std::string DescribeStages(std::span<const Membership> members);
 
 /// Empty when ranks 0 to N-1 are there once each, the tree is one tree with rank 0 as its root, the ring is
 /// 0, 1, 2, ... and every worker has exactly the links that tree and ring ask for; else the first thing
-/// wrong.
-std::string FindFault(std::span<const Membership> members);
+/// wrong. Without a tree (`has_tree`) there is the ring only.
+std::string FindFault(std::span<const Membership> members, bool has_tree);
 
 }  // namespace warren::bench

@@ -355,6 +355,15 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   EXPECT_TRUE(job->linked());
 }
 
+TEST_F(CollectiveJobTest, AStrangerOfTheOtherDialectIsRefusedWhenTheFirstWorkerComes) {
+  Start(2);
+  const ConnectionId stranger = Connect(wire::classic::EncodeMagic() + wire::Writer().Int(-1).Int(-1).Take());
+  EXPECT_FALSE(IsClosed(stranger));
+  Come(0);
+  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_THAT(warnings.at(0), HasSubstr("speaks the classic dialect"));
+}
+
 TEST_F(CollectiveJobTest, WhoIsMissingIsNamedWhenTimeIsUp) {
   Start(3, SortBy::kHost, milliseconds(5000));
   Come(1);

@@ -6,60 +6,16 @@ import struct
 import time
 import unittest
 
-from warren_testing import MAGIC, ClassicWorker, Tracker, start_all, threads
+from hostile_case import HostileCase
+from warren_testing import MAGIC, ClassicWorker, Tracker, start_all
 
 
-class HostilePeers(unittest.TestCase):
-    def setUp(self):
-        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0)
-        self.open = []
-
-    def tearDown(self):
-        for sock in self.open:
-            sock.close()
-        self.tracker.__exit__()
-
-    def connect(self, data=b""):
-        sock = self.tracker.connect()
-        self.open.append(sock)
-        if data:
-            sock.sendall(data)
-        return sock
+class HostilePeers(HostileCase):
+    worker = ClassicWorker
 
     def hello(self, rank=-1, world=-1, task=b"9", command=b"start"):
         head = struct.pack("@3i", MAGIC, rank, world)
         return head + struct.pack("@i", len(task)) + task + struct.pack("@i", len(command)) + command
-
-    def finish_job(self, meanwhile=lambda: None):
-        """Runs a whole job of four; `meanwhile` runs when three are waiting for the last. Returns the log."""
-        address = (self.tracker.host, self.tracker.port)
-        workers = [ClassicWorker(address, task) for task in range(4)]
-        with threads([worker.start for worker in workers[:3]]):
-            meanwhile()
-            workers[3].start()
-        for worker in workers:
-            worker.shutdown()
-        code, log = self.tracker.finish()
-        self.assertEqual(code, 0, log)
-        return log
-
-    def assert_dropped(self, data, complaint):
-        ports = []
-
-        def misbehave():
-            sock = self.connect(data)
-            ports.append(sock.getsockname()[1])
-            # Dropped: the other end closes, perhaps after the magic. (A reset is a close, too.)
-            try:
-                while sock.recv(4096):
-                    pass
-            except ConnectionResetError:
-                pass
-
-        log = self.finish_job(meanwhile=misbehave)
-        lines = [line for line in log.splitlines() if f":{ports[0]}" in line and "dropped" in line]
-        self.assertEqual(len(lines), 1, lines)
-        self.assertIn(complaint, lines[0])
 
     def test_a_web_browser(self):
         self.assert_dropped(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "not a worker")

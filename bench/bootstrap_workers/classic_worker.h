@@ -1,0 +1,47 @@
+// One simulated rabit worker: the messages, in the order and in the pieces in which rabit 0.1 and XGBoost 1.7
+// send them, over real sockets, without TCP_NODELAY as there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/bootstrap_workers/fiber.h"
+#include "bench/bootstrap_workers/membership.h"
+#include "bench/bootstrap_workers/task.h"
+#include "bench/bootstrap_workers/worker.h"
+#include "wire/classic.h"
+
+namespace warren::bench {
+
+class ClassicWorker final : public Worker {
+ public:
+  ClassicWorker(EventLoop& loop, int task, const WorkerOptions& options);
+
+  Task<void> Join(Membership& membership) override;
+  Task<void> ShutDown(Membership& membership) override;
+  int num_failed_connects() const override { return num_failed_connects_; }
+
+ private:
+  struct Link {
+    Descriptor socket;
+    int rank;
+  };
+
+  Task<Descriptor> CallTracker(wire::classic::TrackerStream& ear, wire::classic::Hello hello, Stage& stage);
+  Task<bool> ConnectTo(wire::classic::Endpoint peer);
+  Task<void> AcceptFrom(const Descriptor& listener);
+  /// Both ends of a new link say their rank; returns the peer's.
+  Task<int> ExchangeRanks(const Descriptor& link);
+  void SayHello(const Descriptor& tracker, const wire::classic::Hello& hello);
+  void Say(const Descriptor& tracker, std::string_view message);
+
+  Fiber fiber_;
+  const WorkerOptions* options_;
+  std::string task_id_;
+  sockaddr_in address_;
+  int rank_ = -1;
+  std::vector<Link> links_;
+  int num_failed_connects_ = 0;
+};
+
+}  // namespace warren::bench

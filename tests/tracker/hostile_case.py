@@ -1,0 +1,58 @@
+"""What the tests of hostile peers share."""
+
+import unittest
+
+from warren_testing import Tracker, threads
+
+
+class HostileCase(unittest.TestCase):
+    """A tracker of a job of four, workers that behave (`worker`), and connections that need not."""
+
+    worker = None  # of this class, made from the tracker's address and a task
+
+    def setUp(self):
+        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0)
+        self.open = []
+
+    def tearDown(self):
+        for sock in self.open:
+            sock.close()
+        self.tracker.__exit__()
+
+    def connect(self, data=b""):
+        sock = self.tracker.connect()
+        self.open.append(sock)
+        if data:
+            sock.sendall(data)
+        return sock
+
+    def finish_job(self, meanwhile=lambda: None):
+        """Runs a whole job of four; `meanwhile` runs when three are waiting for the last. Returns the log."""
+        address = (self.tracker.host, self.tracker.port)
+        workers = [type(self).worker(address, task) for task in range(4)]
+        with threads([worker.start for worker in workers[:3]]):
+            meanwhile()
+            workers[3].start()
+        for worker in workers:
+            worker.shutdown()
+        code, log = self.tracker.finish()
+        self.assertEqual(code, 0, log)
+        return log
+
+    def assert_dropped(self, data, complaint):
+        ports = []
+
+        def misbehave():
+            sock = self.connect(data)
+            ports.append(sock.getsockname()[1])
+            # Dropped: the other end closes, perhaps after the magic. (A reset is a close, too.)
+            try:
+                while sock.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+
+        log = self.finish_job(meanwhile=misbehave)
+        lines = [line for line in log.splitlines() if f":{ports[0]}" in line and "dropped" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(complaint, lines[0])

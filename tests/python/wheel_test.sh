@@ -7,7 +7,7 @@ scratch=$1
 mkdir -p "$scratch"
 cd "$scratch"
 
-/usr/bin/python3 -m pip wheel -q --no-deps -w wheels -Cbuild-dir="$scratch/build" "$source/python"
+/usr/bin/python3 -m pip wheel -q --no-deps -w wheels --config-settings=build-dir="$scratch/build" "$source/python"
 rm -rf environment
 /usr/bin/python3 -m venv environment
 environment/bin/pip install -q wheels/warren-*.whl scipy xgboost-cpu==2.1.4

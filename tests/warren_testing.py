@@ -8,6 +8,7 @@ import resource
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 BIN = pathlib.Path(os.environ["WARREN_BIN"])
@@ -174,6 +175,7 @@ class CollectiveWorker:
         self.task_id = str(task_id)
         self.rank, self.world_size = 0, -1
         self.error_listener = None
+        self.known = threading.Event()  # the tracker has answered its start
 
     def hello(self):
         wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
@@ -192,6 +194,7 @@ class CollectiveWorker:
         self.error_listener.settimeout(30)
         wire = self.command(cmd=1, port=9000 + int(self.task_id), error_port=self.error_listener.getsockname()[1])
         self.world_size = json.loads(wire.recv_str())["world_size"]
+        self.known.set()
         self.next = json.loads(wire.recv_str())
         self.rank = (self.next["rank"] - 1) % self.world_size
         wire.sock.close()

@@ -47,7 +47,7 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   if (line != lines_.end()) return LineClosed(line->second, why, now);
   const auto peer = peers_.find(connection);
   if (peer == peers_.end()) return desk_.Close(connection);  // the error port of one that leaves or failed
-  if (peer->second.leaves) return Left(connection);
+  if (peer->second.leaves_run > 0) return Left(connection);
   // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
   if (RankOf(peer->second.hello) >= 0) {
     desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(connection), why));
@@ -127,7 +127,8 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
 void CollectiveJob::Bootstrap() {
   const std::vector<Applicants::Applicant> order = applicants_.TakeSorted(options_.sort_by);
   members_.clear();
-  num_shut_down_ = num_lost_ = 0;
+  num_shut_down_ = num_leaving_ = num_lost_ = 0;
+  ++run_;
   stage_ = Stage::kRunning;
   std::vector<std::int32_t> error_ports;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
@@ -182,7 +183,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   // the port has closed by then. It closes this connection when it is done with that.
   lines_.erase(member.line);
   peer.line = std::exchange(member.line, 0);
-  peer.leaves = true;
+  peer.leaves_run = run_;
   desk_.Greet(connection);
   desk_.SetDeadline(connection, now + kLeaveTimeout);
   Write({.kind = Note::Kind::kShutDown, .rank = rank});
@@ -190,10 +191,12 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
 }
 
 void CollectiveJob::Left(ConnectionId connection) {
+  const bool of_this_run = peers_.at(connection).leaves_run == run_ && stage_ == Stage::kRunning;
   HangUp(peers_.at(connection).line);
   Forget(connection);
+  if (!of_this_run || finished_) return;
   --num_leaving_;
-  if (stage_ != Stage::kRunning || num_leaving_ > 0 || num_shut_down_ < options_.num_workers) return;
+  if (num_leaving_ > 0 || num_shut_down_ < options_.num_workers) return;
   finished_ = true;
   desk_.Add(Finished{});
 }
@@ -315,7 +318,10 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     };
     switch (note.kind) {
       case Note::Kind::kMember:
-        if (note.rank == 0) members_.clear();
+        if (note.rank == 0) {
+          members_.clear();
+          ++run_;
+        }
         check(note.rank == static_cast<int>(members_.size()) && note.rank < options_.num_workers);
         members_.emplace_back();
         members_.back().task_id = note.task_id;

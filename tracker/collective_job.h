@@ -71,7 +71,7 @@ class CollectiveJob final : public DialectJob {
     wire::collective::Hello hello;
     std::int32_t port = 0;
     std::int32_t error_port = 0;
-    bool leaves = false;    ///< it has said shutdown
+    int leaves_run = 0;     ///< the run in which it has said shutdown; 0: it has not
     ConnectionId line = 0;  ///< to its error port, to be hung up once it has closed this connection
   };
   struct Member {
@@ -107,6 +107,7 @@ class CollectiveJob final : public DialectJob {
   std::unordered_map<ConnectionId, int> lines_;  ///< whose error port it is
   Applicants applicants_{std::string_view()};
   std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
+  int run_ = 0;                  ///< counts how often all have come
   int num_shut_down_ = 0;
   int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
   int num_lost_ = 0;

@@ -312,6 +312,22 @@ TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
   EXPECT_EQ(finished, "");
 }
 
+TEST_F(CollectiveJobTest, WhoLeftTheRunBeforeIsNotCountedInThisOne) {
+  Run(2);
+  const ConnectionId leaving = Say("0", collective::Shutdown{}, 0, 2);
+  job->TaskFailed("1", "was killed", now);
+  Collect();
+  lines.clear();
+  Come(0);
+  Come(1);
+  const ConnectionId first = Say("0", collective::Shutdown{}, 0, 2);
+  Say("1", collective::Shutdown{}, 1, 2);
+  job->Closed(leaving, "it closed the connection", now);
+  job->Closed(first, "it closed the connection", now);
+  Collect();
+  EXPECT_EQ(finished, std::nullopt);  // one has still to close
+}
+
 TEST_F(CollectiveJobTest, ATaskThatStartsAgainWhileTheOthersRunIsAFailure) {
   Run(3);
   const ConnectionId again = Come(1);

@@ -31,6 +31,9 @@ class HostileCase(unittest.TestCase):
         address = (self.tracker.host, self.tracker.port)
         workers = [type(self).worker(address, task) for task in range(4)]
         with threads([worker.start for worker in workers[:3]]):
+            for worker in workers[:3]:
+                if hasattr(worker, "known"):
+                    worker.known.wait(30)
             meanwhile()
             workers[3].start()
         for worker in workers:

@@ -32,7 +32,7 @@ class HostileCollectivePeers(HostileCase):
         self.assert_refused("the hello is no JSON object", "{\"rank\": 0,,}")
 
     def test_something_else_than_an_object(self):
-        # A list is no object; what is no object looks like the other dialect, which this job does not speak.
+        # Looks like the other dialect, which this job does not speak.
         self.assert_refused("all workers of a job need the same version", "[1, 2, 3]")
 
     def test_bytes_that_are_no_text(self):
@@ -70,17 +70,13 @@ class HostileCollectivePeers(HostileCase):
     def test_a_port_that_is_none(self):
         self.assert_refused('for "port"', HELLO, {"cmd": 1, "port": 0, "error_port": 1})
 
-    def test_more_than_was_asked_for(self):
-        self.assert_dropped(message(json.dumps({**HELLO, "task_id": "0"}), '{"cmd":1,"port":1,"error_port":2}') + b"more",
-                            "bytes after the end of the exchange")
-
     def test_another_world(self):
         self.assert_refused("told of a world of 5 workers", {**HELLO, "world_size": 5}, {"cmd": 1, "port": 1, "error_port": 2})
 
     def test_a_rabit_worker(self):
         def come():
-            worker = ClassicWorker((self.tracker.host, self.tracker.port), 7).hello("start")
-            with contextlib.suppress(ConnectionResetError):
+            with contextlib.suppress(OSError):  # it may be refused before it has said all
+                worker = ClassicWorker((self.tracker.host, self.tracker.port), 7).hello("start")
                 self.assertEqual(worker.sock.recv(1), b"")
         log = self.finish_job(meanwhile=come)
         self.assertIn("it speaks the classic dialect (rabit, XGBoost up to 2.0), but the other workers", log)

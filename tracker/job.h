@@ -64,7 +64,7 @@ class Job {
   /// True when the workers are XGBoost's of 2.1 or later, who cannot go on without one of them.
   bool is_collective() const { return collective_.engaged(); }
   int world_size() const { return Current().world_size(); }
-  bool finished() const { return Current().finished(); }
+  bool finished() const { return classic_.finished() || collective_.finished(); }
   /// True while all workers are linked, as far as is known.
   bool linked() const { return Current().linked(); }
   /// Tasks that have a rank.

@@ -388,6 +388,18 @@ TEST_F(CollectiveJobTest, WhoIsMissingIsNamedWhenTimeIsUp) {
             "workers are missing after 5 s: 1 of 3 workers came: task 1 (10.0.0.1); not: task 0, 2");
 }
 
+TEST_F(CollectiveJobTest, AJobEndsOnlyOnce) {
+  Start(3, SortBy::kHost, milliseconds(5000));
+  const ConnectionId only = Come(1);
+  PassTime(milliseconds(5000));
+  ASSERT_TRUE(finished);
+  finished.reset();
+  job->Closed(only, "it closed the connection", now);
+  PassTime(milliseconds(5000));
+  EXPECT_EQ(finished, std::nullopt);
+  EXPECT_TRUE(job->finished());
+}
+
 TEST_F(CollectiveJobTest, ARunningJobHasNoTimeLimit) {
   Start(1, SortBy::kHost, milliseconds(5000));
   Come(0);

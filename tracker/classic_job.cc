@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "wire/printable.h"
+
 namespace warren::tracker {
 
 namespace classic = wire::classic;
@@ -58,7 +60,8 @@ ClassicJob::Peer* ClassicJob::Find(ConnectionId connection) {
 
 void ClassicJob::Name(ConnectionId connection, const Peer& peer) {
   std::string name;
-  if (peer.hello.task_id != classic::kNoTaskId) name = fmt::format("task {}", Quoted(peer.hello.task_id));
+  if (peer.hello.task_id != classic::kNoTaskId)
+    name = fmt::format("task {}", wire::Printable(peer.hello.task_id));
   if (peer.rank >= 0) name += fmt::format("{}rank {}", name.empty() ? "" : ", ", peer.rank);
   desk_.SetName(connection, std::move(name));
 }
@@ -168,7 +171,7 @@ void ClassicJob::RequireOwner(int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
   if (!anonymous && owner != hello.task_id) {
-    throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, Quoted(owner)));
+    throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, wire::Printable(owner)));
   }
 }
 
@@ -280,12 +283,12 @@ void ClassicJob::FinishWhenAllHaveShutDown() {
 void ClassicJob::AddPending(ConnectionId connection, Peer& peer, TimePoint now) {
   const std::string& task_id = peer.hello.task_id;
   if (all_assigned()) {
-    throw wire::ProtocolError(fmt::format("task {} is not known and all {} ranks are taken", Quoted(task_id),
-                                          options_.num_workers));
+    throw wire::ProtocolError(fmt::format("task {} is not known and all {} ranks are taken",
+                                          wire::Printable(task_id), options_.num_workers));
   }
   peer.phase = Phase::kWaitsForRank;
   if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
-    Drop(*earlier, fmt::format("task {} has connected again", Quoted(task_id)));
+    Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
   desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
   desk_.Add(Joined{num_assigned_ + static_cast<int>(applicants_.size()), options_.num_workers});
@@ -472,7 +475,7 @@ std::string ClassicJob::DescribeMissing() const {
   std::vector<std::string> unlinked;
   const auto name_of = [&](int rank) {
     const Member& member = members_[rank];
-    return fmt::format("task {} ({}, rank {})", Quoted(member.task_id), member.host, rank);
+    return fmt::format("task {} ({}, rank {})", wire::Printable(member.task_id), member.host, rank);
   };
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
     if (!members_[rank].assigned) continue;
@@ -482,7 +485,7 @@ std::string ClassicJob::DescribeMissing() const {
   }
   for (const Applicants::Applicant& applicant : applicants_.List()) {
     task_ids.push_back(applicant.task_id);
-    came.push_back(fmt::format("task {} ({})", Quoted(applicant.task_id), applicant.host));
+    came.push_back(fmt::format("task {} ({})", wire::Printable(applicant.task_id), applicant.host));
   }
   std::string text = DescribeAttendance(came, task_ids, options_.num_workers);
   if (!unlinked.empty()) text += fmt::format("; still to be linked: {}", ListSome(unlinked));

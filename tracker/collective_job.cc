@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "wire/printable.h"
+
 namespace warren::tracker {
 
 namespace collective = wire::collective;
@@ -89,7 +91,7 @@ void CollectiveJob::HandleMessage(ConnectionId connection, collective::WorkerMes
 void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello& hello) {
   peers_.at(connection).hello = hello;
   std::string name;
-  if (!hello.task_id.empty()) name = fmt::format("task {}", Quoted(hello.task_id));
+  if (!hello.task_id.empty()) name = fmt::format("task {}", wire::Printable(hello.task_id));
   // In its first hello a worker's rank is 0, whichever it will be.
   if (hello.rank >= 0 && hello.world_size > 0)
     name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
@@ -116,7 +118,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   peer.error_port = start.error_port;
   desk_.Send(connection, collective::Encode(collective::World{options_.num_workers}));
   if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
-    Drop(*earlier, fmt::format("task {} has connected again", Quoted(task_id)));
+    Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
   desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
   desk_.Add(Joined{static_cast<int>(applicants_.size()), options_.num_workers});
@@ -264,7 +266,7 @@ void CollectiveJob::HangUp(ConnectionId line) {
 std::string CollectiveJob::Describe(int rank) const {
   const Member& member = members_[rank];
   return fmt::format("rank {} ({}host {})", rank,
-                     member.task_id.empty() ? "" : fmt::format("task {}, ", Quoted(member.task_id)),
+                     member.task_id.empty() ? "" : fmt::format("task {}, ", wire::Printable(member.task_id)),
                      member.host);
 }
 
@@ -384,7 +386,7 @@ std::string CollectiveJob::DescribeMissing() const {
     }
   }
   for (const Applicants::Applicant& applicant : applicants_.List()) {
-    came.push_back(fmt::format("task {} ({})", Quoted(applicant.task_id), applicant.host));
+    came.push_back(fmt::format("task {} ({})", wire::Printable(applicant.task_id), applicant.host));
     task_ids.push_back(applicant.task_id);
   }
   return DescribeAttendance(came, task_ids, options_.num_workers);

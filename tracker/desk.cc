@@ -68,11 +68,4 @@ void Desk::Log(Severity severity, std::string text) {
   Add(Report{severity, std::move(text)});
 }
 
-std::string Quoted(std::string_view text) {
-  constexpr std::size_t kMostBytes = 64;
-  std::string out;
-  for (const char c : text.substr(0, kMostBytes)) out += c >= 0x20 && c != 0x7f ? c : '?';
-  return out;
-}
-
 }  // namespace warren::tracker

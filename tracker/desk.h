@@ -62,7 +62,4 @@ class Desk {
   ConnectionId next_call_ = ConnectionId{1} << 63;  ///< the server counts those that come from 1
 };
 
-/// Text of a peer for the log: short, on one line.
-std::string Quoted(std::string_view text);
-
 }  // namespace warren::tracker

@@ -1,5 +1,6 @@
 """What the tests of hostile peers share."""
 
+import random
 import unittest
 
 from warren_testing import Tracker, threads
@@ -59,3 +60,17 @@ class HostileCase(unittest.TestCase):
         lines = [line for line in log.splitlines() if f":{ports[0]}" in line and "dropped" in line]
         self.assertEqual(len(lines), 1, lines)
         self.assertIn(complaint, lines[0])
+
+    def throw_nonsense(self, seed, whole, head=b""):
+        """300 connections: bytes of `whole` and random ones behind `head`, some of them changed, cut anywhere."""
+        random_bytes = random.Random(seed)
+        for number in range(300):
+            data = bytearray(whole if number % 2 else head + random_bytes.randbytes(64))
+            for _ in range(random_bytes.randrange(4)):
+                data[random_bytes.randrange(len(data))] = random_bytes.randrange(256)
+            sock = self.connect()
+            try:
+                sock.sendall(bytes(data[: random_bytes.randrange(len(data) + 1)]))
+            except OSError:
+                pass
+            sock.close()

@@ -37,24 +37,21 @@ def measure(ways, agree):
     return {name: statistics.median(found) for name, found in samples.items()}
 
 
-def repeat(call):
-    def run(count):
-        for _ in range(count):
-            call()
-    return run
-
-
 def with_warren(sizes, loop):
     from warren import rabit
 
     in_c = ctypes.CDLL(loop).loop
     in_c.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
     function = ctypes.cast(rabit._LIB.RabitAllreduce, ctypes.c_void_p)
+    def in_python(count, data):
+        for _ in range(count):
+            rabit.allreduce(data, rabit.MAX)
+
     results = {}
     with rabit.context():
         for size in sizes:
             data = np.ones(size // 4, "float32")
-            ways = {"warren.rabit": repeat(lambda data=data: rabit.allreduce(data, rabit.MAX)),
+            ways = {"warren.rabit": lambda count, data=data: in_python(count, data),
                     "C": lambda count, data=data: in_c(function, data.ctypes.data, data.size, count)}
             results[size] = measure(ways, lambda value: rabit.allreduce(value, rabit.MAX))
         if rabit.get_rank() == 0:
@@ -65,14 +62,17 @@ def with_xgboost(sizes):
     import xgboost
     from xgboost import collective
 
+    def in_python(count, data):
+        for _ in range(count):
+            collective.allreduce(data, collective.Op.MAX)
+
     results = {}
     arguments = {"dmlc_tracker_uri": os.environ["DMLC_TRACKER_URI"], "dmlc_task_id": os.environ["DMLC_TASK_ID"],
                  "dmlc_tracker_port": int(os.environ["DMLC_TRACKER_PORT"])}
     with collective.CommunicatorContext(**arguments):
         for size in sizes:
             data = np.ones(size // 4, "float32")
-            call = repeat(lambda data=data: collective.allreduce(data, collective.Op.MAX))
-            results[size] = measure({f"xgboost.collective {xgboost.__version__}": call},
+            results[size] = measure({f"xgboost.collective {xgboost.__version__}": lambda count, data=data: in_python(count, data)},
                                     lambda value: collective.allreduce(value, collective.Op.MAX))
         if collective.get_rank() == 0:
             print(json.dumps(results), flush=True)

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -61,6 +62,26 @@ class Alone(unittest.TestCase):
                           (np.zeros(3), rabit.BITOR)):
             self.assertRaises(TypeError, rabit.allreduce, wrong, op)
 
+    @unittest.skipIf(sys.version_info < (3, 11), "there is no quick way before Python 3.11")
+    def test_the_quick_way_takes_what_is_ready_for_it_and_leaves_all_else_alone(self):
+        class Special(np.ndarray):
+            pass
+        quick, total = self.rabit._reduced, self.rabit.SUM
+        for name in self.rabit._NAMES:
+            self.assertIs(quick(np.ones((2, 3), name), total), True, name)
+        self.assertIs(quick(np.array(1.0), total), True)
+        frozen = np.ones(3)
+        frozen.flags.writeable = False
+        for other in (np.ones(0), np.ones(4)[::2], np.asfortranarray(np.ones((2, 3))), frozen, np.ones(3).view(Special),
+                      np.frombuffer(bytearray(17), "float64", 2, 1), bytearray(8), [1.0], None):
+            self.assertIs(quick(other, total), False, other)
+        for kind in (">f4", "bool", "float16", "longdouble", "complex64", "S3", "M8[s]", "f4,i4", "O"):
+            self.assertIs(quick(np.zeros(3, kind), total), False, kind)
+        for op in (self.rabit.BITOR, 4, -1, 1 << 40):
+            self.assertIs(quick(np.zeros(3), op), False, op)
+        self.assertRaises(TypeError, quick, np.zeros(3), "sum")
+        self.assertRaises(TypeError, quick, np.zeros(3))
+
     def test_what_the_prepare_function_raises_comes_out(self):
         def bad(_):
             raise KeyError("bad")
@@ -77,7 +98,9 @@ class Alone(unittest.TestCase):
 
 class Jobs(unittest.TestCase):
     def test_every_type_and_operation_gives_what_numpy_gives(self):
-        job(3, """
+        for way in ("", "rabit._reduced = rabit._cannot"):
+            job(3, f"""
+            {way}
             types = "int8 uint8 int32 uint32 int64 uint64 float32 float64".split()
             with rabit.context():
                 rank, size = rabit.get_rank(), rabit.get_world_size()

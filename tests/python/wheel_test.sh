@@ -29,4 +29,5 @@ env -i PATH=/usr/bin:/bin environment/bin/rabit-data inspect train.svm | grep '^
 env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 2 environment/bin/python -c \
   'import numpy; from warren import rabit; rabit.init(); print(rabit.allreduce(numpy.ones(2), rabit.SUM)); rabit.finalize()' |
   grep -c '\[2. 2.\]' | grep '^2$'
+env -i PATH=/usr/bin:/bin environment/bin/python -c 'from warren import rabit; assert rabit._EXTENSION, "no quick allreduce"'
 echo "the wheel works"

@@ -1,10 +1,13 @@
 """Where the programs and libraries are that come with this package."""
 import ctypes
 import functools
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import sys
-from typing import NoReturn, Sequence
+from types import ModuleType
+from typing import NoReturn, Optional, Sequence
 
 
 def folder() -> pathlib.Path:
@@ -33,3 +36,17 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 def library(name: str) -> ctypes.CDLL:
     """Raises OSError when it cannot be loaded."""
     return ctypes.CDLL(str(folder() / "lib" / name))
+
+
+def extension(name: str) -> Optional[ModuleType]:
+    """A module in C++; None where there is none: before CPython 3.11, or built where Python's headers were missing. What it
+    does can be done without it, more slowly."""
+    path = folder() / "lib" / f"{name}.abi3.so"
+    if sys.implementation.name != "cpython" or sys.version_info < (3, 11) or not path.exists():
+        return None
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    specification = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert specification is not None
+    module = importlib.util.module_from_spec(specification)
+    loader.exec_module(module)
+    return module

@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any, Callable, Iterable, Optional, Union
 
-import numpy as np
+from numpy.typing import NDArray
 import xgboost as xgb
 
 from warren import xgboost as wxgb
@@ -35,12 +35,12 @@ def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     wxgb.init(**(given if wxgb.VERSION >= (2, 1) else {}))
 
 
-def _allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndarray], None]] = None) -> np.ndarray:
+def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
     if prepare_fun is not None:
         prepare_fun(data)
     # Bitwise or has another number now.
     wanted = xgb.collective.Op.BITWISE_OR if int(op) == 3 else xgb.collective.Op(int(op))
-    result: np.ndarray = xgb.collective.allreduce(data, wanted)
+    result: NDArray[Any] = xgb.collective.allreduce(data, wanted)
     return result
 
 
@@ -98,7 +98,7 @@ def _reads_text() -> None:
 def install() -> None:
     """Once; does nothing where XGBoost still has it all."""
     if wxgb.VERSION >= (2, 0) and not hasattr(xgb, "rabit"):
-        sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()  # type: ignore[attr-defined]
+        sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
     if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
         _reads_text()
 

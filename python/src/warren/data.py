@@ -2,9 +2,10 @@
 name can say."""
 import ctypes
 import sys
-from typing import Callable, NamedTuple, NoReturn, Optional
+from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warren import _native
 
@@ -23,13 +24,13 @@ class Rows(NamedTuple):
     """A share of a data set in CSR form. Entry e of row r is offsets[r] <= e < offsets[r + 1]: values[e] in column
     indices[e], counted from 0; what is not there is missing."""
 
-    offsets: np.ndarray  #: int64, rows + 1
-    indices: np.ndarray  #: int32
-    values: np.ndarray  #: float32
+    offsets: NDArray[Any]  #: int64, rows + 1
+    indices: NDArray[Any]  #: int32
+    values: NDArray[Any]  #: float32
     columns: int  #: of the whole data set
-    labels: np.ndarray  #: float32, (rows) or (rows, labels)
-    weights: Optional[np.ndarray]  #: float32, one a row, or a query; None: all weigh 1
-    group_sizes: Optional[np.ndarray]  #: uint32, rows of each query; None: there are no queries
+    labels: NDArray[Any]  #: float32, (rows) or (rows, labels)
+    weights: Optional[NDArray[Any]]  #: float32, one a row, or a query; None: all weigh 1
+    group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None: there are no queries
     bad_rows: int  #: left out with bad_rows=skip
     first_bad_row: Optional[str]  #: where, and what was wrong with it
 
@@ -44,17 +45,17 @@ class _Owner:
     def __del__(self) -> None:
         self._free(self._handle)
 
-    def array(self, address: Optional[int], count: int, kind: type, dtype: str) -> np.ndarray:
-        """Without a copy."""
+    def array(self, address: Optional[int], count: int, kind: Any, dtype: str) -> NDArray[Any]:
+        """Without a copy. `kind`: a simple type of ctypes."""
         if not address or count == 0:
             return np.empty(0, dtype)
         memory = (kind * count).from_address(address)
-        memory.warren_owner = self  # type: ignore[attr-defined]
+        memory.warren_owner = self
         return np.frombuffer(memory, dtype)
 
 
 def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
-         allreduce_max: Optional[Callable[[np.ndarray], np.ndarray]] = None) -> Rows:
+         allreduce_max: Optional[Callable[[NDArray[Any]], NDArray[Any]]] = None) -> Rows:
     """Reads part `part` of `parts`, or the one that `uri` names.
 
     `allreduce_max` makes the workers agree on the columns: it takes an array of uint64 and returns it with the greatest of
@@ -77,7 +78,7 @@ def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
             return -1
 
     handle = ctypes.c_void_p()
-    code = library.warren_data_read(uri.encode(), part, parts, threads, _REDUCE() if allreduce_max is None
+    code = library.warren_data_read(uri.encode(), part, parts, threads, _REDUCE(0) if allreduce_max is None
                                     else _REDUCE(reduce), None, ctypes.byref(handle))
     if failure:
         raise failure[0]

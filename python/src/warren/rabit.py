@@ -16,6 +16,7 @@ from enum import IntEnum, unique
 from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warren import _native
 
@@ -51,10 +52,14 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+def _cannot(_data: NDArray[Any], _op: int) -> bool:
+    return False
+
+
 _LIB = _library()
-_ALLREDUCE = _LIB.RabitAllreduce
-_BYTES = ctypes.c_char * 1
-_NOTHING = _PREPARE()
+_NOTHING = _PREPARE(0)
+_EXTENSION = _native.extension("warren_allreduce")  # after librabit, which it finds because that has been loaded
+_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # whether it has done the work: arrays that are ready for it
 
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standard") -> None:
@@ -135,13 +140,15 @@ def broadcast(data: Optional[T], root: int) -> T:
     return result
 
 
-def allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndarray], None]] = None) -> np.ndarray:
+def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
     """Replaces each element of `data` by the reduction of that element over all ranks, in place, and returns `data`.
 
     An array that is not contiguous is reduced in a copy and written back; one that is read-only stays as it is, and a
     reduced copy is returned. `prepare_fun(data)` is called before, to fill it, unless the result is known already because
     this rank was lost and replays what the others have done. Types: (u)int8, (u)int32, (u)int64, float32, float64.
     """
+    if prepare_fun is None and _reduced(data, op):
+        return data
     if not isinstance(data, np.ndarray):
         raise TypeError(f"allreduce takes a numpy.ndarray, not {type(data).__name__}")
     kind = data.dtype.str
@@ -150,9 +157,6 @@ def allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndar
         raise TypeError(f"allreduce takes arrays of {', '.join(_NAMES)} in native byte order, not of {data.dtype}")
     if op == 3 and kind[1] == "f":
         raise TypeError(f"BITOR takes integers, not {data.dtype}")
-    if prepare_fun is None and data.size and data.flags.carray:  # the common case, in as few steps as can be
-        _ALLREDUCE(_BYTES.from_buffer(data), data.size, number, op, _NOTHING, None)
-        return data
     in_place = data.flags.c_contiguous and data.flags.writeable
     buffer = data if in_place else np.ascontiguousarray(data).copy()
     failure = []
@@ -167,7 +171,7 @@ def allreduce(data: np.ndarray, op: int, prepare_fun: Optional[Callable[[np.ndar
             failure.append(error)
 
     callback = _NOTHING if prepare_fun is None else _PREPARE(prepare)
-    _ALLREDUCE(buffer.ctypes.data, buffer.size, number, int(op), callback, None)
+    _LIB.RabitAllreduce(buffer.ctypes.data, buffer.size, number, int(op), callback, None)
     if failure:
         raise failure[0]
     if not in_place and data.flags.writeable:

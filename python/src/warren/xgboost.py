@@ -13,7 +13,7 @@ import pathlib
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
-import numpy as np
+from numpy.typing import NDArray
 import xgboost as xgb
 
 from warren import data
@@ -29,7 +29,7 @@ def in_job() -> bool:
 
 def _collective() -> Any:
     """The module that has rank, world size, broadcast and allreduce: `collective`, or `rabit` before 1.7."""
-    return xgb.collective if VERSION >= (1, 7) else xgb.rabit  # type: ignore[attr-defined]
+    return xgb.collective if VERSION >= (1, 7) else xgb.rabit
 
 
 def _arguments() -> Dict[str, Any]:
@@ -109,9 +109,9 @@ def broadcast(value: Any, root: int = 0) -> Any:
     return _collective().broadcast(value, root)
 
 
-def _greatest(values: np.ndarray) -> np.ndarray:
+def _greatest(values: NDArray[Any]) -> NDArray[Any]:
     module = _collective()
-    result: np.ndarray = module.allreduce(values, module.Op.MAX)
+    result: NDArray[Any] = module.allreduce(values, module.Op.MAX)
     return result
 
 

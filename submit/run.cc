@@ -34,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillPatience{5};
 /// More than the 40 ms for which the kernel may hold back the last words of a process that has ended.
 constexpr std::chrono::milliseconds kSettleTime{500};
+/// And when the one with which it began still runs, so long.
+constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 std::vector<std::string> InheritedNames() {
   std::vector<std::string> names;
@@ -322,9 +324,17 @@ class JobRun {
   /// perhaps.
   void JudgeSoon() {
     if (std::exchange(judgement_is_due_, true)) return;
+    JudgeAfterAWhile(kPatienceWithFirst);
+  }
+
+  /// The one that told the tracker of its error has its own last words to say, and an exit code.
+  void JudgeAfterAWhile(std::chrono::milliseconds patience) {
     judgement_.expires_after(kSettleTime);
-    judgement_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) Judge();
+    judgement_.async_wait([this, patience](const boost::system::error_code& error) {
+      if (error) return;
+      const bool speaks = first_to_fail_ != nullptr && first_to_fail_->running;
+      if (speaks && patience > kSettleTime) return JudgeAfterAWhile(patience - kSettleTime);
+      Judge();
     });
   }
 

@@ -1,4 +1,5 @@
 """A worker on whatever XGBoost its interpreter finds, for any_xgboost_test.py: one function for each test."""
+import atexit
 import json
 import os
 import pathlib
@@ -66,6 +67,7 @@ def fail(how: str) -> None:
         time.sleep(0.3)
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        atexit.register(time.sleep, 1.5)  # the others are gone before
         raise ValueError("no such luck")
 
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "data/error.h"
 #include "data/source/chunks.h"
 #include "data/text/csv.h"
 #include "data/text/libfm.h"
@@ -22,6 +23,8 @@ namespace warren::data {
 namespace {
 
 constexpr int kMostThreads = 16;
+constexpr int kMostThreadsAskedFor = 1024;
+
 int Cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
@@ -66,6 +69,10 @@ class Reader<Index>::Work {
     // So that a row of another length is a bad one whichever chunk it is in, and the first of which part.
     const std::string first_row = options_.format == Format::kCsv ? source_.FirstRow() : std::string();
     if (!first_row.empty()) options_.csv.cells = CountCells(first_row, options_.csv.delimiter);
+    if (options.threads < 0 || options.threads > kMostThreadsAskedFor) {
+      throw DataError(fmt::format("{} threads cannot read: expected 1 to {}, or 0 for one a core",
+                                  options.threads, kMostThreadsAskedFor));
+    }
     const int threads = options.threads > 0 ? options.threads : std::min(Cores(), kMostThreads);
     if (threads == 1) return;
     most_under_way_ = 2 * static_cast<std::uint64_t>(threads) + 2;

@@ -304,14 +304,15 @@ class JobRun {
     std::size_t index = 0;
     ExitStatus status;
     bool left = false;                   ///< the job at the tracker, before it failed
-    std::optional<int> left_after = {};  ///< so many others had left before it
+    std::optional<int> gone_after = {};  ///< so many others were gone for the tracker before it
+    std::string story = {};              ///< what the tracker says of it; empty: it exited with a failure
   };
 
   void OnFailure(std::size_t index, const ExitStatus& status) {
     Failure failure{index, status, HasLeft(members_[index])};
     if (!server_ || !server_->job().is_collective()) return Handle(failure);
     const std::string task = std::to_string(members_[index].process->task_id);
-    failure.left_after = server_->job().LeftAfter(task);
+    failure.gone_after = server_->job().GoneAfter(task);
     failures_.push_back(failure);
     JudgeSoon();
     server_->TaskFailed(task, status.Describe());
@@ -346,41 +347,48 @@ class JobRun {
   }
 
   /// Deals with the failures, that of the worker first with which it began. That is the first of those that
-  /// had left the job at the tracker before they failed (as when Python leaves the communicator's context by
-  /// an exception; the others may fail sooner than it has ended), or else the one of which the tracker heard
-  /// first.
+  /// were gone for the tracker: had left (as when Python leaves the communicator's context by an exception;
+  /// the others may fail sooner than it has ended) or were lost without a word; or else the one of which the
+  /// tracker heard first.
   void Judge() {
     judgement_is_due_ = false;
     judgement_.cancel();
     std::vector<Failure> failures = std::exchange(failures_, {});
     const std::string story = std::exchange(broken_story_, {});
-    const Member* const first = std::exchange(first_to_fail_, nullptr);
+    Member* const first = std::exchange(first_to_fail_, nullptr);
     if (phase_ != Phase::kRunning) return;
+    if (first != nullptr && first->running) return FailOrBeginAgain(kTrouble, story);
+    if (first != nullptr && first->succeeded) {  // so it said, in the middle of the job
+      first->succeeded = false;
+      --num_succeeded_;
+      const auto index = static_cast<std::size_t>(first - members_.data());
+      failures.push_back({.index = index,
+                          .status = {},
+                          .gone_after = server_->job().GoneAfter(std::to_string(first->process->task_id)),
+                          .story = story});
+    }
     const auto place = [&](const Failure& failure) {
       const int last = static_cast<int>(members_.size());
-      return std::pair(failure.left_after.value_or(last), &members_[failure.index] != first);
+      return std::pair(failure.gone_after.value_or(last), &members_[failure.index] != first);
     };
     std::stable_sort(failures.begin(), failures.end(),
                      [&](const Failure& a, const Failure& b) { return place(a) < place(b); });
-    const bool first_failed = !failures.empty() && &members_[failures.front().index] == first;
-    if (first != nullptr && !first_failed && (first->running || first->succeeded)) {
-      return FailOrBeginAgain(kTrouble, story);
-    }
     for (const Failure& failure : failures) {
       if (phase_ == Phase::kRunning) Handle(failure);
     }
   }
 
   void Handle(const Failure& failure) {
-    const auto& [index, status, has_left, left_after] = failure;
+    const auto& [index, status, has_left, gone_after, story] = failure;
     Member& member = members_[index];
     const int attempts = options_.num_restarts + 1;
     // XGBoost 2.1's begin anew together, whoever of them had left.
     const bool together = server_ && server_->job().is_collective() && !server_->job().finished();
     const bool left = together ? num_succeeded_ > 0 : has_left;
     const bool scheduler = member.process->role == tracker::Role::kScheduler;
-    const std::string what = fmt::format("{} {} on attempt {} of {}", member.Describe(), status.Describe(),
-                                         member.restarts + 1, attempts);
+    const std::string what =
+        fmt::format("{} {}{} on attempt {} of {}", member.Describe(), status.Describe(),
+                    story.empty() ? "" : fmt::format(" ({})", story), member.restarts + 1, attempts);
     if (member.restarts < options_.num_restarts && !left && !scheduler) {
       spdlog::warn("{}; starting it again", what);
       ++member.restarts;
@@ -394,7 +402,7 @@ class JobRun {
                                    : ", not started again because the others know the scheduler that ended";
     }
     tail_of_ = &member;
-    FailOrBeginAgain(status.ShellCode(), what + why_final);
+    FailOrBeginAgain(status.ok() ? kTrouble : status.ShellCode(), what + why_final);
   }
 
   void FailOrBeginAgain(int exit_code, const std::string& story) {
@@ -586,7 +594,7 @@ class JobRun {
   bool linked_ = false;
   std::vector<Failure> failures_;  ///< to be judged together
   bool judgement_is_due_ = false;
-  const Member* first_to_fail_ = nullptr;  ///< as the tracker says, with its story
+  Member* first_to_fail_ = nullptr;  ///< as the tracker says, with its story
   std::string broken_story_;
 
   enum class Phase { kRunning, kRestarting, kStopping };

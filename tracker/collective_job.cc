@@ -14,6 +14,8 @@ namespace collective = wire::collective;
 
 namespace {
 
+constexpr const char* kLost = "was lost: it ended without a shutdown";
+
 /// The first line of what a worker says went wrong, which may be a stack trace.
 std::string FirstLine(const std::string& text) {
   constexpr std::size_t kMostBytes = 400;
@@ -111,7 +113,10 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
       throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
                                             options_.num_workers, DescribeMissing()));
     }
-    Break(*rank, "was started again while the others ran", now);
+    Break(*rank,
+          members_[*rank].shut_down ? "wants to join again after it had left: a job has one communicator"
+                                    : "was started again while the others ran",
+          now);
   }
   desk_.Greet(connection);
   peer.port = start.port;
@@ -129,7 +134,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
 void CollectiveJob::Bootstrap() {
   const std::vector<Applicants::Applicant> order = applicants_.TakeSorted(options_.sort_by);
   members_.clear();
-  num_shut_down_ = num_leaving_ = num_lost_ = 0;
+  num_shut_down_ = num_leaving_ = num_lost_ = num_gone_ = 0;
   ++run_;
   stage_ = Stage::kRunning;
   std::vector<std::int32_t> error_ports;
@@ -177,7 +182,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
   Member& member = members_[rank];
   member.shut_down = true;
-  member.left_after = num_shut_down_;
+  Gone(member);
   if (std::exchange(member.lost_since, {})) --num_lost_;
   ++num_shut_down_;
   ++num_leaving_;
@@ -224,6 +229,11 @@ void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
   if (stage_ != Stage::kRunning || !member.reached || member.shut_down) return;
   member.lost_since = now;
   ++num_lost_;
+  Gone(member);
+}
+
+void CollectiveJob::Gone(Member& member) {
+  if (!member.gone_after) member.gone_after = num_gone_++;
 }
 
 void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
@@ -232,8 +242,23 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   if (rank && !members_[*rank].shut_down) Break(*rank, how, now);
 }
 
-/// The job cannot go on with this rank: all others are told.
-void CollectiveJob::Break(int rank, const std::string& what, TimePoint now) {
+/// Who went without a word before this rank failed: with that one it began. None: with this rank.
+std::optional<int> CollectiveJob::LostBefore(int rank) const {
+  std::optional<int> first = members_[rank].lost_since ? std::optional(rank) : std::nullopt;
+  for (int other = 0; num_lost_ > 0 && other < static_cast<int>(members_.size()); ++other) {
+    const auto lost = members_[other].lost_since;
+    if (lost && (!first || *lost < *members_[*first].lost_since)) first = other;
+  }
+  return first == rank ? std::nullopt : first;
+}
+
+/// The job cannot go on with this rank, or with one that was lost before: all others are told.
+void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
+  if (const auto first = LostBefore(rank)) {
+    desk_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
+    rank = *first;
+    what = kLost;
+  }
   stage_ = Stage::kBroken;
   incomplete_since_ = now;
   num_lost_ = 0;
@@ -283,7 +308,7 @@ void CollectiveJob::Tick(TimePoint now) {
   if (finished_) return;
   for (int rank = 0; num_lost_ > 0 && rank < static_cast<int>(members_.size()); ++rank) {
     const auto lost = members_[rank].lost_since;
-    if (lost && now - *lost >= kLastWordPatience) Break(rank, "was lost: it ended without a shutdown", now);
+    if (lost && now - *lost >= kLastWordPatience) Break(rank, kLost, now);
   }
   if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
     finished_ = true;
@@ -370,10 +395,11 @@ bool CollectiveJob::TaskHasShutDown(const std::string& task_id) const {
   return rank && members_[*rank].shut_down;
 }
 
-std::optional<int> CollectiveJob::LeftAfter(const std::string& task_id) const {
-  const auto rank = RankOfTask(task_id);
-  if (!rank || !members_[*rank].shut_down) return std::nullopt;
-  return members_[*rank].left_after;
+std::optional<int> CollectiveJob::GoneAfter(const std::string& task_id) const {
+  for (const Member& member : members_) {
+    if (member.task_id == task_id) return member.gone_after;
+  }
+  return std::nullopt;
 }
 
 std::string CollectiveJob::DescribeMissing() const {

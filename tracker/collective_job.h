@@ -56,8 +56,8 @@ class CollectiveJob final : public DialectJob {
   bool TaskHasShutDown(const std::string& task_id) const override;
   bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
   std::string DescribeMissing() const override;
-  /// How many had shut down before this task did, if it did.
-  std::optional<int> LeftAfter(const std::string& task_id) const;
+  /// How many of the last run had shut down, or ended without that, before this task did, if it did.
+  std::optional<int> GoneAfter(const std::string& task_id) const;
 
  private:
   enum class Stage {
@@ -81,7 +81,7 @@ class CollectiveJob final : public DialectJob {
     bool reached = false;                 ///< the line has stood
     std::optional<TimePoint> lost_since;  ///< the line has ended
     bool shut_down = false;
-    int left_after = 0;  ///< so many had shut down before it
+    std::optional<int> gone_after;  ///< so many had shut down, or were lost, before it
   };
 
   void HandleMessage(ConnectionId connection, wire::collective::WorkerMessage message, TimePoint now);
@@ -92,8 +92,10 @@ class CollectiveJob final : public DialectJob {
   void HandleFailure(ConnectionId connection, const wire::collective::Failure& failure, TimePoint now);
   void Bootstrap();
   int RankOf(const wire::collective::Hello& hello) const;
+  void Gone(Member& member);
   void LineClosed(int rank, std::string_view why, TimePoint now);
-  void Break(int rank, const std::string& what, TimePoint now);
+  std::optional<int> LostBefore(int rank) const;
+  void Break(int rank, std::string what, TimePoint now);
   void HangUp(ConnectionId line);
   void Forget(ConnectionId connection);
   std::string Describe(int rank) const;
@@ -111,6 +113,7 @@ class CollectiveJob final : public DialectJob {
   int num_shut_down_ = 0;
   int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
   int num_lost_ = 0;
+  int num_gone_ = 0;
   bool finished_ = false;
   TimePoint incomplete_since_;
 };

@@ -72,7 +72,7 @@ class Job {
   /// True when the task's rank has said shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
   /// How many workers of XGBoost 2.1 or later had shut down before this task did, if it is one that did.
-  std::optional<int> LeftAfter(const std::string& task_id) const { return collective_.LeftAfter(task_id); }
+  std::optional<int> GoneAfter(const std::string& task_id) const { return collective_.GoneAfter(task_id); }
   /// True when the task has been through the making of its links.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True when every worker has been given a rank.

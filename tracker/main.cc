@@ -3,18 +3,23 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
@@ -37,6 +42,7 @@ struct Options {
   std::uint16_t port_end = kLastPort;
   SortBy sort_by = SortBy::kHost;
   std::string state_path;  ///< empty: the job ends with this process
+  bool until_stdin_closes = false;
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
@@ -66,6 +72,8 @@ void Declare(CLI::App& app, Options& options) {
                  "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
+  app.add_flag("--until-stdin-closes", options.until_stdin_closes,
+               "end when standard input does: by a pipe, with the process that holds its other end");
   app.add_option("--log-level", options.log_level, "INFO, DEBUG or WARNING")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, spdlog::level::level_enum>{{"INFO", spdlog::level::info},
@@ -95,6 +103,29 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
   }
   return state;
 }
+
+/// Reads standard input until it closes, and throws away what comes.
+class Leash {
+ public:
+  Leash(boost::asio::io_context& io, std::function<void()> closed)
+      : input_(io, ::dup(STDIN_FILENO)), closed_(std::move(closed)) {
+    Wait();
+  }
+
+ private:
+  void Wait() {
+    input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      [this](boost::system::error_code error) {
+                        std::array<char, 256> ignored{};
+                        if (!error && ::read(input_.native_handle(), ignored.data(), ignored.size()) > 0)
+                          return Wait();
+                        closed_();
+                      });
+  }
+
+  boost::asio::posix::stream_descriptor input_;
+  std::function<void()> closed_;
+};
 
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
@@ -149,6 +180,15 @@ int Serve(const Options& options) {
     exit_code = kExitSignal + signal;
     io.stop();
   });
+
+  std::optional<Leash> leash;
+  if (options.until_stdin_closes) {
+    leash.emplace(io, [&] {
+      spdlog::warn("tracker: standard input has closed; {}", server.job().DescribeMissing());
+      exit_code = kExitFailed;
+      io.stop();
+    });
+  }
 
   JobAddress address;
   address.tracker_host = host;

@@ -1,8 +1,12 @@
 #include "data/source/shard.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <random>
 #include <utility>
+
+#include "data/error.h"
 
 namespace warren::data {
 namespace {
@@ -26,6 +30,10 @@ std::uint64_t PlaceOf(std::uint64_t cut, std::uint64_t begin, std::uint64_t size
 }  // namespace
 
 std::vector<Range> Cut(std::span<const Input> inputs, Share share) {
+  if (share.index < 0 || share.index >= share.count) {
+    throw DataError(fmt::format("part {} of {} cannot be read: expected 1 part or more, counted from 0",
+                                share.index, share.count));
+  }
   std::uint64_t total = 0;
   for (const Input& input : inputs) total += input.size;
   const std::uint64_t from = CutAt(total, share.index, share.count);

@@ -24,6 +24,7 @@ struct Range {
 /// The ranges of one part, in the order of the inputs. All inputs are laid end to end and cut into equal
 /// parts, right where dmlc-core cuts them, so that a worker has the rows it had with XGBoost's own reader. An
 /// input that cannot be divided goes to the part in which it begins. Streams of unknown length go to part 0.
+/// Throws DataError for a share that is none.
 std::vector<Range> Cut(std::span<const Input> inputs, Share share);
 
 /// Divides ranges into pieces of about `piece_bytes` (at least 1), which are ranges themselves. What is not

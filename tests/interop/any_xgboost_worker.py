@@ -55,23 +55,30 @@ def talk() -> None:
         wx.tracker_print(f"printed by rank {rank}")
 
 
-def fail(how: str) -> None:
-    """Rank 1 fails; the others sit in Python, where nothing of XGBoost could notice."""
+def fail(how: str, others: str = "sleep") -> None:
+    """Rank 1 fails; the others sit in Python, where nothing of XGBoost could notice, or are busy with collectives."""
     with wx.communicator():
         print("pid", os.getpid(), flush=True)
         module = xgb.collective if hasattr(xgb, "collective") else xgb.rabit
         module.allreduce(np.array([1.0]), module.Op.SUM)
-        if wx.get_rank() != 1:
+        if wx.get_rank() != 1 and others == "sleep":
             print("waits", flush=True)
             time.sleep(120)
-        time.sleep(0.3)
+        begin = time.monotonic()
+        while wx.get_rank() != 1 or time.monotonic() - begin < 0.3:
+            if others == "busy":
+                module.allreduce(np.ones(1000), module.Op.SUM)
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if how == "vanish":
+            os._exit(0)
+        if how == "exit":
+            sys.exit(3)
         atexit.register(time.sleep, 1.5)  # the others are gone before
         raise ValueError("no such luck")
 
 
-def checkpointed(data: str, model_path: str, rounds: str, kill_at: str) -> None:
+def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling: str = "{}") -> None:
     """Trains with checkpoints; the last rank kills itself once, in the middle of a round."""
     killed = pathlib.Path(model_path + ".killed")
 
@@ -89,7 +96,7 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str) -> None:
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         matrix.set_label((matrix.get_label() > 0).astype(float))
-        model = wx.train_with_checkpoints(PARAMS, matrix, int(rounds), model_path + ".so-far.ubj", callbacks=[Killer()])
+        model = wx.train_with_checkpoints({**PARAMS, **json.loads(sampling)}, matrix, int(rounds), model_path + ".so-far.ubj", callbacks=[Killer()])
         if wx.get_rank() == 0:
             model.save_model(model_path)
             print("rounds", model.num_boosted_rounds())

@@ -46,6 +46,15 @@ class Read(unittest.TestCase):
         labels = np.concatenate([data.read(path, part, 7).labels for part in range(7)])
         np.testing.assert_array_equal(labels, np.arange(100))
 
+    def test_parts_that_there_are_none_of_are_errors(self):
+        for part, parts in ((0, 0), (5, 3), (-1, 2), (0, -1), (0, 2**32 + 1)):
+            self.assertRaisesRegex(ValueError, "part", data.read, HEART, part, parts)
+        for threads in (-1, 100000):
+            self.assertRaisesRegex(ValueError, "threads", data.read, HEART, threads=threads)
+        for wrong in ("2", 1.5):
+            self.assertRaises(TypeError, data.read, HEART, threads=wrong)
+        self.assertEqual(len(data.read(pathlib.Path(HEART)).labels), 270)
+
     def test_labels_weights_and_queries(self):
         rows = data.read(self.write("1,2:3 qid:1 0:1\n3,4:3 qid:1 0:1\n5,6:0.5 qid:2\n"))
         np.testing.assert_array_equal(rows.labels, [[1, 2], [3, 4], [5, 6]])

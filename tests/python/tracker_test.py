@@ -50,6 +50,41 @@ class TrackerOfPython(unittest.TestCase):
         self.assertRaises(ValueError, Tracker, 1, sortby="age")
         self.assertRaisesRegex(ValueError, "has not been started", Tracker(1).worker_args)
 
+    def test_what_could_not_start_may_be_tried_again(self):
+        first = self.start(1)
+        port = first.worker_args()["dmlc_tracker_port"]
+        second = Tracker(1, "127.0.0.1", port)
+        self.addCleanup(second.free)
+        for _ in range(2):
+            self.assertRaisesRegex(ValueError, "could not start", second.start)
+        self.assertFalse(second.alive())
+        first.free()
+        second.start()
+        self.assertTrue(second.alive())
+        self.assertEqual(second.worker_args()["dmlc_tracker_port"], port)
+
+    def test_one_that_was_freed_is_at_its_end(self):
+        tracker = self.start(1)
+        tracker.free()
+        self.assertFalse(tracker.alive())
+        self.assertRaisesRegex(ValueError, "has been freed", tracker.start)
+        self.assertRaisesRegex(ValueError, "was freed before", tracker.wait_for)
+
+    def test_callers_of_1_x_say_the_number_again(self):
+        tracker = Tracker(2, "127.0.0.1")
+        self.addCleanup(tracker.free)
+        self.assertRaisesRegex(ValueError, "of 2 workers was started for 3", tracker.start, 3)
+        tracker.start(2)
+
+    def test_it_ends_with_a_host_that_is_killed(self):
+        code = ("import time; from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "
+                "print(t._process.pid, flush=True); time.sleep(100)")
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")}) as host:
+            tracker = host.stdout.readline().strip()
+            host.kill()
+        wait_for(lambda: not os.path.exists(f"/proc/{tracker}"), what="the end of the tracker")
+
     def test_it_ends_with_its_host(self):
         code = ("from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "
                 "print(t._process.pid, flush=True)")

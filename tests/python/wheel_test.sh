@@ -16,12 +16,13 @@ cat >script.py <<'SCRIPT'
 import xgboost, warren.xgboost
 with warren.xgboost.communicator():
     model = xgboost.train({"tree_method": "hist"}, warren.xgboost.load_dmatrix("train.svm"), 10)
-warren.xgboost.get_rank() == 0 and model.save_model("model.json")
+    warren.xgboost.get_rank() == 0 and (model.save_model("model.json"), print("saved"))
 SCRIPT
 for row in $(seq 300); do echo "$((row % 2)) 0:$((row % 7)) 1:$((row % 2))"; done >train.svm
 
 rm -f model.json
-env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 3 environment/bin/python script.py
+env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 3 environment/bin/python script.py |
+  grep -c saved | grep '^1$'
 test -s model.json
 env -i PATH=/usr/bin:/bin environment/bin/python script.py
 env -i PATH=/usr/bin:/bin environment/bin/python -m warren.submit --version

@@ -250,6 +250,35 @@ TEST_F(CollectiveJobTest, AProcessThatIsGoneWithoutAWordIsNoticed) {
   EXPECT_THAT(broken.at(0).story, HasSubstr("rank 2 (task 2, host 10.0.0.1) was lost"));
 }
 
+TEST_F(CollectiveJobTest, WithTheOneThatIsGoneWithoutAWordItBegan) {
+  Run(4);
+  LoseLine(2);
+  PassTime(milliseconds(5));
+  LoseLine(3);
+  Say("1", collective::Failure{"the connection to rank 2 is gone", 1}, 1, 4);
+  EXPECT_THAT(broken.at(0).story, HasSubstr("rank 2 (task 2, host 10.0.0.1) was lost"));
+  EXPECT_EQ(broken.at(0).task_id, "2");
+  EXPECT_THAT(Told(), ElementsAre(0, 1));
+  EXPECT_EQ(job->GoneAfter("2"), 0);
+  EXPECT_EQ(job->GoneAfter("3"), 1);
+  EXPECT_EQ(job->GoneAfter("1"), std::nullopt);
+}
+
+TEST_F(CollectiveJobTest, WhoseErrorIsHeardAfterItsEndIsNotCalledLost) {
+  Run(2);
+  LoseLine(1);
+  Say("1", collective::Failure{"no memory", 1}, 1, 2);
+  EXPECT_THAT(broken.at(0).story, HasSubstr("rank 1 (task 1, host 10.0.0.1) reported an error: no memory"));
+}
+
+TEST_F(CollectiveJobTest, WhoHasLeftCannotJoinAgain) {
+  Run(2);
+  Leave(0, 2);
+  Come(0);
+  EXPECT_THAT(broken.at(0).story,
+              HasSubstr("wants to join again after it had left: a job has one communicator"));
+}
+
 TEST_F(CollectiveJobTest, AShutdownThatComesAfterTheEndOfItsProcessIsOne) {
   Run(2);
   LoseLine(1);
@@ -291,8 +320,8 @@ TEST_F(CollectiveJobTest, WhoHasShutDownBreaksNothing) {
   job->TaskFailed("0", "exited with code 1", now);
   Collect();
   EXPECT_THAT(broken, IsEmpty());
-  EXPECT_EQ(job->LeftAfter("0"), 0);
-  EXPECT_EQ(job->LeftAfter("1"), std::nullopt);
+  EXPECT_EQ(job->GoneAfter("0"), 0);
+  EXPECT_EQ(job->GoneAfter("1"), std::nullopt);
 }
 
 TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {

@@ -4,10 +4,14 @@ In a script `import warren.compat` comes before the first use; a script that is 
 
     dmlc-submit --num-workers 3 python -m warren.compat script.py [arguments]
 """
+import contextlib
+import enum
+import inspect
 import os
 import runpy
 import sys
 import types
+import warnings
 from typing import Any, Callable, Iterable, Optional, Union
 
 from numpy.typing import NDArray
@@ -17,6 +21,17 @@ from warren import xgboost as wxgb
 
 #: Later ones want to be told the format, or do not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
+#: How a file of DMatrix.save_binary begins.
+_SAVED_MATRIX = b"\x01\xab\xff\xff"
+
+
+class _Op(enum.IntEnum):
+    """As it was in 1.x."""
+
+    MAX = 0
+    MIN = 1
+    SUM = 2
+    OR = 3
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
@@ -68,29 +83,41 @@ def _rabit() -> types.ModuleType:
     module.broadcast = xgb.collective.broadcast  # type: ignore[attr-defined]
     module.allreduce = _allreduce  # type: ignore[attr-defined]
     module.version_number = lambda: 0  # type: ignore[attr-defined]
-    module.Op = types.SimpleNamespace(MAX=0, MIN=1, SUM=2, OR=3)  # type: ignore[attr-defined]
+    module.Op = _Op  # type: ignore[attr-defined]
     module.RabitContext = _RabitContext  # type: ignore[attr-defined]
     return module
+
+
+def _text(data: Any) -> Optional[str]:
+    """The data set that `DMatrix(data)` means, if it is one of text, and no matrix that XGBoost has saved."""
+    if not isinstance(data, (str, os.PathLike)):
+        return None
+    name, _, cache = os.fspath(data).partition("#")
+    with contextlib.suppress(OSError):
+        with open(name.partition("?")[0], "rb") as file:
+            if file.read(len(_SAVED_MATRIX)) == _SAVED_MATRIX:
+                return None
+    if cache:
+        warnings.warn(f"{name} is read into memory; the cache {cache} is not used", stacklevel=4)
+    return name
 
 
 def _reads_text() -> None:
     """DMatrix("file") reads this worker's share of the text again."""
     original = xgb.DMatrix.__init__
+    names = list(inspect.signature(original).parameters)[2:]
 
     def from_text(self: Any, data: Any, *args: Any, **options: Any) -> None:
-        is_text = isinstance(data, (str, os.PathLike)) and not os.fspath(data).split("?")[0].endswith((".buffer", ".bin"))
-        if not is_text or type(self) is not xgb.DMatrix:  # pylint: disable=unidiomatic-typecheck
+        name = _text(data) if type(self) is xgb.DMatrix else None  # pylint: disable=unidiomatic-typecheck
+        if name is None:
             original(self, data, *args, **options)
             return
-        read = wxgb.load_dmatrix(os.fspath(data))
-        self.handle, read.handle = read.handle, None
-        for name, value in vars(read).items():
-            if name != "handle":
-                setattr(self, name, value)
-        if options.get("label") is not None:
-            self.set_label(options["label"])
-        if options.get("weight") is not None:
-            self.set_weight(options["weight"])
+        matrix, described = wxgb.read_csr(name)
+        # What the caller says goes before what the file does.
+        given = {*names[:len(args)], *options}
+        if "qid" in given:
+            given.add("group")
+        original(self, matrix, *args, **{key: value for key, value in described.items() if key not in given}, **options)
 
     xgb.DMatrix.__init__ = from_text
 

@@ -1,8 +1,10 @@
 """Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader for Python. See docs/data.md for what a data set's
 name can say."""
 import ctypes
+import operator
+import os
 import sys
-from typing import Any, Callable, NamedTuple, NoReturn, Optional
+from typing import Any, Callable, NamedTuple, NoReturn, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +56,7 @@ class _Owner:
         return np.frombuffer(memory, dtype)
 
 
-def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
+def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, threads: int = 0,
          allreduce_max: Optional[Callable[[NDArray[Any]], NDArray[Any]]] = None) -> Rows:
     """Reads part `part` of `parts`, or the one that `uri` names.
 
@@ -62,6 +64,8 @@ def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
     all workers for each element. Raises ValueError with file, line and column of what is wrong.
     """
     library = _native.library("libwarren_data.so")
+    library.warren_data_read.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, _REDUCE, ctypes.c_void_p,
+                                         ctypes.POINTER(ctypes.c_void_p)]
     library.warren_data_last_error.restype = ctypes.c_char_p
     library.warren_data_free.argtypes = [ctypes.c_void_p]
     library.warren_data_free.restype = None
@@ -77,8 +81,11 @@ def read(uri: str, part: int = 0, parts: int = 1, *, threads: int = 0,
             failure.append(error)
             return -1
 
+    for name, number in (("part", part), ("parts", parts), ("threads", threads)):
+        if not -2**31 <= operator.index(number) < 2**31:
+            raise ValueError(f"{name} is {number}, which is no number of parts or threads")
     handle = ctypes.c_void_p()
-    code = library.warren_data_read(uri.encode(), part, parts, threads, _REDUCE(0) if allreduce_max is None
+    code = library.warren_data_read(os.fsencode(uri), part, parts, threads, _REDUCE(0) if allreduce_max is None
                                     else _REDUCE(reduce), None, ctypes.byref(handle))
     if failure:
         raise failure[0]

@@ -4,12 +4,13 @@
     with rabit.context():
         total = rabit.allreduce(numpy.ones(3), rabit.SUM)
 
-Outside a job there is one worker, rank 0, and every call works. Not thread safe, but for the questions (rank, world
-size). Errors of the engine (a peer that cannot be reached any more) end the process with code 255 and a line on standard
-error, as in rabit.
+Outside a job there is one worker, rank 0, and every call works, between `init` and `finalize`. Not thread safe, but for
+the questions (rank, world size). Errors of the engine (a peer that cannot be reached any more) end the process with code
+255 and a line on standard error, as in rabit.
 """
 import contextlib
 import ctypes
+import os
 import pickle
 import sys
 from enum import IntEnum, unique
@@ -67,7 +68,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     whatever they name, it is Warren's. Raises RuntimeError when the job cannot be joined; the reason is on standard
     error."""
     del lib
-    words = [word if isinstance(word, bytes) else word.encode() for word in (sys.argv if args is None else args)]
+    words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     array = (ctypes.c_char_p * len(words))(*words)
     if not _LIB.RabitInit(len(words), array):
         raise RuntimeError("the job could not be joined; the line before on standard error says why")
@@ -158,7 +159,7 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
     if op == 3 and kind[1] == "f":
         raise TypeError(f"BITOR takes integers, not {data.dtype}")
     in_place = data.flags.c_contiguous and data.flags.writeable
-    buffer = data if in_place else np.ascontiguousarray(data).copy()
+    buffer = data if in_place else data.copy(order="C")
     failure = []
 
     def prepare(_: Any) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import pathlib
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from numpy.typing import NDArray
 import xgboost as xgb
@@ -22,9 +22,21 @@ from warren import data
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
+#: The first whose random numbers all come from one generator, which a new seed starts again.
+_ONE_GENERATOR = (3, 3)
+
+_joined = False
+
+
 def in_job() -> bool:
-    """Whether this process was started as a worker of a job with a tracker."""
-    return "DMLC_TRACKER_URI" in os.environ and os.environ.get("DMLC_ROLE", "worker") == "worker"
+    """Whether this process was started as a worker of a job with a tracker. Raises RuntimeError when only half of the
+    tracker's address is there."""
+    if not os.environ.get("DMLC_TRACKER_URI") or os.environ.get("DMLC_ROLE", "worker") != "worker":
+        return False
+    if not os.environ.get("DMLC_TRACKER_PORT", "").isdigit():
+        raise RuntimeError("DMLC_TRACKER_URI is set, and DMLC_TRACKER_PORT is "
+                           f"{os.environ.get('DMLC_TRACKER_PORT')!r}: expected the number of the tracker's port")
+    return True
 
 
 def _collective() -> Any:
@@ -45,9 +57,13 @@ def _arguments() -> Dict[str, Any]:
 
 
 def init(**arguments: Any) -> None:
-    """Joins the job; does nothing outside of one. `arguments` are passed on to XGBoost's own `init`."""
+    """Joins the job; does nothing outside of one. `arguments` are passed on to XGBoost's own `init`. A job has one
+    communicator: who has left cannot join again. Raises RuntimeError in one that has joined."""
+    global _joined  # pylint: disable=global-statement
     if not in_job():
         return
+    if _joined:
+        raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
     if VERSION >= (2, 1):
         # Finds NCCL, too, where it is a package of Python.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
@@ -56,11 +72,14 @@ def init(**arguments: Any) -> None:
         xgb.collective.init(**arguments)
     else:
         xgb.rabit.init([f"{name}={value}".encode() for name, value in arguments.items()])
+    _joined = True
 
 
 def finalize() -> None:
     """Leaves the job; does nothing outside of one."""
-    if in_job():
+    global _joined  # pylint: disable=global-statement
+    if _joined:
+        _joined = False
         _collective().finalize()
 
 
@@ -68,22 +87,20 @@ def finalize() -> None:
 def communicator(**arguments: Any) -> Iterator[None]:
     """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job.
 
-    After an exception the job is not left as if this worker were done: the tracker is told (XGBoost 2.1 and later), and
-    the others stop.
+    After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
+    told (XGBoost 2.1 and later), and the others stop.
     """
     init(**arguments)
     try:
         yield
-    except SystemExit as end:
-        if not end.code:
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not error.code:
             finalize()
-        raise
-    except BaseException:
-        if in_job() and VERSION >= (2, 1):
+        elif _joined and VERSION >= (2, 1):
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
                 # To end its threads, without which the process may crash on its way out. The tracker knows better.
-                xgb.collective.finalize()
+                finalize()
         raise
     finalize()
 
@@ -115,31 +132,46 @@ def _greatest(values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def load_dmatrix(uri: str, *, quantile: bool = False, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
+def load_dmatrix(uri: Union[str, "os.PathLike[str]"], *, quantile: bool = False, nthread: int = 0,
+                 **options: Any) -> "xgb.DMatrix":
     """This worker's share of a data set of LibSVM, libfm or CSV text as a DMatrix, with labels, weights and queries.
 
     `uri` as in docs/data.md: "train.svm", "day1.gz;day2.gz?indexing_mode=1", "table.csv?format=csv&label_column=0". With
     `quantile` it is a QuantileDMatrix (1.7 and later). `nthread`: that read, 0 for one a core. `options` are passed on to
     the matrix. All workers of a job have to call it. Raises ValueError with file, line and column of what is wrong.
     """
+    matrix, described = read_csr(uri, nthread)
+    return (xgb.QuantileDMatrix if quantile else xgb.DMatrix)(matrix, **{**described, **options})
+
+
+def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
+    """What `load_dmatrix` makes a matrix of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
     size = get_world_size()
     rows = data.read(uri, get_rank(), size, threads=nthread, allreduce_max=_greatest if size > 1 else None)
     if rows.bad_rows > 0:
-        warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=2)
+        warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=3)
     matrix = scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(len(rows.offsets) - 1, rows.columns))
-    described: Dict[str, Any] = {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
-    return (xgb.QuantileDMatrix if quantile else xgb.DMatrix)(matrix, **{**described, **options})
+    return matrix, {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Rank 0 saves the model after every so many rounds."""
+    """Rank 0 saves the model after every so many rounds; each round has a seed of its own."""
 
-    def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int) -> None:
+    def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):
             super().__init__()
-        self._save, self._every, self._last = save, every, last
+        self._save, self._every, self._last, self._seed = save, every, last, seed
+
+    def before_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """What XGBoost draws in a round must not depend on the rounds that this process has seen: its generator is in no
+        model. A seed that differs from the one before is taken up at once. Before 3.3 the samplers of columns kept
+        generators of their own, which a seed does not reach."""
+        del epoch, evals_log
+        if VERSION >= _ONE_GENERATOR:
+            model.set_param({"seed": (self._seed * 1_000_003 + model.num_boosted_rounds() + 1) % 2**31})
+        return False
 
     def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
         """Never stops the training."""
@@ -156,16 +188,19 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     """`xgboost.train` that goes on where it was when the job is started again (dmlc-submit --max-restarts).
 
     Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) after `every`
-    rounds, whole or not at all. Whoever starts looks there first: a model of these `params` is trained on, anything else
-    is left out. The file is removed when training is done. The model is that of an undisturbed run, unless columns are
-    sampled (colsample_*), whose generator is in no model. `options` are passed on to `xgboost.train`; early stopping
-    counts from the restart on. XGBoost 1.4 and later.
+    rounds, whole or not at all. Whoever starts looks there first: a checkpoint of these `params` is trained on, one of
+    others is left out with a warning. The file is removed when training is done. The model is that of an undisturbed run,
+    bit for bit. Sampling (subsample, colsample_*, dart): from XGBoost 3.3 on, where each round draws its random numbers
+    from `seed` and its own number, others than `xgboost.train` would draw; before, a training that was resumed draws
+    others than one that was not. `options` are passed on to `xgboost.train`; early stopping counts from the restart on.
+    Raises ValueError when there is a file at `path` that is no checkpoint. XGBoost 1.4 and later.
     """
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
     file = pathlib.Path(path)
     if file.suffix not in (".json", ".ubj"):
         raise ValueError(f"{file}: expected a name that ends in .json or .ubj")
+    seed = int(params.get("seed", params.get("random_state", 0)) or 0)
     run = json.dumps([params, num_boost_round], sort_keys=True, default=str)
 
     def save(model: "xgb.Booster") -> None:
@@ -182,21 +217,24 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
         found = broadcast(file.read_bytes() if get_rank() == 0 and file.exists() else b"", 0)
         if not found:
             return None
-        why = "of another run"
         try:
             model = xgb.Booster(model_file=bytearray(found))
-            if model.attr("warren_run") == run and model.num_boosted_rounds() <= num_boost_round:
-                model.set_attr(warren_run=None)
-                return model
-        except xgb.core.XGBoostError as error:
-            why = f"not whole ({error})"
+            of_run = model.attr("warren_run")
+        except xgb.core.XGBoostError:
+            of_run = None
+        if of_run is None:
+            raise ValueError(f"{file} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: "
+                             "name another path, or remove it")
+        if of_run == run and model.num_boosted_rounds() <= num_boost_round:
+            model.set_attr(warren_run=None)
+            return model
         if get_rank() == 0:
-            warnings.warn(f"{file} is a model that is {why}, and is left out", stacklevel=3)
+            warnings.warn(f"{file} is a checkpoint of a training with other parameters, and is left out", stacklevel=3)
         return None
 
     begun = load()
     rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
-    all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round)]
+    all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
     model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)
     if get_rank() == 0:
         with contextlib.suppress(FileNotFoundError):

@@ -262,6 +262,7 @@ class JobRun {
   /// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
   void CheckThatJobCanStart() {
     if (phase_ != Phase::kRunning || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
+    if (judgement_is_due_) return;  // it may not be that one, but one that was lost
     if (!server_->job().all_assigned()) {
       GiveUpOn(members_[left_unjoined_.front()], "without joining the job at the tracker");
     }
@@ -271,6 +272,7 @@ class JobRun {
   void CheckThatItWasLinked(std::size_t index) {
     if (phase_ != Phase::kRunning || num_running_ == 0) return;
     const Member& member = members_[index];
+    if (!member.succeeded) return;  // it has been judged meanwhile
     const std::string task = std::to_string(member.process->task_id);
     if (!linked_ && !server_->job().TaskHasLinked(task))
       return GiveUpOn(member, "before its links were made");
@@ -283,6 +285,7 @@ class JobRun {
   /// And for one that went without Finalize, when the others have to be linked again: it will not come.
   void CheckThatAllCanBeLinkedAgain() {
     if (phase_ != Phase::kRunning || left_unfinished_.empty() || num_running_ == 0) return;
+    if (judgement_is_due_) return;
     if (server_->job().linked() || server_->job().finished()) return;
     GiveUpOn(members_[left_unfinished_.front()], "without Finalize");
   }
@@ -362,6 +365,8 @@ class JobRun {
       first->succeeded = false;
       --num_succeeded_;
       const auto index = static_cast<std::size_t>(first - members_.data());
+      std::erase(left_unjoined_, index);
+      std::erase(left_unfinished_, index);
       failures.push_back({.index = index,
                           .status = {},
                           .gone_after = server_->job().GoneAfter(std::to_string(first->process->task_id)),

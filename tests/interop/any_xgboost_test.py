@@ -134,6 +134,9 @@ class AnyXgboost(unittest.TestCase):
             output = self.worker(4, "fail", how, "busy", code=code)
             self.assertRegex(output, rf"error: worker 1 \(rank 1, .*\) {story}")
             self.assert_gone(output)
+        if COLLECTIVE:
+            output = self.worker(3, "fail", "vanish", "busy", code=1, options=["--local-num-attempt", "1"])
+            self.assertRegex(output, r"error: worker 1 .* was lost: .* on attempt 2 of 2")
 
     @unittest.skipUnless(VERSION >= (2, 0), "a DMatrix reads text by itself")
     def test_13_a_matrix_of_text_takes_what_it_took_in_2018(self):

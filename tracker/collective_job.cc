@@ -113,10 +113,14 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
       throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
                                             options_.num_workers, DescribeMissing()));
     }
-    Break(*rank,
-          members_[*rank].shut_down ? "wants to join again after it had left: a job has one communicator"
-                                    : "was started again while the others ran",
-          now);
+    if (accusation_) {
+      Confirm(now);
+    } else {
+      Break(*rank,
+            members_[*rank].shut_down ? "wants to join again after it had left: a job has one communicator"
+                                      : "was started again while the others ran",
+            now);
+    }
   }
   desk_.Greet(connection);
   peer.port = start.port;
@@ -134,6 +138,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
 void CollectiveJob::Bootstrap() {
   const std::vector<Applicants::Applicant> order = applicants_.TakeSorted(options_.sort_by);
   members_.clear();
+  accusation_.reset();
   num_shut_down_ = num_leaving_ = num_lost_ = num_gone_ = 0;
   ++run_;
   stage_ = Stage::kRunning;
@@ -180,6 +185,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
+  if (members_[rank].spoke) return Forget(connection);  // it ends, because of its error
   Member& member = members_[rank];
   member.shut_down = true;
   Gone(member);
@@ -215,7 +221,10 @@ void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Fai
   const std::string what = fmt::format("reported an error{}{}", text.empty() ? "" : ": ", text);
   if (rank < 0) desk_.Log(Severity::kWarning, fmt::format("{} {}", desk_.Name(connection), what));
   Forget(connection);
-  if (rank >= 0) Break(rank, what, now);
+  if (rank < 0) return;
+  members_[rank].spoke = true;
+  if (LostBefore(rank)) return Break(rank, what, now);
+  if (!accusation_) accusation_ = Accusation{rank, what, now};
 }
 
 // --- failures --------------------------------------------------------------------------------------------
@@ -230,6 +239,7 @@ void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
   member.lost_since = now;
   ++num_lost_;
   Gone(member);
+  if (accusation_ && !member.spoke) Break(rank, kLost, now);
 }
 
 void CollectiveJob::Gone(Member& member) {
@@ -239,7 +249,9 @@ void CollectiveJob::Gone(Member& member) {
 void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
   if (stage_ != Stage::kRunning || finished_) return;
   const auto rank = RankOfTask(task_id);
-  if (rank && !members_[*rank].shut_down) Break(*rank, how, now);
+  if (!rank || members_[*rank].shut_down) return;
+  if (accusation_ && members_[*rank].spoke) return;  // that is known, and whether it was the first soon
+  Break(*rank, how, now);
 }
 
 /// Who went without a word before this rank failed: with that one it began. None: with this rank.
@@ -252,6 +264,11 @@ std::optional<int> CollectiveJob::LostBefore(int rank) const {
   return first == rank ? std::nullopt : first;
 }
 
+void CollectiveJob::Confirm(TimePoint now) {
+  const Accusation first = *std::exchange(accusation_, {});
+  Break(first.rank, first.what, now);
+}
+
 /// The job cannot go on with this rank, or with one that was lost before: all others are told.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
@@ -259,6 +276,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     rank = *first;
     what = kLost;
   }
+  accusation_.reset();
   stage_ = Stage::kBroken;
   incomplete_since_ = now;
   num_lost_ = 0;
@@ -306,6 +324,7 @@ std::vector<Send> CollectiveJob::LastWords() const {
 
 void CollectiveJob::Tick(TimePoint now) {
   if (finished_) return;
+  if (accusation_ && now - accusation_->since >= kSilentEndPatience) Confirm(now);
   for (int rank = 0; num_lost_ > 0 && rank < static_cast<int>(members_.size()); ++rank) {
     const auto lost = members_[rank].lost_since;
     if (lost && now - *lost >= kLastWordPatience) Break(rank, kLost, now);
@@ -322,6 +341,7 @@ std::optional<TimePoint> CollectiveJob::NextDeadline() const {
   if (finished_) return std::nullopt;
   std::optional<TimePoint> next;
   const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
+  if (accusation_) consider(accusation_->since + kSilentEndPatience);
   if (num_lost_ > 0) {
     for (const Member& member : members_) {
       if (member.lost_since) consider(*member.lost_since + kLastWordPatience);

@@ -24,6 +24,11 @@ namespace warren::tracker {
 /// word may come this much later.
 inline constexpr std::chrono::milliseconds kLastWordPatience{250};
 
+/// When a worker dies without a word, the others' connections to it may end a little sooner than ours: before
+/// one that reports an error is taken for the first to fail, so much time is given to those that can say
+/// none.
+inline constexpr std::chrono::milliseconds kSilentEndPatience{50};
+
 /// After its shutdown a worker ends the thread at its error port, which takes it no time, and closes the
 /// connection.
 inline constexpr std::chrono::seconds kLeaveTimeout{5};
@@ -81,7 +86,15 @@ class CollectiveJob final : public DialectJob {
     bool reached = false;                 ///< the line has stood
     std::optional<TimePoint> lost_since;  ///< the line has ended
     bool shut_down = false;
+    bool spoke = false;             ///< of an error
     std::optional<int> gone_after;  ///< so many had shut down, or were lost, before it
+  };
+
+  /// The first that reported an error, while it is not known whether it was the first to fail.
+  struct Accusation {
+    int rank = 0;
+    std::string what;
+    TimePoint since;
   };
 
   void HandleMessage(ConnectionId connection, wire::collective::WorkerMessage message, TimePoint now);
@@ -95,6 +108,7 @@ class CollectiveJob final : public DialectJob {
   void Gone(Member& member);
   void LineClosed(int rank, std::string_view why, TimePoint now);
   std::optional<int> LostBefore(int rank) const;
+  void Confirm(TimePoint now);
   void Break(int rank, std::string what, TimePoint now);
   void HangUp(ConnectionId line);
   void Forget(ConnectionId connection);
@@ -114,6 +128,7 @@ class CollectiveJob final : public DialectJob {
   int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
   int num_lost_ = 0;
   int num_gone_ = 0;
+  std::optional<Accusation> accusation_;
   bool finished_ = false;
   TimePoint incomplete_since_;
 };

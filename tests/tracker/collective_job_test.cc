@@ -221,6 +221,8 @@ TEST_F(CollectiveJobTest, OnlyTheOwnerOfARankShutsItDownAndOnlyOnce) {
 TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
   Run(3);
   Say("1", collective::Failure{"no memory\nstack trace", 12}, 1, 3);
+  EXPECT_EQ(job->NextDeadline(), now + kSilentEndPatience);
+  PassTime(kSilentEndPatience);
   EXPECT_THAT(Told(), ElementsAre(0, 2));
   ASSERT_THAT(broken, SizeIs(1));
   EXPECT_EQ(broken[0].task_id, "1");
@@ -233,6 +235,7 @@ TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
 TEST_F(CollectiveJobTest, OnlyTheFirstFailureCounts) {
   Run(3);
   Say("1", collective::Failure{"first", 1}, 1, 3);
+  PassTime(kSilentEndPatience);
   Say("2", collective::Failure{"second", 1}, 2, 3);
   LoseLine(0);
   PassTime(milliseconds(1000));
@@ -268,7 +271,47 @@ TEST_F(CollectiveJobTest, WhoseErrorIsHeardAfterItsEndIsNotCalledLost) {
   Run(2);
   LoseLine(1);
   Say("1", collective::Failure{"no memory", 1}, 1, 2);
+  PassTime(kSilentEndPatience);
   EXPECT_THAT(broken.at(0).story, HasSubstr("rank 1 (task 1, host 10.0.0.1) reported an error: no memory"));
+}
+
+TEST_F(CollectiveJobTest, ErrorsMayBeHeardBeforeTheEndOfTheOneThatCausedThem) {
+  Run(4);
+  Say("1", collective::Failure{"the connection to rank 2 is gone", 1}, 1, 4);
+  Say("3", collective::Failure{"the connection to rank 2 is gone", 1}, 3, 4);
+  LoseLine(1);
+  job->TaskFailed("3", "exited with code 1", now);
+  Collect();
+  EXPECT_THAT(broken, IsEmpty());
+  LoseLine(2);
+  ASSERT_THAT(broken, SizeIs(1));
+  EXPECT_THAT(broken[0].story, HasSubstr("rank 2 (task 2, host 10.0.0.1) was lost"));
+}
+
+TEST_F(CollectiveJobTest, WhoIsStartedAgainBecauseOfAnErrorIsNotTheFirstToFail) {
+  Run(2);
+  Say("1", collective::Failure{"bad luck", 1}, 1, 2);
+  Come(0);
+  EXPECT_THAT(broken.at(0).story, HasSubstr("rank 1 (task 1, host 10.0.0.1) reported an error: bad luck"));
+  Come(1);
+  EXPECT_TRUE(job->linked());
+}
+
+TEST_F(CollectiveJobTest, TheLauncherMayKnowOfTheCauseSooner) {
+  Run(3);
+  Say("1", collective::Failure{"the connection to rank 2 is gone", 1}, 1, 3);
+  job->TaskFailed("2", "was killed by signal 9", now);
+  Collect();
+  EXPECT_EQ(broken.at(0).story, "rank 2 (task 2, host 10.0.0.1) was killed by signal 9");
+}
+
+TEST_F(CollectiveJobTest, AShutdownAfterAnErrorIsNoEndOfTheJob) {
+  Run(1);
+  Say("0", collective::Failure{"no memory", 1}, 0, 1);
+  EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 1)));
+  EXPECT_EQ(finished, std::nullopt);
+  PassTime(kSilentEndPatience);
+  EXPECT_THAT(broken, SizeIs(1));
 }
 
 TEST_F(CollectiveJobTest, WhoHasLeftCannotJoinAgain) {

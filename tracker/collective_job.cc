@@ -235,11 +235,11 @@ void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
   lines_.erase(member.line);
   desk_.Close(std::exchange(member.line, 0));
   // A port that could never be reached tells nothing.
-  if (stage_ != Stage::kRunning || !member.reached || member.shut_down) return;
+  if (stage_ != Stage::kRunning || !member.reached || member.shut_down || member.spoke) return;
   member.lost_since = now;
   ++num_lost_;
   Gone(member);
-  if (accusation_ && !member.spoke) Break(rank, kLost, now);
+  if (accusation_) Break(rank, kLost, now);
 }
 
 void CollectiveJob::Gone(Member& member) {

@@ -288,6 +288,16 @@ TEST_F(CollectiveJobTest, ErrorsMayBeHeardBeforeTheEndOfTheOneThatCausedThem) {
   EXPECT_THAT(broken[0].story, HasSubstr("rank 2 (task 2, host 10.0.0.1) was lost"));
 }
 
+TEST_F(CollectiveJobTest, WhoSpokeAndEndsSoonerThanTheFirstIsNotTakenForIt) {
+  Run(4);
+  Say("1", collective::Failure{"bad luck", 1}, 1, 4);
+  Say("3", collective::Failure{"the connection to rank 1 is gone", 1}, 3, 4);
+  LoseLine(3);
+  PassTime(kSilentEndPatience);
+  EXPECT_EQ(broken.at(0).task_id, "1");
+  EXPECT_EQ(job->GoneAfter("3"), std::nullopt);
+}
+
 TEST_F(CollectiveJobTest, WhoIsStartedAgainBecauseOfAnErrorIsNotTheFirstToFail) {
   Run(2);
   Say("1", collective::Failure{"bad luck", 1}, 1, 2);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <list>
+#include <set>
 #include <thread>
 
 #include "rabit_engine/bootstrap/tracker_connection.h"
@@ -36,7 +37,7 @@ constexpr seconds kLeastPatience{1800};
 // What this engine says on every new link after the rank.
 struct EngineHello {
   std::uint32_t magic = 0x4b4c5257;  // "WRLK"
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   friend bool operator==(const EngineHello&, const EngineHello&) = default;
 };
 static_assert(sizeof(EngineHello) == 8);
@@ -335,8 +336,10 @@ void TrackerBootstrap::CheckEngines() {
 
 // --- records -----------------------------------------------------------------------------------------------
 
-// Up the tree to rank 0, then down again. On each link: a count, then for each rank its number, the length of
-// its record, and the record.
+// Up the tree to rank 0, then down again. On each link of the tree: a count, then for each rank its number,
+// the length of its record, and the record. On the other links of the ring: a byte from each who has all of
+// it. Nobody goes on before his neighbours have it, too; a link that breaks earlier is that of somebody who
+// gave up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
@@ -382,10 +385,41 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   }
   const std::string all = children.empty() ? std::string() : encode();
   for (const int child : children) WriteTo(child, all);
+  MeetRingNeighbors(deadline);
   std::vector<std::string> records;
   records.reserve(known.size());
   for (auto& [rank, text] : known) records.push_back(std::move(text));
   return records;
+}
+
+// In the order in which they come: who has this rank's byte, too, may leave as soon as he has sent his.
+void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
+  const auto& tree = assignment_.tree_neighbors;
+  std::set<int> awaited{assignment_.ring_prev, assignment_.ring_next};
+  std::erase_if(awaited, [&](int rank) {
+    return rank < 0 || rank == assignment_.rank || std::find(tree.begin(), tree.end(), rank) != tree.end();
+  });
+  for (const int rank : awaited) WriteTo(rank, std::string(1, '\1'));
+  while (!awaited.empty()) {
+    std::vector<pollfd> waits;
+    waits.reserve(awaited.size());
+    for (const int rank : awaited) waits.push_back({links_.at(rank).fd(), POLLIN, 0});
+    const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
+    if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
+    for (const int rank : std::set<int>(awaited)) {
+      char theirs = 0;
+      const ssize_t count = recv(links_.at(rank).fd(), &theirs, sizeof theirs, MSG_DONTWAIT);
+      if (count > 0) {
+        awaited.erase(rank);
+      } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+        ThrowLost(rank, count == 0 ? "it closed the connection" : tcp::ErrorText(errno));
+      }
+    }
+    if (!awaited.empty() && Clock::now() >= deadline) {
+      throw TimedOut(fmt::format("{} waited for ranks {} to have all records: no answer in time", Name(),
+                                 fmt::join(awaited, ", ")));
+    }
+  }
 }
 
 std::string TrackerBootstrap::ReadRecord(int peer, Clock::time_point deadline) {
@@ -423,16 +457,12 @@ void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
                              Name(), peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
 }
 
-// Waits until the peer has sent something or the link of somebody breaks who cannot have gone on without this
-// rank: whoever gives up this meeting waits for all others in the next. Until this rank has sent its records
-// up the tree that is everybody; then it is those below.
+// Waits until the peer has sent something or any link breaks: nobody has gone on without this rank, and
+// whoever gives up this meeting waits for all others in the next.
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
   for (const auto& [rank, socket] : links_) {
-    const auto& tree = assignment_.tree_neighbors;
-    const bool below = rank != assignment_.parent && std::find(tree.begin(), tree.end(), rank) != tree.end();
-    if (rank != peer && peer == assignment_.parent && !below) continue;
     waits.push_back({socket.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
     ranks.push_back(rank);
   }

@@ -64,6 +64,7 @@ class TrackerBootstrap final : public Bootstrap {
   void SayThatItLeavesUntold(const TrackerLost& error) const;
   [[noreturn]] void ThrowLost(int peer, const std::string& why) const;
   wire::classic::Hello Hello(wire::classic::Command command) const;
+  void MeetRingNeighbors(Clock::time_point deadline);
   std::string ReadRecord(int peer, Clock::time_point deadline);
   std::string Name() const;
 

@@ -127,6 +127,14 @@ class Joining(unittest.TestCase):
 
 
 class Loss(unittest.TestCase):
+    def test_a_rank_beside_in_the_ring_that_gives_up_ends_the_meeting_although_the_tree_is_silent(self):
+        # In a world of 4, rank 2 hears of the records from 1, which hears of them from 0; 3 is beside 2 in the ring alone.
+        with our_tracker(4) as tracker, Ranks(tracker.env, 4, "records", 0, 3) as ranks:
+            of = ranks.by_rank()
+            of[3].kill()
+            self.assertRegex(of[2].communicate(timeout=10)[0], "rank 2 .* lost rank 3 .* while the ranks met")
+            self.assertRegex(of[1].communicate(timeout=10)[0], "rank 1 .* lost rank 2 .* while the ranks met")
+
     def test_a_killed_rank_is_named_by_all_others_within_a_second(self):
         count = 8
         for victim in (0, 3, 7):

@@ -2,6 +2,7 @@
 // told.
 //
 //   tracker_ranks records          gathers a record of every rank, prints them, ends well
+//   tracker_ranks records R R ...  the same, but the ranks R never come to it
 //   tracker_ranks ring             passes numbers around the ring until something happens to it, without end
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, ends well
 //   tracker_ranks mismatch         the last rank calls another collective than the others
@@ -9,6 +10,7 @@
 // Prints "joined RANK PID" first; on a failure "lost RANK SECONDS: text", SECONDS since the last success.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -69,6 +71,7 @@ int Run(const std::vector<std::string>& words) {
   std::printf("joined %d %d\n", rank, static_cast<int>(getpid()));
   std::fflush(stdout);
   if (mode == "records") {
+    if (std::find(words.begin() + 2, words.end(), std::to_string(rank)) != words.end()) pause();
     for (const std::string& record : bootstrap.Allgather("record of " + std::to_string(rank))) {
       std::printf("%s\n", record.c_str());
     }

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace warren::submit {
 namespace {
@@ -25,7 +27,7 @@ std::string FileIn(std::string_view directory, const std::string& name) {
   return directory.empty() ? "./" + name : fmt::format("{}/{}", directory, name);  // an empty part means here
 }
 
-std::optional<std::string> SearchPath(const std::string& name, std::string_view path) {
+std::optional<std::string> FindOnPath(const std::string& name, std::string_view path) {
   for (;;) {
     const std::size_t colon = path.find(':');
     std::string candidate = FileIn(path.substr(0, colon), name);
@@ -53,13 +55,18 @@ void CheckRunnable(const std::string& file) {
 
 }  // namespace
 
+std::string SearchPath() {
+  const char* path = std::getenv("PATH");
+  return path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+}
+
 FoundCommand FindCommand(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) {
     CheckRunnable(name);
     return {name, name, {}};
   }
   const std::string here = "./" + name;
-  if (const auto found = SearchPath(name, path)) {
+  if (const auto found = FindOnPath(name, path)) {
     std::string note;
     if (IsExecutableFile(here) && *found != here) {
       note = fmt::format("'{}' is {}; write {} for the one in this directory", name, *found, here);
@@ -73,6 +80,30 @@ FoundCommand FindCommand(const std::string& name, const std::string& path) {
   }
   CheckRunnable(here);
   return {here, here, {}};
+}
+
+std::vector<std::string> SplitWords(const std::string& line) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      in_word = false;
+      continue;
+    }
+    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = 0;
+    } else {
+      const bool escapes = c == '\\' && quote != '\'' && i + 1 < line.size();
+      words.back() += escapes ? line[++i] : c;
+    }
+  }
+  if (quote != 0) throw std::runtime_error(fmt::format("the other {} is missing in: {}", quote, line));
+  return words;
 }
 
 std::string ShellQuote(const std::string& word) {

@@ -24,10 +24,17 @@ struct FoundCommand {
   std::string note;   ///< something the user may not expect; empty: nothing
 };
 
+/// The value of PATH; where there is none, the usual one.
+std::string SearchPath();
+
 /// Looks for `name` as users expect it: with a '/' it is the file itself; else it is searched on `path` (the
 /// value of PATH), and when it is not there an executable file of that name in the current directory is taken
 /// as "./name". Throws CommandError.
 FoundCommand FindCommand(const std::string& name, const std::string& path);
+
+/// The words of a line as a shell would split it, with '', "" and \ but no expansions. Throws
+/// std::runtime_error at a quote without its other end.
+std::vector<std::string> SplitWords(const std::string& line);
 
 /// `word` so that a POSIX shell reads it back byte for byte; left alone when it needs no quotes.
 std::string ShellQuote(const std::string& word);

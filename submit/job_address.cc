@@ -14,8 +14,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr char kLoopback[] = "127.0.0.1";
-
 /// Binds the address for a moment to see whether the port is free.
 std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
                                       std::uint16_t port) {
@@ -31,10 +29,6 @@ std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::addr
 }
 
 }  // namespace
-
-std::string HostOfJob(const Options& options) {
-  return options.host_ip.empty() ? kLoopback : tracker::ResolveHostIp(options.host_ip);
-}
 
 std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, const std::string& host) {
   const std::string bind_address = tracker::BindAddressFor(host);
@@ -57,7 +51,7 @@ tracker::JobAddress AddressOf(const Options& options, const std::string& host, s
   if (options.num_servers > 0) {
     address.ps_root_host = host;
     address.ps_root_port = port;
-  } else {
+  } else if (!options.no_tracker) {
     address.tracker_host = host;
     address.tracker_port = port;
   }

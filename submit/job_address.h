@@ -10,10 +10,6 @@
 
 namespace warren::submit {
 
-/// The address of this machine that the processes connect to: --host-ip, else the loopback. Throws
-/// std::runtime_error when --host-ip names no address.
-std::string HostOfJob(const Options& options);
-
 /// A free port at `host` for the scheduler, which binds it itself a moment later. Another job that looks at
 /// the same time would find the same first free port, so each begins somewhere else in the range. Throws
 /// std::runtime_error when none is free.

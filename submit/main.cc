@@ -3,24 +3,31 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "submit/cluster/clusters.h"
+#include "submit/cluster/kubernetes/manifest.h"
 #include "submit/command.h"
-#include "submit/console.h"
-#include "submit/log.h"
 #include "submit/options.h"
+#include "submit/output/console.h"
+#include "submit/output/log.h"
+#include "submit/process/descriptor.h"
 #include "submit/run.h"
+#include "submit/shipping.h"
 
 namespace warren::submit {
 namespace {
@@ -67,24 +74,6 @@ bool Answer(const Options& options) {
   return false;
 }
 
-void CheckCluster(const Options& options) {
-  if (options.cluster == kMesos) {
-    throw UsageError(
-        "--cluster mesos is not supported: Apache Mesos is retired; only local is supported yet");
-  }
-  if (options.cluster != kLocal) {
-    throw UsageError(
-        fmt::format("--cluster {} is not supported yet, only local", ClusterName(options.cluster)));
-  }
-}
-
-void CheckFiles(const char* option, const std::vector<std::string>& files) {
-  for (const std::string& file : files) {
-    if (!std::filesystem::exists(file))
-      throw UsageError(fmt::format("{}: '{}' does not exist", option, file));
-  }
-}
-
 void SayWhatIsAssumed(const Options& options) {
   if (!options.cluster_was_chosen)
     spdlog::info("no --cluster given: running on this machine (--cluster local)");
@@ -94,33 +83,51 @@ void SayWhatIsAssumed(const Options& options) {
   }
 }
 
-/// The value of PATH the processes will have.
-std::string SearchPathOf(const Options& options) {
-  const char* inherited = std::getenv("PATH");
-  std::string path = inherited != nullptr ? inherited : "/usr/local/bin:/usr/bin:/bin";
-  for (const auto& [name, value] : options.environment) {
-    if (name == "PATH") path = value;
+/// Readable for this user alone: the environment is in it.
+void WriteManifest(const std::string& path, const std::string& text) {
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  bool whole = file && (fchmod(file.get(), 0600) == 0 || errno == EPERM || errno == EINVAL);  // a device, say
+  for (std::size_t done = 0; whole && done < text.size();) {
+    const ssize_t count = write(file.get(), text.data() + done, text.size() - done);
+    if (count >= 0) {
+      done += static_cast<std::size_t>(count);
+    } else {
+      whole = errno == EINTR;
+    }
   }
-  return path;
+  if (!whole) throw std::runtime_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  spdlog::info("'{}' has the manifest: kubectl create -f {}", path, ShellQuote(path));
 }
 
-JobResult Submit(boost::asio::io_context& io, Console& console, const Options& options) {
+JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {
   StartLogging(console, options.debug_log, options.log_file);
-  CheckCluster(options);
-  CheckFiles("--files", options.files);
-  CheckFiles("--archives", options.archives);
+  const Shipment shipment = PlanShipment(options);
   SayWhatIsAssumed(options);
-  const FoundCommand command = FindCommand(options.command.front(), SearchPathOf(options));
+  if (options.cluster == kKubernetes) options.job_name = KubernetesJobName(options);
+  for (const std::string& path : shipment.too_big) {
+    spdlog::info("'{}' is too big to be sent along; it is taken to be where the processes run", path);
+  }
+  options.command = shipment.command;
+  options.files = shipment.files;  // those that the command names among them
+  options.auto_file_cache = false;
+  const FoundCommand command = CommandOf(options);
   if (!command.note.empty()) spdlog::info("{}", command.note);
-  if (options.dry_run) {
+  const bool manifest_only = options.cluster == kKubernetes && !options.kube_manifest.empty();
+  if (manifest_only && options.kube_manifest != "-" && !options.dry_run) {
+    WriteManifest(options.kube_manifest, ShowDryRun(options, command));
+    return {};
+  }
+  if (options.dry_run || manifest_only) {
     console.Print(ShowDryRun(options, command));
     return {};
   }
-  return RunJob(io, console, options, command);
+  if (options.cluster == kKubernetes) ShowDryRun(options, command);  // what is wrong with it is found now
+  const PlacedFiles placed(HaveDirectoriesOfTheirOwn(options.cluster) ? Shipment() : shipment);
+  return RunJob(io, console, options, command, placed.Removal());
 }
 
 /// Submit, with every error turned into its message and exit code.
-JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, const Options& options) {
+JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options) {
   JobResult failed;
   std::string message;
   try {

@@ -21,7 +21,11 @@ constexpr std::size_t kTailLineBytes = 400;
 
 std::string Member::Describe() const {
   const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
-  return fmt::format("{} ({}host {}, pid {})", name, rank_text, started.host, started.pid);
+  std::string where;
+  if (!started.host.empty()) where = fmt::format("host {}", started.host);
+  if (started.pid > 0) where += fmt::format("{}pid {}", where.empty() ? "" : ", ", started.pid);
+  const std::string all = rank_text + where;
+  return all.empty() ? name : fmt::format("{} ({})", name, all);
 }
 
 void Member::OpenLog() {

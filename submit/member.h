@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "submit/cluster.h"
-#include "submit/descriptor.h"
-#include "submit/line_splitter.h"
+#include "submit/cluster/cluster.h"
+#include "submit/output/line_splitter.h"
 #include "submit/plan.h"
+#include "submit/process/descriptor.h"
 
 namespace warren::submit {
 

@@ -30,6 +30,8 @@ inline constexpr unsigned kEveryCluster = (1U << 8) - 1;
 std::string_view ClusterName(ClusterKind cluster);
 
 enum class ColorChoice { kAuto, kAlways, kNever };
+/// What ssh does about hosts whose keys it does not know, or knows otherwise.
+enum class HostKeys { kStrict, kAcceptNew, kIgnore };
 /// What is asked for besides running a job.
 enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
 
@@ -48,6 +50,7 @@ struct Options {
   std::vector<std::string> archives;
   bool auto_file_cache = true;
 
+  bool no_tracker = false;
   std::string host_ip;
   std::uint16_t port = 9091;
   std::uint16_t port_end = 9999;
@@ -60,23 +63,37 @@ struct Options {
   std::string log_dir;
   ColorChoice color = ColorChoice::kAuto;
 
-  // Kept for clusters that come later.
   int worker_cores = 1;
   int server_cores = 1;
-  std::uint64_t worker_memory_bytes = std::uint64_t{1} << 30;
-  std::uint64_t server_memory_bytes = std::uint64_t{1} << 30;
+  int worker_gpus = 0;
+  std::optional<std::uint64_t> worker_memory_bytes;
+  std::optional<std::uint64_t> server_memory_bytes;
+  std::string time_limit;
   std::string job_name;
-  std::string queue = "default";
+  std::string queue;
   std::string host_file;
   std::string sync_dst_dir;
+  HostKeys ssh_host_keys = HostKeys::kStrict;
+  std::vector<std::string> ssh_options;
+  std::string mpirun = "mpirun";
+  std::vector<std::string> mpirun_args;
   std::string sge_log_dir;
+  std::vector<std::string> sge_args;
+  std::vector<std::string> slurm_args;
+  std::vector<std::string> yarn_args;
   std::optional<int> slurm_worker_nodes;
   std::optional<int> slurm_server_nodes;
-  std::string kube_namespace = "default";
-  std::string kube_worker_image = "mxnet/python";
-  std::string kube_server_image = "mxnet/python";
+  std::string kube_namespace;  ///< empty: that of kubectl's context
+  std::string kube_worker_image;
+  std::string kube_server_image;   ///< empty: the workers'
+  std::string kube_tracker_image;  ///< empty: the workers'
+  std::string kube_manifest;       ///< a file to write in place of running the job
+  bool kube_trainjob = false;      ///< as a TrainJob of Kubeflow Trainer
+  std::string kube_runtime = "xgboost-distributed";
+  std::vector<std::string> kube_args;
   std::string kube_worker_template;
   std::string kube_server_template;
+  std::string kube_tracker_template;
   std::string hdfs_tempdir = "/tmp";
   std::string yarn_app_classpath;
   std::string yarn_app_dir;

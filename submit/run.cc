@@ -17,9 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "submit/cluster/clusters.h"
+#include "submit/cluster/local.h"
 #include "submit/job_address.h"
-#include "submit/local.h"
+#include "submit/judgement.h"
 #include "submit/member.h"
+#include "submit/process/children.h"
+#include "submit/process/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 
@@ -32,19 +36,12 @@ using Clock = std::chrono::steady_clock;
 /// A process that SIGKILL does not end within this sits in the kernel (a dead network file system, say);
 /// nobody can wait for that.
 constexpr std::chrono::seconds kKillPatience{5};
-/// More than the 40 ms for which the kernel may hold back the last words of a process that has ended.
-constexpr std::chrono::milliseconds kSettleTime{500};
-/// And when the one with which it began still runs, so long.
-constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
+/// And longer for a launcher to end, and for a queue to take the job out: its commands may be programs of
+/// Java.
+constexpr std::chrono::seconds kClusterPatience{25};
 
-std::vector<std::string> InheritedNames() {
-  std::vector<std::string> names;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    names.emplace_back(text.substr(0, text.find('=')));
-  }
-  return names;
-}
+/// Whose farewell it is.
+constexpr char kCaller[] = "files";
 
 /// "the other 3 processes were stopped", as it applies.
 std::string OthersStopped(std::size_t count) {
@@ -62,15 +59,22 @@ void MakeLogDirectory(const std::string& path) {
 
 class JobRun {
  public:
-  JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command)
+  JobRun(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
+         const std::string& farewell)
       : io_(io),
         console_(console),
         options_(options),
         command_(command),
         signals_(io),
         patience_(io),
-        judgement_(io) {
-    cluster_ = std::make_unique<LocalCluster>(io, NumProcesses(), EventsOfCluster());
+        children_(io, NumProcesses()),
+        scheduler_(children_, EventsOfCluster()),
+        host_(HostOfJob(options)),
+        cluster_(MakeCluster(io, children_, options, host_.address, EventsOfCluster())),
+        judgement_(
+            io, [this](std::size_t index) { return members_[index].running; },
+            [this](FailureCase gathered) { Judge(std::move(gathered)); }) {
+    if (!farewell.empty()) children_.SetFarewell(kCaller, farewell);
     MakePlan();
     MakeMembers();
     ListenToConsole();
@@ -80,12 +84,13 @@ class JobRun {
   ~JobRun() {
     console_.on_room = nullptr;
     console_.on_reader_gone = nullptr;
+    children_.SetFarewell(kCaller, "");  // who called does it
   }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
   JobResult Run() {
-    asio::post(io_, [this] { StartNext(); });
+    asio::post(io_, [this] { Begin(); });
     io_.run();
     return {exit_code_, interrupted_};
   }
@@ -101,15 +106,22 @@ class JobRun {
 
   /// Begins to listen for the workers; what they are told depends on where.
   void MakePlan() {
-    const std::string host = HostOfJob(options_);
-    std::uint16_t port = 0;
-    if (options_.num_servers > 0) {
-      port = FindSchedulerPort(io_, options_, host);
-    } else {
-      StartTracker(host);
+    if (host_.port != 0 && !plan_.empty()) host_ = HostOfJob(options_, ++starts_);
+    std::uint16_t port = host_.port;
+    if (port != 0) {
+      spdlog::debug("the processes are to find the job at {} port {}", host_.address, port);
+    } else if (options_.num_servers > 0) {
+      port = FindSchedulerPort(io_, options_, host_.address);
+    } else if (!options_.no_tracker) {
+      StartTracker(host_.address);
       port = server_->port();
     }
-    plan_ = Plan(options_, {AddressOf(options_, host, port), command_, InheritedNames()});
+    if (!host_.why.empty() && port != 0) {
+      spdlog::info(
+          "the processes reach this machine at {} port {}, the address of {} (--host-ip gives another)",
+          host_.address, port, host_.why);
+    }
+    plan_ = Plan(options_, {AddressOf(options_, host_.address, port), command_, InheritedNames()});
   }
 
   void StartTracker(const std::string& host) {
@@ -133,7 +145,10 @@ class JobRun {
   }
 
   void ListenToConsole() {
-    console_.on_room = [this] { cluster_->ResumeOutput(); };
+    console_.on_room = [this] {
+      children_.ResumeOutput();
+      cluster_->ResumeOutput();
+    };
     console_.on_reader_gone = [this] {
       Fail(kReaderGone, "standard output was closed by its reader" + OthersStopped(num_running_));
     };
@@ -159,7 +174,7 @@ class JobRun {
 
   void OnSignal(int signal) {
     if (phase_ == Phase::kStopping) {
-      if (signal == SIGINT) cluster_->Kill();
+      if (signal == SIGINT) KillAll();
       return;
     }
     interrupted_ = true;
@@ -170,6 +185,10 @@ class JobRun {
   }
 
   // --- starting --------------------------------------------------------------------------------------------
+
+  void Begin() {
+    cluster_->Prepare([this] { StartNext(); });
+  }
 
   /// Starts one process and comes back for the next, so that the tracker, signals and output are served
   /// between.
@@ -185,7 +204,7 @@ class JobRun {
     member.tail.clear();
     if (member.attempt > 0) member.WriteLog(fmt::format("--- attempt {} ---\n", member.attempt + 1));
     try {
-      member.started = cluster_->Start(index, *member.process, member.attempt);
+      member.started = ClusterOf(member).Start(index, *member.process, member.attempt);
     } catch (const StartError& error) {
       return Fail(error.exit_code,
                   fmt::format("{}: {}{}", member.name, error.what(), OthersStopped(num_running_)));
@@ -197,10 +216,45 @@ class JobRun {
 
   // --- what processes do -----------------------------------------------------------------------------------
 
+  /// The scheduler of a parameter-server job mostly runs here: all others are told this address before they
+  /// start.
+  Cluster& ClusterOf(const Member& member) {
+    const bool is_here = member.process->role == tracker::Role::kScheduler && !cluster_->runs_scheduler();
+    return is_here ? static_cast<Cluster&>(scheduler_) : *cluster_;
+  }
+
+  /// Another than those of the processes.
+  std::uint64_t LauncherSpeaker(Stream stream) const {
+    return members_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
+  }
+
   ClusterEvents EventsOfCluster() {
-    return {
-        [this](std::size_t index, Stream stream, std::string_view bytes) { OnOutput(index, stream, bytes); },
-        [this](std::size_t index, const ExitStatus& status) { OnExit(index, status); }};
+    ClusterEvents events;
+    events.output = [this](std::size_t index, Stream stream, std::string_view bytes) {
+      OnOutput(index, stream, bytes);
+    };
+    events.located = [this](std::size_t index, const Started& where) {
+      members_[index].started = where;
+      spdlog::debug("{} runs", members_[index].Describe());
+    };
+    events.exited = [this](std::size_t index, const ExitStatus& status) { OnExit(index, status); };
+    events.said = [this](const std::string& launcher, Stream stream, std::string_view piece) {
+      console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0}, piece);
+    };
+    events.waits = [this] {
+      if (server_) server_->WaitAnew();
+    };
+    events.idle = [this] { FinishWhenAllAreGone(); };
+    events.requeued = [this](const std::string& story) {
+      if (phase_ == Phase::kRunning) BeginAgain(story, "");
+    };
+    events.tracker_failed = [this](const std::string& story) {
+      if (phase_ == Phase::kRunning) OnTrackerFailed(story);
+    };
+    events.trouble = [this](const std::string& story) {
+      Fail(kTrouble, story + OthersStopped(num_running_));
+    };
+    return events;
   }
 
   Speaker SpeakerOf(std::size_t index, Stream stream) const {
@@ -221,7 +275,9 @@ class JobRun {
     member.WriteLog(bytes);
     LineSplitter& splitter = stream == Stream::kOut ? member.out : member.err;
     splitter.Append(bytes, [&](std::string_view piece) { ShowPiece(index, stream, piece); });
-    if (console_.full()) cluster_->PauseOutput();
+    if (!console_.full()) return;
+    children_.PauseOutput();
+    cluster_->PauseOutput();
   }
 
   void OnExit(std::size_t index, const ExitStatus& status) {
@@ -262,7 +318,7 @@ class JobRun {
   /// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
   void CheckThatJobCanStart() {
     if (phase_ != Phase::kRunning || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
-    if (judgement_is_due_) return;  // it may not be that one, but one that was lost
+    if (judgement_.due()) return;  // it may not be that one, but one that was lost
     if (!server_->job().all_assigned()) {
       GiveUpOn(members_[left_unjoined_.front()], "without joining the job at the tracker");
     }
@@ -285,7 +341,7 @@ class JobRun {
   /// And for one that went without Finalize, when the others have to be linked again: it will not come.
   void CheckThatAllCanBeLinkedAgain() {
     if (phase_ != Phase::kRunning || left_unfinished_.empty() || num_running_ == 0) return;
-    if (judgement_is_due_) return;
+    if (judgement_.due()) return;
     if (server_->job().linked() || server_->job().finished()) return;
     GiveUpOn(members_[left_unfinished_.front()], "without Finalize");
   }
@@ -303,82 +359,40 @@ class JobRun {
             server_->job().TaskHasShutDown(std::to_string(member.process->task_id)));
   }
 
-  struct Failure {
-    std::size_t index = 0;
-    ExitStatus status;
-    bool left = false;                   ///< the job at the tracker, before it failed
-    std::optional<int> gone_after = {};  ///< so many others were gone for the tracker before it
-    std::string story = {};              ///< what the tracker says of it; empty: it exited with a failure
-  };
-
   void OnFailure(std::size_t index, const ExitStatus& status) {
     Failure failure{index, status, HasLeft(members_[index])};
     if (!server_ || !server_->job().is_collective()) return Handle(failure);
     const std::string task = std::to_string(members_[index].process->task_id);
     failure.gone_after = server_->job().GoneAfter(task);
-    failures_.push_back(failure);
-    JudgeSoon();
+    judgement_.Add(failure);
     server_->TaskFailed(task, status.Describe());
-    if (num_running_ == 0) Judge();
+    if (num_running_ == 0) judgement_.JudgeNow();
   }
 
   // --- workers that fail together --------------------------------------------------------------------------
 
-  /// Where one worker of XGBoost 2.1 or later fails the others fail, too, and sooner than it is gone,
-  /// perhaps.
-  void JudgeSoon() {
-    if (std::exchange(judgement_is_due_, true)) return;
-    JudgeAfterAWhile(kPatienceWithFirst);
-  }
-
-  /// The one that told the tracker of its error has its own last words to say, and an exit code.
-  void JudgeAfterAWhile(std::chrono::milliseconds patience) {
-    judgement_.expires_after(kSettleTime);
-    judgement_.async_wait([this, patience](const boost::system::error_code& error) {
-      if (error) return;
-      const bool speaks = first_to_fail_ != nullptr && first_to_fail_->running;
-      if (speaks && patience > kSettleTime) return JudgeAfterAWhile(patience - kSettleTime);
-      Judge();
-    });
-  }
-
   void OnBroken(const std::string& task_id, const std::string& story) {
-    if (phase_ != Phase::kRunning) return;
-    first_to_fail_ = WorkerOfTask(task_id);
-    broken_story_ = story;
-    JudgeSoon();
+    if (phase_ == Phase::kRunning) judgement_.Accuse(WorkerOfTask(task_id), story);
   }
 
-  /// Deals with the failures, that of the worker first with which it began. That is the first of those that
-  /// were gone for the tracker: had left (as when Python leaves the communicator's context by an exception;
-  /// the others may fail sooner than it has ended) or were lost without a word; or else the one of which the
-  /// tracker heard first.
-  void Judge() {
-    judgement_is_due_ = false;
-    judgement_.cancel();
-    std::vector<Failure> failures = std::exchange(failures_, {});
-    const std::string story = std::exchange(broken_story_, {});
-    Member* const first = std::exchange(first_to_fail_, nullptr);
+  /// Deals with the failures, that of the worker first with which it began.
+  void Judge(FailureCase gathered) {
     if (phase_ != Phase::kRunning) return;
-    if (first != nullptr && first->running) return FailOrBeginAgain(kTrouble, story);
+    Member* const first = gathered.first ? &members_[*gathered.first] : nullptr;
+    if (first != nullptr && first->running) return FailOrBeginAgain(kTrouble, gathered.story);
     if (first != nullptr && first->succeeded) {  // so it said, in the middle of the job
       first->succeeded = false;
       --num_succeeded_;
-      const auto index = static_cast<std::size_t>(first - members_.data());
-      std::erase(left_unjoined_, index);
-      std::erase(left_unfinished_, index);
-      failures.push_back({.index = index,
-                          .status = {},
-                          .gone_after = server_->job().GoneAfter(std::to_string(first->process->task_id)),
-                          .story = story});
+      std::erase(left_unjoined_, *gathered.first);
+      std::erase(left_unfinished_, *gathered.first);
+      Failure failure;
+      failure.index = *gathered.first;
+      failure.gone_after = server_->job().GoneAfter(std::to_string(first->process->task_id));
+      failure.story = gathered.story;
+      gathered.failures.push_back(std::move(failure));
     }
-    const auto place = [&](const Failure& failure) {
-      const int last = static_cast<int>(members_.size());
-      return std::pair(failure.gone_after.value_or(last), &members_[failure.index] != first);
-    };
-    std::stable_sort(failures.begin(), failures.end(),
-                     [&](const Failure& a, const Failure& b) { return place(a) < place(b); });
-    for (const Failure& failure : failures) {
+    gathered.PutInOrder();
+    for (const Failure& failure : gathered.failures) {
       if (phase_ == Phase::kRunning) Handle(failure);
     }
   }
@@ -432,16 +446,18 @@ class JobRun {
 
   /// Stops what runs; when all are gone the job begins anew.
   void BeginAgain(const std::string& why) {
-    phase_ = Phase::kRestarting;
     ++job_restarts_;
-    spdlog::warn("{}; starting all {} processes again (restart {} of {})", why, members_.size(),
-                 job_restarts_, options_.max_restarts);
+    BeginAgain(why, fmt::format(" (restart {} of {})", job_restarts_, options_.max_restarts));
+  }
+  void BeginAgain(const std::string& why, const std::string& count) {
+    phase_ = Phase::kRestarting;
+    spdlog::warn("{}; starting all {} processes again{}", why, members_.size(), count);
     StopAll();
   }
 
   void StartAnew() {
     patience_.cancel();
-    cluster_->EndLeftovers();
+    children_.EndLeftovers();
     server_.reset();  // its port is free now
     int attempt = 0;
     for (const Member& member : members_) attempt = std::max(attempt, member.attempt);
@@ -462,30 +478,30 @@ class JobRun {
     num_joined_ = 0;
     left_unjoined_.clear();
     left_unfinished_.clear();
-    failures_.clear();
+    judgement_.Clear();
     tail_of_ = nullptr;
     linked_ = false;
     begin_ = Clock::now();
     phase_ = Phase::kRunning;
-    StartNext();
+    Begin();
   }
 
   // --- what the tracker says -------------------------------------------------------------------------------
 
-  /// The worker with this task id, if it is one that was given out here. Only workers are members when there
-  /// is a tracker.
-  Member* WorkerOfTask(const std::string& task_id) {
+  /// The index of the worker with this task id, if it is one that was given out here. Only workers are
+  /// members when there is a tracker.
+  std::optional<std::size_t> WorkerOfTask(const std::string& task_id) const {
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
     const bool whole = error == std::errc{} && end == task_id.data() + task_id.size();
-    return whole && index < members_.size() ? &members_[index] : nullptr;
+    return whole && index < members_.size() ? std::optional(index) : std::nullopt;
   }
 
   tracker::ServerEvents EventsOfTracker() {
     tracker::ServerEvents events;
     events.joined = [this](int joined, int expected) { OnJoined(joined, expected); };
     events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
-      if (Member* member = WorkerOfTask(task_id)) member->rank = rank;
+      if (const auto index = WorkerOfTask(task_id)) members_[*index].rank = rank;
       asio::post(io_, [this] { CheckThatAllCanBeLinkedAgain(); });
     };
     events.linked = [this] { OnLinked(); };
@@ -494,15 +510,19 @@ class JobRun {
     };
     events.print = [this](const std::string& text) { console_.Print(text); };
     events.finished = [this](const std::string& failure) {
-      if (!failure.empty() && MayBeginAgain()) {
-        BeginAgain(failure);
-      } else if (!failure.empty()) {
-        Fail(kTrouble, failure + AfterRestarts());
-      }
+      if (!failure.empty()) OnTrackerFailed(failure);
       // A process that starts a second job here is refused instead of waiting for an answer.
       server_->Stop();
     };
     return events;
+  }
+
+  void OnTrackerFailed(const std::string& story) {
+    if (MayBeginAgain()) {
+      BeginAgain(story);
+    } else {
+      Fail(kTrouble, story + AfterRestarts());
+    }
   }
 
   void OnJoined(int joined, int expected) {
@@ -530,11 +550,17 @@ class JobRun {
     StopAll();
   }
 
+  void KillAll() {
+    scheduler_.Kill();
+    cluster_->Kill();
+  }
+
   /// Stops all processes; FinishWhenAllAreGone follows.
   void StopAll() {
     console_.RemoveProgress();
     // The workers that are stopped now would be reported as lost connections, and bury the story.
     if (server_) server_->Stop();
+    scheduler_.Stop();
     cluster_->Stop();
     patience_.expires_after(kStopGrace + kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {
@@ -544,6 +570,12 @@ class JobRun {
   }
 
   void GiveUpWaiting() {
+    if (num_running_ == 0 && !std::exchange(waited_for_cluster_, true)) {
+      patience_.expires_after(kClusterPatience);
+      return patience_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) GiveUpWaiting();
+      });
+    }
     for (const Member& member : members_) {
       if (member.running)
         spdlog::error("{} does not end even on SIGKILL; it is left behind", member.Describe());
@@ -555,7 +587,7 @@ class JobRun {
   }
 
   void FinishWhenAllAreGone() {
-    if (num_running_ > 0) return;
+    if (num_running_ > 0 || (phase_ != Phase::kRunning && cluster_->busy())) return;
     if (phase_ == Phase::kRestarting) return StartAnew();
     if (phase_ == Phase::kStopping || num_succeeded_ == members_.size()) Finish();
   }
@@ -583,12 +615,16 @@ class JobRun {
   const FoundCommand& command_;
   asio::signal_set signals_;
   asio::steady_timer patience_;
-  asio::steady_timer judgement_;
+  Children children_;
+  LocalCluster scheduler_;
+  JobHost host_;
+  int starts_ = 0;  ///< of the whole job, before this one
+  std::unique_ptr<Cluster> cluster_;
+  Judgement judgement_;
   Clock::time_point begin_ = Clock::now();
   std::vector<PlannedProcess> plan_;
   std::vector<Member> members_;              ///< one for each of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
-  std::unique_ptr<Cluster> cluster_;
 
   std::size_t num_started_ = 0;
   std::size_t num_running_ = 0;
@@ -597,10 +633,6 @@ class JobRun {
   std::vector<std::size_t> left_unjoined_;
   std::vector<std::size_t> left_unfinished_;  ///< with success, linked, without having said so to the tracker
   bool linked_ = false;
-  std::vector<Failure> failures_;  ///< to be judged together
-  bool judgement_is_due_ = false;
-  Member* first_to_fail_ = nullptr;  ///< as the tracker says, with its story
-  std::string broken_story_;
 
   enum class Phase { kRunning, kRestarting, kStopping };
   Phase phase_ = Phase::kRunning;
@@ -608,19 +640,21 @@ class JobRun {
   bool finished_ = false;
   int exit_code_ = 0;
   bool interrupted_ = false;
+  bool waited_for_cluster_ = false;
   std::string story_;                ///< why the job failed
   const Member* tail_of_ = nullptr;  ///< whose last output belongs to the story
 };
 
 }  // namespace
 
-JobResult RunJob(asio::io_context& io, Console& console, const Options& options,
-                 const FoundCommand& command) {
-  return JobRun(io, console, options, command).Run();
+JobResult RunJob(asio::io_context& io, Console& console, const Options& options, const FoundCommand& command,
+                 const std::string& farewell) {
+  return JobRun(io, console, options, command, farewell).Run();
 }
 
 std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const bool servers = options.num_servers > 0;
+  const JobHost host = HostOfJob(options);
   std::string text = servers ? "# DMLC_PS_ROOT_PORT: the port is " : "# DMLC_TRACKER_PORT: the port is ";
   if (options.port == 0) {
     text += "any free one, shown as 0\n";
@@ -628,8 +662,10 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
     text += fmt::format("{} from {} to {}; {} is shown\n", servers ? "a free one" : "the first free one",
                         options.port, options.port_end, options.port);
   }
-  const tracker::JobAddress address = AddressOf(options, HostOfJob(options), options.port);
-  return text + ShowPlan(Plan(options, {address, command, InheritedNames()}));
+  if (host.port != 0 || (options.no_tracker && !servers)) text.clear();
+  const tracker::JobAddress address =
+      AddressOf(options, host.address, host.port != 0 ? host.port : options.port);
+  return text + ShowCluster(options, Plan(options, {address, command, InheritedNames()}), host.address);
 }
 
 }  // namespace warren::submit

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <string>
 
 #include "submit/command.h"
-#include "submit/console.h"
 #include "submit/options.h"
+#include "submit/output/console.h"
 #include "submit/plan.h"
 
 namespace warren::submit {
@@ -21,9 +22,10 @@ struct JobResult {
   bool interrupted = false;  ///< by a signal: nobody may be reading the output any more
 };
 
-/// Runs the job on the given io_context. Throws std::runtime_error when it cannot begin.
+/// Runs the job on the given io_context. `farewell`: commands of a shell that are run should dmlc-submit be
+/// killed. Throws std::runtime_error when the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
-                 const FoundCommand& command);
+                 const FoundCommand& command, const std::string& farewell);
 
 /// What --dry-run prints.
 std::string ShowDryRun(const Options& options, const FoundCommand& command);

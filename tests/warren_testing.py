@@ -16,13 +16,13 @@ SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 
 
-def wait_for(condition, seconds=30.0, what="the condition"):
+def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
     """Polls until `condition()` is true; fails with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
             raise AssertionError(f"{what} did not happen within {seconds} s")
-        time.sleep(0.01)
+        time.sleep(interval_s)
     return value
 
 

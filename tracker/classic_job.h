@@ -35,6 +35,7 @@ class ClassicJob final : public DialectJob {
   void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
   void Drop(ConnectionId connection, const std::string& reason) override;
   void Tick(TimePoint now) override;
+  void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
   std::optional<TimePoint> NextDeadline() const override;
 
   bool engaged() const override { return num_assigned_ > 0 || !applicants_.empty(); }

@@ -48,6 +48,7 @@ class CollectiveJob final : public DialectJob {
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
   /// Breaks the job off if it runs and the task takes part.
+  void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
   std::vector<Send> LastWords() const override;
 

@@ -50,6 +50,8 @@ class DialectJob {
   virtual void Drop(ConnectionId connection, const std::string& reason) = 0;
   virtual void Tick(TimePoint now) = 0;
   virtual std::optional<TimePoint> NextDeadline() const = 0;
+  /// How long workers are missing is counted from now.
+  virtual void WaitAnew(TimePoint now) = 0;
   /// Somebody who sees the processes says that one has failed.
   virtual void TaskFailed(const std::string& /*task_id*/, const std::string& /*how*/, TimePoint /*now*/) {}
   /// The server ends: what is still to be sent to whom.

@@ -15,23 +15,27 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using asio::ip::udp;
 
-/// The address this machine sends from towards `target`. Connecting a datagram socket asks the routing table
-/// and sends nothing.
-std::string SourceAddressTowards(const char* target, const udp& protocol) {
+/// The address this machine sends from towards `target`; unspecified: there is no route. Connecting a
+/// datagram socket asks the routing table and sends nothing.
+asio::ip::address SourceAddressTowards(const asio::ip::address& target) {
   asio::io_context io;
   udp::socket socket(io);
   boost::system::error_code error;
-  socket.open(protocol, error);
-  if (!error) socket.connect({asio::ip::make_address(target), 9}, error);
-  if (error) return {};
-  const asio::ip::address address = socket.local_endpoint(error).address();
-  return error || address.is_unspecified() || address.is_loopback() ? std::string() : address.to_string();
+  socket.open(target.is_v6() ? udp::v6() : udp::v4(), error);
+  if (!error) socket.connect({target, 9}, error);
+  const udp::endpoint local = error ? udp::endpoint() : socket.local_endpoint(error);
+  return error ? asio::ip::address() : local.address();
+}
+
+std::string RouteTowards(const char* target) {
+  const asio::ip::address address = SourceAddressTowards(asio::ip::make_address(target));
+  return address.is_unspecified() || address.is_loopback() ? std::string() : address.to_string();
 }
 
 std::string DefaultRouteAddress() {
   // Addresses kept for documentation (RFC 5737, RFC 3849): routed like any other, and nobody's.
-  std::string address = SourceAddressTowards("192.0.2.1", udp::v4());
-  if (address.empty()) address = SourceAddressTowards("2001:db8::1", udp::v6());
+  std::string address = RouteTowards("192.0.2.1");
+  if (address.empty()) address = RouteTowards("2001:db8::1");
   return address.empty() ? "127.0.0.1" : address;
 }
 
@@ -64,6 +68,25 @@ std::string ResolveHostIp(const std::string& choice) {
                     name, error.message()));
   }
   return found->host_name();
+}
+
+Reached AddressTowards(const std::vector<std::string>& hosts) {
+  asio::io_context io;
+  bool all_here = !hosts.empty();
+  for (const std::string& host : hosts) {
+    boost::system::error_code error;
+    const auto found = tcp::resolver(io).resolve(host, "", error);
+    if (error) all_here = false;
+    for (const auto& entry : found) {
+      const asio::ip::address source = SourceAddressTowards(entry.endpoint().address());
+      if (source.is_loopback()) continue;
+      all_here = false;
+      // That of a link alone means nothing without the link's name.
+      const bool usable = !source.is_unspecified() && !(source.is_v6() && source.to_v6().is_link_local());
+      if (usable) return {source.to_string(), host};
+    }
+  }
+  return {all_here ? "127.0.0.1" : DefaultRouteAddress(), ""};
 }
 
 std::string BindAddressFor(const std::string& host) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace warren::tracker {
 
@@ -11,6 +12,16 @@ namespace warren::tracker {
 ///   anything else taken as it is: an IPv4 or IPv6 address, or a name that resolves
 /// Throws std::runtime_error when a name does not resolve.
 std::string ResolveHostIp(const std::string& choice);
+
+/// Which address of this machine others reach it at, and which of them was asked for that.
+struct Reached {
+  std::string address;
+  std::string by;  ///< empty: none of them; it is the address of the default route
+};
+
+/// The address this machine sends from towards the first of `hosts` (names or addresses) that is known here
+/// and to which no loopback leads; 127.0.0.1 when loopbacks lead to all of them.
+Reached AddressTowards(const std::vector<std::string>& hosts);
 
 /// The address the tracker binds so that workers told `host` reach it, and so that a worker on this machine
 /// is seen under an address that others can reach too: `host` itself when it is an address of this machine,

@@ -138,6 +138,11 @@ std::vector<Action> Job::TakeActions() {
   return actions;
 }
 
+void Job::WaitAnew(TimePoint now) {
+  classic_.WaitAnew(now);
+  collective_.WaitAnew(now);
+}
+
 void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
   collective_.TaskFailed(task_id, how, now);
 }

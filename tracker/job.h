@@ -55,6 +55,8 @@ class Job {
   /// For a launcher, which sees the processes: one has failed, `how` for people ("was killed by signal 9").
   /// The workers of XGBoost 2.1 and later cannot go on without it, and are told so.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
+  /// How long workers are missing is counted from now: until now they could not come, as in a queue.
+  void WaitAnew(TimePoint now);
 
   /// What is to be done, in order. Empties the list.
   std::vector<Action> TakeActions();

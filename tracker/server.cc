@@ -132,6 +132,12 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   const Job& job() const { return job_; }
 
+  void WaitAnew() {
+    if (stopped_) return;
+    job_.WaitAnew(steady_clock::now());
+    Perform();
+  }
+
   void TaskFailed(const std::string& task_id, const std::string& how) {
     if (stopped_) return;
     job_.TaskFailed(task_id, how, steady_clock::now());
@@ -389,6 +395,9 @@ std::uint16_t Server::port() const {
 }
 const Job& Server::job() const {
   return impl_->job();
+}
+void Server::WaitAnew() {
+  impl_->WaitAnew();
 }
 void Server::TaskFailed(const std::string& task_id, const std::string& how) {
   impl_->TaskFailed(task_id, how);

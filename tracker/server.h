@@ -57,6 +57,8 @@ class Server {
 
   std::uint16_t port() const;
   const Job& job() const;
+  /// See Job::WaitAnew.
+  void WaitAnew();
   /// See Job::TaskFailed.
   void TaskFailed(const std::string& task_id, const std::string& how);
   /// Closes every connection and stops listening; `finished` is not called afterwards.

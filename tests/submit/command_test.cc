@@ -105,5 +105,12 @@ TEST(ShellQuote, IsReadBackByAShellByteForByte) {
   }
 }
 
+TEST(SplitWords, SplitsAsAShellDoesWithoutExpansions) {
+  EXPECT_THAT(SplitWords("  -i key\t-o 'a b'\"c d\"e '' $HOME \\\"x \"\\\"\" "),
+              testing::ElementsAre("-i", "key", "-o", "a bc de", "", "$HOME", "\"x", "\""));
+  EXPECT_THAT(SplitWords(""), testing::IsEmpty());
+  EXPECT_THROW(SplitWords("a 'b"), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace warren::submit

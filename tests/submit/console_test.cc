@@ -1,5 +1,5 @@
 // How lines and the bar look.
-#include "submit/console.h"
+#include "submit/output/console.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Cutting output into lines without changing a byte.
-#include "submit/line_splitter.h"
+#include "submit/output/line_splitter.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // How the end of a process is told.
-#include "submit/process.h"
+#include "submit/process/process.h"
 
 #include <gtest/gtest.h>
 

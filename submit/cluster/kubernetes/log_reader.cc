@@ -1,0 +1,94 @@
+#include "submit/cluster/kubernetes/log_reader.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace warren::submit {
+namespace {
+
+/// A time is never longer: "2026-01-02T15:04:05.123456789+01:00".
+constexpr std::size_t kMaxTimeBytes = 40;
+
+bool IsTime(std::string_view text) {
+  return text.size() >= 20 && std::isdigit(static_cast<unsigned char>(text[0])) != 0 && text[4] == '-' &&
+         text[10] == 'T';
+}
+
+/// So that times of one zone compare as text: always nine digits behind the point.
+std::string Key(std::string_view time) {
+  std::string key(time.substr(0, 19));
+  std::string digits;
+  if (time[19] == '.') {
+    const std::size_t end = std::min(time.find_first_not_of("0123456789", 20), time.size());
+    digits = time.substr(20, end - 20);
+  }
+  digits.resize(9, '0');
+  return key + digits;
+}
+
+}  // namespace
+
+void LogReader::Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text) {
+  while (!bytes.empty()) {
+    if (!in_line_) {
+      const std::size_t stop = bytes.find_first_of(" \n");
+      begin_ += bytes.substr(0, stop);
+      const bool whole = stop != std::string_view::npos;
+      bytes.remove_prefix(whole ? stop : bytes.size());
+      if (!whole && begin_.size() <= kMaxTimeBytes) return;
+      in_line_ = true;
+      skip_ = 0;
+      skip_line_ = false;
+      if (IsTime(begin_)) {
+        if (whole && bytes.front() == ' ') bytes.remove_prefix(1);
+        BeginLine();
+      } else {
+        on_text(begin_);  // a line without a time
+      }
+      begin_.clear();
+      continue;
+    }
+    const std::size_t newline = bytes.find('\n');
+    std::string_view text = bytes.substr(0, newline == std::string_view::npos ? bytes.size() : newline + 1);
+    bytes.remove_prefix(text.size());
+    if (newline != std::string_view::npos) in_line_ = false;
+    if (skip_line_) continue;
+    const std::size_t known = std::min(skip_, text.size());
+    skip_ -= known;
+    text.remove_prefix(known);
+    line_bytes_ += text.size();
+    if (!text.empty()) on_text(text);
+  }
+}
+
+/// Times need not be in order: two streams write one log. What is known ends with the line that came last.
+void LogReader::BeginLine() {
+  const std::string key = Key(begin_);
+  if (catching_up_) {
+    const bool is_beyond = key.compare(0, 19, key_, 0, 19) > 0;  // the line itself is gone from the log
+    const bool is_last = key == key_ && ++again_ == lines_of_time_;
+    catching_up_ = !is_beyond && !is_last;
+    if (is_last) skip_ = line_bytes_;
+    skip_line_ = catching_up_;
+    if (!is_beyond) return;
+  }
+  lines_of_time_ = key == key_ ? lines_of_time_ + 1 : 1;
+  key_ = key;
+  time_ = begin_;
+  line_bytes_ = 0;
+}
+
+void LogReader::Reconnect() {
+  begin_.clear();
+  in_line_ = false;
+  again_ = 0;
+  catching_up_ = !time_.empty();
+}
+
+std::string LogReader::since() const {
+  if (time_.empty()) return {};
+  const std::size_t zone = time_.find_first_not_of("0123456789.", 19);
+  return time_.substr(0, 19) + (zone == std::string::npos ? "Z" : time_.substr(zone));
+}
+
+}  // namespace warren::submit

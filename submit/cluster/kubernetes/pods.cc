@@ -1,0 +1,124 @@
+#include "submit/cluster/kubernetes/pods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+#include "submit/cluster/kubernetes/manifest.h"
+
+namespace warren::submit {
+namespace {
+
+/// For these nobody waits: without another manifest nothing will change.
+constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
+/// These are the way things go.
+constexpr std::array<std::string_view, 2> kUsual = {"ContainerCreating", "PodInitializing"};
+
+/// The member as text; empty when it is not there.
+std::string TextAt(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+const Json& At(const Json& object, const char* key) {
+  static const Json kNothing = Json::object();
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? kNothing : *found;
+}
+
+std::string WithMessage(const std::string& reason, const std::string& message) {
+  return message.empty() ? reason : fmt::format("{}: {}", reason, message);
+}
+
+ExitStatus Terminated(const Json& state) {
+  const auto code = state.find("exitCode");
+  ExitStatus status = FromShellCode(code != state.end() && code->is_number() ? code->get<int>() : 1);
+  const std::string reason = TextAt(state, "reason");
+  if (reason == "OOMKilled") {
+    status.story = "was killed because it took more memory than its container may have (OOMKilled)";
+  } else if (!reason.empty() && reason != "Completed" && reason != "Error") {
+    status.story = fmt::format("ended with {}", WithMessage(reason, TextAt(state, "message")));
+  }
+  return status;
+}
+
+/// The container of the process: the one that is called as the role is.
+const Json* ContainerOf(const Json& status, const std::string& role) {
+  for (const Json& container : At(status, "containerStatuses")) {
+    if (TextAt(container, "name") == role) return &container;
+  }
+  return nullptr;
+}
+
+void ReadWaiting(PodReport& pod, const std::string& reason, const std::string& message) {
+  if (reason.empty() || std::find(kUsual.begin(), kUsual.end(), reason) != kUsual.end()) return;
+  pod.waits_for = WithMessage(reason, message);
+  pod.never_begins = std::find(kHopeless.begin(), kHopeless.end(), reason) != kHopeless.end();
+}
+
+PodReport ReadPod(const Json& item) {
+  PodReport pod;
+  const Json& metadata = At(item, "metadata");
+  const Json& status = At(item, "status");
+  pod.name = TextAt(metadata, "name");
+  pod.role = TextAt(At(metadata, "labels"), kRoleLabel);
+  const Json& annotations = At(metadata, "annotations");
+  const std::string index = TextAt(annotations, kIndexAnnotation);
+  std::from_chars(index.data(), index.data() + index.size(), pod.rank);
+  const std::string replaced = TextAt(annotations, kReplacedAnnotation);
+  std::from_chars(replaced.data(), replaced.data() + replaced.size(), pod.replaced);
+  if (const Json* const container = ContainerOf(status, pod.role)) {
+    const Json& state = At(*container, "state");
+    if (state.contains("terminated")) {
+      pod.has_begun = true;
+      pod.ended = Terminated(At(state, "terminated"));
+    } else if (state.contains("running")) {
+      pod.has_begun = true;
+    } else {
+      const Json& waiting = At(state, "waiting");
+      ReadWaiting(pod, TextAt(waiting, "reason"), TextAt(waiting, "message"));
+    }
+  }
+  const std::string reason = TextAt(status, "reason");
+  if (TextAt(status, "phase") == "Failed" && (!pod.ended || !reason.empty())) {
+    const int code = pod.ended && !pod.ended->ok() ? pod.ended->ShellCode() : 255;
+    pod.ended = {code, 0, false,
+                 fmt::format("was ended by Kubernetes ({})",
+                             WithMessage(reason.empty() ? "Failed" : reason, TextAt(status, "message")))};
+  }
+  for (const Json& condition : At(status, "conditions")) {
+    if (TextAt(condition, "type") == "PodScheduled" && TextAt(condition, "status") == "False") {
+      ReadWaiting(pod, TextAt(condition, "reason"), TextAt(condition, "message"));
+    }
+  }
+  return pod;
+}
+
+}  // namespace
+
+KubeReport ReadKubeReport(std::string_view json) {
+  const Json list = Json::parse(json, nullptr, false);
+  if (!list.is_object() || !list.contains("items") || !list["items"].is_array()) {
+    throw std::runtime_error("kubectl does not print a list of objects");
+  }
+  KubeReport report;
+  for (const Json& item : list["items"]) {
+    if (TextAt(item, "kind") == "Pod") {
+      report.pods.push_back(ReadPod(item));
+    } else if (TextAt(item, "kind") == "Job") {
+      ++report.jobs;
+      for (const Json& condition : At(At(item, "status"), "conditions")) {
+        if (TextAt(condition, "type") == "Failed" && TextAt(condition, "status") == "True") {
+          report.failed_job = WithMessage(TextAt(condition, "reason"), TextAt(condition, "message"));
+        }
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace warren::submit

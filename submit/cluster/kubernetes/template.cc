@@ -1,0 +1,104 @@
+#include "submit/cluster/kubernetes/template.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "submit/options.h"
+
+namespace warren::submit {
+namespace {
+
+/// The member, which has to be an object; an empty section is none.
+Json* Section(Json& object, const char* key, const std::string& path) {
+  const auto found = object.find(key);
+  if (found == object.end()) return nullptr;
+  if (found->is_null()) {
+    object.erase(key);
+    return nullptr;
+  }
+  if (!found->is_object()) throw UsageError(fmt::format("'{}': {} has to be an object", path, key));
+  return &*found;
+}
+
+struct Template {
+  Json whole;
+  bool is_job = false;
+};
+
+/// With the sections that are there being objects.
+Template ReadTemplate(const std::string& path) {
+  Template result;
+  try {
+    result.whole = ReadYamlFile(path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("a template for Kubernetes: {}", error.what()));
+  }
+  Json& whole = result.whole;
+  const auto found = whole.find("kind");
+  const std::string kind = found == whole.end() ? ""
+                           : found->is_string() ? found->get<std::string>()
+                                                : found->dump();
+  if (!kind.empty() && kind != "Job" && kind != "Pod") {
+    throw UsageError(fmt::format("'{}' is a {}; a Job or a Pod is expected", path, kind));
+  }
+  Json* const spec = Section(whole, "spec", path);
+  Section(whole, "metadata", path);
+  Json* pod = &whole;
+  if (spec != nullptr && (kind == "Job" || spec->contains("template"))) {
+    pod = Section(*spec, "template", path);
+    result.is_job = true;
+    if (pod != nullptr) Section(*pod, "metadata", path);
+  } else if (kind == "Job") {
+    result.is_job = true;
+    pod = nullptr;
+  } else if (spec == nullptr && !whole.contains("metadata")) {
+    throw UsageError(
+        fmt::format("'{}' is no template: a Job, a Pod, or metadata and spec of a pod are expected", path));
+  }
+  Json* const pod_spec = pod == nullptr ? nullptr : Section(*pod, "spec", path);
+  if (pod_spec != nullptr && pod_spec->contains("containers") && !(*pod_spec)["containers"].is_array()) {
+    throw UsageError(fmt::format("'{}': containers has to be a list", path));
+  }
+  // What objects are known by is ours.
+  for (const char* const key : {"name", "generateName", "namespace"}) {
+    if (whole.contains("metadata")) whole["metadata"].erase(key);
+  }
+  return result;
+}
+
+/// Of a whole Job.
+Json TemplateOf(const Json& job) {
+  return job.contains("spec") && job["spec"].contains("template") ? job["spec"]["template"] : Json::object();
+}
+
+}  // namespace
+
+void ApplyTemplate(Json& job, const std::string& path, const std::string& container) {
+  auto [added, is_job] = ReadTemplate(path);
+  Json& pod = is_job ? added["spec"]["template"] : added;
+  if (pod.is_object() && pod.contains("spec") && pod["spec"].contains("containers")) {
+    for (Json& one : pod["spec"]["containers"]) {
+      if (one.is_object() && !one.contains("name")) one["name"] = container;
+    }
+  }
+  if (is_job) {
+    if (pod.is_null()) added["spec"].erase("template");
+    MergeInto(job, added);
+    return;
+  }
+  added.erase("apiVersion");
+  added.erase("kind");
+  MergeInto(job["spec"]["template"], added);
+}
+
+void ApplyAdmission(Json& job, const std::string& path) {
+  auto [added, is_job] = ReadTemplate(path);
+  const Json pod = is_job ? TemplateOf(added) : added;
+  if (!pod.contains("spec")) return;
+  for (const char* const key : {"imagePullSecrets", "serviceAccountName", "securityContext"}) {
+    if (pod["spec"].contains(key)) MergeInto(job["spec"]["template"]["spec"], {{key, pod["spec"][key]}});
+  }
+}
+
+}  // namespace warren::submit

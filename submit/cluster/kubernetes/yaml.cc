@@ -1,0 +1,236 @@
+#include "submit/cluster/kubernetes/yaml.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace warren::submit {
+namespace {
+
+// --- writing ---------------------------------------------------------------------------------------------
+
+/// Without quotes it is this text, and cannot be taken for anything else.
+bool IsPlain(std::string_view text) {
+  constexpr std::array<std::string_view, 9> kWords = {"true", "false", "null", "yes", "no",
+                                                      "on",   "off",   "y",    "n"};
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
+         std::all_of(text.begin(), text.end(), fits) &&
+         std::find(kWords.begin(), kWords.end(), small) == kWords.end();
+}
+
+/// Can stand as it is under "|": whole lines of printable text, the first of which begins with none of what
+/// would change how far it is indented.
+bool IsBlock(std::string_view text) {
+  if (text.find('\n') == std::string_view::npos || text.back() != '\n' || text.ends_with("\n\n"))
+    return false;
+  if (text.front() == ' ' || text.front() == '\n') return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c == '\n' || (c >= ' ' && c < 0x7f); });
+}
+
+void WriteNode(std::string& out, const Json& node, std::size_t indent);
+
+/// `node` behind a "key:" or a "-" that stands `indent` deep.
+void WriteBehind(std::string& out, const Json& node, std::size_t indent) {
+  const bool nested = node.is_structured() && !node.empty();
+  if (nested) {
+    out += '\n';
+    WriteNode(out, node, indent + 2);
+  } else if (node.is_string() && IsBlock(node.get_ref<const std::string&>())) {
+    out += " |\n";
+    std::string_view text = node.get_ref<const std::string&>();
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n') + 1);
+      if (line.size() > 1) out.append(indent + 2, ' ');
+      out += line;
+      text.remove_prefix(line.size());
+    }
+  } else if (node.is_string() && IsPlain(node.get_ref<const std::string&>())) {
+    out += ' ' + node.get_ref<const std::string&>() + '\n';
+  } else {
+    // What JSON writes for a value means the same in YAML; only ASCII, as others may be line breaks there.
+    out += ' ' + node.dump(-1, ' ', true) + '\n';
+  }
+}
+
+void WriteNode(std::string& out, const Json& node, std::size_t indent) {
+  if (node.is_array()) {
+    for (const Json& element : node) {
+      if (element.is_structured() && !element.empty()) {
+        // The first line of it stands behind the dash.
+        std::string inner;
+        WriteNode(inner, element, indent + 2);
+        inner.replace(indent, 2, "- ");
+        out += inner;
+      } else {
+        out.append(indent, ' ');
+        out += '-';
+        WriteBehind(out, element, indent);
+      }
+    }
+    return;
+  }
+  for (const auto& [key, value] : node.items()) {
+    out.append(indent, ' ');
+    out += (IsPlain(key) ? key : Json(key).dump()) + ':';
+    WriteBehind(out, value, indent);
+  }
+}
+
+// --- reading ---------------------------------------------------------------------------------------------
+
+template <typename Number, typename... Base>
+bool Parses(std::string_view text, Number& number, Base... base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// A whole number as YAML 1.1 has it: 12, 0o14, 014, 0xc, 0b1100.
+std::optional<std::int64_t> WholeNumber(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  int base = 10;
+  constexpr std::array<std::pair<std::string_view, int>, 4> kPrefixes = {
+      {{"0x", 16}, {"0o", 8}, {"0b", 2}, {"0", 8}}};
+  for (const auto& [prefix, its_base] : kPrefixes) {
+    if (!text.starts_with(prefix) || text.size() == prefix.size()) continue;
+    base = its_base;
+    text.remove_prefix(prefix.size());
+    break;
+  }
+  std::int64_t number = 0;
+  if (text.starts_with('-') || !Parses(text, number, base)) return std::nullopt;
+  return negative ? -number : number;
+}
+
+/// What a scalar without quotes means to kubectl, which reads the words of YAML 1.1.
+Json PlainScalar(const std::string& text) {
+  for (const char* const word : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}) {
+    if (text == word) return true;
+  }
+  for (const char* const word : {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"}) {
+    if (text == word) return false;
+  }
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return nullptr;
+  if (const auto whole = WholeNumber(text)) return *whole;
+  double number = 0;
+  const bool begins = std::string_view("-.0123456789").find(text.front()) != std::string_view::npos;
+  if (begins && Parses(text, number)) return number;
+  return text;
+}
+
+Json FromYaml(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str" ? Json(node.Scalar())
+                                                                        : PlainScalar(node.Scalar());
+    case YAML::NodeType::Sequence: {
+      Json list = Json::array();
+      for (const YAML::Node& element : node) list.push_back(FromYaml(element));
+      return list;
+    }
+    case YAML::NodeType::Map: {
+      Json object = Json::object();
+      for (const auto& entry : node) {
+        if (!entry.first.IsScalar() || entry.first.Scalar() == "<<") {
+          throw YAML::RepresentationException(entry.first.Mark(), "keys have to be words");
+        }
+        object[entry.first.Scalar()] = FromYaml(entry.second);
+      }
+      return object;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+/// By what the elements of the list `key` are told apart; nothing: the list is one value.
+std::string_view MergeKey(std::string_view key) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKeys = {{
+      {"containers", "name"},
+      {"initContainers", "name"},
+      {"volumes", "name"},
+      {"env", "name"},
+      {"imagePullSecrets", "name"},
+      {"volumeMounts", "mountPath"},
+      {"volumeDevices", "devicePath"},
+      {"ports", "containerPort"},
+  }};
+  for (const auto& [list, merge_key] : kKeys) {
+    if (list == key) return merge_key;
+  }
+  return {};
+}
+
+void MergeLists(Json& base, const Json& added, std::string_view key) {
+  const std::size_t before = base.size();
+  for (const Json& element : added) {
+    bool merged = false;
+    for (std::size_t i = 0; i < before && !merged; ++i) {
+      merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
+               element[std::string(key)] == base[i][std::string(key)];
+      if (merged) MergeInto(base[i], element);
+    }
+    if (!merged) base.push_back(element);
+  }
+}
+
+}  // namespace
+
+std::string WriteYaml(const std::vector<Json>& documents) {
+  std::string text;
+  for (const Json& document : documents) {
+    text += "---\n";
+    WriteNode(text, document, 0);
+  }
+  return text;
+}
+
+Json ReadYamlFile(const std::string& path) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAllFromFile(path);
+    if (documents.size() == 1 && documents.front().IsMap()) return FromYaml(documents.front());
+  } catch (const YAML::BadFile&) {
+    throw std::runtime_error(fmt::format("'{}' cannot be read", path));
+  } catch (const YAML::Exception& error) {
+    throw std::runtime_error(fmt::format("'{}', line {}: {}", path, error.mark.line + 1, error.msg));
+  }
+  throw std::runtime_error(
+      documents.size() == 1 ? fmt::format("'{}' is no manifest: an object is expected", path)
+                            : fmt::format("'{}' has {} documents, one is expected", path, documents.size()));
+}
+
+void MergeInto(Json& base, const Json& added) {
+  if (!base.is_object() || !added.is_object()) {
+    base = added;
+    return;
+  }
+  for (const auto& [key, value] : added.items()) {
+    const std::string_view merge_key = MergeKey(key);
+    if (value.is_null()) {
+      base.erase(key);
+    } else if (base.contains(key) && base[key].is_array() && value.is_array() && !merge_key.empty()) {
+      MergeLists(base[key], value, merge_key);
+    } else if (base.contains(key)) {
+      MergeInto(base[key], value);
+    } else {
+      base[key] = value;
+    }
+  }
+}
+
+}  // namespace warren::submit

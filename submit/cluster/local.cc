@@ -1,0 +1,29 @@
+#include "submit/cluster/local.h"
+
+#include "submit/process/environment.h"
+
+namespace warren::submit {
+
+Started LocalCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
+  const auto whole = InheritedWith(EnvironmentOfAttempt(process, attempt), process.unset);
+  const auto pid = std::make_shared<pid_t>(-1);
+  *pid = children_.Start(
+      {process.file, process.argv, whole},
+      {[this, index](Stream stream, std::string_view bytes) { events_.output(index, stream, bytes); },
+       [this, index, pid](const ExitStatus& status) {
+         running_.erase(*pid);
+         events_.exited(index, status);
+       }});
+  running_.insert(*pid);
+  return {*pid, children_.host()};
+}
+
+void LocalCluster::Stop() {
+  children_.Stop(running_);
+}
+
+void LocalCluster::Kill() {
+  children_.Kill(running_);
+}
+
+}  // namespace warren::submit

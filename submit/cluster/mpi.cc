@@ -1,0 +1,166 @@
+#include "submit/cluster/mpi.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+
+#include "submit/cluster/script.h"
+#include "submit/command.h"
+#include "submit/process/capture.h"
+#include "submit/process/environment.h"
+
+namespace warren::submit {
+namespace {
+
+bool IsOpenMpi(MpiKind kind) {
+  return kind == MpiKind::kOpenMpi4 || kind == MpiKind::kOpenMpi5;
+}
+
+/// PATH with the program's own directory in front: Intel's mpirun looks for its other parts on PATH.
+std::string MpiSearchPath(const std::string& program) {
+  if (program.find('/') == std::string::npos) return SearchPath();
+  const std::filesystem::path directory = std::filesystem::absolute(program).parent_path();
+  return fmt::format("{}:{}", directory.string(), SearchPath());
+}
+
+/// Settings that a user's own, in the environment or as an option of mpirun, come before.
+void AddDefaults(MpiKind kind, tracker::Environment& environment) {
+  const auto add = [&](const char* name, const char* value) {
+    if (std::getenv(name) == nullptr) environment.emplace_back(name, value);
+  };
+  if (IsOpenMpi(kind) && geteuid() == 0) {  // it refuses root otherwise
+    add("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  // Workers have threads, and there may be more of them than cores: none is tied to a core of its own.
+  if (kind == MpiKind::kOpenMpi4) {
+    add("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    add("OMPI_MCA_hwloc_base_binding_policy", "none");
+  } else if (kind == MpiKind::kOpenMpi5) {
+    add("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe");
+    add("PRTE_MCA_hwloc_default_binding_policy", "none");
+  } else if (kind == MpiKind::kIntel) {
+    add("I_MPI_PIN", "0");
+  }
+}
+
+std::vector<Host> MpiHosts(const Options& options) {
+  const char* named = std::getenv("HOSTFILE");
+  const bool is_named = !options.host_file.empty() || (named != nullptr && *named != '\0');
+  return is_named ? ReadHosts(options.host_file) : std::vector<Host>();
+}
+
+/// The hosts as a file that the implementation understands.
+std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
+  std::string text;
+  for (const Host& host : hosts) {
+    if (IsOpenMpi(kind)) {
+      text += fmt::format("{} slots={}", host.Login(), host.slots);
+      if (host.port != 0) text += fmt::format(" port={}", host.port);
+    } else {
+      if (host.port != 0) {
+        throw std::runtime_error(fmt::format(
+            "the mpirun of MPICH and Intel MPI takes no ports of hosts; give {} its port {} in ~/.ssh/config",
+            host.name, host.port));
+      }
+      text += fmt::format("{}:{}", host.Login(), host.slots);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+/// How the variables are handed to processes on other hosts.
+void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::vector<std::string>& words) {
+  if (IsOpenMpi(kind)) {
+    for (const std::string& name : names) words.insert(words.end(), {"-x", name});
+  } else {
+    words.insert(words.end(), {"-genvlist", fmt::format("{}", fmt::join(names, ","))});
+  }
+}
+
+}  // namespace
+
+MpiKind RecogniseMpi(const std::string& program, const std::string& version_text) {
+  const auto says = [&](std::string_view text) { return version_text.find(text) != std::string::npos; };
+  if (says("HYDRA")) return MpiKind::kHydra;
+  if (says("Intel(R) MPI")) return MpiKind::kIntel;
+  if (says("(Open MPI)") || says("(OpenRTE)") || says("(PRRTE)")) {
+    const std::size_t number = version_text.find(") ");
+    const int major = number == std::string::npos ? 0 : std::atoi(version_text.c_str() + number + 2);
+    return major >= 5 ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
+  }
+  throw std::runtime_error(
+      fmt::format("'{} --version' is not known as Open MPI's, MPICH's or Intel MPI's: it says \"{}\"; name "
+                  "another with --mpirun",
+                  program, version_text.substr(0, version_text.find('\n'))));
+}
+
+MpiSetting FindMpi(const Options& options) {
+  MpiSetting setting;
+  try {
+    FindCommand(options.mpirun, SearchPath());
+  } catch (const CommandError& error) {
+    throw std::runtime_error(
+        fmt::format("--cluster mpi: {}; install an MPI, or name its mpirun with --mpirun", error.what()));
+  }
+  setting.program = options.mpirun;
+  const Captured version = Capture({setting.program, "--version"}, MpiSearchPath(setting.program));
+  setting.kind = RecogniseMpi(setting.program, version.out);
+  setting.hosts = MpiHosts(options);
+  return setting;
+}
+
+tracker::Reached RouteToMpiHosts(const Options& options) {
+  const std::vector<Host> hosts = MpiHosts(options);
+  if (!hosts.empty()) {
+    std::vector<std::string> names;
+    std::transform(hosts.begin(), hosts.end(), std::back_inserter(names),
+                   [](const Host& host) { return host.name; });
+    return tracker::AddressTowards(names);
+  }
+  // What allocations set, and what users name hosts in otherwise.
+  constexpr std::array<const char*, 7> kElsewhere = {"SLURM_JOB_ID",    "PBS_NODEFILE",
+                                                     "LSB_HOSTS",       "PE_HOSTFILE",
+                                                     "HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile",
+                                                     "COBALT_NODEFILE"};
+  const bool elsewhere = !options.mpirun_args.empty() ||
+                         std::any_of(kElsewhere.begin(), kElsewhere.end(),
+                                     [](const char* name) { return std::getenv(name) != nullptr; });
+  if (elsewhere) return {tracker::ResolveHostIp("auto"), ""};
+  return {"127.0.0.1", ""};
+}
+
+Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
+  const ScriptInEnvironment script = InEnvironment(
+      plan.script({.rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID}}}}"}));
+  Launch launch;
+  launch.name = "mpirun";
+  launch.environment = script.variables;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : script.variables) names.push_back(name);
+  for (const auto& [name, value] : PassedOn()) names.push_back(name);
+  AddDefaults(setting.kind, launch.environment);
+  // The last one: Hydra (4.0.2) hands all variables to other hosts but the last of its environment.
+  launch.environment.emplace_back("PATH", MpiSearchPath(setting.program));
+
+  launch.words = {setting.program, "-n", std::to_string(plan.count)};
+  if (!setting.hosts.empty()) {
+    launch.files.emplace_back("hosts", HostFileFor(setting.kind, setting.hosts));
+    launch.words.insert(launch.words.end(),
+                        {IsOpenMpi(setting.kind) ? "--hostfile" : "-machinefile", "FILE:hosts"});
+  }
+  PassEnvironment(setting.kind, names, launch.words);
+  const auto& extra = plan.options->mpirun_args;
+  launch.words.insert(launch.words.end(), extra.begin(), extra.end());
+  launch.words.insert(launch.words.end(), script.command.begin(), script.command.end());
+  return launch;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,69 @@
+#include "submit/cluster/notes.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <optional>
+#include <random>
+
+namespace warren::submit {
+namespace {
+
+constexpr char kSeparator = '\036';
+
+/// From "3 exit 0 137".
+std::optional<Note> ParseNote(std::string_view words) {
+  Note note;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), note.index);
+  if (error != std::errc{} || end == words.data() + words.size() || *end != ' ') return std::nullopt;
+  words.remove_prefix(static_cast<std::size_t>(end - words.data()) + 1);
+  const std::size_t space = words.find(' ');
+  note.kind = words.substr(0, space);
+  if (space != std::string_view::npos) note.text = words.substr(space + 1);
+  return note;
+}
+
+}  // namespace
+
+std::string NewJobMark() {
+  std::random_device random;
+  return fmt::format("w{:08x}{:08x}p{}", random(), random(), getpid());
+}
+
+NoteReader::NoteReader(const std::string& job_mark) : begin_(fmt::format("{}{} ", kSeparator, job_mark)) {}
+
+void NoteReader::Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
+                        const std::function<void(const Note&)>& on_note) {
+  kept_ += bytes;
+  std::string_view rest = kept_;
+  const auto say = [&](std::size_t count) {
+    if (count > 0) on_text(rest.substr(0, count));
+    rest.remove_prefix(count);
+  };
+  while (!rest.empty()) {
+    say(std::min(rest.find(kSeparator), rest.size()));
+    if (rest.empty()) break;
+    if (!rest.starts_with(begin_)) {
+      if (std::string_view(begin_).starts_with(rest)) break;  // the rest of it may come
+      say(1);
+      continue;
+    }
+    const std::size_t end = rest.find("\036\n", begin_.size());
+    if (end == std::string_view::npos) {
+      if (rest.size() <= kMaxNoteBytes) break;
+      say(1);
+      continue;
+    }
+    if (const auto note = ParseNote(rest.substr(begin_.size(), end - begin_.size()))) on_note(*note);
+    rest.remove_prefix(end + 2);
+  }
+  kept_ = std::string(rest);
+}
+
+void NoteReader::Finish(const std::function<void(std::string_view)>& on_text) {
+  if (!kept_.empty()) on_text(kept_);
+  kept_.clear();
+}
+
+}  // namespace warren::submit

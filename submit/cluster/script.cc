@@ -1,0 +1,130 @@
+#include "submit/cluster/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "submit/cluster/scripts/texts.h"
+#include "submit/command.h"
+
+namespace warren::submit {
+namespace {
+
+/// Always in quotes, so that no word can be taken for something else by a shell.
+std::string Quoted(const std::string& word) {
+  const std::string quoted = ShellQuote(word);
+  return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);
+}
+
+bool IsShellName(std::string_view name) {
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::all_of(name.begin(), name.end(), is_part);
+}
+
+/// A shell function that exports the variables; those whose names a shell does not take are left out.
+std::string EnvironmentFunction(const tracker::Environment& environment) {
+  std::string text = "environment() {\n:\n";
+  for (const auto& [name, value] : environment) {
+    if (IsShellName(name)) text += fmt::format("export {}={}\n", name, Quoted(value));
+  }
+  return text + "}\n";
+}
+
+/// The command as words of a shell, with those variables in front that `export` cannot set. The user may give
+/// the command a PATH of its own; it is not set yet where the words are read.
+std::string CommandWords(const PlannedProcess& process) {
+  std::string words;
+  for (const auto& [name, value] : process.environment) {
+    if (IsShellName(name)) continue;
+    words += fmt::format("{} {}", words.empty() ? "\"$(command -v env)\" --" : "",
+                         Quoted(fmt::format("{}={}", name, value)));
+  }
+  if (!words.empty() && process.argv.front().find('=') != std::string::npos) {
+    words +=
+        " \"$(command -v sh)\" -c 'exec \"$0\" \"$@\"'";  // env would take the command for one more variable
+  }
+  for (const std::string& word : process.argv)
+    words += fmt::format("{}{}", words.empty() ? "" : " ", Quoted(word));
+  return words;
+}
+
+}  // namespace
+
+std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
+                          const std::string& job_mark, const std::string& directory) {
+  std::string script =
+      fmt::format("{{\njob={}\nindex={}\nattempt={}\nmark=$job.$index.$attempt\ndirectory={}\n", job_mark,
+                  index, attempt, Quoted(directory));
+  script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt));
+  script += fmt::format("set -- {}\n", CommandWords(process));
+  return script + kCommonScript + kMarksScript + kWatchedScript + "}\n";
+}
+
+std::string PortVariable(const PlannedProcess& process) {
+  for (const auto& [name, value] : process.environment) {
+    if (name == "DMLC_PS_ROOT_PORT") return name;
+  }
+  return "DMLC_TRACKER_PORT";
+}
+
+std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
+                       const std::string& rank, const GangScriptContext& context) {
+  std::string script = fmt::format(
+      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n",
+      context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.home_host),
+      context.home_port, PortVariable(process));
+  script += EnvironmentFunction(process.environment);
+  script += fmt::format("set -- {}\n", CommandWords(process));
+  script += "unpack_all() {\n:\n";
+  for (const Archive& archive : context.archives) {
+    const std::string name = archive.path.substr(archive.path.rfind('/') + 1);
+    script += fmt::format("unpack {} {} || return\n", Quoted(name), Quoted(archive.directory));
+  }
+  script += "}\n";
+  return script + kCommonScript + kMarksScript + kGangScript;
+}
+
+std::string PodScript(const PlannedProcess& process, const PodScriptContext& context) {
+  std::string script = fmt::format(
+      "job={}\nrank={}\nfirst={}\nattempt={}\nrestarts={}\nawaited=\"{}\"\npatience={}\ntracker=\"{}\"\n",
+      context.job_mark, context.rank, context.first, context.attempt, context.restarts, context.awaited,
+      context.seconds_to_be_known, context.tracker);
+  script += EnvironmentFunction(process.environment);
+  script += fmt::format("set -- {}\n", CommandWords(process));
+  script += "place_files() {\n:\n";
+  for (const PodFile& file : context.files) {
+    script += fmt::format("{} {} {}{} || return\n", file.archive ? "unpack" : "copy", Quoted(file.path),
+                          Quoted(file.name), file.executable ? " x" : "");
+  }
+  script += "}\n";
+  return script + kCommonScript + kPodScript;
+}
+
+ScriptInEnvironment InEnvironment(const std::string& script) {
+  // Linux takes at most 128 KiB in one variable.
+  constexpr std::size_t kMostBytes = 100'000;
+  ScriptInEnvironment result;
+  std::string names;
+  std::string whole;
+  const std::size_t count = (script.size() + kMostBytes - 1) / kMostBytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = fmt::format("DMLC_SUBMIT_SCRIPT_{}", i);
+    names += fmt::format("{}{}", names.empty() ? "" : " ", name);
+    whole += fmt::format("${}", name);
+    result.variables.emplace_back(name, script.substr(i * kMostBytes, kMostBytes));
+  }
+  const std::string run = fmt::format("script_variables=\"{}\"; eval \"{}\"", names, whole);
+  result.command = {
+      "sh", "-c",
+      fmt::format("[ -n \"$DMLC_SUBMIT_SCRIPT_0\" ] || {{ echo 'dmlc-submit: the launcher did not "
+                  "hand its environment on' >&2; exit 1; }}; run='{}'; if command -v bash >/dev/null; then "
+                  "exec bash -c \"$run\"; fi; "
+                  "eval \"$run\"",
+                  run)};
+  return result;
+}
+
+}  // namespace warren::submit

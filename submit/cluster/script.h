@@ -1,0 +1,76 @@
+// The text of the POSIX shell scripts that run a process of the job on a machine where nothing of ours is
+// installed. They need a POSIX shell and grep; for ssh setsid (util-linux or busybox) and Linux's /proc, too.
+//
+// Every word of the command and every value of the environment is quoted, so that they arrive byte for byte.
+// What the scripts have to say they say in notes (notes.h) on standard error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "submit/plan.h"
+#include "submit/shipping.h"
+
+namespace warren::submit {
+
+/// How often dmlc-submit writes a line to the script of an ssh process, which waits ten times as long for
+/// one.
+inline constexpr std::chrono::seconds kBeatInterval{6};
+
+/// For one process over ssh, read by `sh` from its standard input, of which the rest is then watched: see
+/// scripts/watched.sh. `directory`: where the process runs.
+std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
+                          const std::string& job_mark, const std::string& directory);
+
+/// Where a gang's scripts find dmlc-submit.
+struct GangScriptContext {
+  std::string job_mark;
+  std::string directory;  ///< where the processes run
+  std::string home_host;
+  std::uint16_t home_port = 0;
+  std::vector<Archive> archives = {};  ///< to be unpacked there
+};
+
+/// DMLC_TRACKER_PORT, or DMLC_PS_ROOT_PORT in a parameter-server job: what another start of the job may
+/// change.
+std::string PortVariable(const PlannedProcess& process);
+
+/// For all processes of a gang, told apart by `rank`, a word of the shell: see scripts/gang.sh. `first` is
+/// the index in the plan of the one with rank 0; `process` is any of them.
+std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
+                       const std::string& rank, const GangScriptContext& context);
+
+/// A file that lies in a pod and belongs into the directory its process runs in.
+struct PodFile {
+  std::string path;
+  std::string name;  ///< of the file, or of the directory that the archive is unpacked into
+  bool executable = false;
+  bool archive = false;
+};
+
+struct PodScriptContext {
+  std::string job_mark;   ///< empty: no notes are written
+  std::string rank;       ///< a word of the shell that says which of the role's processes it is, from 0
+  std::size_t first = 0;  ///< index in the plan of the one with rank 0
+  int attempt = 0;
+  int restarts = 0;
+  std::string awaited =
+      {};  ///< a name, or a variable with it, that has to be known before the process starts
+  int seconds_to_be_known = 0;  ///< or so much time has passed
+  std::vector<PodFile> files = {};
+  std::string tracker = {};  ///< a command without quotes, perhaps with variables, that runs beside rank 0
+};
+
+/// For all pods of a role: see scripts/pod.sh. `process` is any of the role's.
+std::string PodScript(const PlannedProcess& process, const PodScriptContext& context);
+
+/// A script as environment variables, each short enough for every launcher, and the command that runs it.
+struct ScriptInEnvironment {
+  tracker::Environment variables;
+  std::vector<std::string> command;
+};
+ScriptInEnvironment InEnvironment(const std::string& script);
+
+}  // namespace warren::submit

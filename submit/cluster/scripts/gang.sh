@@ -1,0 +1,118 @@
+# Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), of which
+# dmlc-submit hears over connections made by bash: see home.h. It says when to start the command, and the end of the
+# connection ends it.
+# Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, home_host, home_port,
+# port_variable, the function environment, which exports what the command, and only the command, is to
+# have, and the function unpack_all.
+
+say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
+case $rank in
+  '' | *[!0-9]*)
+    say "the launcher does not tell which of the processes this is"
+    exit 1
+    ;;
+esac
+if [ "$rank" -ge "$count" ]; then
+  say "$count processes were asked for, and the launcher started more"
+  exit 1
+fi
+index=$((first + rank))
+exec </dev/null
+cd -- "$directory" 2>/dev/null || {
+  say "there is no directory '$directory'"
+  exit 1
+}
+unpack_all || {
+  say "the archives cannot be unpacked"
+  exit 1
+}
+
+# What the process finds in its environment; `attempt` and `port` are as dmlc-submit said last.
+begin() {
+  environment
+  export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
+  [ -z "$port" ] || [ "$port" = 0 ] || export "$port_variable=$port"
+  unset $script_variables
+}
+
+attempt= port=
+if [ -z "$BASH_VERSION" ]; then
+  say "there is no bash: the output comes by way of the launcher, and a failure ends the job"
+  begin
+  exec "$@"
+fi
+for try in 1 2 3; do
+  { exec {home}<>"/dev/tcp/$home_host/$home_port"; } 2>/dev/null && break
+  home=
+  sleep 1
+done
+[ -n "$home" ] || {
+  say "cannot reach dmlc-submit at $home_host port $home_port (--host-ip gives another address)"
+  exit 1
+}
+call=$$.$RANDOM$RANDOM
+host=$(uname -n)
+printf '%s %s err %s %s\n' "$job" "$index" "$call" "$host" >&"$home"
+note() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$home"; }
+told= # by the launcher or the queue to end, not by dmlc-submit
+trap stop USR1
+trap 'told=stopped; stop' TERM HUP INT
+trap : PIPE # a note that nobody reads any more is no reason to go before the command has been ended
+
+# Standard output and error pass through pipes, as programs expect, and from there home.
+run() {
+  pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" || {
+    note fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
+    exit 1
+  }
+  exec {out}>"/dev/tcp/$home_host/$home_port" || exit 1
+  printf '%s %s out %s %s\n' "$job" "$index" "$call" "$host" >&"$out"
+  (trap '' TERM HUP INT; exec cat <"$pipes/out" >&"$out" {out}>&- {home}>&-) &
+  relay_out=$!
+  (trap '' TERM HUP INT; exec cat <"$pipes/err" >&"$home" {out}>&- {home}>&-) &
+  relay_err=$!
+  exec {to_out}>"$pipes/out" {to_err}>"$pipes/err" {out}>&-
+  rm -r "$pipes"
+  mark=$job.$index.$attempt
+  (
+    begin
+    export DMLC_SUBMIT_MARK="$mark;"
+    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {home}>&-
+  ) &
+  pid=$!
+  exec {to_out}>&- {to_err}>&-
+  note start "$attempt" "$pid" "$host"
+  (
+    trap - USR1 TERM HUP INT
+    while read -r -t 60 -u "$home" word && [ -z "$word" ] && kill -0 $$; do :; done
+    kill -USR1 $$ || stop
+  ) 2>/dev/null &
+  watch=$!
+  await
+  kill "$watch"
+  wait "$watch"
+  # What it left behind may still have something to write.
+  [ -z "$(marked)" ] || sleep 0.15
+  signal KILL
+  # All that was written goes home first, however slowly it is taken there. Who still holds the pipes open, and says
+  # nothing, is not waited for: home tells.
+  note ended "$attempt"
+  while kill -0 "$relay_out" || kill -0 "$relay_err"; do
+    read -r -t 0.05 -u "$home" word
+    case $? in
+      0) [ "$word" != done ] || break ;;
+      1) break ;; # its end
+    esac
+  done
+  kill -KILL "$relay_out" "$relay_err"
+  note "${told:-exit}" "$attempt" "$code"
+} 2>/dev/null
+
+code=1
+while read -r -t 60 -u "$home" word attempt port; do
+  [ -n "$word" ] || continue
+  [ "$word" = go ] || break
+  run "$@"
+  [ "$code" -ne 0 ] && [ -z "$told" ] || break
+done
+exit "$code"

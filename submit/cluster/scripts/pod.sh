@@ -1,0 +1,72 @@
+# Runs the command in "$@" as the first process of a container in a pod of Kubernetes, and starts it again when it
+# fails, as often as it may be. Before it: common.sh; job (empty: no notes), rank, first (the index of rank 0 in the
+# plan), attempt (of the first pod), restarts, awaited (a name that has to be known first; empty: none), patience (seconds), tracker (words
+# of a command that rank 0 runs beside; empty: none), the function environment, which exports what the command, and only
+# the command, is to have, and the function place_files.
+
+say() { printf 'dmlc-submit: %s: %s\n' "$(uname -n)" "$*" >&2; }
+[ -n "$job" ] || note() { :; }
+case $rank in
+  '' | *[!0-9]*)
+    say "Kubernetes does not tell which of the processes this is"
+    exit 1
+    ;;
+esac
+index=$((first + rank))
+# How often Kubernetes has replaced this pod.
+replaced=${DMLC_SUBMIT_REPLACED:-0}
+unset DMLC_SUBMIT_REPLACED
+attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
+
+# copy FILE NAME [x]: by another name first, as others may share the directory
+copy() { cp -- "$1" "./$2.$(uname -n)" && { [ -z "$3" ] || chmod +x "./$2.$(uname -n)"; } && mv -f -- "./$2.$(uname -n)" "./$2"; }
+place_files || {
+  say "the files that were shipped cannot be put into $(pwd)"
+  exit 1
+}
+
+pid= told= trackers_pid=
+stop_all() {
+  told=1
+  # The first process of a container ends all others; where it is not the first, there may be others' processes.
+  if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
+} 2>/dev/null
+trap stop_all TERM INT HUP
+
+if [ -n "$awaited" ] && command -v getent >/dev/null; then
+  waited=0
+  until getent hosts "$awaited" >/dev/null || [ -n "$told" ] || [ "$waited" -ge "$patience" ]; do
+    waited=$((waited + 1))
+    sleep 1 &
+    wait "$!"
+  done
+fi
+[ -z "$tracker" ] || [ "$rank" -ne 0 ] || {
+  $tracker >/dev/null &
+  trackers_pid=$!
+}
+
+while [ -z "$told" ]; do
+  (
+    environment
+    export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="$attempt"
+    unset $script_variables
+    exec "$@"
+  ) &
+  pid=$!
+  note start "$attempt" "$pid" "$(uname -n)"
+  await
+  # It was told to end with its pod, whatever it makes of that.
+  [ -z "$told" ] || code=143
+  [ "$code" -ne 0 ] && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
+  # What it leaves behind would be in the way of the next.
+  [ $$ != 1 ] || [ -n "$trackers_pid" ] || { kill -KILL -1; sleep 0.1; } 2>/dev/null
+  note again "$attempt" "$code"
+  [ -n "$job" ] || say "attempt $attempt ended with code $code, starting it again"
+  attempt=$((attempt + 1)) restarts=$((restarts - 1))
+done
+[ -z "$told" ] || [ -n "$code" ] || exit 143
+note exit "$attempt" "$code"
+# Others may still need it to end well.
+[ "$code" -ne 0 ] || [ -z "$trackers_pid" ] || wait "$trackers_pid"
+exit "$code"

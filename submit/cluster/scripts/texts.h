@@ -1,0 +1,12 @@
+// The shell scripts of this folder, as the text they are without their comments.
+#pragma once
+
+namespace warren::submit {
+
+extern const char* const kCommonScript;   ///< common.sh
+extern const char* const kMarksScript;    ///< marks.sh
+extern const char* const kGangScript;     ///< gang.sh
+extern const char* const kPodScript;      ///< pod.sh
+extern const char* const kWatchedScript;  ///< watched.sh
+
+}  // namespace warren::submit

@@ -1,0 +1,39 @@
+# Runs the command in "$@", started by ssh, and ends it when standard input ends or stays without a line for
+# a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, attempt, directory, and the
+# function environment, which exports what the command, and only the command, is to have.
+
+cd -- "$directory" 2>/dev/null || {
+  note fail "there is no directory '$directory' on $(uname -n)"
+  exit 1
+}
+setsid=$(command -v setsid) || {
+  note fail "there is no setsid on $(uname -n) (package util-linux)"
+  exit 1
+}
+exec 3<&0 </dev/null
+trap stop USR1 TERM HUP INT
+trap : PIPE  # notes that nobody reads any more are no reason to go before the command has been ended
+(
+  exec 3<&-
+  environment
+  export DMLC_SUBMIT_MARK="$mark;"
+  exec "$setsid" "$@"
+) &
+pid=$!
+group=$pid # by setsid
+note start "$attempt" "$pid" "$(uname -n)"
+DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
+  if command -v timeout >/dev/null; then
+    while timeout 60 sh -c "IFS= read -r beat"; do :; done
+  else
+    cat
+  fi
+  kill -USR1 "$1"' sh $$ <&3 >/dev/null 2>&1 &
+exec 3<&-
+await
+# What it left behind may still have something to write.
+[ -z "$(marked)" ] || sleep 0.15
+signal KILL
+signal KILL .watch
+note exit "$attempt" "$code"
+exit "$code"

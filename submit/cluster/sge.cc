@@ -1,0 +1,97 @@
+#include "submit/cluster/sge.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <filesystem>
+#include <sstream>
+
+#include "submit/cluster/script.h"
+#include "submit/command.h"
+#include "submit/process/capture.h"
+#include "submit/process/environment.h"
+
+namespace warren::submit {
+
+Launch SgeLaunch(const GangPlan& plan) {
+  const Options& options = *plan.options;
+  const bool workers = plan.role == tracker::Role::kWorker;
+  const int cores = workers ? options.worker_cores : options.server_cores;
+  const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
+  // Grid Engine starts a login shell, with a PATH of its own.
+  tracker::Environment passed = PassedOn();
+  passed.emplace_back("PATH", SearchPath());
+
+  Launch launch;
+  launch.name = "qsub";
+  launch.words = {"qsub",        "-terse",    "-cwd",
+                  "-S",          "/bin/bash", "-N",
+                  plan.job_name, "-t",        fmt::format("1-{}", plan.count)};
+  const std::string logs = options.sge_log_dir.empty() ? "/dev/null" : options.sge_log_dir;
+  launch.words.insert(launch.words.end(), {"-o", logs, "-e", logs});
+  if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-q", options.queue});
+  if (cores > 1) launch.words.insert(launch.words.end(), {"-pe", "smp", std::to_string(cores)});
+  if (memory)
+    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_vmem={}M", (*memory + 0xfffff) >> 20)});
+  if (!options.time_limit.empty()) {
+    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
+  }
+  launch.words.insert(launch.words.end(), options.sge_args.begin(), options.sge_args.end());
+  // The arguments stand in the script: those of qsub are cut at newlines and after some 10,000 bytes.
+  launch.input = "#!/bin/bash\nscript_variables=\n" +
+                 plan.script({.rank = "$((SGE_TASK_ID - 1))", .environment = std::move(passed)});
+  launch.queue =
+      Queue{.name = "Grid Engine",
+            .id = [](std::string_view printed) -> std::optional<std::string> {
+              // "12.1-4:1", perhaps after lines of a site's own.
+              std::istringstream lines{std::string(printed)};
+              std::optional<std::string> id;
+              for (std::string line; std::getline(lines, line);) {
+                const std::size_t digits = line.find_first_not_of("0123456789");
+                if (digits != 0 && !line.empty() && (digits == std::string::npos || line[digits] == '.')) {
+                  id = line.substr(0, digits);
+                }
+              }
+              return id;
+            },
+            .cancel =
+                [](const std::string& id) {
+                  return std::vector<std::string>{"qdel", id};
+                },
+            .ask = [](const std::string&) { return std::vector<std::string>{"qstat"}; },
+            .report = ReadQstat};
+  return launch;
+}
+
+std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code) {
+  if (exit_code != 0) return std::nullopt;  // the master is away, perhaps
+  // job-ID prior name user state date time queue slots task
+  std::istringstream lines{std::string(printed)};
+  std::string pending;
+  std::string running;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string job, priority, name, user, state;
+    if (!(words >> job >> priority >> name >> user >> state) || job != id) continue;
+    if (state.find('E') != std::string::npos) {
+      return JobReport{JobState::kOver,
+                       fmt::format("in the error state {} (qstat -j {} tells why)", state, id), true};
+    }
+    (state.find_first_of("rt") != std::string::npos && state.find('q') == std::string::npos ? running
+                                                                                            : pending) =
+        state;
+  }
+  if (!running.empty()) return JobReport{JobState::kRunning, running};
+  if (!pending.empty()) return JobReport{JobState::kPending, pending};
+  return JobReport{JobState::kOver, "it is in no queue any more"};
+}
+
+tracker::Reached RouteToSgeHosts() {
+  std::vector<std::string> hosts;
+  std::istringstream lines(Capture({"qconf", "-sel"}, SearchPath()).out);
+  for (std::string line; std::getline(lines, line) && hosts.size() < 8;) hosts.push_back(line);
+  if (hosts.empty()) return {tracker::ResolveHostIp("auto"), ""};
+  return tracker::AddressTowards(hosts);
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,175 @@
+#include "submit/cluster/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "submit/cluster/script.h"
+#include "submit/command.h"
+#include "submit/process/capture.h"
+
+namespace warren::submit {
+namespace {
+
+/// So many nodes are asked for their addresses; one that is known here is enough.
+constexpr std::size_t kNodesToAsk = 8;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string Trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+/// What processes need, as srun and sbatch both take it.
+std::vector<std::string> Resources(const GangPlan& plan) {
+  const Options& options = *plan.options;
+  const bool workers = plan.role == tracker::Role::kWorker;
+  const int cores = workers ? options.worker_cores : options.server_cores;
+  const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
+  const auto& nodes = workers ? options.slurm_worker_nodes : options.slurm_server_nodes;
+  std::vector<std::string> words = {fmt::format("--ntasks={}", plan.count),
+                                    fmt::format("--cpus-per-task={}", cores)};
+  if (nodes) words.push_back(fmt::format("--nodes={}", *nodes));
+  if (memory) {
+    const std::uint64_t cores_count = static_cast<std::uint64_t>(cores) << 20;
+    words.push_back(fmt::format("--mem-per-cpu={}M", (*memory + cores_count - 1) / cores_count));
+  }
+  if (workers && options.worker_gpus > 0)
+    words.push_back(fmt::format("--gpus-per-task={}", options.worker_gpus));
+  return words;
+}
+
+/// In quotes that sbatch understands.
+std::string Directive(const std::string& word) {
+  std::string quoted;
+  for (const char c : word) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return fmt::format("#SBATCH \"{}\"\n", quoted);
+}
+
+}  // namespace
+
+bool InSlurmAllocation() {
+  return std::getenv("SLURM_JOB_ID") != nullptr;
+}
+
+Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
+  const Options& options = *plan.options;
+  const ScriptInEnvironment script = InEnvironment(plan.script({.rank = "$SLURM_PROCID"}));
+  // A task that fails does not end the others by itself: dmlc-submit decides. --export: whatever the user's
+  // environment says of it, the script has to come along.
+  std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
+                                   "--export=ALL"};
+  Launch launch;
+  if (in_allocation) {
+    launch.name = "srun";
+    launch.environment = script.variables;
+    launch.words = srun;
+    launch.words.push_back("--overlap");  // servers and workers are two steps of one allocation
+    for (std::string& word : Resources(plan)) launch.words.push_back(std::move(word));
+    launch.words.push_back(fmt::format("--job-name={}", plan.job_name));
+    launch.words.insert(launch.words.end(), options.slurm_args.begin(), options.slurm_args.end());
+    launch.words.insert(launch.words.end(), script.command.begin(), script.command.end());
+    return launch;
+  }
+  launch.name = "sbatch";
+  launch.words = {"sbatch", "--parsable"};
+  launch.input = "#!/bin/sh\n" + Directive(fmt::format("--job-name={}", plan.job_name));
+  for (const std::string& word : Resources(plan)) launch.input += Directive(word);
+  if (!options.queue.empty()) launch.input += Directive(fmt::format("--partition={}", options.queue));
+  if (!options.time_limit.empty()) launch.input += Directive(fmt::format("--time={}", options.time_limit));
+  launch.input += Directive("--requeue") + Directive("--open-mode=append");
+  const std::string log = options.log_dir.empty()
+                              ? "/dev/null"
+                              : (std::filesystem::absolute(options.log_dir) / "slurm-%j.log").string();
+  launch.input += Directive(fmt::format("--output={}", log));
+  for (const std::string& word : options.slurm_args) launch.input += Directive(word);
+  for (const auto& [name, value] : script.variables) {
+    launch.input += fmt::format("export {}={}\n", name, ShellQuote(value));
+  }
+  // It takes the cores from its own options alone, since Slurm 22.05.
+  srun.push_back(fmt::format("--cpus-per-task={}", plan.role == tracker::Role::kWorker
+                                                       ? options.worker_cores
+                                                       : options.server_cores));
+  srun.insert(srun.end(), script.command.begin(), script.command.end());
+  launch.input += fmt::format("exec {}\n", ShellCommand(srun));
+  launch.queue =
+      Queue{.name = "Slurm",
+            .id = [](std::string_view printed) -> std::optional<std::string> {
+              const std::string id = Trimmed(printed.substr(0, printed.find(';')));  // "12;cluster"
+              const bool number = !id.empty() && id.find_first_not_of("0123456789") == std::string::npos;
+              return number ? std::optional(id) : std::nullopt;
+            },
+            .cancel =
+                [](const std::string& id) {
+                  return std::vector<std::string>{"scancel", id};
+                },
+            .ask =
+                [](const std::string& id) {
+                  return std::vector<std::string>{"squeue", "-h", "-j", id, "-t", "all", "-o", "%T|%r"};
+                },
+            .report = ReadSqueue};
+  return launch;
+}
+
+std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view printed, int exit_code) {
+  const std::string line = Trimmed(printed);
+  if (exit_code != 0) {
+    if (line.find("Invalid job id") == std::string::npos)
+      return std::nullopt;  // the controller is away, perhaps
+    return JobReport{JobState::kOver, "Slurm knows it no more"};
+  }
+  if (line.empty()) return JobReport{JobState::kOver, "Slurm knows it no more"};
+  const std::size_t bar = line.find('|');
+  const std::string state = line.substr(0, bar);
+  const std::string reason = bar == std::string::npos ? "" : line.substr(bar + 1);
+  const std::string words =
+      reason.empty() || reason == "None" ? state : fmt::format("{} ({})", state, reason);
+  constexpr std::array<std::string_view, 6> kPending = {"PENDING",     "REQUEUED",     "REQUEUE_HOLD",
+                                                        "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
+  constexpr std::array<std::string_view, 7> kRunning = {"RUNNING",   "CONFIGURING", "SUSPENDED", "RESIZING",
+                                                        "SIGNALING", "STAGE_OUT",   "STOPPED"};
+  if (state == "COMPLETING") return std::nullopt;  // it will be over, or pending again
+  if (std::find(kPending.begin(), kPending.end(), state) != kPending.end()) {
+    return JobReport{JobState::kPending, words};
+  }
+  if (std::find(kRunning.begin(), kRunning.end(), state) != kRunning.end()) {
+    return JobReport{JobState::kRunning, words};
+  }
+  constexpr std::array<std::string_view, 12> kOver = {
+      "COMPLETED", "FAILED",    "TIMEOUT",  "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+      "BOOT_FAIL", "CANCELLED", "DEADLINE", "REVOKED",   "LAUNCH_FAILED", "RECONFIG_FAIL"};
+  if (std::find(kOver.begin(), kOver.end(), state) == kOver.end())
+    return std::nullopt;  // no state that is known
+  return JobReport{JobState::kOver, words};
+}
+
+tracker::Reached RouteToSlurmNodes(const Options& options) {
+  std::vector<std::string> ask = {"sinfo", "-h", "-N", "-o", "%o"};
+  if (InSlurmAllocation()) {
+    if (const char* nodes = std::getenv("SLURM_JOB_NODELIST")) ask.insert(ask.end(), {"-n", nodes});
+  } else if (!options.queue.empty()) {
+    ask.insert(ask.end(), {"-p", options.queue});
+  }
+  std::vector<std::string> nodes = Lines(Capture(ask, SearchPath()).out);
+  if (nodes.size() > kNodesToAsk) nodes.resize(kNodesToAsk);
+  if (nodes.empty()) return {tracker::ResolveHostIp("auto"), ""};
+  return tracker::AddressTowards(nodes);
+}
+
+}  // namespace warren::submit

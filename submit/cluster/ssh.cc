@@ -1,0 +1,414 @@
+#include "submit/cluster/ssh.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "submit/cluster/notes.h"
+#include "submit/cluster/script.h"
+#include "submit/command.h"
+#include "submit/process/capture.h"
+#include "submit/process/environment.h"
+#include "submit/process/guardian.h"
+#include "tracker/host_address.h"
+
+namespace warren::submit {
+namespace {
+
+/// What a connection that is lost, or cannot be made, makes ssh exit with.
+constexpr int kSshFailed = 255;
+/// More than the script elsewhere takes to end its process, and the way of its last words.
+constexpr std::chrono::milliseconds kLastWordsPatience{500};
+/// The last words of ssh itself, or of rsync.
+constexpr std::size_t kLastWordsBytes = 2000;
+
+/// ssh and its options, without the host. Of options that are given twice ssh takes the first.
+std::vector<std::string> SshWords(const Options& options, const Host& host) {
+  std::vector<std::string> words = {"ssh"};
+  words.insert(words.end(), options.ssh_options.begin(), options.ssh_options.end());
+  if (options.ssh_host_keys == HostKeys::kAcceptNew) {
+    words.insert(words.end(), {"-o", "StrictHostKeyChecking=accept-new"});
+  } else if (options.ssh_host_keys == HostKeys::kIgnore) {
+    words.insert(words.end(), {"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"});
+  }
+  words.insert(words.end(),
+               {"-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o",
+                "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
+                // A connection that is shared already is used. One that others would come to
+                // share would have to outlive its process.
+                "-o", "RemoteCommand=none", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"});
+  if (host.port != 0) words.insert(words.end(), {"-p", std::to_string(host.port)});
+  return words;
+}
+
+std::vector<std::string> ShellOn(const Options& options, const Host& host) {
+  std::vector<std::string> words = SshWords(options, host);
+  words.insert(words.end(), {"--", host.Login(), "exec sh"});
+  return words;
+}
+
+std::string WorkingDirectory(const Options& options) {
+  return options.sync_dst_dir.empty() ? std::filesystem::current_path().string() : options.sync_dst_dir;
+}
+
+/// Copies this directory's content. rsync's own way of asking for a shell elsewhere splits at blanks only.
+std::vector<std::string> CopyTo(const Options& options, const Host& host) {
+  const std::string target =
+      host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6
+  const std::string login = host.user.empty() ? target : fmt::format("{}@{}", host.user, target);
+  const std::string make_directory = fmt::format("mkdir -p -- {} && rsync", ShellQuote(options.sync_dst_dir));
+  return {"rsync",
+          "-az",
+          "--protect-args",
+          "--rsync-path",
+          make_directory,
+          "-e",
+          ShellCommand(SshWords(options, host)),
+          "--",
+          "./",
+          fmt::format("{}:{}/", login, options.sync_dst_dir)};
+}
+
+PlannedProcess ForHost(PlannedProcess process, const Host& host) {
+  tracker::Environment environment = PassedOn();
+  std::erase_if(environment, [&](const auto& passed) {
+    return std::any_of(process.environment.begin(), process.environment.end(),
+                       [&](const auto& entry) { return entry.first == passed.first; });
+  });
+  environment.insert(environment.end(), process.environment.begin(), process.environment.end());
+  environment.emplace_back("DMLC_NODE_HOST", host.name);
+  process.environment = std::move(environment);
+  return process;
+}
+
+/// Appends, and forgets what is long ago.
+void Remember(std::string& words, std::string_view bytes) {
+  words += bytes;
+  if (words.size() > kLastWordsBytes) words.erase(0, words.size() - kLastWordsBytes);
+}
+
+std::string LastLine(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  const std::size_t newline = text.rfind('\n');
+  return std::string(newline == std::string_view::npos ? text : text.substr(newline + 1));
+}
+
+std::string HintFor(std::string_view words) {
+  if (words.find("Host key verification failed") != std::string_view::npos) {
+    return "; its key is not among the known ones: connect once by hand, or see --ssh-host-keys";
+  }
+  if (words.find("Permission denied") != std::string_view::npos) {
+    return "; it takes no password here: see that `ssh -o BatchMode=yes` reaches it (ssh-copy-id, ssh-agent)";
+  }
+  return {};
+}
+
+/// What ssh takes the name for, by its configuration.
+std::string RealName(const Options& options, const Host& host) {
+  std::vector<std::string> words = SshWords(options, host);
+  words.insert(words.end(), {"-G", "--", host.Login()});
+  std::istringstream lines(Capture(words, SearchPath()).out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("hostname ")) return line.substr(9);
+  }
+  return host.name;
+}
+
+}  // namespace
+
+struct SshCluster::Place {
+  Host host;
+  int connecting = 0;
+  int running = 0;
+  bool gone = false;  ///< it could not be reached, or a connection to it was lost
+  std::deque<std::shared_ptr<Session>> waiting;
+};
+
+/// One process elsewhere and the ssh that leads to it.
+struct SshCluster::Session {
+  Session(std::size_t number, std::size_t place, std::string text, const std::string& job_mark)
+      : index(number), host(place), script(std::move(text)), notes(job_mark) {}
+
+  std::size_t index;
+  std::size_t host;
+  std::string script;
+  NoteReader notes;
+  pid_t ssh = -1;
+  bool connecting = false;
+  bool began = false;                ///< the process elsewhere did
+  std::optional<ExitStatus> status;  ///< of the process elsewhere
+  std::string words;                 ///< the last of its standard error: ssh's own, if it did not begin
+};
+
+struct SshCluster::Copying {
+  std::function<void()> ready;
+  std::size_t next = 0;
+  std::size_t under_way = 0;
+  std::size_t done = 0;
+  bool failed = false;
+};
+
+SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Options& options,
+                       ClusterEvents events)
+    : io_(io),
+      children_(children),
+      options_(options),
+      events_(std::move(events)),
+      job_mark_(NewJobMark()),
+      beat_(io),
+      patience_(io) {
+  std::vector<Host> hosts = ReadHosts(options.host_file);
+  places_ = PlacesOn(
+      hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
+  for (Host& host : hosts) {
+    hosts_.emplace_back();
+    hosts_.back().host = std::move(host);
+  }
+  Beat();
+}
+
+SshCluster::~SshCluster() = default;
+
+void SshCluster::Prepare(const std::function<void()>& ready) {
+  stopping_ = false;
+  if (options_.sync_dst_dir.empty()) return ready();
+  const auto copying = std::make_shared<Copying>();
+  copying->ready = ready;
+  while (copying->under_way < kCopyingAtOnce && copying->next < hosts_.size() && !copying->failed) {
+    CopyNext(copying);
+  }
+}
+
+void SshCluster::CopyNext(const std::shared_ptr<Copying>& copying) {
+  const Host& host = hosts_[copying->next++].host;
+  ++copying->under_way;
+  const std::vector<std::string> words = CopyTo(options_, host);
+  const auto said = std::make_shared<std::string>();
+  const auto pid = std::make_shared<pid_t>(-1);
+  const auto finished = [this, copying, said, pid, name = host.name](const ExitStatus& status) {
+    copies_.erase(*pid);
+    --copying->under_way;
+    if (stopping_ || copying->failed) return;
+    if (!status.ok()) {
+      copying->failed = true;
+      const std::string words_said = LastLine(*said);
+      return events_.trouble(fmt::format(
+          "the current directory could not be copied to {} on {}: rsync {}{}{}", options_.sync_dst_dir, name,
+          status.Describe(), words_said.empty() ? "" : ": " + words_said, HintFor(*said)));
+    }
+    ++copying->done;
+    spdlog::info("copied the current directory to {} on {} ({} of {} hosts)", options_.sync_dst_dir, name,
+                 copying->done, hosts_.size());
+    if (copying->next < hosts_.size()) return CopyNext(copying);
+    if (copying->under_way == 0) copying->ready();
+  };
+  try {
+    *pid = children_.Start({FindCommand("rsync", SearchPath()).file, words, InheritedWith({}, {})},
+                           {[said](Stream, std::string_view bytes) { Remember(*said, bytes); }, finished});
+    copies_.insert(*pid);
+  } catch (const std::runtime_error& error) {
+    copying->failed = true;
+    const std::string story = fmt::format("--sync-dst-dir: {}", error.what());
+    boost::asio::post(io_, [this, story] { events_.trouble(story); });
+  }
+}
+
+/// The host of its slot; once that is gone, the one with the least to do.
+std::size_t SshCluster::ChooseHost(std::size_t index) {
+  const std::size_t own = places_[index % places_.size()];
+  if (!hosts_[own].gone) return own;
+  std::size_t best = own;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].gone) continue;
+    const auto load = [&](std::size_t host) {
+      return static_cast<double>(hosts_[host].running) / hosts_[host].host.slots;
+    };
+    if (best == own || load(i) < load(best)) best = i;
+  }
+  return best;
+}
+
+Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
+  const std::size_t chosen = ChooseHost(index);
+  Place& place = hosts_[chosen];
+  std::string script =
+      WatchedScript(ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_));
+  auto session = std::make_shared<Session>(index, chosen, std::move(script), job_mark_);
+  sessions_[index] = session;
+  ++place.running;
+  place.waiting.push_back(std::move(session));
+  ConnectNext(chosen);
+  return {-1, place.host.name};
+}
+
+void SshCluster::ConnectNext(std::size_t host) {
+  Place& place = hosts_[host];
+  while (place.connecting < kConnectingAtOnce && !place.waiting.empty()) {
+    const std::shared_ptr<Session> session = place.waiting.front();
+    place.waiting.pop_front();
+    Connect(session);
+  }
+}
+
+void SshCluster::Connect(const std::shared_ptr<Session>& session) {
+  Place& place = hosts_[session->host];
+  const auto on_text = [this, session](Stream stream, std::string_view bytes) {
+    events_.output(session->index, stream, bytes);
+  };
+  const auto on_output = [this, session, on_text](Stream stream, std::string_view bytes) {
+    if (stream == Stream::kOut) return on_text(stream, bytes);
+    session->notes.Append(
+        bytes,
+        [&](std::string_view text) {
+          Remember(session->words, text);
+          on_text(stream, text);
+        },
+        [&](const Note& note) { OnNote(*session, note); });
+  };
+  try {
+    session->ssh = children_.Start(
+        {FindCommand("ssh", SearchPath()).file, ShellOn(options_, place.host), InheritedWith({}, {}), true},
+        {on_output, [this, session, on_text](const ExitStatus& status) {
+           session->notes.Finish([&](std::string_view text) { on_text(Stream::kErr, text); });
+           OnExit(session, status);
+         }});
+  } catch (const std::runtime_error& error) {
+    session->status = ExitStatus{kNotFound, 0, false, fmt::format("could not be started: {}", error.what())};
+    boost::asio::post(io_, [this, session] { OnExit(session, {}); });
+    return;
+  }
+  session->connecting = true;
+  ++place.connecting;
+  children_.Write(session->ssh, std::exchange(session->script, {}));
+}
+
+void SshCluster::Connected(Session& session) {
+  if (!std::exchange(session.connecting, false)) return;
+  --hosts_[session.host].connecting;
+  ConnectNext(session.host);
+}
+
+void SshCluster::OnNote(Session& session, const Note& note) {
+  std::istringstream words(note.text);
+  int attempt = 0;
+  if (note.kind == "start") {
+    Started where;
+    words >> attempt >> where.pid >> where.host;
+    session.began = true;
+    session.words.clear();
+    where.host = hosts_[session.host].host.name;  // as the user knows it
+    events_.located(session.index, where);
+    Connected(session);
+  } else if (note.kind == "exit") {
+    int code = 0;
+    words >> attempt >> code;
+    session.status = FromShellCode(code);
+  } else if (note.kind == "fail") {
+    session.status = ExitStatus{1, 0, false, fmt::format("could not be started: {}", note.text)};
+  }
+}
+
+void SshCluster::OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status) {
+  Connected(*session);
+  --hosts_[session->host].running;
+  const auto found = sessions_.find(session->index);
+  if (found != sessions_.end() && found->second == session) sessions_.erase(found);
+  events_.exited(session->index, session->status ? *session->status : Explain(*session, status));
+}
+
+/// Of an ssh that ended without a word from the process it led to.
+ExitStatus SshCluster::Explain(const Session& session, const ExitStatus& status) {
+  Place& place = hosts_[session.host];
+  const std::string words = LastLine(session.words);
+  const std::string what = words.empty() ? fmt::format("ssh {}", status.Describe()) : words;
+  ExitStatus explained = status;
+  if (explained.ok()) explained.code = kSshFailed;
+  if (!stopping_) place.gone = true;
+  if (session.began) {
+    explained.story = fmt::format("was lost with the connection to {} ({})", place.host.name, what);
+  } else {
+    explained.story = fmt::format("could not be started on {}: {}{}", place.host.name, what, HintFor(what));
+  }
+  return explained;
+}
+
+/// The scripts elsewhere end their processes when their input ends; what they say then still comes.
+void SshCluster::Stop() {
+  stopping_ = true;
+  for (const pid_t pid : copies_) children_.Stop({pid});
+  for (Place& place : hosts_) {
+    for (const auto& session : std::exchange(place.waiting, {})) {
+      session->status = ExitStatus{0, SIGTERM, false, {}};
+      boost::asio::post(io_, [this, session] { OnExit(session, {}); });
+    }
+  }
+  for (const auto& [index, session] : sessions_) {
+    if (session->began) {
+      children_.CloseInput(session->ssh);
+    } else {
+      children_.Stop({session->ssh});
+    }
+  }
+  patience_.expires_after(kStopGrace + kLastWordsPatience);
+  patience_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && stopping_) Kill();
+  });
+}
+
+void SshCluster::Kill() {
+  std::set<pid_t> pids = copies_;
+  for (const auto& [index, session] : sessions_) pids.insert(session->ssh);
+  children_.Kill(pids);
+}
+
+void SshCluster::Beat() {
+  beat_.expires_after(kBeatInterval);
+  beat_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    for (const auto& [index, session] : sessions_) {
+      if (session->began) children_.Write(session->ssh, "\n");
+    }
+    Beat();
+  });
+}
+
+tracker::Reached RouteToSshHosts(const Options& options) {
+  std::vector<std::string> names;
+  for (const Host& host : ReadHosts(options.host_file)) {
+    names.push_back(RealName(options, host));
+    tracker::Reached reached = tracker::AddressTowards({names.back()});
+    if (!reached.by.empty()) return {std::move(reached.address), host.name};
+  }
+  return tracker::AddressTowards(names);
+}
+
+std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan) {
+  const std::vector<Host> hosts = ReadHosts(options.host_file);
+  std::string text;
+  if (!options.sync_dst_dir.empty()) {
+    text += "# first, for each host\n";
+    for (const Host& host : hosts) text += ShellCommand(CopyTo(options, host)) + '\n';
+  }
+  const std::vector<std::size_t> places = PlacesOn(hosts, plan.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (plan[i].role == tracker::Role::kScheduler) {
+      text += ShowPlan({plan[i]});
+      continue;
+    }
+    const Host& host = hosts[places[next++]];
+    text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
+                        ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),
+                        WatchedScript(ForHost(plan[i], host), i, 0, "JOB", WorkingDirectory(options)));
+  }
+  return text;
+}
+
+}  // namespace warren::submit

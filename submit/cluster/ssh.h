@@ -1,0 +1,73 @@
+// --cluster ssh: each process is started by an OpenSSH client of its own on a host of the host file.
+//
+// The user's configuration counts (keys, ports, jump hosts, connections that are shared already). Nothing of
+// the command shows in a remote process list: it goes to a `sh` there through its standard input.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "submit/cluster/cluster.h"
+#include "submit/cluster/host_file.h"
+#include "submit/options.h"
+#include "submit/process/children.h"
+#include "tracker/host_address.h"
+
+namespace warren::submit {
+
+/// How many connections to one host are made at once: sshd drops some above 10 (its MaxStartups).
+inline constexpr int kConnectingAtOnce = 8;
+/// How many hosts are copied to at once.
+inline constexpr std::size_t kCopyingAtOnce = 16;
+
+class SshCluster : public Cluster {
+ public:
+  /// Reads the host file. Throws std::runtime_error.
+  SshCluster(boost::asio::io_context& io, Children& children, const Options& options, ClusterEvents events);
+  ~SshCluster() override;
+
+  void Prepare(const std::function<void()>& ready) override;
+  Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
+  void Stop() override;
+  void Kill() override;
+
+ private:
+  struct Place;
+  struct Session;
+  struct Copying;
+
+  std::size_t ChooseHost(std::size_t index);
+  void ConnectNext(std::size_t host);
+  void Connect(const std::shared_ptr<Session>& session);
+  void Connected(Session& session);
+  void OnNote(Session& session, const struct Note& note);
+  void OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status);
+  ExitStatus Explain(const Session& session, const ExitStatus& status);
+  void CopyNext(const std::shared_ptr<Copying>& copying);
+  void Beat();
+
+  boost::asio::io_context& io_;
+  Children& children_;
+  const Options& options_;
+  ClusterEvents events_;
+  std::string job_mark_;
+  std::vector<Place> hosts_;
+  std::vector<std::size_t> places_;                           ///< for each slot the index of its host
+  std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by index of the process
+  std::set<pid_t> copies_;
+  boost::asio::steady_timer beat_;
+  boost::asio::steady_timer patience_;
+  bool stopping_ = false;
+};
+
+/// Where its processes reach this machine: at the address of the route to the first host.
+tracker::Reached RouteToSshHosts(const Options& options);
+
+/// What --dry-run prints: for each process the ssh command and the script it is given.
+std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan);
+
+}  // namespace warren::submit

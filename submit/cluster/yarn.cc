@@ -1,0 +1,138 @@
+#include "submit/cluster/yarn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "submit/cluster/script.h"
+#include "submit/command.h"
+
+namespace warren::submit {
+namespace {
+
+constexpr std::string_view kJarName = "hadoop-yarn-applications-distributedshell-";
+/// The distributed shell ends an application after ten minutes unless told otherwise, and takes no "never":
+/// this is 24 days, the most that its count of milliseconds can say.
+constexpr std::string_view kLongest = "2147483647";
+
+std::string ApplicationName(const std::string& job_name) {
+  // It becomes part of a path and of a command line, without quotes.
+  std::string name = job_name;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
+  return name;
+}
+
+/// "application_1700000000000_0001" in what the client says.
+std::optional<std::string> ApplicationIn(std::string_view text) {
+  constexpr std::string_view kBegin = "application_";
+  for (std::size_t at = text.find(kBegin); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789_", at + kBegin.size()), text.size());
+    const std::string_view id = text.substr(at, end - at);
+    if (std::count(id.begin(), id.end(), '_') == 2 && id.back() != '_' && end < text.size())
+      return std::string(id);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string FindDistributedShell(const Options& options) {
+  const char* home = std::getenv("HADOOP_HOME");
+  std::string directory = options.yarn_app_dir;
+  if (directory.empty()) {
+    if (home == nullptr) {
+      throw std::runtime_error(
+          "--cluster yarn: HADOOP_HOME is not set; it is where Hadoop lies, or name the directory of its "
+          "distributed "
+          "shell's jar with --yarn-app-dir");
+    }
+    directory = std::string(home) + "/share/hadoop/yarn";
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kJarName) && name.ends_with(".jar") && name.find("-sources") == std::string::npos &&
+        name.find("-tests") == std::string::npos) {
+      return entry.path();
+    }
+  }
+  throw std::runtime_error(fmt::format("--cluster yarn: there is no {}*.jar in {}", kJarName, directory));
+}
+
+Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
+  const Options& options = *plan.options;
+  const bool workers = plan.role == tracker::Role::kWorker;
+  const std::uint64_t memory =
+      (workers ? options.worker_memory_bytes : options.server_memory_bytes).value_or(std::uint64_t{1} << 30);
+  const int cores = workers ? options.worker_cores : options.server_cores;
+  Launch launch;
+  launch.name = "yarn";
+  launch.words = {"yarn",
+                  "jar",
+                  jar,
+                  "org.apache.hadoop.yarn.applications.distributedshell.Client",
+                  "-jar",
+                  jar,
+                  "-appname",
+                  ApplicationName(plan.job_name),
+                  "-num_containers",
+                  std::to_string(plan.count),
+                  "-container_memory",
+                  std::to_string((memory + 0xfffff) >> 20),
+                  "-container_vcores",
+                  std::to_string(cores),
+                  "-master_memory",
+                  "512",
+                  "-timeout",
+                  std::string(kLongest),
+                  "-shell_script",
+                  "FILE:worker.sh"};
+  if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-queue", options.queue});
+  if (workers && options.worker_gpus > 0) {
+    launch.words.insert(
+        launch.words.end(),
+        {"-container_resources", fmt::format("memory-mb={},vcores={},yarn.io/gpu={}",
+                                             (memory + 0xfffff) >> 20, cores, options.worker_gpus)});
+  }
+  const Shipment shipment = PlanShipment(options);
+  std::vector<std::string> shipped = shipment.files;
+  for (const Archive& archive : shipment.archives) shipped.push_back(archive.path);
+  if (!shipped.empty()) {
+    for (const std::string& path : shipped) {
+      if (path.find_first_of(", 	") != std::string::npos) {
+        throw std::runtime_error(
+            fmt::format("YARN's distributed shell takes no file with a comma or a blank in its "
+                        "path: '{}'",
+                        path));
+      }
+    }
+    launch.words.insert(launch.words.end(), {"-localize_files", fmt::format("{}", fmt::join(shipped, ","))});
+  }
+  launch.words.insert(launch.words.end(), options.yarn_args.begin(), options.yarn_args.end());
+  if (!options.yarn_app_classpath.empty())
+    launch.environment.emplace_back("HADOOP_CLASSPATH", options.yarn_app_classpath);
+  // The distributed shell numbers its containers from 1. Everything stands in the script: its own options for
+  // arguments and environment are read by two shells in turn.
+  launch.files.emplace_back(
+      "worker.sh",
+      "#!/bin/bash\nscript_variables=\n" +
+          plan.script({.rank = "$((YARN_SHELL_ID - 1))", .directory = ".", .archives = shipment.archives}));
+  launch.queue = Queue{.name = "YARN",
+                       .returns = false,
+                       .id = ApplicationIn,
+                       .cancel =
+                           [](const std::string& id) {
+                             return std::vector<std::string>{"yarn", "application", "-kill", id};
+                           },
+                       .ask = {},
+                       .report = {}};
+  return launch;
+}
+
+}  // namespace warren::submit

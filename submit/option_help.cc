@@ -1,0 +1,127 @@
+// --help and docs/options.md, made of the table of options.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "submit/options.h"
+
+namespace warren::submit {
+namespace {
+
+std::string ClusterNames(unsigned clusters) {
+  if (clusters == kEveryCluster) return "all";
+  std::string names;
+  for (unsigned kind = 1; kind <= kEveryCluster; kind <<= 1U) {
+    const std::string_view name = ClusterName(static_cast<ClusterKind>(kind));
+    if ((clusters & kind) != 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  return names;
+}
+
+std::string Usage(const Option& option) {
+  return option.value.empty() ? std::string(option.name) : fmt::format("{} {}", option.name, option.value);
+}
+
+std::string HelpOf(const Option& option) {
+  std::string help(option.help);
+  if (!option.default_value.empty()) help += fmt::format(" Default: {}.", option.default_value);
+  if (option.repeatable) help += " May be given several times.";
+  return help;
+}
+
+/// `text` in lines of at most `width` characters, each after the first indented.
+std::string Wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (column > 0 && column + 1 + word.size() > width) {
+      out += fmt::format("\n{:{}}", "", indent);
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return out;
+}
+
+/// Calls `heading` at each new group and `row` for each option, in the order of the table.
+template <typename Heading, typename Row>
+void ForEachRow(const Heading& heading, const Row& row) {
+  std::string_view group;
+  for (const Option& option : OptionTable()) {
+    if (option.group != group) heading(group = option.group);
+    row(option);
+  }
+}
+
+std::string EscapedForMarkdown(std::string_view text, std::string_view special) {
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string HelpText() {
+  constexpr std::size_t kColumn = 30;
+  constexpr std::size_t kWidth = 100 - kColumn;
+  std::string text =
+      "Usage: dmlc-submit [options] command [arguments...]\n\n"
+      "Starts a distributed job: N copies of the command that find each other through a tracker.\n"
+      "The options end at the first word that is none; the command gets its arguments exactly as written.\n"
+      "Example: dmlc-submit --num-workers 3 ./xgb-train train.conf max_depth=4\n";
+  ForEachRow([&](std::string_view group) { text += fmt::format("\n{}:\n", group); },
+             [&](const Option& option) {
+               const std::string usage = Usage(option);
+               text += fmt::format("  {:<{}}", usage, kColumn - 2);
+               if (usage.size() + 3 > kColumn) text += fmt::format("\n{:{}}", "", kColumn);
+               text += Wrapped(HelpOf(option), kWidth, kColumn) + '\n';
+             });
+  return text;
+}
+
+std::string HelpMarkdown() {
+  std::string text =
+      "# Options of dmlc-submit\n\n"
+      "`dmlc-submit [options] command [arguments...]` starts a distributed job: copies of one command that "
+      "find "
+      "each other through a tracker. This page is written by `dmlc-submit --help-markdown`.\n\n"
+      "**The command.** The options end at the first word that is none, or after `--`. From there on every "
+      "word "
+      "goes to the command byte for byte; no shell reads it. A command without a `/` is looked for on "
+      "`PATH`, "
+      "as a shell does; when it is not there and the current directory holds an executable file of that "
+      "name, "
+      "that file is run as `./name`.\n\n"
+      "**The environment.** Processes get the environment of dmlc-submit, then `--env`, then the `DMLC_` "
+      "variables of the job. Their standard input is empty.\n\n"
+      "**Parameter servers.** With `--num-servers` the scheduler, the servers and the workers find each "
+      "other "
+      "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`; no rabit tracker runs, as programs of that kind "
+      "never "
+      "speak to one and it would wait for them in vain.\n\n"
+      "**Exit code.** 0 when every process exits with 0; otherwise that of the first process that failed for "
+      "good (128 + the number of the signal that killed it); 127 or 126 when the command cannot be found or "
+      "run; 2 for a mistake in the options; 1 for trouble of dmlc-submit or the tracker; 130, 143 or 129 "
+      "after "
+      "SIGINT, SIGTERM or SIGHUP; 141 when nobody reads the output any more.\n";
+  ForEachRow(
+      [&](std::string_view group) {
+        text += fmt::format("\n## {}\n\n| Option | What it does | Clusters |\n|---|---|---|\n", group);
+      },
+      [&](const Option& option) {
+        text += fmt::format("| `{}` | {} | {} |\n", EscapedForMarkdown(Usage(option), "|"),
+                            EscapedForMarkdown(HelpOf(option), "|<>"), ClusterNames(option.clusters));
+      });
+  return text;
+}
+
+}  // namespace warren::submit

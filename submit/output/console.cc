@@ -1,0 +1,262 @@
+#include "submit/output/console.h"
+
+#include <fmt/format.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "submit/process/descriptor.h"
+
+namespace warren::submit {
+namespace {
+
+namespace asio = boost::asio;
+
+/// Above this the processes' output is not read any further; below the second number it is again.
+constexpr std::size_t kFullBytes = std::size_t{256} << 10;
+constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
+/// As much as a pipe that is ready takes without blocking.
+constexpr std::size_t kWriteBytes = PIPE_BUF;
+constexpr std::size_t kBarWidth = 30;
+/// How often Flush looks at the clock while a descriptor is not ready.
+constexpr int kFlushPollMs = 50;
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+constexpr std::string_view kResetColor = "\x1b[0m";
+/// Foreground colours that read well on dark and light; red is left to errors.
+constexpr std::array<int, 9> kColors = {36, 33, 32, 35, 34, 96, 92, 95, 94};
+
+bool IsCapableTerminal(int fd) {
+  const char* term = std::getenv("TERM");
+  return isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
+}
+
+bool WantsColor(ColorChoice choice, int fd) {
+  if (choice != ColorChoice::kAuto) return choice == ColorChoice::kAlways;
+  const char* no_color = std::getenv("NO_COLOR");
+  return IsCapableTerminal(fd) && (no_color == nullptr || *no_color == '\0');
+}
+
+bool SameFile(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino && first.st_rdev == second.st_rdev;
+}
+
+}  // namespace
+
+/// One descriptor and what waits to be written to it. O_NONBLOCK belongs to the open file, which is shared
+/// with the user's shell and others, so it is not set: only as much is written as a ready descriptor takes.
+/// For the same reason asio, which would set it, watches an epoll descriptor of our own that holds the real
+/// one.
+class Console::Sink : public std::enable_shared_from_this<Sink> {
+ public:
+  Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io) {
+    Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = EPOLLOUT;
+    // Regular files are refused here: they are always ready.
+    if (epoll && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0) ready_.assign(epoll.release());
+  }
+
+  std::function<void()> on_progress;
+  std::function<void(int error)> on_closed;
+  std::uint64_t unfinished_by = 0;  ///< who wrote the last bytes, when they did not end a line
+
+  void Write(std::string_view bytes) {
+    if (closed_) return;
+    pending_ += bytes;
+    if (pump_posted_) return;
+    pump_posted_ = true;  // once for all lines of this round
+    asio::post(io_, [self = shared_from_this()] {
+      self->pump_posted_ = false;
+      self->Pump();
+    });
+  }
+
+  /// Writes what the descriptor takes now; the rest when it is ready.
+  void Pump() {
+    while (!pending_.empty() && !closed_) {
+      if (!WriteSome()) break;
+    }
+    if (written_ > 0) pending_.erase(0, std::exchange(written_, 0));
+    if (!pending_.empty() && !closed_) WaitUntilReady();
+    if (on_progress) on_progress();
+  }
+
+  std::size_t backlog() const { return pending_.size(); }
+  int fd() const { return fd_; }
+
+ private:
+  /// False when nothing more can be written now.
+  bool WriteSome() {
+    const std::string_view rest = std::string_view(pending_).substr(written_);
+    if (rest.empty()) return false;
+    pollfd ready{fd_, POLLOUT, 0};
+    if (ready_.is_open() && poll(&ready, 1, 0) < 1) return false;
+    const std::size_t size = ready_.is_open() ? std::min(rest.size(), kWriteBytes) : rest.size();
+    const ssize_t count = write(fd_, rest.data(), size);
+    if (count >= 0) {
+      written_ += static_cast<std::size_t>(count);
+      return true;
+    }
+    if (errno == EINTR) return true;
+    if (errno != EAGAIN) Close(errno);
+    return false;
+  }
+
+  void Close(int error) {
+    closed_ = true;
+    pending_.clear();
+    written_ = 0;
+    if (on_closed) on_closed(error);
+  }
+
+  void WaitUntilReady() {
+    if (waiting_ || !ready_.is_open()) return;
+    waiting_ = true;
+    ready_.async_wait(asio::posix::descriptor_base::wait_read,
+                      [self = shared_from_this()](const boost::system::error_code& error) {
+                        self->waiting_ = false;
+                        if (!error) self->Pump();
+                      });
+  }
+
+  asio::io_context& io_;
+  int fd_;
+  asio::posix::stream_descriptor ready_;  ///< readable when fd_ can be written; closed for regular files
+  std::string pending_;
+  std::size_t written_ = 0;  ///< of the front of pending_
+  bool pump_posted_ = false;
+  bool waiting_ = false;
+  bool closed_ = false;
+};
+
+std::string Prefix(const Speaker& speaker, bool colored) {
+  if (!colored) return fmt::format("[{}] ", speaker.label);
+  const auto color = static_cast<std::size_t>(speaker.color) % kColors.size();
+  return fmt::format("\x1b[{}m[{}]{} ", kColors[color], speaker.label, kResetColor);
+}
+
+std::string ProgressBar(int joined, int expected) {
+  const auto filled = expected > 0
+                          ? kBarWidth * static_cast<std::size_t>(joined) / static_cast<std::size_t>(expected)
+                          : std::size_t{0};
+  return fmt::format("dmlc-submit: [{:=>{}}{:{}}] {} of {} workers connected", "", filled, "",
+                     kBarWidth - std::min(filled, kBarWidth), joined, expected);
+}
+
+Console::Console(asio::io_context& io, ColorChoice color)
+    : out_(std::make_shared<Sink>(io, STDOUT_FILENO)),
+      err_(SameFile(STDOUT_FILENO, STDERR_FILENO) ? out_ : std::make_shared<Sink>(io, STDERR_FILENO)),
+      color_out_(WantsColor(color, STDOUT_FILENO)),
+      color_err_(WantsColor(color, STDERR_FILENO)),
+      interactive_(IsCapableTerminal(STDERR_FILENO)) {
+  out_->on_progress = err_->on_progress = [this] { MakeRoom(); };
+  err_->on_closed = [](int) {};  // there is nobody left to tell
+  out_->on_closed = [this](int error) {
+    if (error == EPIPE) {
+      if (on_reader_gone) on_reader_gone();
+    } else {
+      Message(fmt::format("dmlc-submit: warning: cannot write standard output any more: {}\n",
+                          std::strerror(error)));
+    }
+  };
+}
+
+Console::~Console() {
+  for (Sink* sink : {out_.get(), err_.get()}) {
+    sink->on_progress = nullptr;
+    sink->on_closed = nullptr;
+  }
+}
+
+Console::Sink& Console::SinkOf(Stream stream) const {
+  return stream == Stream::kOut ? *out_ : *err_;
+}
+
+void Console::Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, std::string_view text) {
+  if (text.empty()) return;
+  const bool below_bar = !bar_.empty() && &sink == err_.get();
+  if (below_bar) sink.Write(kEraseLine);
+  if (sink.unfinished_by != speaker || speaker == 0) {
+    if (sink.unfinished_by != 0) sink.Write("\n");
+    sink.Write(prefix);
+  }
+  sink.Write(text);
+  sink.unfinished_by = text.back() == '\n' ? 0 : speaker;
+  if (below_bar && sink.unfinished_by == 0) sink.Write(bar_);
+  was_full_ = was_full_ || full();
+}
+
+void Console::WriteLine(Stream stream, const Speaker& speaker, std::string_view piece) {
+  const bool colored = stream == Stream::kOut ? color_out_ : color_err_;
+  Write(SinkOf(stream), speaker.id, Prefix(speaker, colored), piece);
+}
+
+void Console::Print(std::string_view text) {
+  if (text.empty()) return;
+  std::string lines(text);
+  if (lines.back() != '\n') lines += '\n';
+  Write(*out_, 0, {}, lines);
+}
+
+void Console::Message(std::string_view lines) {
+  Write(*err_, 0, {}, lines);
+}
+
+void Console::ShowProgress(int joined, int expected) {
+  if (!interactive_ || err_->unfinished_by != 0) return;
+  bar_ = ProgressBar(joined, expected);
+  err_->Write(kEraseLine);
+  err_->Write(bar_);
+}
+
+void Console::RemoveProgress() {
+  if (bar_.empty()) return;
+  err_->Write(kEraseLine);
+  bar_.clear();
+}
+
+bool Console::interactive() const {
+  return interactive_;
+}
+
+bool Console::full() const {
+  return out_->backlog() > kFullBytes || err_->backlog() > kFullBytes;
+}
+
+bool Console::idle() const {
+  return out_->backlog() == 0 && err_->backlog() == 0;
+}
+
+void Console::MakeRoom() {
+  if (!was_full_ || out_->backlog() > kRoomBytes || err_->backlog() > kRoomBytes) return;
+  was_full_ = false;
+  if (on_room) on_room();
+}
+
+void Console::Flush(std::optional<std::chrono::milliseconds> limit) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  for (;;) {
+    out_->Pump();
+    if (err_ != out_) err_->Pump();
+    if (idle() || (limit && Clock::now() - start >= *limit)) return;
+    pollfd ready{out_->backlog() > 0 ? out_->fd() : err_->fd(), POLLOUT, 0};
+    poll(&ready, 1, kFlushPollMs);
+  }
+}
+
+}  // namespace warren::submit

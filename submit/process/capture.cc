@@ -1,0 +1,96 @@
+#include "submit/process/capture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+
+#include "submit/command.h"
+#include "submit/process/descriptor.h"
+#include "submit/process/environment.h"
+
+namespace warren::submit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Reads until the end or the deadline; true at the end.
+bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd wait{fd, POLLIN, 0};
+    if (left.count() <= 0 || poll(&wait, 1, static_cast<int>(left.count())) == 0) return false;
+    const ssize_t count = read(fd, buffer.data(), buffer.size());
+    if (count == 0) return true;
+    if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (count < 0 && errno != EINTR) return true;
+  }
+}
+
+}  // namespace
+
+Captured Capture(const std::vector<std::string>& words, const std::string& path,
+                 std::chrono::milliseconds patience) {
+  Captured captured;
+  std::string file;
+  try {
+    file = FindCommand(words.front(), path).file;
+  } catch (const CommandError&) {
+    return captured;
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return captured;
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, write_end.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigaddset(&signals, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+
+  std::vector<std::string> arguments = words;
+  std::vector<std::string> environment = InheritedWith({{"PATH", path}}, {});
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, file.c_str(), &files, &attributes, Pointers(arguments).data(),
+                                Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return captured;
+  write_end.reset();
+  if (!ReadUntil(read_end.get(), Clock::now() + patience, captured.out)) {
+    kill(pid, SIGKILL);
+    captured.out.clear();
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  captured.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return captured;
+}
+
+}  // namespace warren::submit

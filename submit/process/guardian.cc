@@ -1,0 +1,237 @@
+#include "submit/process/guardian.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "submit/process/process.h"
+#include "submit/process/strays.h"
+
+namespace warren::submit {
+namespace {
+
+constexpr char kName[] = "warren-guardian";  // as long as a process name may be
+constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr std::chrono::milliseconds kDismissLimit{2000};
+
+/// What is written in one piece is shorter than PIPE_BUF, so that it is there whole or not at all.
+struct Notice {
+  enum Kind : std::int32_t { kGone, kCame, kFarewell };
+  std::int32_t number;  ///< of the group; of the farewell the bytes that follow, in whole notices
+  Kind kind;
+};
+constexpr std::size_t kMaxFarewellBytes = PIPE_BUF - 2 * sizeof(Notice);
+
+/// What dmlc-submit leaves behind when it dies.
+struct Legacy {
+  std::set<pid_t> groups;
+  std::string farewell;  ///< for a shell
+};
+
+void Send(int pipe, std::string_view bytes) {
+  // A full or broken pipe means that the guardian is stuck or dead: nothing to be done from here.
+  const ssize_t ignored = write(pipe, bytes.data(), bytes.size());
+  static_cast<void>(ignored);
+}
+
+void Send(int pipe, const Notice& notice) {
+  Send(pipe, std::string_view(reinterpret_cast<const char*>(&notice), sizeof notice));
+}
+
+/// Writes another name over the command line that `ps` and `pkill -f` see. The kernel tells where it lies.
+void HideCommandLine() {
+  std::ifstream file("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  std::uintptr_t start = 0;
+  std::uintptr_t end = 0;
+  if (!(fields >> start >> end) || start == 0 || end <= start) return;
+  char* const arguments = reinterpret_cast<char*>(start);  // NOLINT(performance-no-int-to-ptr)
+  std::memset(arguments, 0, end - start);
+  std::strncpy(arguments, kName, end - start - 1);
+}
+
+/// A session, names and descriptors of its own: nothing that happens to dmlc-submit or its terminal matters.
+/// Moves `pipe` to the descriptor that is returned, the only one left.
+int Detach(int pipe) {
+  setsid();
+  prctl(PR_SET_NAME, kName);
+  HideCommandLine();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU}) {
+    std::signal(signal, SIG_IGN);
+  }
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(pipe, STDIN_FILENO);
+  if (close_range(1, ~0U, 0) != 0) {
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 1; fd < limit; ++fd) close(fd);
+  }
+  if (chdir("/") != 0) return STDIN_FILENO;  // only so that no file system is kept busy
+  return STDIN_FILENO;
+}
+
+std::size_t InWholeNotices(std::size_t bytes) {
+  return (bytes + sizeof(Notice) - 1) / sizeof(Notice);
+}
+
+/// Follows the notices until dmlc-submit is gone; returns what is left.
+Legacy Watch(int pipe) {
+  Legacy legacy;
+  std::array<Notice, 512> notices{};
+  std::size_t held = 0;   // bytes, the last notice may be there in part
+  std::size_t words = 0;  // bytes of a farewell that are still to come
+  for (;;) {
+    char* const bytes = reinterpret_cast<char*>(notices.data());
+    const ssize_t count = read(pipe, bytes + held, sizeof notices - held);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return legacy;
+    held += static_cast<std::size_t>(count);
+    const std::size_t whole = held / sizeof(Notice);
+    for (std::size_t i = 0; i < whole; ++i) {
+      const Notice& notice = notices[i];
+      if (words > 0) {
+        const std::size_t part = std::min(words, sizeof notice);
+        legacy.farewell.append(reinterpret_cast<const char*>(&notice), part);
+        words -= part;
+      } else if (notice.kind == Notice::kFarewell) {
+        words = static_cast<std::size_t>(notice.number);
+        legacy.farewell.clear();
+      } else if (notice.kind == Notice::kCame) {
+        legacy.groups.insert(notice.number);
+      } else {
+        legacy.groups.erase(notice.number);
+      }
+    }
+    held -= whole * sizeof(Notice);
+    std::memmove(bytes, bytes + whole * sizeof(Notice), held);
+  }
+}
+
+/// In place of the guardian.
+void RunFarewell(const std::string& farewell) {
+  if (farewell.empty()) return;
+  // The pipe's end is the only descriptor.
+  const int null = open("/dev/null", O_RDWR);
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) dup2(null, fd);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
+  execl("/bin/sh", "sh", "-c", farewell.c_str(), nullptr);
+}
+
+/// Ends the groups, and what has left them but not their session.
+void EndGroups(const std::set<pid_t>& announced) {
+  std::set<pid_t> groups = announced;
+  for (const pid_t group : groups) TerminateGroup(group);
+  for (const pid_t stray : StraysOfSessions(announced)) {
+    kill(stray, SIGTERM);
+    kill(stray, SIGCONT);
+  }
+  const auto end = std::chrono::steady_clock::now() + kStopGrace;
+  bool strays_left = true;
+  while ((!groups.empty() || strays_left) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPollInterval);
+    strays_left = !StraysOfSessions(announced).empty();
+    for (auto group = groups.begin(); group != groups.end();) {
+      group = kill(-*group, 0) != 0 && errno == ESRCH ? groups.erase(group) : std::next(group);
+    }
+  }
+  for (const pid_t group : groups) SignalGroup(group, SIGKILL);
+  for (const pid_t stray : StraysOfSessions(announced)) kill(stray, SIGKILL);
+}
+
+}  // namespace
+
+void AnnounceGroup(int pipe, pid_t group) {
+  Send(pipe, Notice{group, Notice::kCame});
+}
+void WithdrawGroup(int pipe, pid_t group) {
+  Send(pipe, Notice{group, Notice::kGone});
+}
+
+Guardian::Guardian() {
+  Start();
+}
+
+void Guardian::Start() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw std::runtime_error(fmt::format("cannot make a pipe to the guardian: {}", std::strerror(errno)));
+  }
+  Descriptor read_end(ends[0]);
+  pipe_.reset(ends[1]);
+  // Never wait for a guardian that is stuck; its pipe holds notices of thousands of processes.
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // the child must not run the parent's handlers
+  pid_ = fork();
+  if (pid_ == 0) {
+    const Legacy legacy = Watch(Detach(read_end.get()));
+    EndGroups(legacy.groups);
+    RunFarewell(legacy.farewell);
+    _exit(0);
+  }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid_ < 0) throw std::runtime_error(fmt::format("cannot start the guardian: {}", std::strerror(error)));
+}
+
+bool Guardian::SetFarewell(const std::string& commands) {
+  if (commands.size() > kMaxFarewellBytes) return false;
+  farewell_ = commands;
+  SendFarewell();
+  return true;
+}
+
+void Guardian::SendFarewell() const {
+  const Notice notice{static_cast<std::int32_t>(farewell_.size()), Notice::kFarewell};
+  std::string bytes(reinterpret_cast<const char*>(&notice), sizeof notice);
+  bytes += farewell_;
+  bytes.resize((1 + InWholeNotices(farewell_.size())) * sizeof notice);
+  Send(pipe_.get(), bytes);
+}
+
+void Guardian::ReplaceIfDead(const std::vector<pid_t>& groups) {
+  if (waitpid(pid_, nullptr, WNOHANG) != pid_) return;
+  spdlog::warn("the guardian process {} was killed; starting another", pid_);
+  Start();
+  for (const pid_t group : groups) AnnounceGroup(pipe(), group);
+  SendFarewell();
+}
+
+Guardian::~Guardian() {
+  pipe_.reset();
+  const auto end = std::chrono::steady_clock::now() + kDismissLimit;
+  while (waitpid(pid_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+}  // namespace warren::submit

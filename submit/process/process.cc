@@ -1,0 +1,248 @@
+#include "submit/process/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "submit/command.h"
+#include "submit/process/guardian.h"
+
+namespace warren::submit {
+namespace {
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe MakePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw StartError(fmt::format("cannot make a pipe: {}", std::strerror(errno)), 1);
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Holds back all signals: between fork and exec the child must not run the parent's handlers.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Everything the child needs, made before the fork: after it no memory may be allocated.
+struct ChildSetup {
+  const char* file;
+  char* const* argv;
+  char* const* environment;
+  int in, out, err;
+  int report;  ///< where errno goes when the program cannot be executed
+  int guardian;
+  rlimit files;
+  bool ignores_hangup;
+  pid_t parent;
+};
+
+void CloseAllBut(int kept, rlim_t limit) {
+  // close_range came with Linux 5.9.
+  const bool closed = close_range(3, static_cast<unsigned>(kept) - 1, 0) == 0 || kept == 3;
+  if (closed && close_range(static_cast<unsigned>(kept) + 1, ~0U, 0) == 0) return;
+  for (int fd = 3; fd < static_cast<int>(limit); ++fd) {
+    if (fd != kept) close(fd);
+  }
+}
+
+void ResetSignals(bool ignores_hangup) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal == SIGHUP && ignores_hangup) continue;
+    sigaction(signal, &standard, nullptr);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void ReportAndExit(const ChildSetup& setup, int error) {
+  const ssize_t written = write(setup.report, &error, sizeof error);
+  static_cast<void>(written);  // without a parent there is nobody to tell
+  _exit(kNotExecutable);
+}
+
+/// Only calls that are safe after a fork.
+[[noreturn]] void RunChild(const ChildSetup& setup) {
+  setsid();  // a session, and with it a process group, of its own
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != setup.parent) _exit(kNotExecutable);  // it died before the signal was asked for
+  // The group is announced from here, so that it is known before the program runs, whatever happens to the
+  // parent meanwhile.
+  AnnounceGroup(setup.guardian, getpid());
+  if (dup2(setup.in, 0) < 0 || dup2(setup.out, 1) < 0 || dup2(setup.err, 2) < 0) ReportAndExit(setup, errno);
+  rlimit current{};
+  getrlimit(RLIMIT_NOFILE, &current);
+  CloseAllBut(setup.report, current.rlim_cur);
+  setrlimit(RLIMIT_NOFILE, &setup.files);
+  ResetSignals(setup.ignores_hangup);
+  execve(setup.file, setup.argv, setup.environment);
+  ReportAndExit(setup, errno);
+}
+
+bool IsThere(const std::string& file) {
+  return access(file.c_str(), F_OK) == 0;
+}
+
+StartError ExecError(const std::string& file, int error) {
+  std::string hint;
+  if (error == ENOENT && IsThere(file)) {
+    hint = " (the file is there; the interpreter its first line names, or its loader, is not)";
+  } else if (error == ENOEXEC) {
+    hint = " (is it a script without a first line such as #!/bin/sh?)";
+  } else if (error == E2BIG) {
+    hint = " (arguments and environment together are too long)";
+  }
+  return {fmt::format("cannot start '{}': {}{}", file, std::strerror(error), hint),
+          error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable};
+}
+
+/// Waits until the program runs, or returns the errno that kept it from doing so.
+int ReadExecResult(int fd) {
+  int error = 0;
+  ssize_t count = 0;
+  do {
+    count = read(fd, &error, sizeof error);
+  } while (count < 0 && errno == EINTR);
+  return count == sizeof error ? error : 0;
+}
+
+}  // namespace
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+ExitStatus FromShellCode(int code) {
+  constexpr int kKilled = 128;
+  constexpr int kLastSignal = 31;  // those above are no signals that end a process by accident
+  if (code > kKilled && code <= kKilled + kLastSignal) return {0, code - kKilled, false, {}};
+  return {code, 0, false, {}};
+}
+
+std::string ExitStatus::Describe() const {
+  if (!story.empty()) return story;
+  if (signal == 0) return fmt::format("exited with code {}", code);
+  return fmt::format("was killed by signal {} ({}{})", signal, SignalName(signal),
+                     core_dumped ? ", core dumped" : "");
+}
+
+Spawner::Spawner() : null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  if (!null_) throw StartError(fmt::format("cannot open /dev/null: {}", std::strerror(errno)), 1);
+  getrlimit(RLIMIT_NOFILE, &files_);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  ignores_hangup_ = hangup.sa_handler == SIG_IGN;  // as under nohup, whose wish the processes inherit
+}
+
+SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int guardian) const {
+  Pipe out = MakePipe();
+  Pipe err = MakePipe();
+  Pipe in = request.reads_input ? MakePipe() : Pipe{};
+  Pipe report = MakePipe();
+  const std::vector<char*> argv = Pointers(request.argv);
+  const std::vector<char*> environment = Pointers(request.environment);
+  const ChildSetup setup{request.file.c_str(),
+                         argv.data(),
+                         environment.data(),
+                         request.reads_input ? in.read.get() : null_.get(),
+                         out.write.get(),
+                         err.write.get(),
+                         report.write.get(),
+                         guardian,
+                         files_,
+                         ignores_hangup_,
+                         getpid()};
+  pid_t pid = -1;
+  {
+    const SignalsBlocked blocked;
+    pid = fork();
+    if (pid == 0) RunChild(setup);
+  }
+  if (pid < 0) {
+    throw StartError(fmt::format("cannot start '{}': {} (see the limit on processes: ulimit -u)",
+                                 request.file, std::strerror(errno)),
+                     1);
+  }
+  report.write.reset();
+  if (const int error = ReadExecResult(report.read.get()); error != 0) {
+    WithdrawGroup(guardian, pid);
+    Reap(pid);
+    throw ExecError(request.file, error);
+  }
+  return {pid, std::move(out.read), std::move(err.read), std::move(in.write)};
+}
+
+void RaiseFileLimit(std::size_t needed, const Spawner& spawner) {
+  rlimit limit = spawner.files_;
+  if (limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed) {
+    throw std::runtime_error(fmt::format(
+        "this job needs about {} open files at once, but the limit is {} (ulimit -Hn); raise it or "
+        "start fewer processes",
+        needed, limit.rlim_max));
+  }
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    throw std::runtime_error(fmt::format("cannot raise the limit on open files from {} to {}: {}",
+                                         spawner.files_.rlim_cur, limit.rlim_cur, std::strerror(errno)));
+  }
+}
+
+std::optional<ExitStatus> PeekExit(pid_t pid) {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0, false, {}};
+  return ExitStatus{0, info.si_status, info.si_code == CLD_DUMPED, {}};
+}
+
+void Reap(pid_t pid) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+}
+
+void SignalGroup(pid_t group, int signal) {
+  kill(-group, signal);
+}
+
+void TerminateGroup(pid_t group) {
+  SignalGroup(group, SIGTERM);
+  SignalGroup(group, SIGCONT);
+}
+
+}  // namespace warren::submit

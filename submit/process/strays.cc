@@ -1,0 +1,85 @@
+#include "submit/process/strays.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+
+namespace warren::submit {
+namespace {
+
+constexpr std::chrono::milliseconds kEndInterval{2};
+/// A killed process is gone within moments, unless it sits in the kernel; nobody can wait for that.
+constexpr std::chrono::milliseconds kEndLimit{1000};
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Place {
+  pid_t group = 0;
+  pid_t session = 0;
+};
+
+/// From /proc/<pid>/stat, behind the name in parentheses: state, parent, group, session.
+Place PlaceOf(const std::string& stat) {
+  Place place;
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return place;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string state;
+  pid_t parent = 0;
+  fields >> state >> parent >> place.group >> place.session;
+  return place;
+}
+
+}  // namespace
+
+void AdoptOrphans() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known) {
+  std::istringstream children(ReadAll(fmt::format("/proc/self/task/{}/children", getpid())));
+  std::vector<pid_t> orphans;
+  for (pid_t pid = 0; children >> pid;) {
+    if (!known.contains(pid) && waitpid(pid, nullptr, WNOHANG) == 0) orphans.push_back(pid);
+  }
+  return orphans;
+}
+
+void EndOrphans(const std::set<pid_t>& known) {
+  const auto end = std::chrono::steady_clock::now() + kEndLimit;
+  // Whoever is ended may leave children of its own to be adopted.
+  for (auto orphans = AdoptedOrphans(known); !orphans.empty(); orphans = AdoptedOrphans(known)) {
+    for (const pid_t pid : orphans) kill(pid, SIGKILL);
+    if (std::chrono::steady_clock::now() > end) return;
+    std::this_thread::sleep_for(kEndInterval);
+  }
+}
+
+std::vector<pid_t> StraysOfSessions(const std::set<pid_t>& sessions) {
+  std::vector<pid_t> strays;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
+    const Place place = PlaceOf(ReadAll(entry.path() / "stat"));
+    if (sessions.contains(place.session) && !sessions.contains(place.group))
+      strays.push_back(std::stoi(name));
+  }
+  return strays;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,276 @@
+"""What dmlc-submit promises on every cluster, as tests that each cluster's own file runs on a real one."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+from passing_test import NASTY, RECORD, as_bytes
+from submit_case import LIMIT_S, PROGRAM, SubmitCase, kill_at_once, str_or_bytes
+from warren_testing import BIN, wait_for
+
+READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
+GONE_LIMIT_S = 5.0  # half a second of grace, and what a busy machine adds
+RESULT = "x" * 60
+
+
+def processes_with(mark):
+    """The living processes, but this one, that have this in their environment: pid and command line."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark.split("=")[1].encode() in (entry / "environ").read_bytes():
+                if (entry / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+class ClusterCase(SubmitCase):
+    """A cluster that is started for the test, and dmlc-submit beside it."""
+
+    CLUSTER = ""  # as DMLC_JOB_CLUSTER has it
+    WORKERS = 3
+    ERRORS_COME_APART = True  # from standard output
+
+    def cluster_options(self):
+        """What chooses the cluster."""
+        return ["--cluster", self.CLUSTER]
+
+    def cluster_environment(self):
+        return {}
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory(prefix="warren-tmp-")
+        self.addCleanup(directory.cleanup)
+        self.temporary = pathlib.Path(directory.name)
+
+    def enter(self, command):
+        """The command as it is started where dmlc-submit runs."""
+        return command
+
+    def left(self):
+        """What still runs of a job: the processes, and the scripts around them, which have theirs in the environment."""
+        return {pid: line for pid, line in processes_with(self.mark).items() if not line.startswith(PROGRAM)}
+
+    def start(self, *words, environment=None, **settings):
+        command = self.enter([PROGRAM, *map(str, self.cluster_options()), "--env", self.mark])
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
+        process = subprocess.Popen(
+            [*map(os.fsencode, command), *(os.fsencode(str_or_bytes(word)) for word in words)],
+            stdin=subprocess.DEVNULL,
+            env=self.environment({"TMPDIR": str(self.temporary), **self.cluster_environment(), **(environment or {})}),
+            **settings,
+        )
+        self.addCleanup(self.end, process)
+        return process
+
+    def submit_pid(self):
+        """The process that dmlc-submit itself is: what the test started may go over to it by exec."""
+        for pid in self.marked():
+            if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
+                return pid
+        raise AssertionError("dmlc-submit does not run")
+
+    def check_all_gone(self, seconds=GONE_LIMIT_S):
+        try:
+            wait_for(lambda: not self.left(), seconds, f"the end of {self.left()}")
+        finally:
+            for pid in self.left():
+                kill_at_once(pid)
+
+    def folders(self):
+        """What dmlc-submit keeps for its launcher."""
+        return list(self.temporary.glob("dmlc-submit-*"))
+
+    def ready(self, tasks):
+        self.wait_for_files(*(f"ready-{task}" for task in range(tasks)))
+        for task in range(tasks):
+            self.file(f"ready-{task}").unlink()
+
+
+class ServersCase(ClusterCase):
+    """A cluster whose servers are started once for all tests of a class, and which has jobs."""
+
+    JOBS_END_S = 15
+
+    @classmethod
+    def make_servers(cls, directory):
+        """Starts them; what is returned has run(), environment() and close()."""
+        raise NotImplementedError
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory(prefix=f"warren-{cls.CLUSTER}-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.servers = cls.make_servers(pathlib.Path(directory.name) / "servers")
+        cls.addClassCleanup(cls.servers.close)
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.check_no_job_is_left)
+
+    def cluster_environment(self):
+        return self.servers.environment()
+
+    def jobs(self):
+        """The numbers of the jobs in the queue."""
+        raise NotImplementedError
+
+    def cancel(self, *jobs):
+        raise NotImplementedError
+
+    def check_no_job_is_left(self):
+        try:
+            wait_for(lambda: not self.jobs(), self.JOBS_END_S, "the end of all jobs")
+        finally:
+            for job in self.jobs():
+                self.cancel(job)
+
+
+class ClusterBehaviour(ClusterCase):
+    """The tests. A class of tests derives from it and from nothing else; this one itself is not run."""
+
+    def test_arguments_and_environment_arrive_byte_for_byte(self):
+        self.file("record.py").write_text(RECORD)
+        options = []
+        for index, value in enumerate(NASTY):
+            options += ["--env", f"NASTY_{index}=".encode() + as_bytes(value)]
+        options += ["--env", "no-shell-name=it's one", "--env", "PATH=/nowhere"]
+        words = ["/usr/bin/python3", "record.py", *NASTY, ":", "x" * 120000]
+        process = self.submit("--num-workers", 2, *options, *words)
+        self.assertEqual(process.returncode, 0, process.err)
+        for name in ("worker-0-0", "worker-1-0"):
+            record = json.loads(self.file(name).read_text())
+            self.assertEqual([bytes.fromhex(a) for a in record["arguments"]], [as_bytes(word) for word in words])
+            self.assertEqual(record["stdin"], "/dev/null")
+            variables = {bytes.fromhex(k): bytes.fromhex(v) for k, v in record["environment"].items()}
+            for index, value in enumerate(NASTY):
+                self.assertEqual(variables[f"NASTY_{index}".encode()], as_bytes(value))
+            self.assertEqual(variables[b"no-shell-name"], b"it's one")
+            self.assertEqual(variables[b"PATH"], b"/nowhere")
+            self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
+            self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+
+    def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
+        code = 'i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; echo problem >&2; printf end' % RESULT
+        process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        for task in range(self.WORKERS):
+            lines = [f"{task}.{i}.{RESULT}" for i in range(3000)]
+            log = self.file(f"logs/worker-{task}.log").read_text()
+            self.assertEqual(log.replace("problem\n", "").split("\n"), [*lines, "end"])
+            of_task = [line for line in process.out.split("\n") if line.startswith(f"[{task}]")]
+            if not self.ERRORS_COME_APART:
+                of_task.remove(f"[{task}] problem")
+            self.assertEqual(of_task, [f"[{task}] {line}" for line in [*lines, "end"]])
+            self.assertIn(f"[{task}] problem", process.err if self.ERRORS_COME_APART else process.out)
+
+    def test_a_failure_names_worker_host_and_code_and_stops_the_others(self):
+        process = self.submit("--num-workers", self.WORKERS, "sh", "-c",
+                              '[ $DMLC_TASK_ID != 1 ] || { echo "no space left"; exit 3; }; exec sleep 600')  # fmt: skip
+        self.assertEqual(process.returncode, 3, process.err)
+        self.assertRegex(self.last_line(process), r"worker 1 \(host \S+, pid \d+\) exited with code 3 on attempt 1 of 1; "
+                                                  rf"the other {self.WORKERS - 1} processes were stopped")
+        self.assertIn("  | no space left", process.err)
+        self.check_all_gone()
+
+    def test_a_signal_that_kills_a_worker_is_named(self):
+        process = self.submit("--num-workers", 2, "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || kill -SEGV $$; exec sleep 600")
+        self.assertEqual(process.returncode, 139, process.err)
+        self.assertIn("was killed by signal 11 (SIGSEGV", self.last_line(process))
+        self.check_all_gone()
+
+    def test_a_command_that_is_not_there_is_named(self):
+        process = self.submit("--num-workers", 2, "./nonesuch")
+        self.assertEqual(process.returncode, 127, process.err)
+        self.assertIn("nonesuch", process.err)
+
+    def test_interrupt_termination_and_the_death_of_dmlc_submit_leave_nothing(self):
+        strays = "timeout 600 sleep 600 & setsid sleep 600 & " + READY
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(how):
+                process = self.start("--num-workers", self.WORKERS, "sh", "-c", strays)
+                self.ready(self.WORKERS)
+                self.assertGreaterEqual(len(self.left()), 3 * self.WORKERS)
+                os.kill(self.submit_pid(), how)
+                process.wait(timeout=LIMIT_S)
+                self.check_all_gone()
+                wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
+                if how != signal.SIGKILL:
+                    self.assertEqual(process.returncode, 128 + how)
+
+    def test_what_a_worker_says_when_it_is_asked_to_end_is_heard(self):
+        code = "trap 'echo saved; exit 0' TERM; echo r > ready-0; while :; do sleep 0.05; done"
+        process = self.start("--num-workers", 1, "sh", "-c", code)
+        self.ready(1)
+        os.kill(self.submit_pid(), signal.SIGTERM)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertIn("[0] saved", out.decode(), err)
+        self.assertEqual(process.returncode, 143)
+
+    def test_a_failed_worker_is_started_again_while_the_others_go_on(self):
+        code = ('echo "attempt $DMLC_NUM_ATTEMPT of $DMLC_MAX_ATTEMPT"; echo x >> starts-$DMLC_TASK_ID; '
+                "[ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT != 1.0 ] || kill -KILL $$")  # fmt: skip
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("[1] attempt 1 of 1", process.out)
+        self.assertRegex(process.err, r"worker 1 \(host \S+, pid \d+\) was killed by signal 9 \(SIGKILL\) on attempt 1 of 2; "
+                                      "starting it again")  # fmt: skip
+        self.assertEqual([self.file(f"starts-{task}").read_text() for task in (0, 1)], ["x\n", "x\nx\n"])
+
+    def test_the_whole_job_is_started_again(self):
+        code = 'echo "attempt $DMLC_NUM_ATTEMPT"; [ $DMLC_NUM_ATTEMPT = 1 ] || { sleep 0.2; exit $DMLC_TASK_ID; }'
+        process = self.submit("--num-workers", 2, "--max-restarts", 2, "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("restart 1 of 2", process.err)
+        self.assertEqual(process.out.count("attempt 1"), 2)
+        self.check_all_gone()
+
+    def test_parameter_servers_run_there_and_their_scheduler_here(self):
+        process = self.submit("--num-workers", 2, "--num-servers", 2, "sh", "-c",
+                              "echo $DMLC_ROLE $DMLC_TASK_ID $DMLC_NUM_SERVER $DMLC_PS_ROOT_URI $DMLC_PS_ROOT_PORT; "
+                              "[ $DMLC_ROLE != scheduler ] || sleep 2")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        lines = sorted(line.split("] ")[1].split() for line in process.out.splitlines())
+        roots = {tuple(line[3:]) for line in lines}
+        self.assertEqual(len(roots), 1)
+        self.assertEqual([line[:3] for line in lines], [["scheduler", "0", "2"], ["server", "0", "2"], ["server", "1", "2"],
+                                                        ["worker", "0", "2"], ["worker", "1", "2"]])  # fmt: skip
+
+    def test_files_and_archives_are_where_the_processes_run(self):
+        folder = self.file("folder")
+        folder.mkdir()
+        (folder / "tool.sh").write_text("#!/bin/sh\necho tool\n")
+        (folder / "tool.sh").chmod(0o755)
+        (folder / "x").write_text("packed\n")
+        subprocess.run(["tar", "-czf", "data.tar.gz", "x"], cwd=folder, check=True)
+        process = self.submit("--num-workers", 2, "--files", "folder/tool.sh", "--archives", "folder/data.tar.gz",
+                              "sh", "-c", "./tool.sh; cat data/x")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(process.out.splitlines()), ["[0] packed", "[0] tool", "[1] packed", "[1] tool"])
+        self.assertEqual([name for name in ("tool.sh", "data") if self.file(name).exists()], [])
+
+    def test_xgb_train_makes_one_model(self):
+        rows = [f"{i % 2} 1:{i % 7} 2:{(i * 5) % 11}" for i in range(200)]
+        self.file("train.svm").write_text("\n".join(rows) + "\n")
+        process = self.submit("--num-workers", self.WORKERS, BIN / "xgb-train", "/dev/null", "data=train.svm",
+                              "num_round=2", "objective=binary:logistic", "model_out=model.json")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertGreater(self.file("model.json").stat().st_size, 100)
+
+    def test_a_program_that_needs_no_tracker_gets_none(self):
+        process = self.submit("--num-workers", 2, "--no-tracker", "sh", "-c", "echo tracker ${DMLC_TRACKER_PORT:-none}")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.out.count("tracker none"), 2)
+
+    def test_dry_run_shows_what_would_be_started_and_starts_nothing(self):
+        process = self.submit("--num-workers", 2, "--dry-run", "touch", "started here")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("'started here'", process.out.replace("'\\''", "'"))
+        self.assertFalse(self.file("started here").exists())

@@ -1,0 +1,73 @@
+"""dmlc-submit --cluster sge on a real Grid Engine."""
+
+import signal
+import unittest
+
+import sge_cluster
+from cluster_case import ClusterBehaviour, ServersCase
+from sge_cluster import SgeCluster
+from submit_case import LIMIT_S
+from warren_testing import wait_for
+
+WHY_NOT = sge_cluster.why_not()
+
+
+class SgeCase(ServersCase):
+    CLUSTER = "sge"
+
+    @classmethod
+    def make_servers(cls, directory):
+        return SgeCluster(directory, slots=8)
+
+    def jobs(self):
+        lines = self.servers.run("qstat", capture_output=True, text=True).stdout.splitlines()[2:]
+        return {line.split()[0] for line in lines}
+
+    def cancel(self, *jobs):
+        self.servers.run("qdel", *jobs, capture_output=True)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Sge(ClusterBehaviour, SgeCase):
+    def test_the_job_has_its_name_queue_and_slots_and_a_log_of_its_own(self):
+        self.file("logs").mkdir()
+        process = self.submit("--num-workers", 2, "--worker-cores", 2, "--queue", "all.q", "--jobname", "theName",
+                              "--sge-log-dir", "logs", "sh", "-c", "echo $JOB_NAME $QUEUE $NSLOTS $SGE_TASK_ID")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(process.out.splitlines()), [f"[{i}] theName all.q 2 {i + 1}" for i in (0, 1)])
+        self.assertRegex(process.err, r"this is job \d+ of Grid Engine")
+        wait_for(lambda: len(list(self.file("logs").glob("theName.*"))) == 4, 10, "the logs")
+
+    def test_a_job_that_is_refused_tells_why(self):
+        process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("nonesuch", process.err)
+
+    def test_a_job_in_an_error_state_is_over_and_deleted(self):
+        process = self.submit("--num-workers", 1, "--sge-log-dir", "/proc/nonesuch", "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("in the error state Eqw", self.last_line(process))
+
+    def test_a_job_that_is_deleted_is_over_and_says_so(self):
+        process = self.start("--num-workers", 2, "sh", "-c", "echo ready > ready-$DMLC_TASK_ID; exec sleep 600")
+        self.ready(2)
+        self.cancel(*self.jobs())
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("worker", err.decode().splitlines()[-1])
+        self.check_all_gone(10)
+
+    def test_a_job_that_waits_leaves_the_queue_when_dmlc_submit_is_interrupted_or_killed(self):
+        for number in (signal.SIGINT, signal.SIGKILL):
+            process = self.start("--num-workers", 2, "--sge-args", "-h", "true")
+            self.wait_for_text(process.stderr, "hqw")
+            process.send_signal(number)
+            process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -number)
+            wait_for(lambda: not self.jobs(), 10, "the end of the job")
+
+
+del ClusterBehaviour  # it is no test of its own
+
+if __name__ == "__main__":
+    unittest.main()

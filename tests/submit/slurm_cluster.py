@@ -1,0 +1,198 @@
+"""A real Slurm cluster on one machine, for tests: munged, slurmctld and several slurmd, all started as root, without
+systemd and without slurmdbd, every path in one directory."""
+
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import time
+
+from cluster_daemons import free_ports, kill_tree, until
+
+PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "squeue", "sinfo"]
+
+CONFIGURATION = """\
+ClusterName=warren
+SlurmctldHost={host}({address})
+SlurmctldPort={controller_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={directory}/munge/socket
+CredType=cred/munge
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool-%n
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd-%n.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd-%n.log
+SlurmctldDebug=info
+SlurmdDebug=info
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SwitchType=switch/none
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=2,bf_interval=2,sched_min_interval=0,batch_sched_delay=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+JobRequeue=1
+KillWait={kill_wait}
+KillOnBadExit=0
+MinJobAge={min_job_age}
+SlurmctldTimeout=60
+SlurmdTimeout=60
+InactiveLimit=0
+Waittime=0
+DefMemPerCPU=100
+{extra}
+NodeName=DEFAULT CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory}{gres} State=UNKNOWN
+{node_lines}
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+"""
+
+
+class SlurmCluster:
+    """Nodes are called node0, node1, ...; each has `cpus` cores as far as Slurm knows (more than the machine has is
+    possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
+
+    def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60):
+        self.directory = pathlib.Path(directory).resolve()
+        self.nodes = [f"node{index}" for index in range(nodes)]
+        self.processes = []
+        self.log = None
+        try:
+            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def configuration(self):
+        return self.directory / "slurm.conf"
+
+    def environment(self):
+        """What the clients (srun, sbatch, squeue, ...) need, on top of the usual environment."""
+        return {"SLURM_CONF": str(self.configuration)}
+
+    def run(self, *words, **more):
+        """A client's run: subprocess.run with the cluster's environment."""
+        environment = {**os.environ, **self.environment(), **more.pop("env", {})}
+        return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
+
+    def close(self):
+        """Ends everything, the job steps' daemons and tasks too."""
+        if self.processes and self.configuration.exists():
+            try:
+                # First the jobs, so that no task outlives the daemons.
+                self.run("scancel", "--signal=KILL", "--full", "--user=root", timeout=5, capture_output=True)
+                self.run("scancel", "--user=root", timeout=5, capture_output=True)
+                deadline = time.monotonic() + 3
+                while time.monotonic() < deadline and self._running():
+                    time.sleep(0.1)
+            except subprocess.TimeoutExpired:
+                pass
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self.processes = []
+        for pid in self._steps_processes():
+            kill_tree(pid)
+        if self.log:
+            self.log.close()
+            self.log = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout):
+        for name in ["munge", "state"]:
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        # munged refuses directories that others can write to (a sticky /tmp is fine); its socket must be reachable.
+        self.directory.chmod(0o755)
+        (self.directory / "munge").chmod(0o711)
+        key = self.directory / "munge" / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        host, address = socket.gethostname().split(".")[0], "127.0.0.1"
+        ports = free_ports(1 + len(self.nodes))
+        node_lines = "\n".join(f"NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"
+                               for name, port in zip(self.nodes, ports[1:]))
+        if gpus:
+            # Further /dev/null (1, 3) in the GPUs' place: they must be devices, but without cgroups nobody opens them.
+            for index in range(gpus):
+                os.mknod(self.directory / f"nvidia{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            (self.directory / "gres.conf").write_text(f"Name=gpu File={self.directory}/nvidia[0-{gpus - 1}]\n")
+            extra = "GresTypes=gpu\n" + extra
+        self.configuration.write_text(CONFIGURATION.format(
+            host=host, address=address, directory=self.directory, controller_port=ports[0], kill_wait=kill_wait,
+            min_job_age=min_job_age, cpus=cpus, memory=cpus * 200, node_lines=node_lines,
+            gres=f" Gres=gpu:{gpus}" if gpus else "",
+            extra="SlurmdParameters=config_overrides\n" + extra))
+        self.log = open(self.directory / "daemons.log", "ab")
+        munge = self.directory / "munge"
+        self._daemon("munged", "--foreground", "--force", "--num-threads=2", f"--socket={munge}/socket",
+                     f"--key-file={key}", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
+                     f"--seed-file={munge}/seed")
+        until(lambda: (munge / "socket").exists(), timeout, "munged makes its socket", self.processes, lambda: _tail(self))
+        self._daemon("slurmctld", "-D", "-i", "-f", self.configuration)
+        for name in self.nodes:
+            (self.directory / f"spool-{name}").mkdir(exist_ok=True)
+            self._daemon("slurmd", "-D", "-N", name, "-f", self.configuration)
+        until(self._all_idle, timeout, "all nodes are idle", self.processes, lambda: _tail(self))
+
+    def _daemon(self, *words):
+        # A session of its own: no terminal's SIGINT gets to it.
+        self.processes.append(subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
+                                               stdout=self.log, stderr=self.log, start_new_session=True,
+                                               cwd=self.directory,
+                                               env={**os.environ, **self.environment()}))
+
+    def _all_idle(self):
+        done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
+        return sorted(done.stdout.split("\n")[:-1]) == sorted(f"{name} idle" for name in self.nodes)
+
+    def _running(self):
+        return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
+
+    def _steps_processes(self):
+        """slurmstepd, which leaves slurmd's process group, and the tasks, also those whose slurmstepd is gone."""
+        mark = f"SLURM_CONF={self.configuration}".encode()
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    environment = (entry / "environ").read_bytes().split(b"\0")
+                    task = mark in environment and any(one.startswith(b"SLURMD_NODENAME=") for one in environment)
+                    daemon = (entry / "cmdline").read_bytes().startswith(b"slurmstepd:")
+                    if task or daemon and any(os.readlink(link).startswith(f"{self.directory}/")
+                                              for link in [entry / "cwd", *(entry / "fd").iterdir()]):
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+
+def why_not():
+    """The reason why there can be no Slurm cluster here; None when there can."""
+    if os.geteuid() != 0:
+        return "a Slurm cluster is started as root"
+    for program in PROGRAMS:
+        if not shutil.which(program):
+            return f"there is no {program} here (Debian: slurm-wlm, munge)"
+    return None
+
+
+def _tail(cluster):
+    return "".join(f"\n{path.name}: {path.read_text(errors='replace')[-1500:]}"
+                   for path in sorted(cluster.directory.rglob("*log")))

@@ -1,0 +1,145 @@
+"""dmlc-submit --cluster slurm on a real Slurm: srun inside an allocation, sbatch outside one."""
+
+import signal
+import time
+import unittest
+
+import slurm_cluster
+from cluster_case import ClusterBehaviour, ServersCase
+from slurm_cluster import SlurmCluster
+from submit_case import LIMIT_S
+from warren_testing import wait_for
+
+WHY_NOT = slurm_cluster.why_not()
+
+
+class SlurmCase(ServersCase):
+    CLUSTER = "slurm"
+
+    @classmethod
+    def make_servers(cls, directory):
+        return SlurmCluster(directory, nodes=3, cpus=4, gpus=2)
+
+    def jobs(self):
+        done = self.servers.run("squeue", "--noheader", "--format=%i", capture_output=True, text=True)
+        return done.stdout.split()
+
+    def cancel(self, *jobs):
+        self.servers.run("scancel", *jobs)
+
+    def check_nothing_is_left(self, seconds=15.0):
+        super().check_nothing_is_left(seconds)  # salloc and slurmstepd take their time
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Srun(ClusterBehaviour, SlurmCase):
+    """Inside an allocation."""
+
+    def enter(self, command):
+        return ["salloc", "--quiet", "--ntasks=8", "--overcommit", *command]
+
+    def test_what_srun_complains_of_is_shown_and_is_the_story(self):
+        process = self.submit("--num-workers", 2, "--slurm-args", "--nodes=77", "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("[srun] ", process.err)
+        self.assertIn("ended with srun, which exited with code 1", process.err)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class MpirunInAnAllocation(SlurmCase):
+    """Open MPI's mpirun finds the nodes that Slurm has given."""
+
+    def cluster_options(self):
+        return ["--cluster", "mpi", "--mpirun", "mpirun.openmpi"]
+
+    def enter(self, command):
+        return ["salloc", "--quiet", "--ntasks=4", "--nodes=2", *command]
+
+    def test_the_processes_run_on_the_nodes_of_the_allocation(self):
+        process = self.submit("--num-workers", 4, "sh", "-c", "echo $SLURMD_NODENAME")
+        self.assertEqual(process.returncode, 0, process.err)
+        nodes = [line.split()[1] for line in process.out.splitlines()]
+        self.assertEqual((len(nodes), len(set(nodes))), (4, 2), process.out)
+        self.check_all_gone()
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Sbatch(ClusterBehaviour, SlurmCase):
+    """Outside one."""
+
+    def test_the_job_has_its_name_partition_nodes_and_cores(self):
+        code = "[ $DMLC_TASK_ID = 1 ] || scontrol -o show job $SLURM_JOB_ID; echo $SLURMD_NODENAME > node-$DMLC_TASK_ID"
+        process = self.submit("--num-workers", 3, "--slurm-worker-nodes", 3, "--worker-cores", 2, "--worker-memory", "128m",
+                              "--queue", "all", "--jobname", "the name", "--time-limit", "7", "sh", "-c", code)  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        for part in ("JobName=the name ", "Partition=all ", "NumNodes=3 ", "CPUs/Task=2 ", "TimeLimit=00:07:00",
+                     "MinMemoryCPU=64M", "Requeue=1"):  # fmt: skip
+            self.assertIn(part, process.out)
+        nodes = {self.file(f"node-{task}").read_text() for task in range(3)}
+        self.assertEqual(len(nodes), 3)
+        self.assertRegex(process.err, r"this is job \d+ of Slurm")
+
+    def test_each_worker_gets_its_gpus(self):
+        """Slurm gives out the device files of GPUs that are none."""
+        code = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"
+        process = self.submit("--num-workers", 4, "--slurm-worker-nodes", 3, "--worker-gpus", 1, "sh", "-c", code)
+        self.assertEqual(process.returncode, 0, process.err)
+        given = [tuple(line.split()[1:]) for line in process.out.splitlines()]
+        self.assertEqual([len(one) for one in set(given)], [2] * 4, given)
+        self.assertEqual(len({node for node, _ in given}), 3)
+        process = self.submit("--num-workers", 1, "--worker-gpus", 3, "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("Requested node configuration is not available", process.err)
+
+    def test_a_job_that_is_refused_tells_why(self):
+        process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("invalid partition specified: nonesuch", process.err)
+
+    def test_a_job_that_waits_leaves_the_queue_when_dmlc_submit_is_interrupted_or_killed(self):
+        for number in (signal.SIGINT, signal.SIGKILL):
+            process = self.start("--num-workers", 2, "--slurm-args", "--begin=now+1hour", "true")
+            self.wait_for_text(process.stderr, "PENDING (BeginTime)")
+            process.send_signal(number)
+            process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -number)
+            wait_for(lambda: not self.jobs(), 10, "the end of the job")
+
+    def test_a_job_that_is_cancelled_is_over_and_says_so(self):
+        process = self.start("--num-workers", 2, "sh", "-c", "echo ready > ready-$DMLC_TASK_ID; exec sleep 600")
+        self.ready(2)
+        self.cancel(*self.jobs())
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertRegex(err.decode().splitlines()[-1], r"worker \d .*(SIGTERM|CANCELLED)")
+        self.check_all_gone(10)
+
+    def test_a_job_that_is_put_back_into_the_queue_begins_again(self):
+        code = "echo ready > ready-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT != 0 ] || exec sleep 600; echo attempt $DMLC_NUM_ATTEMPT"
+        process = self.start("--num-workers", 2, "sh", "-c", code)
+        self.ready(2)
+        (job,) = self.jobs()
+        self.servers.run("scontrol", "requeue", job)
+
+        def again():
+            # Otherwise Slurm waits for two minutes. Asked more often it begins to wait anew each time.
+            time.sleep(1)
+            self.servers.run("scontrol", "update", f"JobId={job}", "StartTime=now", capture_output=True)
+            return all(self.file(f"ready-{task}").exists() for task in (0, 1))
+
+        wait_for(again, LIMIT_S, "the second start")
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(f"job {job} was put back into the queue of Slurm; starting all 2 processes again", err.decode())
+        self.assertEqual(sorted(out.decode().splitlines()), [f"[{task}] attempt 1" for task in (0, 1)])
+
+    def test_what_slurm_says_is_kept_with_the_logs(self):
+        process = self.submit("--num-workers", 1, "--log-dir", "logs", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(len(list(self.file("logs").glob("slurm-*.log"))), 1)
+
+
+del ClusterBehaviour  # it is no test of its own
+
+if __name__ == "__main__":
+    unittest.main()

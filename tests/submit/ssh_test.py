@@ -1,0 +1,207 @@
+"""dmlc-submit --cluster ssh over real sshds on hosts of their own."""
+
+import re
+import subprocess
+import unittest
+
+import ssh_hosts
+from cluster_case import READY, ClusterBehaviour, ClusterCase
+from ssh_hosts import PORT, SshHosts
+from submit_case import LIMIT_S
+from warren_testing import wait_for
+
+WHY_NOT = ssh_hosts.why_not()
+
+
+class SshCase(ClusterCase):
+    CLUSTER = "ssh"
+    HOSTS = 2
+    IPV6 = False
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = SshHosts(self.directory, self.HOSTS, self.IPV6)
+        self.addCleanup(self.hosts.close)
+        self.addCleanup(self.hosts.check_nothing_runs)
+        self.host_file_text = None
+
+    def cluster_options(self):
+        return [*self.hosts.host_file(self.host_file_text), *self.hosts.options()]
+
+    def enter(self, command):
+        return self.hosts.inside(command)
+
+    def left(self):
+        return self.hosts.processes()
+
+    def start(self, *words, hosts=None, **settings):
+        """`hosts`: the text of the host file."""
+        self.host_file_text = hosts
+        return super().start(*words, **settings)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Ssh(ClusterBehaviour, SshCase):
+    def test_processes_are_spread_over_slots_and_reach_the_tracker_by_the_route_to_the_first_host(self):
+        process = self.submit("--num-workers", 6, "--log-dir", "logs", "sh", "-c",
+                              "echo $DMLC_NODE_HOST $(hostname) $DMLC_TRACKER_URI; echo problem >&2",
+                              hosts="n0 slots=3  # the big one\n\nn1\n")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        tracker = self.hosts.namespaces.middle_address
+        logs = {task: self.file(f"logs/worker-{task}.log").read_text().splitlines() for task in range(6)}
+        hosts = {task: " ".join(line for line in lines if line != "problem") for task, lines in logs.items()}
+        expected = {task: f"n{host} host-{host} {tracker}" for task, host in enumerate([0, 0, 0, 1, 0, 0])}
+        self.assertEqual(hosts, expected)
+        self.assertIn(f"reach this machine at {tracker}", process.err)
+        self.assertIn("the route to n0", process.err)
+        self.assertIn(f"[3] {expected[3]}", process.out)
+        self.assertIn("[3] problem", process.err)
+
+    def test_an_ssh_that_is_killed_takes_its_worker_with_it(self):
+        process = self.start("--num-workers", 1, "sh", "-c", READY)
+        self.wait_for_files("ready-0")
+        subprocess.run(["pkill", "-KILL", "-f", "^ssh -F .* exec sh$"], check=True)
+        process.communicate(timeout=LIMIT_S)
+        self.hosts.check_nothing_runs(5)
+
+    def test_an_unreachable_host_is_named(self):
+        process = self.submit("--num-workers", 2, "true", hosts="n0\n10.77.0.99\n")
+        self.assertEqual(process.returncode, 255)
+        self.assertRegex(self.last_line(process), r"worker 1 \(host 10.77.0.99\) could not be started on 10.77.0.99: "
+                                                  r"ssh: connect to host 10.77.0.99 port 2222: No route to host")
+
+    def test_a_wrong_key_and_an_unknown_host_are_explained(self):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.file("other")], check=True)
+        process = self.submit("--num-workers", 1, "--ssh-options", f"-o IdentityFile={self.file('other')} -F none", "true",
+                              hosts=f"{self.hosts.address(0)}:{PORT}")  # fmt: skip
+        self.assertIn("could not be started on", self.last_line(process))
+        self.hosts.config.write_text(self.hosts.config.read_text().replace(str(self.hosts.key), str(self.file("other"))))
+        process = self.submit("--num-workers", 1, "true")
+        self.assertIn("Permission denied", self.last_line(process))
+        self.assertIn("ssh-copy-id", self.last_line(process))
+
+    def test_unknown_hosts_are_refused_unless_they_may_be_taken_in(self):
+        known = self.hosts.known_hosts.read_text()
+        self.hosts.known_hosts.write_text("")
+        process = self.submit("--num-workers", 2, "true")
+        self.assertEqual(process.returncode, 255)
+        self.assertIn("Host key verification failed", process.err)
+        self.assertIn("--ssh-host-keys", self.last_line(process))
+        process = self.submit("--num-workers", 2, "--ssh-host-keys", "accept-new", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn(self.hosts.address(0), self.hosts.known_hosts.read_text())
+
+        def changed(match):
+            return match[1] + ("y" if match[2] == "x" else "x")
+
+        # A key that has changed is never taken in.
+        self.hosts.known_hosts.write_text(re.sub(r"(AAAA\S{40})(\S)", changed, known))
+        process = self.submit("--num-workers", 2, "--ssh-host-keys", "accept-new", "true")
+        self.assertEqual(process.returncode, 255)
+        process = self.submit("--num-workers", 2, "--ssh-host-keys", "ignore", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+
+    def test_the_current_directory_is_copied_and_the_processes_run_in_the_copy(self):
+        self.file("sub dir").mkdir()
+        self.file("sub dir/data").write_text("the data\n")
+        target = self.hosts.own_directory / "it's a copy"
+        process = self.submit("--num-workers", 2, "--sync-dst-dir", target, "sh", "-c",
+                              'cat "sub dir/data"; pwd; echo made > result-$DMLC_TASK_ID')  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("[1] the data", process.out)
+        self.assertIn(f"[1] {target}", process.out)
+        self.assertIn("2 of 2 hosts", process.err)
+        for host in (0, 1):
+            self.assertEqual(self.hosts.in_own_directory(host, f"it's a copy/result-{host}"), "made\n")
+            self.assertIsNone(self.hosts.in_own_directory(host, f"it's a copy/result-{1 - host}"))
+
+    def test_a_copy_that_fails_starts_nothing(self):
+        process = self.submit("--num-workers", 2, "--sync-dst-dir", "/proc/nowhere", "touch", self.file("started"))
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(self.last_line(process), "could not be copied to /proc/nowhere on n[01]: rsync exited with code")
+        self.assertFalse(self.file("started").exists())
+
+    def test_a_directory_that_is_not_there_is_named(self):
+        here = self.hosts.own_directory / "only here"
+        here.mkdir()
+        process = self.start_in(here, "--num-workers", 1, "true")
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertIn(f"there is no directory '{here}' on host-0", err.decode())
+
+    def start_in(self, directory, *words):
+        saved, self.directory = self.directory, directory
+        try:
+            return self.start(*words)
+        finally:
+            self.directory = saved
+
+    def test_parameter_servers_run_on_the_hosts_and_their_scheduler_here(self):
+        process = self.submit("--num-workers", 2, "--num-servers", 2, "sh", "-c",
+                              "echo $DMLC_ROLE $DMLC_TASK_ID $(hostname) $DMLC_PS_ROOT_URI")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        root = self.hosts.namespaces.middle_address
+        lines = sorted(line.split("] ")[1] for line in process.out.splitlines())
+        self.assertEqual(lines, [f"scheduler 0 host-middle {root}", f"server 0 host-1 {root}", f"server 1 host-0 {root}",
+                                 f"worker 0 host-1 {root}", f"worker 1 host-0 {root}"])
+
+    def test_dry_run_shows_commands_and_scripts_and_starts_nothing(self):
+        process = self.submit("--num-workers", 2, "--dry-run", "touch", "started here")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.out.count("-- n0 'exec sh' <<"), 1)
+        self.assertIn("set -- 'touch' 'started here'", process.out)
+        self.assertIn("export DMLC_TASK_ID='1'", process.out)
+        self.assertFalse(self.file("started here").exists())
+
+    def test_twenty_processes_on_one_host_are_more_than_its_sshd_lets_in_at_once(self):
+        process = self.submit("--num-workers", 20, "sh", "-c", "echo $DMLC_TASK_ID", hosts="n0 slots=20\n")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(process.out.split()[1::2], key=int), [str(i) for i in range(20)])
+
+    def test_a_jump_host_of_the_configuration_is_used(self):
+        config = self.hosts.config
+        config.write_text(config.read_text() + f"Host behind\n  HostName {self.hosts.address(1)}\n  ProxyCommand "
+                          f"ssh -F {config} -W %h:%p n0\n")  # fmt: skip
+        process = self.submit("--num-workers", 1, "--host-ip", self.hosts.namespaces.middle_address, "hostname",
+                              hosts="behind\n")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.out, "[0] host-1\n")
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class LostHost(SshCase):
+    HOSTS = 3
+
+    def test_a_worker_whose_host_is_gone_is_started_on_another_and_ends_on_the_first(self):
+        code = 'echo "$DMLC_NODE_HOST $DMLC_NUM_ATTEMPT" >> ran-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT = 1 ] || exec sleep 600'
+        process = self.start("--num-workers", 2, "--local-num-attempt", 1, "--ssh-options",
+                             "-o ServerAliveInterval=1", "sh", "-c", f"[ $DMLC_TASK_ID = 1 ] || exit 0; {code}",
+                             hosts="n0\nn1\nn2\n")  # fmt: skip
+        self.wait_for_files("ran-1")
+        on_lost_host = self.hosts.processes()
+        self.hosts.namespaces.cut_off(1)
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("was lost with the connection to n1", err.decode())
+        self.assertEqual(self.file("ran-1").read_text().split("\n")[:2], ["n1 0", "n0 1"])
+        self.assertTrue(on_lost_host)
+        wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class SshOverIpv6(SshCase):
+    IPV6 = True
+
+    def test_addresses_with_and_without_port_reach_their_hosts(self):
+        hosts = f"[{self.hosts.address(0)}]:{PORT}\nroot@{self.hosts.address(1)}\n"
+        target = self.hosts.own_directory / "copy"
+        process = self.submit("--num-workers", 2, "--sync-dst-dir", target, "sh", "-c",
+                              "echo $(hostname) $DMLC_TRACKER_URI", hosts=hosts)  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        tracker = self.hosts.namespaces.middle_address
+        self.assertEqual(sorted(process.out.splitlines()), [f"[{i}] host-{i} {tracker}" for i in range(2)])
+
+
+del ClusterBehaviour  # it is no test of its own
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""dmlc-submit --cluster yarn with a stand-in for Hadoop: a program called `yarn` that records its command lines and runs
+the script of the distributed shell as YARN's containers would: by bash, numbered from 1. Each has a directory of its own
+only where files are shipped to it; else all run where the test can see what they write."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from cluster_case import ClusterBehaviour, ClusterCase
+
+STAND_IN = r"""
+import json, os, shutil, signal, subprocess, sys, tempfile, time
+record = os.environ["YARN_RECORD"]
+with open(record, "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\n")
+pids = record + ".pids"
+if sys.argv[1:3] == ["application", "-kill"]:
+    for pid in open(pids).read().split():
+        try:
+            os.killpg(int(pid), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    sys.exit(0)
+value = lambda option: sys.argv[sys.argv.index(option) + 1]
+print("INFO impl.YarnClientImpl: Submitted application application_1700000000000_0007", file=sys.stderr, flush=True)
+script = os.path.join(os.path.dirname(record), f"ExecScript-{os.getpid()}.sh")
+shutil.copy(value("-shell_script"), script)
+containers = []
+for number in range(1, int(value("-num_containers")) + 1):
+    place = None
+    if "-localize_files" in sys.argv:
+        place = tempfile.mkdtemp(prefix="container-", dir=os.path.dirname(record))
+        for name in value("-localize_files").split(","):
+            shutil.copy(name, place)
+    # Not what the client has in its environment: other machines.
+    environment = {"PATH": os.environ["PATH"], "YARN_SHELL_ID": str(number)}
+    containers.append(subprocess.Popen(["bash", script], cwd=place, env=environment, start_new_session=True,
+                                       stdin=subprocess.DEVNULL))
+    with open(pids, "a") as file:
+        file.write(f"{containers[-1].pid}\n")
+codes = [container.wait() for container in containers]
+sys.exit(2 if any(codes) else 0)
+"""
+
+
+class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
+    CLUSTER = "yarn"
+
+    def setUp(self):
+        super().setUp()
+        home = self.file("hadoop")
+        (home / "share/hadoop/yarn").mkdir(parents=True)
+        self.jar = home / "share/hadoop/yarn/hadoop-yarn-applications-distributedshell-3.3.6.jar"
+        self.jar.write_text("")
+        (home / "bin").mkdir()
+        (home / "bin/yarn").write_text(f"#!{sys.executable}\n{STAND_IN}")
+        (home / "bin/yarn").chmod(0o755)
+        (home / "record").mkdir()
+
+    def cluster_options(self):
+        return [*super().cluster_options(), "--host-ip", "127.0.0.1", "--auto-file-cache", "off"]
+
+    def cluster_environment(self):
+        home = self.file("hadoop")
+        return {"HADOOP_HOME": str(home), "PATH": f"{home}/bin:{os.environ['PATH']}",
+                "YARN_RECORD": str(home / "record/commands")}  # fmt: skip
+
+    def commands(self):
+        return [json.loads(line) for line in (self.file("hadoop") / "record/commands").read_text().splitlines()]
+
+    def test_the_command_line_is_that_of_the_distributed_shell(self):
+        process = self.submit("--num-workers", 2, "--queue", "prod", "--worker-memory", "2g", "--worker-cores", 3,
+                              "--jobname", "a job", "--yarn-args", "-priority 5", "true")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        (words,) = self.commands()
+        script = words.index("-shell_script")
+        self.assertEqual(words[:script], [
+            "jar", str(self.jar), "org.apache.hadoop.yarn.applications.distributedshell.Client", "-jar", str(self.jar),
+            "-appname", "a_job", "-num_containers", "2", "-container_memory", "2048", "-container_vcores", "3",
+            "-master_memory", "512", "-timeout", "2147483647"])  # fmt: skip
+        self.assertEqual(words[script + 2 :], ["-queue", "prod", "-priority", "5"])
+        self.assertIn("this is job application_1700000000000_0007 of YARN", process.err)
+
+    def test_files_archives_and_what_the_command_names_are_shipped_into_the_containers(self):
+        folder = self.file("folder")
+        folder.mkdir()
+        (folder / "script.sh").write_text('cat "$1" "$2" data/x; pwd\n')
+        (folder / "named.txt").write_text("named\n")
+        (folder / "given.txt").write_text("given\n")
+        (folder / "x").write_text("packed\n")
+        subprocess.run(["tar", "-cjf", "data.tar.bz2", "x"], cwd=folder, check=True)
+        process = self.submit("--auto-file-cache", "on", "--num-workers", 2, "--files", "folder/given.txt", "--archives", "folder/data.tar.bz2",
+                              "sh", "folder/script.sh", "folder/named.txt", "given.txt")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        for task in (0, 1):
+            lines = [line for line in process.out.splitlines() if line.startswith(f"[{task}]")]
+            self.assertEqual(lines[:3], [f"[{task}] {word}" for word in ("named", "given", "packed")])
+            self.assertIn("record/container-", lines[3])
+        process = self.submit("--num-workers", 1, "--dry-run", "sh", "folder/script.sh")
+        self.assertNotIn("-localize_files", process.out)
+        self.assertIn("folder/script.sh", process.out)
+
+    def test_a_job_that_fails_is_killed_at_yarn(self):
+        process = self.submit("--num-workers", 2, "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || exit 3; exec sleep 600")
+        self.assertEqual(process.returncode, 3, process.err)
+        self.assertIn(["application", "-kill", "application_1700000000000_0007"], self.commands())
+
+
+del ClusterBehaviour  # it is no test of its own
+
+if __name__ == "__main__":
+    unittest.main()

@@ -32,14 +32,18 @@ class Tracker:
     def __init__(self, *options, max_files=None, enter=None):
         """`enter` makes the command into one that starts it elsewhere."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
-        command = [BIN / "rabit-tracker", "--log-level", "DEBUG", *map(str, options)]
+        # The tracker ends with this process, whatever ends that.
+        gone, self.alive = os.pipe()
+        command = [BIN / "rabit-tracker", "--until-stdin-closes", "--log-level", "DEBUG", *map(str, options)]
         self.process = subprocess.Popen(
             enter(command) if enter else command,
+            stdin=gone,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=limit,
         )
+        os.close(gone)
         self.block = []
         for line in self.process.stdout:
             self.block.append(line.rstrip("\n"))
@@ -56,10 +60,17 @@ class Tracker:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
+        self._forget()
+
+    def _forget(self):
+        alive, self.alive = self.alive, None
+        if alive is not None:
+            os.close(alive)
 
     def finish(self, seconds=30):
         """Waits for the end; returns the exit code and what was logged."""
         _, log = self.process.communicate(timeout=seconds)
+        self._forget()
         return self.process.returncode, log
 
     def connect(self):

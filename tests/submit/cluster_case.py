@@ -67,8 +67,7 @@ class ClusterCase(SubmitCase):
             env=self.environment({"TMPDIR": str(self.temporary), **self.cluster_environment(), **(environment or {})}),
             **settings,
         )
-        self.addCleanup(self.end, process)
-        return process
+        return self.note(process)
 
     def submit_pid(self):
         """The process that dmlc-submit itself is: what the test started may go over to it by exec."""

@@ -2,6 +2,7 @@
 against the schemas of the real API server."""
 
 import base64
+import ctypes
 import os
 import pathlib
 import signal
@@ -21,7 +22,24 @@ from warren_testing import BIN, wait_for
 
 WHY_NOT = stand_in_kubernetes.why_not()
 VERSIONS = ("1.29", "1.31", "1.33", "1.35")
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
+
+
+def own_network():
+    """This thread, and what it starts from now on, in a network of its own that nobody else listens in: the tracker's port is
+    fixed. Returns how to leave it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    if libc.unshare(NEW_NETWORK) != 0:
+        raise OSError(ctypes.get_errno(), "no network of its own")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+
+    def leave():
+        libc.setns(before, NEW_NETWORK)
+        os.close(before)
+
+    return leave
 
 
 class KubernetesCase(ClusterCase):
@@ -74,6 +92,11 @@ class KubernetesCase(ClusterCase):
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class KubernetesWithAStandIn(ClusterBehaviour, KubernetesCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(own_network())
+        super().setUpClass()
+
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"
         process = self.start("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)
@@ -134,6 +157,16 @@ class KubernetesWithAStandIn(ClusterBehaviour, KubernetesCase):
         self.assertEqual(process.returncode, 0, process.err)
         self.assertIn("kubectl delete exited with code 1: Unable to connect", process.err)
         self.assertEqual([name for name in self.kubernetes.objects() if not name.startswith("Pod/")], [])
+
+    def test_a_kubectl_that_hangs_holds_nobody_for_long(self):
+        hang = '[ "$verb" != get ] || { echo x > asked; sleep 600; exit 1; }'
+        process = self.start("--num-workers", 1, "true", environment=self.break_kubectl(hang))
+        self.wait_for_files("asked")
+        began = time.monotonic()
+        os.kill(self.submit_pid(), signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 143)
+        self.assertLess(time.monotonic() - began, 12)  # less than it is asked to be patient
 
     def test_pods_that_are_not_made_are_told(self):
         none = '[ "$verb" != get ] || { echo \'{"items": []}\'; exit 0; }'

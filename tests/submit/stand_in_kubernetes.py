@@ -3,10 +3,10 @@ kubelet are threads of the test's process; kubectl is a script that asks them ov
 Kubernetes 1.32; what it does not have it refuses.
 
 A container is a process in PID, mount and UTS namespaces of its own, its command being PID 1. Unlike in a cluster, all
-pods share this host's network (every pod's address is 127.0.0.1, so two pods cannot listen at one port) and its file
-system, but for their volumes and /etc/hosts, which stands in for the cluster's DNS: no other name is known. Images are
-names, with neither an entrypoint nor files; requests and limits are checked and have no effect; nobody is
-authenticated."""
+pods share the network of the thread that makes the cluster (every pod's address is 127.0.0.1, so two pods cannot listen
+at one port) and the host's file system, but for their volumes and /etc/hosts, which stands in for the cluster's DNS: no
+other name is known. Images are names, with neither an entrypoint nor files; requests and limits are checked and have no
+effect; nobody is authenticated."""
 
 import base64
 import copy

@@ -47,6 +47,7 @@ class SubmitCase(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
         self.addCleanup(self.check_nothing_is_left)
+        self.started = []
 
     def environment(self, extra=None):
         environment = {k: v for k, v in os.environb.items() if not k.startswith(b"DMLC_")}
@@ -66,8 +67,17 @@ class SubmitCase(unittest.TestCase):
             env=self.environment(extra),
             **settings,
         )
+        return self.note(process)
+
+    def note(self, process):
+        """Notes what was started, to be ended with the test."""
+        self.started.append(process)
         self.addCleanup(self.end, process)
         return process
+
+    def said(self, process):
+        """What one that has ended wrote to standard error and nobody has read."""
+        return process.stderr.read().decode(errors="replace") if process.stderr and not process.stderr.closed else ""
 
     def end(self, process):
         if process.poll() is None:
@@ -108,8 +118,17 @@ class SubmitCase(unittest.TestCase):
         return self.directory / name
 
     def wait_for_files(self, *names):
-        """Waits until workers have written these; returns what is in them."""
-        wait_for(lambda: all(self.file(n).exists() and self.file(n).read_text() for n in names), LIMIT_S, f"{names}")
+        """Waits until workers have written these; returns what is in them. Fails at once when dmlc-submit has failed."""
+
+        def all_there():
+            failed = [process for process in self.started[-1:] if (process.poll() or 0) > 0]
+            if all(self.file(n).exists() and self.file(n).read_text() for n in names):
+                return True
+            for process in failed:
+                self.fail(f"no {names}, but dmlc-submit exited with code {process.returncode}: {self.said(process)}")
+            return False
+
+        wait_for(all_there, LIMIT_S, f"{names}")
         return [self.file(name).read_text() for name in names]
 
     def wait_for_text(self, stream, text):

@@ -314,9 +314,9 @@ void KubernetesCluster::AskLater() {
 }
 
 void KubernetesCluster::Ask() {
-  if (stopping_ || !launched_ || std::exchange(asking_, true)) return;
-  Run(GetWords(), "", kAskPatience, [this](const std::string& printed, const ExitStatus& status) {
-    asking_ = false;
+  if (stopping_ || !launched_ || asker_ >= 0) return;
+  asker_ = Run(GetWords(), "", kAskPatience, [this](const std::string& printed, const ExitStatus& status) {
+    asker_ = -1;
     if (stopping_) return;
     try {
       if (!status.ok()) throw std::runtime_error(printed.empty() ? status.Describe() : OnOneLine(printed));
@@ -327,6 +327,12 @@ void KubernetesCluster::Ask() {
     }
     if (!stopping_) AskLater();
   });
+}
+
+/// Also a question under way: one that hangs would hold the end up.
+void KubernetesCluster::StopAsking() {
+  ask_timer_.cancel();
+  if (asker_ >= 0) children_.Kill({asker_});
 }
 
 /// The API server may be away for a while, but nobody who may not ask will ever know.
@@ -559,7 +565,7 @@ void KubernetesCluster::End(std::size_t index, const ExitStatus& status) {
   // The job is over when nothing of it is left.
   held_ = index;
   stopping_ = true;
-  ask_timer_.cancel();
+  StopAsking();
   Delete();
 }
 
@@ -603,8 +609,8 @@ void KubernetesCluster::OnDeleted() {
 
 /// The pods are asked to end when their Jobs are deleted; what they say then comes by way of their logs.
 void KubernetesCluster::Stop() {
-  ask_timer_.cancel();
   const bool already = std::exchange(stopping_, true);
+  StopAsking();
   if (const auto held = std::exchange(held_, std::nullopt)) events_.exited(*held, {});
   if (already) return;
   end_timer_.expires_after(kEndPatience);

@@ -58,6 +58,7 @@ class KubernetesCluster : public Cluster {
   void Changed();
   void AskLater();
   void Ask();
+  void StopAsking();
   void OnFailedAsk(const std::string& why);
   void OnReport(const KubeReport& report);
   void TellOfMissingPods();
@@ -92,6 +93,7 @@ class KubernetesCluster : public Cluster {
   std::string job_mark_;
   std::set<pid_t> commands_;  ///< kubectl's that will end by themselves
   pid_t creator_ = -1;        ///< the one of them that creates
+  pid_t asker_ = -1;          ///< the one that asks what became of the pods
 
   // Of this start of the job:
   int start_ = -1;  ///< which it is, from 0
@@ -111,7 +113,6 @@ class KubernetesCluster : public Cluster {
 
   boost::asio::steady_timer ask_timer_;
   std::chrono::milliseconds ask_pause_{0};
-  bool asking_ = false;
   int failed_asks_ = 0;
 
   boost::asio::steady_timer end_timer_;

@@ -20,8 +20,10 @@ XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 
 
 def stock_tracker(script, workers):
-    return Tracker("--num-workers", workers, "--host-ip", "127.0.0.1",
-                   enter=lambda command: [sys.executable, script, *command[1:]])
+    """Ends with this process, as ours does; `enter` puts the script in our tracker's place."""
+    options = ("--num-workers", workers, "--host-ip", "127.0.0.1")
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, script, *map(str, options)]
+    return Tracker(*options, enter=lambda _: [*command, "--log-level", "DEBUG"])
 
 
 def our_tracker(workers):

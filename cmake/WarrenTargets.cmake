@@ -1,7 +1,11 @@
-# How every target of this tree is compiled: warnings are errors, sanitizers by one cache variable.
+# How every target of this tree is compiled: warnings, which are errors unless a user's compiler has others; sanitizers by
+# one cache variable.
 
 add_library(warren_compile_options INTERFACE)
-target_compile_options(warren_compile_options INTERFACE -Wall -Wextra -Werror)
+target_compile_options(warren_compile_options INTERFACE -Wall -Wextra)
+if(WARREN_WERROR)
+  target_compile_options(warren_compile_options INTERFACE -Werror)
+endif()
 if(WARREN_SANITIZE)
   target_compile_options(warren_compile_options INTERFACE
     -fsanitize=${WARREN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -29,6 +33,14 @@ function(warren_library folder)
   if(ARG_INSTALL)
     install(TARGETS ${target} EXPORT warrenTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/warren/${folder})
+  endif()
+endfunction()
+
+option(WARREN_PRECOMPILE "parse headers that many files include once for a target" ON)
+# warren_precompile(<target> <header>...): each file still includes what it uses; scripts/lint looks at it without these.
+function(warren_precompile target)
+  if(WARREN_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
 

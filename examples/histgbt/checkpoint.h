@@ -1,0 +1,29 @@
+// What a worker has to know to carry on, as rabit keeps it.
+#pragma once
+
+#include <rabit/rabit.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "examples/histgbt/dataset.h"
+#include "examples/histgbt/tree.h"
+
+namespace warren::histgbt {
+
+/// The same in all workers after each round. The first checkpoint is that of round 0, when the data are
+/// loaded.
+struct State : public rabit::Serializable {
+  Agreed agreed;
+  std::vector<Tree> trees;
+  std::uint64_t rounds = 0;
+  double best_score = std::numeric_limits<double>::quiet_NaN();
+  std::uint64_t best_round = 0;  ///< that had it, counted from 0
+  bool stopped = false;          ///< early
+
+  void Load(rabit::Stream* stream) override;
+  void Save(rabit::Stream* stream) const override;
+};
+
+}  // namespace warren::histgbt

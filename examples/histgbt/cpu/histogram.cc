@@ -1,0 +1,83 @@
+#include "examples/histgbt/cpu/histogram.h"
+
+#include <algorithm>
+
+namespace warren::histgbt {
+namespace {
+
+/// Rows of a node lie apart in memory: each is asked for this many rows before its turn.
+constexpr std::size_t kAhead = 16;
+constexpr std::size_t kLineBytes = 64;
+
+}  // namespace
+
+HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Cuts& cuts)
+    : matrix_(matrix), cuts_(cuts) {
+  if (matrix.layout == Layout::kSparse) return;
+  stride_ = 256;
+  for (std::size_t f = 0; f < cuts.features(); ++f)
+    stride_ = std::max<std::size_t>(stride_, cuts.Bins(f) + 1);
+  if (matrix.layout == Layout::kDense8) stride_ = 256;
+  packed_.resize(stride_ * cuts.features(), 0);
+}
+
+void HistogramBuilder::Add(const RowsOfNode& rows, GradientSum* histogram) {
+  switch (matrix_.layout) {
+    case Layout::kDense8:
+      return AddDense(matrix_.dense8.data(), rows, histogram);
+    case Layout::kDense16:
+      return AddDense(matrix_.dense16.data(), rows, histogram);
+    case Layout::kSparse:
+      return AddSparse(rows, histogram);
+  }
+}
+
+/// As words, which one addition adds, until they might run over.
+template <typename Bin>
+void HistogramBuilder::AddDense(const Bin* bins, const RowsOfNode& rows, GradientSum* histogram) {
+  for (std::size_t begin = 0; begin < rows.size; begin += kPackedRows) {
+    const std::size_t size = std::min<std::size_t>(kPackedRows, rows.size - begin);
+    AddPacked(bins, {rows.rows + begin, rows.gradients + begin, size});
+    Flush(histogram);
+  }
+}
+
+template <typename Bin>
+void HistogramBuilder::AddPacked(const Bin* bins, const RowsOfNode& rows) {
+  const std::size_t features = matrix_.features;
+  const std::size_t stride = stride_;
+  const std::size_t row_bytes = features * sizeof(Bin);
+  for (std::size_t i = 0; i < rows.size; ++i) {
+    const std::size_t next = rows.rows[std::min(i + kAhead, rows.size - 1)];
+    const char* const ahead = reinterpret_cast<const char*>(bins + next * features);
+    for (std::size_t byte = 0; byte < row_bytes; byte += kLineBytes) __builtin_prefetch(ahead + byte);
+    __builtin_prefetch(ahead + row_bytes - 1);
+    const Bin* __restrict const row = bins + rows.rows[i] * features;
+    const Packed gradient = rows.gradients[i];
+    Packed* __restrict sums = packed_.data();
+    for (std::size_t f = 0; f < features; ++f, sums += stride) sums[row[f]] += gradient;
+  }
+}
+
+void HistogramBuilder::Flush(GradientSum* histogram) {
+  for (std::size_t f = 0; f < matrix_.features; ++f) {
+    Packed* const from = packed_.data() + f * stride_;
+    GradientSum* const to = histogram + cuts_.FirstBin(f);
+    const std::uint32_t bins = cuts_.Bins(f);
+    for (std::uint32_t bin = 0; bin < bins; ++bin) to[bin] += Unpack(from[bin]);
+    std::fill(from, from + std::min<std::size_t>(bins + 1, stride_), 0);
+  }
+}
+
+void HistogramBuilder::AddSparse(const RowsOfNode& rows, GradientSum* histogram) const {
+  const std::uint64_t* const offsets = matrix_.row_offsets.data();
+  const std::uint32_t* const entries = matrix_.entries.data();
+  for (std::size_t i = 0; i < rows.size; ++i) {
+    __builtin_prefetch(entries + offsets[rows.rows[std::min(i + kAhead, rows.size - 1)]]);
+    const GradientSum gradient = Unpack(rows.gradients[i]);
+    const std::size_t row = rows.rows[i];
+    for (std::uint64_t e = offsets[row]; e < offsets[row + 1]; ++e) histogram[entries[e]] += gradient;
+  }
+}
+
+}  // namespace warren::histgbt

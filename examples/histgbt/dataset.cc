@@ -1,0 +1,95 @@
+#include "examples/histgbt/dataset.h"
+
+#include <fmt/format.h>
+#include <rabit/rabit.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "data/agreement.h"
+#include "data/reader.h"
+#include "data/uri.h"
+
+namespace warren::histgbt {
+namespace {
+
+/// XGBoost would take one of the two, and which one is for nobody to say.
+void RefuseFeaturesTwice(const data::RowBlock<std::uint32_t>& block, const std::string& uri,
+                         Threads& threads) {
+  threads.ForRanges(block.rows(), 4096, [&](std::size_t begin, std::size_t end, int /*thread*/) {
+    std::vector<std::uint32_t> sorted;
+    for (std::size_t row = begin; row < end; ++row) {
+      const std::uint32_t* const first = block.indices.data() + block.offsets[row];
+      const std::uint32_t* const last = block.indices.data() + block.offsets[row + 1];
+      const auto not_ascending = [](std::uint32_t a, std::uint32_t b) { return a >= b; };
+      if (std::adjacent_find(first, last, not_ascending) == last) continue;
+      sorted.assign(first, last);
+      std::sort(sorted.begin(), sorted.end());
+      const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+      if (twice == sorted.end()) continue;
+      throw std::runtime_error(fmt::format(
+          "{}: row {} of this worker's share has the feature with index {} twice", uri, row + 1, *twice));
+    }
+  });
+}
+
+}  // namespace
+
+DatasetLoader::DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads& threads)
+    : agreed_(agreed),
+      is_known_(!agreed.words.empty()),
+      max_bin_(max_bin),
+      verbosity_(verbosity),
+      threads_(threads) {}
+
+/// The greatest of all workers', now or in the run before.
+void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
+  for (std::size_t i = 0; is_known_ && i < count; ++i) values[i] = agreed_.words.at(next_word_++);
+  if (is_known_) return;
+  rabit::Allreduce<rabit::op::Max>(values, count);
+  agreed_.words.insert(agreed_.words.end(), values, values + count);
+}
+
+data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
+  const data::DataUri parsed = data::ParseDataUri(uri);
+  data::ReaderOptions options;
+  options.threads = threads_.count();
+  data::BadRows bad_rows;
+  auto block =
+      data::ReadAll<std::uint32_t>(parsed, {rabit::GetRank(), rabit::GetWorldSize()}, options, &bad_rows);
+  if (bad_rows.count > 0 && verbosity_ >= 1) {
+    fmt::print(stderr, "histgbt: {} bad rows of {} were left out, such as {}\n", bad_rows.count, uri,
+               bad_rows.first.empty() ? "one" : bad_rows.first.front());
+  }
+  RefuseFeaturesTwice(block, uri, threads_);
+  data::Agree(block, parsed.options.indexing,
+              [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });
+  std::uint64_t any_rows = block.empty() ? 0 : 1;
+  Exchange(&any_rows, 1);
+  if (any_rows == 0)
+    throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", uri));
+  if (!block.label_offsets.empty()) {
+    throw std::runtime_error(
+        fmt::format("{}: some rows have another number of labels than one, which histgbt cannot learn", uri));
+  }
+  return block;
+}
+
+Dataset DatasetLoader::Load(const std::string& uri, const std::string& name) {
+  data::RowBlock<std::uint32_t> block = ReadRows(uri);
+  if (!std::exchange(has_cuts_, true) && !is_known_) {
+    agreed_.cuts = MakeCuts(block.View(), static_cast<std::size_t>(max_bin_), threads_);
+  }
+  Dataset set;
+  set.name = name;
+  // A share without rows has no offsets at all.
+  if (block.empty()) block.offsets.resize(1, 0);
+  set.matrix = BinRows(block.View(), agreed_.cuts, threads_);
+  set.labels = std::move(block.labels);
+  set.weights = std::move(block.weights);
+  return set;
+}
+
+}  // namespace warren::histgbt

@@ -1,0 +1,167 @@
+#include "examples/histgbt/grower.h"
+
+#include <rabit/rabit.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace warren::histgbt {
+namespace {
+
+/// The power of two that the values are to be multiplied by so that the greatest just fits into `bits`.
+double ScaleFor(float greatest, int bits) {
+  int exponent = 0;
+  std::frexp(greatest, &exponent);
+  // Below, there is nothing left to learn, and the reciprocal has to be a float.
+  constexpr int kLeastExponent = -100;
+  return std::ldexp(1.0, std::max(exponent, kLeastExponent) - bits);
+}
+
+/// Of the rows of all workers.
+Scale AgreeOnScale(const Greatest& own) {
+  std::array<float, 2> greatest = {own.gradient, own.hessian};
+  rabit::Allreduce<rabit::op::Max>(greatest.data(), greatest.size());
+  return {ScaleFor(greatest[0], kGradientBits), ScaleFor(greatest[1], kHessianBits)};
+}
+
+GradientSum SumOfAll(GradientSum own) {
+  std::array<std::int64_t, 2> sum = {own.gradient, own.hessian};
+  rabit::Allreduce<rabit::op::Sum>(sum.data(), sum.size());
+  return {sum[0], sum[1]};
+}
+
+class Grower {
+ public:
+  Grower(Backend& backend, const Cuts& cuts, const TreeParameters& parameters)
+      : backend_(backend), cuts_(cuts), parameters_(parameters) {}
+
+  Tree Grow(int class_index) {
+    scale_ = AgreeOnScale(backend_.ComputeGradients(class_index));
+    AddNode(-1, SumOfAll(backend_.BeginTree(scale_)));
+    std::vector<std::int32_t> level;
+    if (CanSplit(0)) {
+      level = {0};
+      const NodeToBuild root;
+      backend_.BuildHistograms({&root, 1});
+    } else {
+      AddLeaves({0});
+    }
+    for (int depth = 1; !level.empty(); ++depth) level = SplitLevel(level, depth == parameters_.max_depth);
+    return std::move(tree_);
+  }
+
+ private:
+  std::int32_t AddNode(std::int32_t parent, const GradientSum& sum) {
+    Node node;
+    node.parent = parent;
+    node.weight = static_cast<float>(parameters_.eta * LeafWeight(sum, scale_, parameters_.split.lambda));
+    node.hessian = static_cast<double>(sum.hessian) * scale_.hessian;
+    tree_.nodes.push_back(node);
+    sums_.push_back(sum);
+    return static_cast<std::int32_t>(tree_.nodes.size() - 1);
+  }
+
+  /// Whether both children could weigh enough.
+  bool CanSplit(std::int32_t node) const {
+    return tree_.nodes[static_cast<std::size_t>(node)].hessian >= 2 * parameters_.split.min_child_weight;
+  }
+
+  void AddLeaves(const std::vector<std::int32_t>& nodes) {
+    std::vector<LeafValue> leaves;
+    leaves.reserve(nodes.size());
+    for (const std::int32_t node : nodes)
+      leaves.push_back({node, tree_.nodes[static_cast<std::size_t>(node)].weight});
+    backend_.AddLeaves(leaves);
+  }
+
+  /// Returns the next level: nodes that have histograms and may ask.
+  std::vector<std::int32_t> SplitLevel(const std::vector<std::int32_t>& level, bool is_last) {
+    std::vector<GradientSum> sums;
+    sums.reserve(level.size());
+    for (const std::int32_t node : level) sums.push_back(sums_[static_cast<std::size_t>(node)]);
+    const std::vector<Split> found = backend_.FindSplits(level, sums, parameters_.split);
+    std::vector<NodeSplit> splits;
+    std::vector<std::int32_t> leaves;
+    for (std::size_t i = 0; i < level.size(); ++i) {
+      if (found[i].gain > 0) {
+        splits.push_back(Apply(level[i], found[i]));
+      } else {
+        leaves.push_back(level[i]);
+      }
+    }
+    if (!leaves.empty()) AddLeaves(leaves);
+    if (splits.empty()) return {};
+    if (is_last) {
+      AddSplitLeaves(splits);
+      return {};
+    }
+    backend_.Partition(splits);
+    return PrepareNext(splits);
+  }
+
+  NodeSplit Apply(std::int32_t index, const Split& split) {
+    const std::int32_t left = AddNode(index, split.left);
+    const std::int32_t right = AddNode(index, split.right);
+    Node& node = tree_.nodes[static_cast<std::size_t>(index)];
+    node.left = left;
+    node.right = right;
+    node.feature = split.feature;
+    node.bin = split.bin;
+    node.default_left = static_cast<std::uint8_t>(split.default_left);
+    node.gain = static_cast<float>(split.gain);
+    const std::span<const float> own = cuts_.Of(split.feature);
+    // Behind the last cut all values go left, and only what is missing right.
+    node.threshold = split.bin < own.size() ? own[split.bin] : std::numeric_limits<float>::max();
+    return {index, left, right, split.feature, split.bin, split.default_left != 0};
+  }
+
+  void AddSplitLeaves(const std::vector<NodeSplit>& splits) {
+    std::vector<LeafValue> leaves;
+    for (const NodeSplit& split : splits) {
+      for (const std::int32_t node : {split.left, split.right}) {
+        leaves.push_back({node, tree_.nodes[static_cast<std::size_t>(node)].weight});
+      }
+    }
+    backend_.AddSplitLeaves(splits, leaves);
+  }
+
+  /// The child with the smaller Hessian is built, the other one is what is left of the parent.
+  std::vector<std::int32_t> PrepareNext(const std::vector<NodeSplit>& splits) {
+    std::vector<std::int32_t> next;
+    std::vector<std::int32_t> leaves;
+    std::vector<NodeToBuild> build;
+    for (const NodeSplit& split : splits) {
+      bool any = false;
+      for (const std::int32_t node : {split.left, split.right}) {
+        (CanSplit(node) ? next : leaves).push_back(node);
+        any = any || CanSplit(node);
+      }
+      if (!any) continue;
+      const bool left_is_smaller = sums_[static_cast<std::size_t>(split.left)].hessian <=
+                                   sums_[static_cast<std::size_t>(split.right)].hessian;
+      build.push_back({left_is_smaller ? split.left : split.right, left_is_smaller ? split.right : split.left,
+                       split.node});
+    }
+    if (!leaves.empty()) AddLeaves(leaves);
+    if (!build.empty()) backend_.BuildHistograms(build);
+    return next;
+  }
+
+  Backend& backend_;
+  const Cuts& cuts_;
+  const TreeParameters& parameters_;
+  Scale scale_;
+  Tree tree_;
+  std::vector<GradientSum> sums_;  ///< of each node
+};
+
+}  // namespace
+
+Tree GrowTree(Backend& backend, const Cuts& cuts, int class_index, const TreeParameters& parameters) {
+  return Grower(backend, cuts, parameters).Grow(class_index);
+}
+
+}  // namespace warren::histgbt

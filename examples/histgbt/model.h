@@ -1,0 +1,29 @@
+// A model, as it is kept in checkpoints and as XGBoost reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "examples/histgbt/options.h"
+#include "examples/histgbt/tree.h"
+
+namespace warren::histgbt {
+
+struct Model {
+  std::string objective;  ///< XGBoost's name
+  int num_class = 0;      ///< 0 unless there are classes
+  float base_score = 0.5F;
+  std::size_t num_features = 0;
+  std::vector<Tree> trees;  ///< round after round; within a round class after class
+
+  int trees_per_round() const { return num_class > 0 ? num_class : 1; }
+};
+
+/// Attributes are what XGBoost keeps beside a model, as best_iteration.
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+/// The model in XGBoost's JSON schema, version 1.7, which later ones read, too.
+std::string ToXgboostJson(const Model& model, const Attributes& attributes);
+
+}  // namespace warren::histgbt

@@ -1,0 +1,52 @@
+// What histgbt is told, under XGBoost's names for the same things.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "examples/histgbt/grower.h"
+#include "examples/histgbt/objective.h"
+#include "examples/xgboost/xgb_train/config.h"
+
+namespace warren::histgbt {
+
+enum class Device : std::uint8_t { kCpu, kCuda };
+
+/// Data to evaluate after each round, and the name it has in the output.
+struct EvalSet {
+  std::string name;
+  std::string path;
+};
+
+struct Options {
+  std::string data;
+  std::vector<EvalSet> eval_sets;
+  bool eval_train = false;
+  std::vector<std::string> metrics;  ///< at least one
+  int num_round = 10;
+  int early_stopping_rounds = 0;  ///< 0: never
+
+  Objective objective = Objective::kSquared;
+  std::string objective_name = "reg:squarederror";
+  int num_class = 0;
+  float base_score = 0.5F;
+  TreeParameters tree;
+  int max_bin = 256;
+
+  Device device = Device::kCpu;
+  int nthread = 0;
+  std::string model_out = "histgbt.json";
+  int verbosity = 1;
+
+  /// So many trees a round.
+  int trees_per_round() const { return objective == Objective::kSoftmax ? num_class : 1; }
+};
+
+/// Throws xgb_train::ConfigError naming the setting, where it was written, what was found and what was
+/// expected.
+Options MakeOptions(const std::vector<xgb_train::Setting>& settings);
+
+/// The help text of all options, from the same table.
+std::string DescribeOptions();
+
+}  // namespace warren::histgbt

@@ -1,0 +1,71 @@
+// Which question splits a node best: the part of it that CPU and GPU share.
+#pragma once
+
+#include <cstdint>
+
+#include "examples/histgbt/arithmetic.h"
+
+namespace warren::histgbt {
+
+struct SplitParameters {
+  double lambda = 1;
+  double gamma = 0;
+  double min_child_weight = 1;
+};
+
+/// The best question found so far. Of two with the same gain the one with the lower feature stays, then that
+/// with the lower bin, then that which sends missing values right: so the order of the search is of no
+/// account.
+struct Split {
+  double gain = 0;  ///< 0: none
+  std::uint32_t feature = 0;
+  std::uint32_t bin = 0;
+  std::uint32_t default_left = 0;
+  GradientSum left;
+  GradientSum right;
+
+  HISTGBT_HD bool IsBetterThan(const Split& other) const {
+    if (gain != other.gain) return gain > other.gain;
+    if (feature != other.feature) return feature < other.feature;
+    if (bin != other.bin) return bin < other.bin;
+    return default_left < other.default_left;
+  }
+};
+
+/// A node that asks: its rows' sum, and what Gain says of that.
+struct SplitNode {
+  GradientSum sum;
+  double gain = 0;
+};
+
+/// XGBoost's kRtEps: a question has to be worth more.
+inline constexpr double kLeastGain = 1e-6;
+
+HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, std::uint32_t feature,
+                                std::uint32_t bin, bool default_left, const Scale& scale,
+                                const SplitParameters& parameters, Split& best) {
+  const GradientSum right = node.sum - left;
+  if (static_cast<double>(left.hessian) * scale.hessian < parameters.min_child_weight ||
+      static_cast<double>(right.hessian) * scale.hessian < parameters.min_child_weight) {
+    return;
+  }
+  const double gain =
+      Gain(left, scale, parameters.lambda) + Gain(right, scale, parameters.lambda) - node.gain;
+  if (!(gain > kLeastGain) || gain < parameters.gamma) return;
+  const Split split{gain, feature, bin, default_left ? 1U : 0U, left, right};
+  if (split.IsBetterThan(best)) best = split;
+}
+
+/// One cut of one feature: `up_to` is the sum of the bins up to `bin`, `missing` that of the rows that lack
+/// the feature. `is_last`: it is the last bin, so that only what is missing goes right.
+HISTGBT_HD inline void ConsiderBin(const SplitNode& node, const GradientSum& up_to,
+                                   const GradientSum& missing, std::uint32_t feature, std::uint32_t bin,
+                                   bool is_last, const Scale& scale, const SplitParameters& parameters,
+                                   Split& best) {
+  const bool any_missing = missing.hessian != 0 || missing.gradient != 0;
+  if (is_last && !any_missing) return;
+  Consider(node, up_to, feature, bin, false, scale, parameters, best);
+  if (any_missing && !is_last) Consider(node, up_to + missing, feature, bin, true, scale, parameters, best);
+}
+
+}  // namespace warren::histgbt

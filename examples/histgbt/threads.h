@@ -1,0 +1,51 @@
+// Threads that share the tasks of a loop. Between loops they sleep.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace warren::histgbt {
+
+/// As many as `threads`, the caller among them. Not thread safe: one thread calls, and not from a task.
+class Threads {
+ public:
+  /// 0: one for each core that this process may use.
+  explicit Threads(int threads = 0);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  int count() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls `task(index, thread)` for each index below `tasks`, in no order; `thread` is below count(), and no
+  /// two calls that overlap have the same. Returns when all have ended; throws what a task threw, one of
+  /// them.
+  void ForEach(std::size_t tasks, const std::function<void(std::size_t index, int thread)>& task);
+
+  /// Calls `range(begin, end, thread)` for ranges that together are 0 to `size`, of at least `least` each
+  /// (but for the last).
+  void ForRanges(std::size_t size, std::size_t least,
+                 const std::function<void(std::size_t begin, std::size_t end, int thread)>& range);
+
+ private:
+  void Work(int thread);
+  void TakeTasks(std::unique_lock<std::mutex>& lock, int thread);
+
+  std::mutex mutex_;
+  std::condition_variable begin_;
+  std::condition_variable end_;
+  const std::function<void(std::size_t, int)>* task_ = nullptr;
+  std::size_t tasks_ = 0;
+  std::size_t next_ = 0;
+  std::size_t running_ = 0;
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace warren::histgbt

@@ -1,0 +1,12 @@
+// A whole training run.
+#pragma once
+
+#include "examples/histgbt/options.h"
+
+namespace warren::histgbt {
+
+/// Between rabit::Init and Finalize; a collective call. Rank 0 writes the model. Checkpoints are rabit's: a
+/// worker that is started again carries on. Throws std::runtime_error.
+void Train(const Options& options);
+
+}  // namespace warren::histgbt

@@ -1,0 +1,202 @@
+"""histgbt as a process: its model in stock XGBoost, its quality beside XGBoost's hist, one model for any number of workers,
+also when one of them dies."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+import xgboost
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from programs import BIN, LIMIT_S, ProgramTest, environment  # noqa: E402
+
+HISTGBT = os.path.join(BIN, "histgbt")
+SUBMIT = os.path.join(BIN, "dmlc-submit")
+ROUNDS = 20
+COMMON = {"eta": 0.3, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score": 0.5}
+
+
+class HistgbtTest(ProgramTest):
+    def train(self, *arguments, workers=0, options=()):
+        """What was printed."""
+        words = [HISTGBT, *map(str, arguments)]
+        if workers:
+            words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *options, *words]
+        done = self.run_program(*words)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout.decode() + done.stderr.decode()
+
+    def last(self, printed, name):
+        return float(re.findall(rf"\t{name}:([-0-9.naninf]+)", printed)[-1])
+
+
+class InXgboost(HistgbtTest):
+    """XGBoost reads the file with column 0 empty, as histgbt does."""
+
+    def check(self, metric, make, *settings, limit=0.002, **parameters):
+        """The same predictions in XGBoost, and XGBoost's own are as good."""
+        self.make_data("train.txt", rows=20000, **make)
+        self.make_data("test.txt", rows=10000, first_row=20000, **make)
+        arguments = [f"{key}={value}" for key, value in {**COMMON, **parameters}.items()]
+        printed = self.train("data=train.txt", "eval[test]=test.txt", f"num_round={ROUNDS}", f"eval_metric={metric}",
+                             "model_out=model.json", *arguments, *settings)
+        train, test = (xgboost.DMatrix(self.path(name)) for name in ("train.txt", "test.txt"))
+        model = xgboost.Booster(model_file=self.path("model.json"))
+        self.assertEqual(model.num_boosted_rounds(), ROUNDS)
+        model.set_param({"eval_metric": metric})
+        ours = self.last(printed, f"test-{metric}")
+        self.assertAlmostEqual(float(model.eval(test).rpartition(":")[2]), ours, delta=2e-4)
+        theirs = {}
+        xgboost.train({**COMMON, **parameters, "tree_method": "hist", "eval_metric": metric, "nthread": 1, "verbosity": 0}, train,
+                      ROUNDS, evals=[(test, "test")], evals_result=theirs, verbose_eval=False)
+        worse = (theirs["test"][metric][-1] - ours) * (1 if metric == "auc" else -1)
+        self.assertLess(worse, limit, f"{metric} {ours}, XGBoost's {theirs['test'][metric][-1]}")
+        return model, test
+
+    def test_two_classes(self):
+        model, test = self.check("auc", {"task": "binary", "features": 28}, objective="binary:logistic")
+        self.assertTrue(np.all((model.predict(test) > 0) & (model.predict(test) < 1)))
+
+    def test_two_classes_with_sparse_rows(self):
+        self.check("auc", {"task": "binary", "features": 60, "density": 0.15}, objective="binary:logistic")
+
+    def test_numbers(self):
+        self.check("rmse", {"task": "regression", "features": 20, "density": 0.8}, objective="reg:squarederror")
+
+    def test_many_classes(self):
+        self.check("merror", {"task": "multiclass", "classes": 4, "features": 15}, objective="multi:softprob", num_class=4, limit=0.006)
+
+    def test_leaves_and_predictions_are_the_same(self):
+        self.make_data("train.txt", rows=3000, features=8, density=0.7)
+        self.train("data=train.txt", "objective=binary:logistic", "num_round=3", "model_out=model.json")
+        model = xgboost.Booster(model_file=self.path("model.json"))
+        margins = model.predict(xgboost.DMatrix(self.path("train.txt")), output_margin=True)
+        trees = json.loads(self.read("model.json"))["learner"]["gradient_booster"]["model"]["trees"]
+        expected = []
+        for line in self.read("train.txt").decode().splitlines():
+            row = {int(index): np.float32(value) for index, value in (pair.split(":") for pair in line.split()[1:])}
+            margin = np.float32(0)
+            for tree in trees:
+                node = 0
+                while tree["left_children"][node] >= 0:
+                    value = row.get(tree["split_indices"][node])
+                    left = tree["default_left"][node] if value is None else value < np.float32(tree["split_conditions"][node])
+                    node = tree["left_children" if left else "right_children"][node]
+                margin += np.float32(tree["base_weights"][node])
+            expected.append(margin)
+        np.testing.assert_allclose(margins, expected, atol=1e-6)
+
+
+class OneModel(HistgbtTest):
+    def setUp(self):
+        super().setUp()
+        self.make_data("train.txt", rows=6000, features=12, density=0.7)
+        self.make_data("test.txt", rows=2000, first_row=6000, features=12, density=0.7)
+        self.arguments = ["data=train.txt", "eval[test]=test.txt", "objective=binary:logistic", "eval_metric=auc", "eval_metric=logloss",
+                          "num_round=8", "nthread=1"]  # fmt: skip
+
+    def lines(self, printed):
+        return re.findall(r"\[\d+\]\ttest-auc:.*", printed)
+
+    def test_is_made_by_any_number_of_workers(self):
+        alone = self.train(*self.arguments, "model_out=1.json")
+        self.assertEqual(len(self.lines(alone)), 8)
+        for workers in (2, 3, 4):
+            printed = self.train(*self.arguments, f"model_out={workers}.json", workers=workers)
+            self.assertEqual(self.lines(printed), self.lines(alone))
+            self.assertEqual(self.read(f"{workers}.json"), self.read("1.json"))
+
+    def test_is_made_by_any_number_of_threads_and_in_any_order(self):
+        self.train(*self.arguments, "model_out=1.json")
+        self.train(*self.arguments, "nthread=3", "model_out=3.json")
+        self.assertEqual(self.read("3.json"), self.read("1.json"))
+        self.write("train.txt", b"\n".join(reversed(self.read("train.txt").splitlines())) + b"\n")
+        self.train(*self.arguments, "model_out=backwards.json")
+        self.assertEqual(self.read("backwards.json"), self.read("1.json"))
+
+    def test_is_made_by_workers_of_which_some_have_no_rows(self):
+        self.write("few.txt", b"".join(self.read("train.txt").splitlines(keepends=True)[:3]))
+        arguments = ["data=few.txt", "num_round=2", "min_child_weight=0"]
+        self.train(*arguments, "model_out=1.json")
+        self.train(*arguments, "model_out=6.json", workers=6)
+        self.assertEqual(self.read("6.json"), self.read("1.json"))
+
+    def test_is_made_when_a_worker_dies(self):
+        self.make_data("train.txt", rows=60000, features=12, density=0.7)
+        arguments = [*self.arguments, "num_round=60", "verbosity=2"]
+        self.train(*arguments, "model_out=1.json")
+        for victim in (0, 2):
+            command = [SUBMIT, "--cluster", "local", "--num-workers", "3", "--local-num-attempt", "3", HISTGBT, *arguments,
+                       f"model_out=killed{victim}.json"]  # fmt: skip
+            process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       text=True)  # fmt: skip
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.kill)
+            killed = 0
+            printed = []
+            for line in process.stdout:
+                printed.append(line)
+                if re.search(r"\[(5|30)\]\ttest", line):
+                    os.kill(self.worker(process.pid, victim), signal.SIGKILL)
+                    killed += 1
+            self.assertEqual(process.wait(LIMIT_S), 0, "".join(printed))
+            self.assertEqual(killed, 2, "".join(printed))
+            self.assertEqual("".join(printed).count("starting it again"), 2, "".join(printed))
+            self.assertEqual(self.read(f"killed{victim}.json"), self.read("1.json"))
+
+    @staticmethod
+    def worker(submit, task):
+        children = subprocess.run(["pgrep", "-P", str(submit), "-x", "histgbt"], capture_output=True, text=True, check=True).stdout
+        for pid in children.split():
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"DMLC_TASK_ID={task}".encode() in file.read().split(b"\0"):
+                    return int(pid)
+        raise AssertionError(f"no worker {task} in {children}")
+
+
+class Stopping(HistgbtTest):
+    def test_the_best_round_is_kept(self):
+        self.make_data("train.txt", rows=500, features=20, noise=3)
+        self.make_data("test.txt", rows=500, first_row=500, features=20, noise=3)
+        arguments = ["data=train.txt", "eval[test]=test.txt", "objective=binary:logistic", "eval_metric=logloss", "num_round=200"]
+        printed = self.train(*arguments, "early_stopping_rounds=4", "model_out=model.json")
+        scores = [float(score) for score in re.findall(r"test-logloss:([0-9.]+)", printed)]
+        best = int(re.search(r"the best round was (\d+)", printed)[1])
+        self.assertEqual(best, scores.index(min(scores)))
+        self.assertEqual(len(scores), best + 5)
+        model = xgboost.Booster(model_file=self.path("model.json"))
+        self.assertEqual(model.num_boosted_rounds(), best + 1)
+        self.assertEqual(model.attr("best_iteration"), str(best))
+        self.train(*arguments, "early_stopping_rounds=4", "model_out=three.json", workers=3)
+        self.assertEqual(self.read("three.json"), self.read("model.json"))
+
+
+class Refusals(HistgbtTest):
+    def refused(self, code, *arguments):
+        return self.run_badly(code, HISTGBT, *arguments)
+
+    def test_bad_options_and_data_are_named(self):
+        self.write("bad.txt", "1 1:2\nx 1:3\n")
+        self.write("labels.txt", "1 1:2\n7 1:3\n")
+        self.write("twice.txt", "1 1:2\n1 1:3 2:4 1:5\n")
+        self.write("empty.txt", "# nothing\n")
+        self.assertIn("histgbt --help explains", self.refused(2, "data=bad.txt", "oops=1"))
+        self.assertIn("bad.txt:2:1", self.refused(1, "data=bad.txt"))
+        self.assertIn("row 2 of this worker's share has the label 7; binary:logistic takes a label between 0 and 1",
+                      self.refused(1, "data=labels.txt", "objective=binary:logistic"))
+        self.assertIn("row 2 of this worker's share has the feature with index 1 twice", self.refused(1, "data=twice.txt"))
+        self.assertIn("holds no rows", self.refused(1, "data=empty.txt"))
+        self.assertIn("nonesuch.txt", self.refused(1, "data=nonesuch.txt"))
+
+    def test_a_build_without_cuda_or_a_machine_without_a_gpu_says_so(self):
+        self.make_data("train.txt", rows=100, features=3)
+        self.assertIn("device=cuda", self.refused(1, "data=train.txt", "device=cuda"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -9,7 +9,7 @@
 namespace warren::data {
 
 template <typename Index>
-void Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max) {
+bool Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max) {
   enum { kColumns, kBelowLeast, kFieldZero, kWithQid, kWithoutQid, kCount };
   std::uint64_t values[kCount] = {};
   values[kColumns] = block.columns;
@@ -28,14 +28,15 @@ void Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allred
   block.columns = values[kColumns];
   const bool from_one = values[kFieldZero] == 0 && values[kBelowLeast] != 0 &&
                         values[kBelowLeast] != std::numeric_limits<std::uint64_t>::max();
-  if (indexing != Indexing::kDetect || !from_one) return;
+  if (indexing != Indexing::kDetect || !from_one) return false;
   for (Index& index : block.indices) --index;
   for (Index& field : block.fields) --field;
   if (block.entries() > 0) --block.least_index;
   --block.columns;
+  return true;
 }
 
-template void Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
-template void Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
+template bool Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
+template bool Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
 }  // namespace warren::data

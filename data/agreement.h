@@ -20,12 +20,12 @@ inline void NobodyElse(std::uint64_t* /*values*/, std::size_t /*count*/) {}
 
 /// Makes `block.columns` the number of columns of the whole data set, by one allreduce. With
 /// Indexing::kDetect indices (and libfm's fields) are made to count from 0 if no worker has an entry in
-/// column 0 (or field 0). Workers without rows take part, too. Throws DataError, on all workers alike, when
-/// some have rows with a qid and others rows without.
+/// column 0 (or field 0); returns whether that was done. Workers without rows take part, too. Throws
+/// DataError, on all workers alike, when some have rows with a qid and others rows without.
 template <typename Index>
-void Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse);
+bool Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse);
 
-extern template void Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
-extern template void Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
+extern template bool Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
+extern template bool Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
 }  // namespace warren::data

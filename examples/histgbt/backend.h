@@ -46,7 +46,7 @@ struct NodeSplit {
   std::int32_t left = 0;
   std::int32_t right = 0;
   std::uint32_t feature = 0;
-  std::uint32_t bin = 0;  ///< up to this one: left
+  std::uint32_t end_bin = 0;  ///< bins below it: left
   bool default_left = false;
 };
 

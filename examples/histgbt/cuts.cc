@@ -3,6 +3,8 @@
 #include <rabit/rabit.h>
 
 #include <algorithm>
+#include <limits>
+#include <stdexcept>
 
 namespace warren::histgbt {
 namespace {
@@ -79,8 +81,12 @@ Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Thr
   const std::vector<std::uint64_t> counts = CountBetween(rows, candidates, offsets, threads);
   for (std::size_t feature = 0; feature < candidates.size(); ++feature) {
     const std::span<const std::uint64_t> own(counts.data() + offsets[feature], candidates[feature].size());
-    for (const std::uint32_t at : ChooseCuts(own, max_bin - cuts.has_missing[feature])) {
+    for (const std::uint32_t at :
+         ChooseCuts(own, std::max<std::size_t>(2, max_bin - cuts.has_missing[feature]))) {
       cuts.values.push_back(candidates[feature][at]);
+    }
+    if (cuts.values.size() + candidates.size() > std::numeric_limits<std::uint32_t>::max()) {
+      throw std::runtime_error("all features together have more than 2^32 bins: give a smaller max_bin");
     }
     cuts.offsets.push_back(static_cast<std::uint32_t>(cuts.values.size()));
   }

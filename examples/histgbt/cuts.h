@@ -51,7 +51,7 @@ inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
 /// Of this worker's rows; a collective call. `max_bin` is at least 2; a feature that some rows lack has one
-/// bin less, so that its missing values fit, too. Weights do not count.
+/// bin less, so that its missing values fit, too, but 2 at least. Weights do not count.
 Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Threads& threads);
 
 }  // namespace warren::histgbt

@@ -4,6 +4,7 @@
 #include <rabit/rabit.h>
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -14,6 +15,20 @@
 
 namespace warren::histgbt {
 namespace {
+
+/// A sketch of each feature has to fit into memory, even an empty one.
+constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24;
+
+void RefuseWhatWouldNotBeLearned(const data::DataUri& parsed, const std::string& uri) {
+  if (parsed.options.format == data::Format::kCsv && parsed.options.csv.label_column < 0) {
+    throw std::runtime_error(
+        fmt::format("{}: which column has the labels? Add label_column=0, or another", uri));
+  }
+  if (parsed.options.share && rabit::GetWorldSize() > 1) {
+    throw std::runtime_error(fmt::format("{}: with part and n all {} workers would read the same rows", uri,
+                                         rabit::GetWorldSize()));
+  }
+}
 
 /// XGBoost would take one of the two, and which one is for nobody to say.
 void RefuseFeaturesTwice(const data::RowBlock<std::uint32_t>& block, const std::string& uri,
@@ -53,7 +68,10 @@ void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
 }
 
 data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
-  const data::DataUri parsed = data::ParseDataUri(uri);
+  data::DataUri parsed = data::ParseDataUri(uri);
+  RefuseWhatWouldNotBeLearned(parsed, uri);
+  // The columns of all sets are counted alike.
+  if (parsed.options.indexing == data::Indexing::kDetect) parsed.options.indexing = indexing_;
   data::ReaderOptions options;
   options.threads = threads_.count();
   data::BadRows bad_rows;
@@ -64,8 +82,20 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
   }
   RefuseFeaturesTwice(block, uri, threads_);
-  data::Agree(block, parsed.options.indexing,
-              [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });
+  const bool was_from_one =
+      data::Agree(block, parsed.options.indexing,
+                  [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });
+  if (indexing_ == data::Indexing::kDetect) {
+    const bool from_one = was_from_one || parsed.options.indexing == data::Indexing::kOne;
+    indexing_ = from_one ? data::Indexing::kOne : data::Indexing::kZero;
+  }
+  if (block.columns > kMostColumns) {
+    throw std::runtime_error(
+        fmt::format("{}: some row has the feature with index {}, and {} is the greatest that histgbt takes",
+                    uri, block.columns - 1, kMostColumns - 1));
+  }
+  if (!block.qids.empty() && verbosity_ >= 1)
+    fmt::print(stderr, "histgbt: {}: query ids are of no account here\n", uri);
   std::uint64_t any_rows = block.empty() ? 0 : 1;
   Exchange(&any_rows, 1);
   if (any_rows == 0)
@@ -79,6 +109,7 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
 
 Dataset DatasetLoader::Load(const std::string& uri, const std::string& name) {
   data::RowBlock<std::uint32_t> block = ReadRows(uri);
+  const auto begin = std::chrono::steady_clock::now();
   if (!std::exchange(has_cuts_, true) && !is_known_) {
     agreed_.cuts = MakeCuts(block.View(), static_cast<std::size_t>(max_bin_), threads_);
   }
@@ -87,6 +118,7 @@ Dataset DatasetLoader::Load(const std::string& uri, const std::string& name) {
   // A share without rows has no offsets at all.
   if (block.empty()) block.offsets.resize(1, 0);
   set.matrix = BinRows(block.View(), agreed_.cuts, threads_);
+  set.seconds_to_bin = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   set.labels = std::move(block.labels);
   set.weights = std::move(block.weights);
   return set;

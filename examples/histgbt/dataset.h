@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/row_block.h"
+#include "data/uri.h"
 #include "examples/histgbt/binned_matrix.h"
 #include "examples/histgbt/cuts.h"
 #include "examples/histgbt/threads.h"
@@ -24,6 +25,7 @@ struct Dataset {
   data::Array<float> labels;
   data::Array<float> weights;  ///< empty: all are 1
   BinnedMatrix matrix;
+  double seconds_to_bin = 0;  ///< cuts included, reading not
 
   std::size_t rows() const { return labels.size(); }
 };
@@ -46,6 +48,7 @@ class DatasetLoader {
   bool is_known_;
   std::size_t next_word_ = 0;
   bool has_cuts_ = false;
+  data::Indexing indexing_ = data::Indexing::kDetect;  ///< of the first set; kDetect: nothing is loaded yet
   int max_bin_;
   int verbosity_;
   Threads& threads_;

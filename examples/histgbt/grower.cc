@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace warren::histgbt {
@@ -18,6 +19,11 @@ double ScaleFor(float greatest, int bits) {
   // Below, there is nothing left to learn, and the reciprocal has to be a float.
   constexpr int kLeastExponent = -100;
   return std::ldexp(1.0, std::max(exponent, kLeastExponent) - bits);
+}
+
+/// For what is shown only: JSON has no infinity.
+float AsFiniteFloat(double value) {
+  return static_cast<float>(std::min<double>(value, std::numeric_limits<float>::max()));
 }
 
 /// Of the rows of all workers.
@@ -58,15 +64,21 @@ class Grower {
     Node node;
     node.parent = parent;
     node.weight = static_cast<float>(parameters_.eta * LeafWeight(sum, scale_, parameters_.split.lambda));
-    node.hessian = static_cast<double>(sum.hessian) * scale_.hessian;
+    if (!std::isfinite(node.weight)) {  // on all workers alike
+      throw std::runtime_error(
+          "the value of a leaf is too great for a float: labels are too large, or eta is");
+    }
+    node.hessian = AsFiniteFloat(Hessian(sum));
     tree_.nodes.push_back(node);
     sums_.push_back(sum);
     return static_cast<std::int32_t>(tree_.nodes.size() - 1);
   }
 
+  double Hessian(const GradientSum& sum) const { return static_cast<double>(sum.hessian) * scale_.hessian; }
+
   /// Whether both children could weigh enough.
   bool CanSplit(std::int32_t node) const {
-    return tree_.nodes[static_cast<std::size_t>(node)].hessian >= 2 * parameters_.split.min_child_weight;
+    return Hessian(sums_[static_cast<std::size_t>(node)]) >= 2 * parameters_.split.min_child_weight;
   }
 
   void AddLeaves(const std::vector<std::int32_t>& nodes) {
@@ -109,13 +121,13 @@ class Grower {
     node.left = left;
     node.right = right;
     node.feature = split.feature;
-    node.bin = split.bin;
-    node.default_left = static_cast<std::uint8_t>(split.default_left);
-    node.gain = static_cast<float>(split.gain);
-    const std::span<const float> own = cuts_.Of(split.feature);
-    // Behind the last cut all values go left, and only what is missing right.
-    node.threshold = split.bin < own.size() ? own[split.bin] : std::numeric_limits<float>::max();
-    return {index, left, right, split.feature, split.bin, split.default_left != 0};
+    node.end_bin = split.end_bin;
+    node.default_left = split.default_left;
+    node.gain = AsFiniteFloat(split.gain);
+    // With 0 no value goes left: none is below the least there is.
+    node.threshold =
+        split.end_bin > 0 ? cuts_.Of(split.feature)[split.end_bin - 1] : std::numeric_limits<float>::lowest();
+    return {index, left, right, split.feature, split.end_bin, split.default_left != 0};
   }
 
   void AddSplitLeaves(const std::vector<NodeSplit>& splits) {

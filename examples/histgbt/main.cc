@@ -40,6 +40,9 @@ constexpr const char* kNotes = R"(
 Exit code: 0 done; 1 something failed while running (data, files, the job); 2 bad usage or configuration.
 )";
 
+/// Says who complains: in a job every worker writes to the same terminal.
+std::string who = "histgbt";
+
 int Main(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "-h" || argument == "--help") {
@@ -57,8 +60,9 @@ int Main(std::span<const std::string> arguments) {
   settings.insert(settings.end(), overriding.begin(), overriding.end());
   const Options options = MakeOptions(settings);
   rabit::Init(0, nullptr);
+  if (rabit::GetWorldSize() > 1)
+    who = fmt::format("histgbt (rank {} of {})", rabit::GetRank(), rabit::GetWorldSize());
   Train(options);
-  rabit::Finalize();
   return 0;
 }
 
@@ -69,10 +73,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     return Main(arguments);
   } catch (const ConfigError& error) {
-    fmt::print(stderr, "histgbt: {}\nhistgbt --help explains the options.\n", error.what());
+    fmt::print(stderr, "{}: {}\nhistgbt --help explains the options.\n", who, error.what());
     return kBadUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "histgbt: {}\n", error.what());
+    fmt::print(stderr, "{}: {}\n", who, error.what());
     return kRunFailed;
   }
 }

@@ -147,7 +147,7 @@ constexpr int kAucWeightBits = 20;
 double Auc(const Predictions& p, Threads& threads) {
   double most = 0;
   for (const float weight : p.weights) most = std::max<double>(most, weight);
-  if (p.weights.empty()) most = 1;
+  if (p.weights.empty() && !p.labels.empty()) most = 1;
   rabit::Allreduce<rabit::op::Max>(&most, 1);
   int exponent = 0;
   std::frexp(most, &exponent);

@@ -21,12 +21,12 @@ Json TreeToJson(const Tree& tree, std::size_t id, std::size_t num_features) {
   for (const char* const name : lists) json[name] = Json::array();
   for (const Node& node : tree.nodes) {
     json["base_weights"].push_back(node.weight);
-    json["default_left"].push_back(static_cast<int>(node.default_left));
+    json["default_left"].push_back(node.default_left);
     json["left_children"].push_back(node.left);
     json["right_children"].push_back(node.right);
     json["parents"].push_back(node.parent < 0 ? kNoParent : node.parent);
     json["loss_changes"].push_back(node.gain);
-    json["sum_hessian"].push_back(static_cast<float>(node.hessian));
+    json["sum_hessian"].push_back(node.hessian);
     json["split_conditions"].push_back(node.is_leaf() ? node.weight : node.threshold);
     json["split_indices"].push_back(node.feature);
     json["split_type"].push_back(0);

@@ -21,11 +21,12 @@ std::string_view Name(Objective objective) {
 
 float BaseMargin(Objective objective, float base_score) {
   if (objective != Objective::kLogistic) return base_score;
-  if (!(base_score > 0 && base_score < 1)) {
+  const float margin = -std::log(1.0F / base_score - 1.0F);
+  if (!(base_score > 0 && base_score < 1) || !std::isfinite(margin)) {
     throw std::runtime_error(fmt::format(
         "base_score is {}, but for binary:logistic it is a probability, between 0 and 1", base_score));
   }
-  return -std::log(1.0F / base_score - 1.0F);
+  return margin;
 }
 
 void CheckLabels(Objective objective, int num_class, std::span<const float> labels, const std::string& set) {

@@ -15,7 +15,8 @@ namespace {
 /// One allreduce of sketches takes about this much.
 constexpr std::size_t kMessageBytes = std::size_t{4} << 20;
 
-/// MurmurHash3's finalizer (Appleby): every bit of the input changes about half of the output's.
+/// MurmurHash3's finalizer (Appleby): every bit of the input changes about half of the output's, and no two
+/// inputs have the same.
 std::uint64_t Mix(std::uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
@@ -28,9 +29,7 @@ std::uint64_t Mix(std::uint64_t x) {
 std::uint64_t HashOfRow(const data::RowView<std::uint32_t>& rows, std::size_t row) {
   std::uint64_t sum = 0;
   for (std::uint64_t e = rows.offsets[row]; e < rows.offsets[row + 1]; ++e) {
-    const std::uint64_t word =
-        std::uint64_t{rows.indices[e]} << 32 | std::bit_cast<std::uint32_t>(rows.values[e]);
-    sum += word * 0x9e3779b97f4a7c15ULL ^ word >> 29;
+    sum += Mix(std::uint64_t{rows.indices[e]} << 32 | std::bit_cast<std::uint32_t>(rows.values[e]));
   }
   if (rows.label_offsets.empty() && row < rows.labels.size()) {
     sum ^= std::uint64_t{std::bit_cast<std::uint32_t>(rows.labels[row])} << 17;

@@ -26,7 +26,7 @@ class FeatureSketch {
   void Add(std::uint64_t row_hash, float value, std::size_t sample_size, std::size_t most_distinct) {
     ++count_;
     if (value < least_) least_ = value;
-    if (row_hash < threshold_) AddToSample(row_hash, value, sample_size);
+    if (row_hash <= threshold_) AddToSample(row_hash, value, sample_size);
     if (!too_many_) AddToDistinct(value, most_distinct);
   }
   void Merge(const FeatureSketch& other, std::size_t sample_size, std::size_t most_distinct);
@@ -34,6 +34,8 @@ class FeatureSketch {
   void Settle(std::size_t sample_size);
 
   std::uint64_t count() const { return count_; }
+  /// After Settle: how many rows are in the sample.
+  std::size_t sample_rows() const { return sample_.size(); }
   /// After Settle: values from which bins may begin, ascending, each once, the least of all first; empty when
   /// there are no values. All distinct ones where they are few.
   std::vector<float> Candidates() const;

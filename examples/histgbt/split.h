@@ -19,7 +19,7 @@ struct SplitParameters {
 struct Split {
   double gain = 0;  ///< 0: none
   std::uint32_t feature = 0;
-  std::uint32_t bin = 0;
+  std::uint32_t end_bin = 0;  ///< values in bins below it go left
   std::uint32_t default_left = 0;
   GradientSum left;
   GradientSum right;
@@ -27,7 +27,7 @@ struct Split {
   HISTGBT_HD bool IsBetterThan(const Split& other) const {
     if (gain != other.gain) return gain > other.gain;
     if (feature != other.feature) return feature < other.feature;
-    if (bin != other.bin) return bin < other.bin;
+    if (end_bin != other.end_bin) return end_bin < other.end_bin;
     return default_left < other.default_left;
   }
 };
@@ -42,7 +42,7 @@ struct SplitNode {
 inline constexpr double kLeastGain = 1e-6;
 
 HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, std::uint32_t feature,
-                                std::uint32_t bin, bool default_left, const Scale& scale,
+                                std::uint32_t end_bin, bool default_left, const Scale& scale,
                                 const SplitParameters& parameters, Split& best) {
   const GradientSum right = node.sum - left;
   if (static_cast<double>(left.hessian) * scale.hessian < parameters.min_child_weight ||
@@ -52,20 +52,24 @@ HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, 
   const double gain =
       Gain(left, scale, parameters.lambda) + Gain(right, scale, parameters.lambda) - node.gain;
   if (!(gain > kLeastGain) || gain < parameters.gamma) return;
-  const Split split{gain, feature, bin, default_left ? 1U : 0U, left, right};
+  const Split split{gain, feature, end_bin, default_left ? 1U : 0U, left, right};
   if (split.IsBetterThan(best)) best = split;
 }
 
-/// One cut of one feature: `up_to` is the sum of the bins up to `bin`, `missing` that of the rows that lack
-/// the feature. `is_last`: it is the last bin, so that only what is missing goes right.
+/// One bin of one feature: the questions whether a value is in it or below, and for the last bin whether
+/// there is a value at all. `up_to` is the sum of the bins up to `bin`, `missing` that of the rows that lack
+/// the feature.
 HISTGBT_HD inline void ConsiderBin(const SplitNode& node, const GradientSum& up_to,
                                    const GradientSum& missing, std::uint32_t feature, std::uint32_t bin,
                                    bool is_last, const Scale& scale, const SplitParameters& parameters,
                                    Split& best) {
   const bool any_missing = missing.hessian != 0 || missing.gradient != 0;
-  if (is_last && !any_missing) return;
-  Consider(node, up_to, feature, bin, false, scale, parameters, best);
-  if (any_missing && !is_last) Consider(node, up_to + missing, feature, bin, true, scale, parameters, best);
+  if (is_last) {
+    if (any_missing) Consider(node, missing, feature, 0, true, scale, parameters, best);
+    return;
+  }
+  Consider(node, up_to, feature, bin + 1, false, scale, parameters, best);
+  if (any_missing) Consider(node, up_to + missing, feature, bin + 1, true, scale, parameters, best);
 }
 
 }  // namespace warren::histgbt

@@ -1,8 +1,11 @@
 #include "examples/histgbt/threads.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace warren::histgbt {
@@ -21,10 +24,21 @@ constexpr std::size_t kRangesPerThread = 4;
 
 Threads::Threads(int threads) {
   const int count = threads > 0 ? threads : Cores();
-  for (int thread = 1; thread < count; ++thread) workers_.emplace_back([this, thread] { Work(thread); });
+  try {
+    for (int thread = 1; thread < count; ++thread) workers_.emplace_back([this, thread] { Work(thread); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = workers_.size();
+    End();
+    throw std::runtime_error(
+        fmt::format("only {} of {} threads could be started: {}", started + 1, count, error.what()));
+  }
 }
 
 Threads::~Threads() {
+  End();
+}
+
+void Threads::End() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -14,7 +14,7 @@ namespace warren::histgbt {
 /// As many as `threads`, the caller among them. Not thread safe: one thread calls, and not from a task.
 class Threads {
  public:
-  /// 0: one for each core that this process may use.
+  /// 0: one for each core that this process may use. Throws std::runtime_error when they cannot be started.
   explicit Threads(int threads = 0);
   ~Threads();
   Threads(const Threads&) = delete;
@@ -33,6 +33,7 @@ class Threads {
                  const std::function<void(std::size_t begin, std::size_t end, int thread)>& range);
 
  private:
+  void End();
   void Work(int thread);
   void TakeTasks(std::unique_lock<std::mutex>& lock, int thread);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -47,13 +48,15 @@ class Run {
   void Do() {
     const int version = rabit::LoadCheckPoint(&state_);
     Load();
-    if (version == 0) rabit::CheckPoint(&state_);
+    if (version == 0) rabit::LazyCheckPoint(&state_);
     Prepare();
     const Clock::time_point begin = Clock::now();
     const std::uint64_t first = state_.rounds;
     while (state_.rounds < static_cast<std::uint64_t>(options_.num_round) && !state_.stopped) BoostOnce();
     Tell(2, fmt::format("{} rounds in {:.3f} s", state_.rounds - first, SecondsSince(begin)));
     if (rabit::GetRank() == 0) Save();
+    // Until here a worker that is started again may ask for the state.
+    rabit::Finalize();
   }
 
  private:
@@ -71,8 +74,9 @@ class Run {
       others_.push_back(loader.Load(set.path, set.name));
       CheckRows(others_.back(), options_);
     }
-    Tell(2, fmt::format("read and binned in {:.3f} s: {} rows here, {} features, {} bins",
-                        SecondsSince(begin), train_.rows(), cuts().features(), cuts().TotalBins()));
+    Tell(2, fmt::format("loaded in {:.3f} s, {:.3f} s of it binning: {} rows here, {} features, {} bins",
+                        SecondsSince(begin), train_.seconds_to_bin, train_.rows(), cuts().features(),
+                        cuts().TotalBins()));
   }
 
   /// The margins that the trees so far have made, added in the order in which they were then.
@@ -87,9 +91,6 @@ class Run {
   }
 
   void Prepare() {
-    if (options_.device == Device::kCuda) {
-      throw std::runtime_error("device=cuda: this histgbt was built without CUDA");
-    }
     backend_ = MakeCpuBackend({&cuts(), &train_.matrix, train_.labels, train_.weights, options_.objective,
                                options_.trees_per_round()},
                               threads_);
@@ -100,16 +101,20 @@ class Run {
   void BoostOnce() {
     backend_->BeginRound();
     const int classes = options_.trees_per_round();
+    std::vector<Tree> grown;
     for (int k = 0; k < classes; ++k) {
-      state_.trees.push_back(GrowTree(*backend_, cuts(), k, options_.tree));
+      grown.push_back(GrowTree(*backend_, cuts(), k, options_.tree));
       for (std::size_t i = 0; i < others_.size(); ++i) {
-        AddPredictions(state_.trees.back(), others_[i].matrix, cuts(),
+        AddPredictions(grown.back(), others_[i].matrix, cuts(),
                        other_margins_[i].data() + static_cast<std::size_t>(k) * others_[i].rows(), threads_);
       }
     }
     EvaluateAll();
+    // Nothing changes the state before the last collective of the next round: remembering where it lies is
+    // enough.
+    std::move(grown.begin(), grown.end(), std::back_inserter(state_.trees));
     ++state_.rounds;
-    rabit::CheckPoint(&state_);
+    rabit::LazyCheckPoint(&state_);
   }
 
   /// Prints a line as XGBoost does, and judges whether to go on.
@@ -175,6 +180,9 @@ class Run {
 }  // namespace
 
 void Train(const Options& options) {
+  if (options.device == Device::kCuda) {
+    throw std::runtime_error("device=cuda: this histgbt was built without CUDA");
+  }
   Run(options).Do();
 }
 

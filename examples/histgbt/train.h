@@ -5,8 +5,8 @@
 
 namespace warren::histgbt {
 
-/// Between rabit::Init and Finalize; a collective call. Rank 0 writes the model. Checkpoints are rabit's: a
-/// worker that is started again carries on. Throws std::runtime_error.
+/// After rabit::Init, and calls rabit::Finalize; a collective call. Rank 0 writes the model. Checkpoints are
+/// rabit's: a worker that is started again carries on. Throws std::runtime_error.
 void Train(const Options& options);
 
 }  // namespace warren::histgbt

@@ -6,7 +6,7 @@ const Node& Tree::LeafOf(const BinnedMatrix& matrix, std::size_t row, const Cuts
   const Node* node = nodes.data();
   while (!node->is_leaf()) {
     const std::uint32_t bin = matrix.Bin(row, node->feature, cuts);
-    const bool left = bin == cuts.Bins(node->feature) ? node->default_left != 0 : bin <= node->bin;
+    const bool left = bin == cuts.Bins(node->feature) ? node->default_left != 0 : bin < node->end_bin;
     node = &nodes[static_cast<std::size_t>(left ? node->left : node->right)];
   }
   return *node;

@@ -18,12 +18,12 @@ struct Node {
   std::int32_t left = -1;    ///< -1: a leaf
   std::int32_t right = -1;
   std::uint32_t feature = 0;
-  std::uint32_t bin = 0;          ///< rows whose value is in a bin up to this one go left
-  float threshold = 0;            ///< the same for values: those below go left
-  std::uint8_t default_left = 0;  ///< where rows go that lack the feature
-  float weight = 0;               ///< a leaf's value, or what it would be here, learning rate included
-  float gain = 0;                 ///< what the question takes off the loss, times two; 0 of leaves
-  double hessian = 0;             ///< sum over the rows
+  std::uint32_t end_bin = 0;       ///< rows whose value is in a bin below this one go left; 0: none of them
+  float threshold = 0;             ///< the same for values: those below go left
+  std::uint32_t default_left = 0;  ///< 1: rows that lack the feature go left, too
+  float weight = 0;                ///< a leaf's value, or what it would be here, learning rate included
+  float gain = 0;                  ///< what the question takes off the loss, times two; 0 of leaves
+  float hessian = 0;               ///< sum over the rows
 
   bool is_leaf() const { return left < 0; }
 };

@@ -25,6 +25,7 @@ namespace {
 constexpr std::size_t kLeastPiece = 8192;
 constexpr std::size_t kPiecesPerThread = 3;
 constexpr std::size_t kLeastRange = 4096;
+constexpr std::uint32_t kNoBin = std::numeric_limits<std::uint32_t>::max();
 
 struct Range {
   std::size_t begin = 0;
@@ -377,11 +378,12 @@ class CpuBackend : public Backend {
 
   template <typename Column>
   void DecideRows(const NodeSplit& split, Piece& piece, const Column& column) {
-    const std::uint32_t missing = split.default_left ? cuts_.Bins(split.feature) : split.bin;
+    // A missing value's bin is none of those below end_bin.
+    const std::uint32_t also_left = split.default_left ? cuts_.Bins(split.feature) : kNoBin;
     std::size_t lefts = 0;
     for (std::size_t at = piece.range.begin; at < piece.range.end; ++at) {
       const std::uint32_t bin = column[rows_[at]];
-      const bool left = bin <= split.bin || bin == missing;
+      const bool left = bin < split.end_bin || bin == also_left;
       goes_left_[at] = left ? 1 : 0;
       lefts += left ? 1 : 0;
     }

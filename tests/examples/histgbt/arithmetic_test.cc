@@ -65,14 +65,21 @@ TEST(Arithmetic, PackedSumsAreThoseOfTheirParts) {
   }
 }
 
-TEST(Arithmetic, ARowIsOffByNoMoreThanHalfAUnit) {
+TEST(Arithmetic, ARowIsOffByNoMoreThanPromised) {
   std::mt19937 random(3);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  const float multiplier = 1 << kGradientBits;  // the greatest is below 1
-  for (int i = 0; i < 100000; ++i) {
-    const float gradient = uniform(random);
-    const double back = static_cast<double>(Unpack(Pack({gradient, 0}, multiplier, 1)).gradient) / multiplier;
-    EXPECT_LE(std::abs(back - gradient), 1.0 / multiplier) << gradient;
+  for (const float greatest : {1.0F, 0.75F, 0.5001F}) {
+    std::uniform_real_distribution<float> uniform(-greatest, greatest);
+    const float gradients = 1 << kGradientBits;  // all are below 1
+    const float hessians = 1 << kHessianBits;
+    for (int i = 0; i < 100000; ++i) {
+      const GradientPair pair{i == 0 ? greatest : uniform(random),
+                              std::abs(i == 1 ? greatest : uniform(random))};
+      const GradientSum sum = Unpack(Pack(pair, gradients, hessians));
+      EXPECT_LE(std::abs(static_cast<double>(sum.gradient) / gradients - pair.gradient),
+                greatest * std::ldexp(1.0, -19));
+      EXPECT_LE(std::abs(static_cast<double>(sum.hessian) / hessians - pair.hessian),
+                greatest * std::ldexp(1.0, -20));
+    }
   }
 }
 

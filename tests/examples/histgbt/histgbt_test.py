@@ -1,6 +1,7 @@
 """histgbt as a process: its model in stock XGBoost, its quality beside XGBoost's hist, one model for any number of workers,
 also when one of them dies."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,11 +15,12 @@ import xgboost
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from programs import BIN, LIMIT_S, ProgramTest, environment  # noqa: E402
+from warren_testing import wait_for  # noqa: E402
 
 HISTGBT = os.path.join(BIN, "histgbt")
 SUBMIT = os.path.join(BIN, "dmlc-submit")
-ROUNDS = 20
-COMMON = {"eta": 0.3, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score": 0.5}
+ROUNDS = 60
+COMMON = {"eta": 0.1, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score": 0.5}
 
 
 class HistgbtTest(ProgramTest):
@@ -38,24 +40,27 @@ class HistgbtTest(ProgramTest):
 class InXgboost(HistgbtTest):
     """XGBoost reads the file with column 0 empty, as histgbt does."""
 
-    def check(self, metric, make, *settings, limit=0.002, **parameters):
-        """The same predictions in XGBoost, and XGBoost's own are as good."""
-        self.make_data("train.txt", rows=20000, **make)
-        self.make_data("test.txt", rows=10000, first_row=20000, **make)
-        arguments = [f"{key}={value}" for key, value in {**COMMON, **parameters}.items()]
-        printed = self.train("data=train.txt", "eval[test]=test.txt", f"num_round={ROUNDS}", f"eval_metric={metric}",
-                             "model_out=model.json", *arguments, *settings)
-        train, test = (xgboost.DMatrix(self.path(name)) for name in ("train.txt", "test.txt"))
-        model = xgboost.Booster(model_file=self.path("model.json"))
-        self.assertEqual(model.num_boosted_rounds(), ROUNDS)
-        model.set_param({"eval_metric": metric})
-        ours = self.last(printed, f"test-{metric}")
-        self.assertAlmostEqual(float(model.eval(test).rpartition(":")[2]), ours, delta=2e-4)
-        theirs = {}
-        xgboost.train({**COMMON, **parameters, "tree_method": "hist", "eval_metric": metric, "nthread": 1, "verbosity": 0}, train,
-                      ROUNDS, evals=[(test, "test")], evals_result=theirs, verbose_eval=False)
-        worse = (theirs["test"][metric][-1] - ours) * (1 if metric == "auc" else -1)
-        self.assertLess(worse, limit, f"{metric} {ours}, XGBoost's {theirs['test'][metric][-1]}")
+    def check(self, metric, make, limit=0.002, **parameters):
+        """The same predictions in XGBoost; and XGBoost's own models are as good, on average over three data sets: where a cut
+        lies decides about single trees, for XGBoost's with another max_bin as much."""
+        better = []
+        for seed in (1, 2, 3):
+            self.make_data("train.txt", rows=20000, seed=seed, **make)
+            self.make_data("test.txt", rows=20000, first_row=20000, seed=seed, **make)
+            arguments = [f"{key}={value}" for key, value in {**COMMON, **parameters}.items()]
+            printed = self.train("data=train.txt", "eval[test]=test.txt", f"num_round={ROUNDS}", f"eval_metric={metric}",
+                                 "model_out=model.json", *arguments)  # fmt: skip
+            train, test = (xgboost.DMatrix(self.path(name)) for name in ("train.txt", "test.txt"))
+            model = xgboost.Booster(model_file=self.path("model.json"))
+            self.assertEqual(model.num_boosted_rounds(), ROUNDS)
+            model.set_param({"eval_metric": metric})
+            ours = self.last(printed, f"test-{metric}")
+            self.assertAlmostEqual(float(model.eval(test).rpartition(":")[2]), ours, delta=2e-4)
+            theirs = {}
+            xgboost.train({**COMMON, **parameters, "tree_method": "hist", "eval_metric": metric, "verbosity": 0}, train, ROUNDS,
+                          evals=[(test, "test")], evals_result=theirs, verbose_eval=False)
+            better.append((ours - theirs["test"][metric][-1]) * (1 if metric == "auc" else -1))
+        self.assertGreater(sum(better) / len(better), -limit, f"{metric}: ours is better by {better}")
         return model, test
 
     def test_two_classes(self):
@@ -69,7 +74,35 @@ class InXgboost(HistgbtTest):
         self.check("rmse", {"task": "regression", "features": 20, "density": 0.8}, objective="reg:squarederror")
 
     def test_many_classes(self):
-        self.check("merror", {"task": "multiclass", "classes": 4, "features": 15}, objective="multi:softprob", num_class=4, limit=0.006)
+        self.check("merror", {"task": "multiclass", "classes": 4, "features": 15}, objective="multi:softprob", num_class=4)
+
+    def test_settings_other_than_the_defaults(self):
+        """Weights, a base score, a regularisation, values that are not there or infinite: margins of XGBoost's are those that
+        histgbt measures."""
+        rows = []
+        for i in range(4000):
+            values = [f"{k}:{(i * (k + 3)) % (11 * k)}" for k in (1, 2, 3, 5) if (i * 7 + k) % 5]
+            values += ["7:inf"] * (i % 3 == 0) + ["8:nan"] * (i % 2)
+            rows.append(f"{(i * 5 % 11) / 10}:{i % 4 + 0.5} {' '.join(values)}\n")
+        self.write("train.txt", "".join(rows))
+        for objective, metric in (("binary:logistic", "logloss"), ("reg:squarederror", "rmse")):
+            printed = self.train("data=train.txt", "eval_train=1", f"objective={objective}", f"eval_metric={metric}", "base_score=0.3",
+                                 "lambda=0.1", "gamma=0.01", "eta=0.7", "max_depth=9", "min_child_weight=0.5", "max_bin=5",
+                                 "num_round=5", "model_out=model.json")  # fmt: skip
+            model = xgboost.Booster(model_file=self.path("model.json"))
+            model.set_param({"eval_metric": metric})
+            theirs = model.eval(self.values_of(rows))
+            self.assertAlmostEqual(float(theirs.rpartition(":")[2]), self.last(printed, f"train-{metric}"), delta=1e-5)
+
+    @staticmethod
+    def values_of(rows):
+        """XGBoost 1.7 refuses infinite values: they are the greatest here, as in histgbt."""
+        matrix = np.full((len(rows), 9), np.nan, dtype=np.float32)
+        for row, line in enumerate(rows):
+            for index, value in (pair.split(":") for pair in line.split()[1:]):
+                matrix[row, int(index)] = min(float(value), np.finfo(np.float32).max)
+        labels, weights = zip(*((float(part) for part in line.split()[0].split(":")) for line in rows))
+        return xgboost.DMatrix(matrix, label=labels, weight=weights, missing=np.nan)
 
     def test_leaves_and_predictions_are_the_same(self):
         self.make_data("train.txt", rows=3000, features=8, density=0.7)
@@ -137,26 +170,88 @@ class OneModel(HistgbtTest):
                                        text=True)  # fmt: skip
             self.addCleanup(process.stdout.close)
             self.addCleanup(process.kill)
-            killed = 0
+            killed = set()
             printed = []
             for line in process.stdout:
                 printed.append(line)
-                if re.search(r"\[(5|30)\]\ttest", line):
+                # A worker that dies between its line and the checkpoint says the line twice.
+                found = re.search(r"\[(5|30)\]\ttest", line)
+                if found and found[1] not in killed:
                     os.kill(self.worker(process.pid, victim), signal.SIGKILL)
-                    killed += 1
+                    killed.add(found[1])
             self.assertEqual(process.wait(LIMIT_S), 0, "".join(printed))
-            self.assertEqual(killed, 2, "".join(printed))
+            self.assertEqual(len(killed), 2, "".join(printed))
             self.assertEqual("".join(printed).count("starting it again"), 2, "".join(printed))
             self.assertEqual(self.read(f"killed{victim}.json"), self.read("1.json"))
 
+    def test_is_made_when_a_worker_dies_after_the_last_round(self):
+        self.train(*self.arguments, "model_out=1.json")
+        os.mkfifo(self.path("model.json"))
+        command = [SUBMIT, "--cluster", "local", "--num-workers", "3", "--local-num-attempt", "3", HISTGBT, *self.arguments,
+                   "model_out=model.json"]  # fmt: skip
+        process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        for line in process.stdout:
+            if re.search(r"\[7\]\ttest", line):
+                break
+        # Rank 0 waits for somebody to read, the others for rank 0.
+        first = self.worker(process.pid, 0)
+        wait_for(lambda: self.call_of(first) == "openat", what="the model's being written")
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: self.worker(process.pid, 0) not in (None, first), what="another worker 0")
+        self.assertEqual(self.read("model.json"), self.read("1.json"))
+        self.assertEqual(process.wait(LIMIT_S), 0)
+
+    def test_is_made_of_classes_and_stops_early_when_a_worker_dies(self):
+        for name, rows, first in (("train.txt", 30000, 0), ("test.txt", 3000, 30000)):
+            self.make_data(name, rows=rows, first_row=first, task="multiclass", classes=3, features=8, noise=2)
+        arguments = ["data=train.txt", "eval[test]=test.txt", "objective=multi:softmax", "num_class=3", "num_round=300", "eta=1",
+                     "early_stopping_rounds=5", "nthread=1"]  # fmt: skip
+        self.train(*arguments, "model_out=1.json")
+        command = [SUBMIT, "--cluster", "local", "--num-workers", "2", "--local-num-attempt", "3", HISTGBT, *arguments, "model_out=2.json"]
+        process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        killed = False
+        for line in process.stdout:
+            if "[4]\ttest" in line and not killed:
+                os.kill(self.worker(process.pid, 1), signal.SIGKILL)
+                killed = True
+        self.assertEqual(process.wait(LIMIT_S), 0)
+        self.assertTrue(killed)
+        self.assertEqual(self.read("2.json"), self.read("1.json"))
+
+    def test_is_made_of_many_bins_and_messages(self):
+        """1,024 bins do not fit into a byte; the sketches of 50 features take several allreduces."""
+        self.make_data("train.txt", rows=9000, features=50)
+        arguments = ["data=train.txt", "num_round=2", "max_bin=1024", "max_depth=3"]
+        self.train(*arguments, "model_out=1.json")
+        self.train(*arguments, "model_out=2.json", workers=2)
+        self.assertEqual(self.read("2.json"), self.read("1.json"))
+
+    def test_weights_and_shares_without_rows_change_no_score(self):
+        self.write("few.txt", "1:0.1 1:1\n0:0.2 1:3\n1:0.3 1:2\n")
+        arguments = ["data=few.txt", "eval_train=1", "objective=binary:logistic", "eval_metric=auc", "eval_metric=logloss",
+                     "num_round=3", "min_child_weight=0"]  # fmt: skip
+        alone = re.findall(r"\[\d\]\ttrain.*", self.train(*arguments, "model_out=1.json"))
+        self.assertEqual(re.findall(r"\[\d\]\ttrain.*", self.train(*arguments, "model_out=6.json", workers=6)), alone)
+        self.assertEqual(self.read("6.json"), self.read("1.json"))
+
+    @staticmethod
+    def call_of(pid):
+        """The system call that a process waits in: by its number, of which only one is of interest."""
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            return {"257": "openat", "56": "openat"}.get(file.read().split()[0])
+
     @staticmethod
     def worker(submit, task):
-        children = subprocess.run(["pgrep", "-P", str(submit), "-x", "histgbt"], capture_output=True, text=True, check=True).stdout
+        children = subprocess.run(["pgrep", "-P", str(submit), "-x", "histgbt"], capture_output=True, text=True, check=False).stdout
         for pid in children.split():
-            with open(f"/proc/{pid}/environ", "rb") as file:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
                 if f"DMLC_TASK_ID={task}".encode() in file.read().split(b"\0"):
                     return int(pid)
-        raise AssertionError(f"no worker {task} in {children}")
+        return None
 
 
 class Stopping(HistgbtTest):
@@ -192,6 +287,28 @@ class Refusals(HistgbtTest):
         self.assertIn("row 2 of this worker's share has the feature with index 1 twice", self.refused(1, "data=twice.txt"))
         self.assertIn("holds no rows", self.refused(1, "data=empty.txt"))
         self.assertIn("nonesuch.txt", self.refused(1, "data=nonesuch.txt"))
+        self.write("wide.txt", "1 4000000000:1\n")
+        self.assertIn("wide.txt: some row has the feature with index 4000000000", self.refused(1, "data=wide.txt"))
+        self.write("table.csv", "1,2\n0,3\n")
+        self.assertIn("Add label_column=0", self.refused(1, "data=table.csv?format=csv"))
+
+    def test_of_each_rank_what_is_wrong_with_its_rows_is_told(self):
+        self.make_data("train.txt", rows=100, features=3)
+        self.write("train.txt", self.read("train.txt") + b"7 1:1\n")
+        message = self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", HISTGBT, "data=train.txt",
+                                 "objective=binary:logistic")  # fmt: skip
+        self.assertRegex(message, r"histgbt \(rank 1 of 2\): train.txt: row \d+ of this worker's share has the label 7")
+        self.assertIn("all 2 workers would read the same rows",
+                      self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", HISTGBT, "data=train.txt?part=0&n=2"))
+
+    def test_all_sets_count_columns_alike(self):
+        """The second set has no index 0 to tell that the first one counts from there."""
+        self.write("train.txt", "".join(f"{i % 2} 0:{i % 2} 1:{i % 3}\n" for i in range(200)))
+        self.write("test.txt", "".join(f"{i % 3 % 2} 1:{i % 3}\n" for i in range(200)))
+        arguments = ["objective=binary:logistic", "eval_metric=error", "num_round=2"]
+        zero = self.train("data=train.txt", "eval[test]=test.txt", *arguments)
+        found = self.train("data=train.txt?indexing_mode=-1", "eval[test]=test.txt?indexing_mode=-1", *arguments)
+        self.assertEqual(self.last(found, "test-error"), self.last(zero, "test-error"))
 
     def test_a_build_without_cuda_or_a_machine_without_a_gpu_says_so(self):
         self.make_data("train.txt", rows=100, features=3)

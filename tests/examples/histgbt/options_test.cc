@@ -62,6 +62,8 @@ TEST(Options, AreRefusedWithWhatWasExpected) {
               HasSubstr("the metric auc says nothing of reg:squarederror"));
   EXPECT_THAT(Complaint({"data=x", "objective=binary:logistic", "base_score=1"}),
               HasSubstr("between 0 and 1"));
+  EXPECT_THAT(Complaint({"data=x", "objective=binary:logistic", "base_score=1e-40"}),
+              HasSubstr("between 0 and 1"));
   EXPECT_THAT(Complaint({"data=x", "early_stopping_rounds=3"}), HasSubstr("needs something to evaluate"));
 }
 

@@ -66,7 +66,7 @@ void ExpectSame(const std::vector<Tree>& one, const std::vector<Tree>& other) {
       const Node& b = other[t].nodes[i];
       EXPECT_EQ(a.left, b.left);
       EXPECT_EQ(a.feature, b.feature);
-      EXPECT_EQ(a.bin, b.bin);
+      EXPECT_EQ(a.end_bin, b.end_bin);
       EXPECT_EQ(a.threshold, b.threshold);
       EXPECT_EQ(a.default_left, b.default_left);
       EXPECT_EQ(a.weight, b.weight);
@@ -98,7 +98,7 @@ class PlainGrower {
           << "node " << i << " with " << rows[i].size() << " rows";
       if (node.is_leaf()) continue;
       for (const std::size_t row : rows[i]) {
-        const bool left = GoesLeft(row, node.feature, node.bin, node.default_left != 0);
+        const bool left = GoesLeft(row, node.feature, node.end_bin, node.default_left != 0);
         rows[static_cast<std::size_t>(left ? node.left : node.right)].push_back(row);
       }
       depth[static_cast<std::size_t>(node.left)] = depth[static_cast<std::size_t>(node.right)] = depth[i] + 1;
@@ -106,9 +106,9 @@ class PlainGrower {
   }
 
  private:
-  bool GoesLeft(std::size_t row, std::size_t feature, std::uint32_t bin, bool default_left) const {
+  bool GoesLeft(std::size_t row, std::size_t feature, std::uint32_t end_bin, bool default_left) const {
     const std::uint32_t own = result_.matrix.Bin(row, feature, result_.cuts);
-    return own == result_.cuts.Bins(feature) ? default_left : own <= bin;
+    return own == result_.cuts.Bins(feature) ? default_left : own < end_bin;
   }
 
   std::pair<double, double> Sum(const std::vector<std::size_t>& rows) const {
@@ -131,7 +131,7 @@ class PlainGrower {
     const double own = gain_of(Sum(rows));
     double best = 0;
     for (std::size_t f = 0; f < result_.cuts.features(); ++f) {
-      for (std::uint32_t bin = 0; bin < result_.cuts.Bins(f); ++bin) {
+      for (std::uint32_t bin = 0; bin <= result_.cuts.Bins(f); ++bin) {
         for (const bool default_left : {false, true}) {
           std::vector<std::size_t> sides[2];
           for (const std::size_t row : rows)
@@ -223,6 +223,34 @@ TEST_F(TreesTest, TheMarginsAreThoseThatTheTreesPredict) {
   }
 }
 
+/// As XGBoost, which knows no bins.
+TEST_F(TreesTest, ValuesGoWhereTheirBinsGo) {
+  Setting setting;
+  setting.tree.max_depth = 8;
+  setting.tree.split.min_child_weight = 0;
+  Block block = RandomRows({4000, 5, 0.5, 0}, 17);
+  for (std::size_t e = 0; e < block.values.size(); e += 50)
+    block.values[e] = std::numeric_limits<float>::max();
+  const Result result = Train(block, Layout::kSparse, setting, 2);
+  bool any_asks_whether = false;
+  for (const Tree& tree : result.trees) {
+    for (std::size_t row = 0; row < block.rows(); ++row) {
+      std::map<std::uint32_t, float> values;
+      for (std::uint64_t e = block.offsets[row]; e < block.offsets[row + 1]; ++e)
+        values[block.indices[e]] = block.values[e];
+      const Node* node = tree.nodes.data();
+      while (!node->is_leaf()) {
+        any_asks_whether = any_asks_whether || node->end_bin == 0;
+        const auto found = values.find(node->feature);
+        const bool left = found == values.end() ? node->default_left != 0 : found->second < node->threshold;
+        node = &tree.nodes[static_cast<std::size_t>(left ? node->left : node->right)];
+      }
+      ASSERT_EQ(node, &tree.LeafOf(result.matrix, row, result.cuts)) << row;
+    }
+  }
+  EXPECT_TRUE(any_asks_whether);
+}
+
 TEST_F(TreesTest, WhatIsMissingGoesWhereItBelongs) {
   for (const float label_of_missing : {0.0F, 1.0F}) {
     Block block;
@@ -256,8 +284,9 @@ TEST_F(TreesTest, WhetherAFeatureIsThereCanBeTheQuestion) {
   for (const Layout layout : {Layout::kDense8, Layout::kSparse}) {
     const Node root = Train(block, layout, setting, 1).trees[0].nodes[0];
     EXPECT_EQ(root.feature, 0U);
-    EXPECT_EQ(root.threshold, std::numeric_limits<float>::max());
-    EXPECT_EQ(root.default_left, 0);
+    EXPECT_EQ(root.threshold, std::numeric_limits<float>::lowest());
+    EXPECT_EQ(root.end_bin, 0U);
+    EXPECT_EQ(root.default_left, 1U);
   }
 }
 
@@ -281,6 +310,17 @@ TEST_F(TreesTest, NobodyDescendsDeeperThanAllowed) {
       depth[i] = depth[static_cast<std::size_t>(tree.nodes[i].parent)] + 1;
     EXPECT_EQ(*std::max_element(depth.begin(), depth.end()), most);
   }
+}
+
+TEST_F(TreesTest, ALeafThatIsNotFiniteIsAnErrorAndAGainIsShownAsTheGreatest) {
+  Block block = RandomRows({100, 2, 1, 0}, 16);
+  for (std::size_t row = 0; row < block.rows(); ++row) block.labels[row] *= 1e25F;
+  Setting setting;
+  setting.objective = Objective::kSquared;
+  EXPECT_EQ(Train(block, Layout::kDense8, setting, 1).trees[0].nodes[0].gain,
+            std::numeric_limits<float>::max());
+  setting.tree.eta = 1e30;
+  EXPECT_THROW(Train(block, Layout::kDense8, setting, 1), std::runtime_error);
 }
 
 TEST_F(TreesTest, AGradientThatIsNotFiniteIsAnError) {

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -22,9 +21,13 @@ constexpr std::chrono::milliseconds kEndInterval{2};
 /// A killed process is gone within moments, unless it sits in the kernel; nobody can wait for that.
 constexpr std::chrono::milliseconds kEndLimit{1000};
 
-std::string ReadAll(const std::string& path) {
+/// Empty when the process is gone, also when it goes between the opening and the reading: an iterator over
+/// the file's buffer would throw then.
+std::string ReadText(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text, '\0');
+  return text;
 }
 
 struct Place {
@@ -51,7 +54,7 @@ void AdoptOrphans() {
 }
 
 std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known) {
-  std::istringstream children(ReadAll(fmt::format("/proc/self/task/{}/children", getpid())));
+  std::istringstream children(ReadText(fmt::format("/proc/self/task/{}/children", getpid())));
   std::vector<pid_t> orphans;
   for (pid_t pid = 0; children >> pid;) {
     if (!known.contains(pid) && waitpid(pid, nullptr, WNOHANG) == 0) orphans.push_back(pid);
@@ -72,10 +75,11 @@ void EndOrphans(const std::set<pid_t>& known) {
 std::vector<pid_t> StraysOfSessions(const std::set<pid_t>& sessions) {
   std::vector<pid_t> strays;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
-    const Place place = PlaceOf(ReadAll(entry.path() / "stat"));
+    const Place place = PlaceOf(ReadText(entry->path() / "stat"));
     if (sessions.contains(place.session) && !sessions.contains(place.group))
       strays.push_back(std::stoi(name));
   }

@@ -161,7 +161,7 @@ class OneModel(HistgbtTest):
 
     def test_is_made_when_a_worker_dies(self):
         self.make_data("train.txt", rows=60000, features=12, density=0.7)
-        arguments = [*self.arguments, "num_round=60", "verbosity=2"]
+        arguments = [*self.arguments, "num_round=100", "verbosity=2"]
         self.train(*arguments, "model_out=1.json")
         for victim in (0, 2):
             command = [SUBMIT, "--cluster", "local", "--num-workers", "3", "--local-num-attempt", "3", HISTGBT, *arguments,
@@ -204,10 +204,10 @@ class OneModel(HistgbtTest):
         self.assertEqual(process.wait(LIMIT_S), 0)
 
     def test_is_made_of_classes_and_stops_early_when_a_worker_dies(self):
-        for name, rows, first in (("train.txt", 30000, 0), ("test.txt", 3000, 30000)):
+        for name, rows, first in (("train.txt", 20000, 0), ("test.txt", 3000, 20000)):
             self.make_data(name, rows=rows, first_row=first, task="multiclass", classes=3, features=8, noise=2)
-        arguments = ["data=train.txt", "eval[test]=test.txt", "objective=multi:softmax", "num_class=3", "num_round=300", "eta=1",
-                     "early_stopping_rounds=5", "nthread=1"]  # fmt: skip
+        arguments = ["data=train.txt", "eval[test]=test.txt", "objective=multi:softmax", "num_class=3", "num_round=300", "eta=0.1",
+                     "early_stopping_rounds=10", "nthread=1"]  # fmt: skip
         self.train(*arguments, "model_out=1.json")
         command = [SUBMIT, "--cluster", "local", "--num-workers", "2", "--local-num-attempt", "3", HISTGBT, *arguments, "model_out=2.json"]
         process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -215,7 +215,7 @@ class OneModel(HistgbtTest):
         self.addCleanup(process.kill)
         killed = False
         for line in process.stdout:
-            if "[4]\ttest" in line and not killed:
+            if "[1]\ttest" in line and not killed:
                 os.kill(self.worker(process.pid, 1), signal.SIGKILL)
                 killed = True
         self.assertEqual(process.wait(LIMIT_S), 0)

@@ -96,7 +96,7 @@ void WriteManifest(const std::string& path, const std::string& text) {
     }
   }
   if (!whole) throw std::runtime_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
-  spdlog::info("'{}' has the manifest: kubectl create -f {}", path, ShellQuote(path));
+  spdlog::info("'{}' has the manifest: kubectl apply --server-side -f {}", path, ShellQuote(path));
 }
 
 JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
-#include <system_error>
+
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -118,11 +116,11 @@ std::vector<Host> ReadHosts(const std::string& file) {
     }
     path = named;
   }
-  std::ifstream stream(path);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad()) {
-    throw std::runtime_error(
-        fmt::format("cannot read the host file '{}': {}", path, std::generic_category().message(errno)));
+  std::string text;
+  try {
+    text = ReadWholeFile(path);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("the host file: {}", error.what()));
   }
   return ParseHosts(text, path);
 }

@@ -13,6 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+using testing::ThrowsMessage;
 
 std::string ErrorOf(const std::string& text) {
   try {
@@ -67,7 +68,10 @@ TEST(HostFile, IsTheOneOfTheEnvironmentUnlessGiven) {
   std::ofstream(path) << "n7 slots=2\n";
   setenv("HOSTFILE", path.c_str(), 1);
   EXPECT_THAT(ReadHosts(""), ElementsAre(Host{"n7", "", 0, 2}));
-  EXPECT_THROW(ReadHosts("/nonesuch"), std::runtime_error);
+  EXPECT_THAT([] { ReadHosts("/nonesuch"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("'/nonesuch': No such file or directory")));
+  EXPECT_THAT([] { ReadHosts("/etc"); }, ThrowsMessage<std::runtime_error>(
+                                             HasSubstr("the host file: cannot read '/etc': Is a directory")));
   unsetenv("HOSTFILE");
   std::remove(path.c_str());
 }

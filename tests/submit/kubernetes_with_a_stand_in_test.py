@@ -1,8 +1,9 @@
-"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes.py), and its manifests
+"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and its manifests
 against the schemas of the real API server."""
 
 import base64
 import ctypes
+import json
 import os
 import pathlib
 import signal
@@ -276,7 +277,34 @@ class KubernetesWithAStandIn(ClusterBehaviour, KubernetesCase):
     def test_what_the_api_server_refuses_is_told(self):
         process = self.submit("--num-workers", 1, "--kube-namespace", "Not A Name", "true")
         self.assertEqual(process.returncode, 1, process.err)
-        self.assertIn("kubectl create exited with code 1", self.last_line(process))
+        self.assertIn("kubectl apply exited with code 1", self.last_line(process))
+
+    def test_a_name_that_others_have_taken_is_told_and_what_is_theirs_stays(self):
+        """Its letters at random are guessed: others take the name just before dmlc-submit does."""
+        pod = {"restartPolicy": "Never", "containers": [{"name": "worker", "image": "theirs", "command": ["theirs"]}]}
+        theirs = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "NAME"},
+                  "spec": {"parallelism": 0, "completions": 7, "template": {"spec": pod}}}  # fmt: skip
+        self.file("theirs").write_text(json.dumps(theirs))
+        take = f"""[ "$verb" != apply ] || {{
+                    cat > wanted
+                    exec < wanted
+                    name=$(sed -n 's/^  name: \\(taken-.*-worker\\)$/\\1/p' wanted | head -1)
+                    [ -z "$name" ] || sed "s/NAME/$name/" theirs |
+                        {self.kubernetes.kubectl} apply --server-side --field-manager=another -f - > taken || exit 99; }}"""
+        process = self.submit("--num-workers", 2, "--jobname", "taken", "sh", "-c", "echo ran",
+                              environment=self.break_kubectl(take))  # fmt: skip
+        (name,) = self.kubernetes.objects("Job")
+        self.addCleanup(self.kubernetes.run, "delete", name.lower(), capture_output=True)
+        self.assertEqual((process.returncode, process.out), (1, ""), process.err)
+        self.assertRegex(self.last_line(process), r"kubectl apply exited with code 1: error: Apply failed with \d conflicts: "
+                                                  r'conflicts with "another": / .*- \.spec\.completions / ')  # fmt: skip
+        self.assertRegex(name, "^Job/taken-.{5}-worker$")
+        self.assertEqual(self.file("taken").read_text(), f"job.batch/{name.split('/')[1]} serverside-applied\n")
+        job = self.kubernetes.run("get", name.lower(), "-o", "json", capture_output=True, text=True).stdout
+        spec = yaml.safe_load(job)["spec"]
+        self.assertEqual((spec["completions"], spec["parallelism"]), (7, 0))
+        self.assertEqual(spec["template"]["spec"]["containers"][0]["image"], "theirs")
+        self.assertEqual([one for one in self.kubernetes.objects() if not one.startswith("Pod/")], [name])
 
     def test_without_kubectl_it_says_so(self):
         process = self.submit("--num-workers", 1, "true", environment={"PATH": "/nowhere"})
@@ -332,8 +360,8 @@ class KubernetesWithAStandIn(ClusterBehaviour, KubernetesCase):
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(self.kubernetes.objects(), [])
         self.assertEqual(self.file("job.yaml").stat().st_mode & 0o77, 0)
-        created = self.kubernetes.run("create", "-f", "job.yaml", cwd=self.directory, capture_output=True, text=True)
-        self.assertEqual(created.returncode, 0, created.stderr)
+        applied = self.kubernetes.run("apply", "--server-side", "-f", "job.yaml", cwd=self.directory, capture_output=True, text=True)
+        self.assertEqual(applied.returncode, 0, applied.stderr)
         self.wait_for_files("model.json")
         self.kubernetes.run("delete", "-f", "job.yaml", "--wait=false", cwd=self.directory, capture_output=True)
 

@@ -17,6 +17,7 @@ from stand_in_kubernetes import StandInKubernetes
 
 WHY_NOT = stand_in_kubernetes.why_not()
 DOMAIN = "svc.cluster.local"
+APPLY = ("apply", "--server-side")
 
 
 def job_of(name, *command, container=None, pod=None, **spec):
@@ -72,8 +73,9 @@ class StandInCase(unittest.TestCase):
         self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
         return done.stderr if code else done.stdout
 
-    def create(self, *things, code=0):
-        return self.kubectl("create", "-f", "-", input="\n---\n".join(["", *map(json.dumps, things)]), code=code)
+    def apply(self, *things, code=0, manager="tests"):
+        return self.kubectl(*APPLY, "--field-manager", manager, "-f", "-", code=code,
+                            input="\n---\n".join(["", *map(json.dumps, things)]))
 
     def get(self, *words):
         return json.loads(self.kubectl("get", *words, "-o", "json"))
@@ -109,7 +111,7 @@ class StandInCase(unittest.TestCase):
 
     def ran(self, *command, **more):
         """The only pod of a Job that has run, and its log."""
-        self.create(job_of("it", *command, backoffLimit=0, **more))
+        self.apply(job_of("it", *command, backoffLimit=0, **more))
         self.wait(lambda: self.conditions().keys() & {"Complete", "Failed"}, "the end")
         [pod] = self.pods()
         return pod, self.kubectl("logs", pod["metadata"]["name"])
@@ -125,17 +127,15 @@ class StandInCase(unittest.TestCase):
 class Objects(StandInCase):
     def refused(self, thing, *texts):
         before = self.cluster.objects(thing["kind"])
-        error = self.create(thing, code=1)
+        error = self.apply(thing, code=1)
         for text in texts:
             self.assertIn(text, error)
         self.assertEqual(self.cluster.objects(thing["kind"]), before)
 
-    def test_what_is_created_is_said_and_is_found_and_deleted(self):
-        out = self.create(secret_of("s", a=b"x"), service_of("h"), job_of("it", "true"))
-        self.assertEqual(out, "secret/s created\nservice/h created\njob.batch/it created\n")
-        error = self.create(secret_of("s"), secret_of("t"), code=1)
-        self.assertIn('Error from server (AlreadyExists): error when creating "STDIN": secrets "s" already exists', error)
-        self.assertIn("Secret/t", self.cluster.objects())
+    def test_what_is_applied_is_said_and_is_found_and_deleted(self):
+        out = self.apply(secret_of("s", a=b"x"), service_of("h"), job_of("it", "true"))
+        self.assertEqual(out, "secret/s serverside-applied\nservice/h serverside-applied\njob.batch/it serverside-applied\n")
+        self.apply(secret_of("t"))
         self.assertEqual(self.kubectl("get", "secrets,svc", "-oname"), "secret/s\nsecret/t\nservice/h\n")
         self.assertEqual(self.get("secret", "s")["data"], {"a": "eA=="})
         self.assertIn('secrets "u" not found', self.kubectl("get", "secret", "u", "-o", "json", code=1))
@@ -146,41 +146,93 @@ class Objects(StandInCase):
         self.assertEqual((nothing["kind"], nothing["items"]), ("List", []))
 
     def test_namespaces_are_apart_and_must_be_there(self):
-        error = self.kubectl("create", "-nother", "-f-", input=json.dumps(secret_of("s")), code=1)
+        error = self.kubectl(*APPLY, "-nother", "-f-", input=json.dumps(secret_of("s")), code=1)
         self.assertIn('namespaces "other" not found', error)
         self.cluster.namespaces.add("other")
-        self.kubectl("--namespace=other", "create", "-f", "-", input=json.dumps(secret_of("s")))
+        self.kubectl("--namespace=other", *APPLY, "-f", "-", input=json.dumps(secret_of("s")))
         self.assertEqual(self.get("secrets")["items"], [])
         self.assertEqual(self.kubectl("get", "secrets", "--namespace", "other", "-o", "name"), "secret/s\n")
         thing = {**secret_of("x"), "metadata": {"name": "x", "namespace": "default"}}
-        self.assertIn("does not match the namespace", self.kubectl("create", "-f-", "-nother", input=json.dumps(thing), code=1))
+        self.assertIn("does not match the namespace", self.kubectl(*APPLY, "-f-", "-nother", input=json.dumps(thing), code=1))
 
     def test_a_stream_of_json_has_no_separators(self):
         two = [json.dumps(secret_of(name)) for name in "ab"]
-        self.assertIn("invalid character '-'", self.kubectl("create", "-f", "-", input="\n---\n".join(two), code=1))
+        self.assertIn("invalid character '-'", self.kubectl(*APPLY, "-f", "-", input="\n---\n".join(two), code=1))
         self.assertEqual(self.cluster.objects(), ["Secret/a"])
-        self.kubectl("create", "-f", "-", input=two[1] + two[0].replace('"a"', '"c"'))
+        self.kubectl(*APPLY, "-f", "-", input=two[1] + two[0].replace('"a"', '"c"'))
         self.assertEqual(self.cluster.objects(), ["Secret/a", "Secret/b", "Secret/c"])
 
-    def test_a_dry_run_creates_nothing(self):
+    def test_what_is_there_already_stays_as_it_is(self):
+        first, second = job_of("it", "true", **indexed(2)), secret_of("s", a=b"x")
+        self.apply(first, second)
+        self.wait_job("Complete")
+        before = self.stored("Job"), self.stored("Secret")
+        said = "job.batch/it serverside-applied\nsecret/s serverside-applied\n"
+        self.assertEqual(self.apply(first, second), said)
+        self.assertEqual(self.apply(second, manager="another"), said.splitlines(True)[1])  # it wants the same
+        self.assertEqual((self.stored("Job"), self.stored("Secret")), before)
+        error = self.apply(job_of("it", "true", **indexed(3)), secret_of("t"), code=1)
+        self.assertIn("the stand-in does not change what there is: job.batch/it: .spec.completions, .spec.parallelism", error)
+        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # whoever has applied it wants it to go
+        text = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "u"}, "stringData": {"a": "x"}}
+        self.apply(text)
+        self.apply(text)
+        self.assertIn(".stringData.a", self.apply({**text, "stringData": {"a": "y"}}, code=1))
+        self.assertEqual(self.stored("Job"), before[0])
+        self.assertEqual(self.cluster.objects("Secret"), ["Secret/s", "Secret/t", "Secret/u"])
+
+    def test_what_others_have_applied_is_a_conflict(self):
+        self.apply(secret_of("s", a=b"theirs"), job_of("it", "true", parallelism=0), manager="another")
+        before = self.stored("Job"), self.stored("Secret")
+        error = self.apply(secret_of("s", a=b"mine"), secret_of("t"), code=1)
+        self.assertIn('error: Apply failed with 1 conflict: conflict with "another": .data.a\nPlease review the fields', error)
+        error = self.apply(job_of("it", "false", parallelism=1, container={"image": "of/mine"}), service_of("h"), code=1)
+        self.assertIn('error: Apply failed with 3 conflicts: conflicts with "another":\n- .spec.parallelism\n- .spec.template.'
+                      'spec.containers[name="worker"].image\n- .spec.template.spec.containers[name="worker"].command\n', error)
+        self.assertEqual((self.stored("Job"), [one for one in self.stored("Secret") if one["metadata"]["name"] == "s"]), before)
+        self.assertEqual(self.cluster.objects(), ["Job/it", "Secret/s", "Secret/t", "Service/h"])
+        self.kubectl("delete", "secret", "s")
+        self.apply(secret_of("s", a=b"mine"))
+        self.assertEqual(self.get("secret", "s")["data"], {"a": base64.b64encode(b"mine").decode()})
+
+    def test_it_is_applied_by_the_server_alone(self):
+        thing = json.dumps(secret_of("s", a=b"x"))
+        for words in (["-f", "-"], ["-f-", "--server-side=false"]):
+            self.assertIn("the stand-in applies with --server-side only", self.kubectl("apply", *words, input=thing, code=1))
+        self.assertIn("must specify one of -f and -k", self.kubectl(*APPLY, code=1))
+        self.assertIn("no objects passed to apply", self.kubectl(*APPLY, "-f", "-", code=1))
+        self.assertEqual(self.cluster.objects(), [])
+        said = self.kubectl("apply", "-f-", "--field-manager=a", "--server-side", "-oname", input=thing)
+        self.assertEqual(said, "secret/s\n")
+        self.assertEqual(json.loads(self.kubectl(*APPLY, "-f-", "-o", "json", input=thing))["kind"], "Secret")
+        self.assertEqual([*self.cluster.managers.values()], [{"a": {".data.a"}, "kubectl": {".data.a"}}])
+
+    def test_a_dry_run_applies_nothing(self):
         path = self.directory / "job.json"
         path.write_text(json.dumps(job_of("it", "true")))
-        self.assertEqual(self.kubectl("create", "-f", path, "--dry-run=client"), "job.batch/it created (dry run)\n")
+        said = "job.batch/it serverside-applied (server dry run)\n"
+        self.assertEqual(self.kubectl(*APPLY, "-f", path, "--dry-run=server"), said)
+        self.assertEqual(self.kubectl(*APPLY, "-f", path, "--dry-run=client", code=1), "error: --dry-run=client doesn't work "
+                         "with --server-side (did you mean --dry-run=server instead?)\n")
         self.assertEqual(self.cluster.objects(), [])
-        self.assertIn("does not exist", self.kubectl("create", "-f", "/no/such", code=1))
+        self.assertIn("does not exist", self.kubectl(*APPLY, "-f", "/no/such", code=1))
 
     def test_fields_must_be_known_and_of_their_types(self):
-        self.refused(job_of("it", "true", x=1), 'strict decoding error: unknown field "spec.x"')
+        self.refused(job_of("it", "true", x=1), "Error from server: failed to create typed patch object (default/it; "
+                                                "batch/v1, Kind=Job): .spec.x: field not declared in schema")
         self.refused(job_of("it", "true", container={"environment": []}),
-                     'unknown field "spec.template.spec.containers[0].environment"')
-        self.refused(job_of("it", "true", container={"env": [{"name": "A", "value": 1}]}),
-                     "cannot unmarshal number", "of type string")
-        self.refused(job_of("it", "true", backoffLimit="1"), "cannot unmarshal string", "of type int32")
+                     '.spec.template.spec.containers[name="worker"].environment: field not declared in schema')
+        self.refused(job_of("it", "true", container={"env": [{"name": "A", "value": 1}, {"value": ""}, {"name": "A"}]}),
+                     '.env[name="A"].value: expected string, got', 'element 1: associative list with keys has an element that '
+                     'omits key field "name"', 'env: duplicate entries for key [name="A"]')
+        self.refused(job_of("it", "true", backoffLimit="1"), ".spec.backoffLimit: expected numeric")
+        self.refused(job_of("it", "true", backoffLimit=2**31), "cannot unmarshal number 2147483648")
+        self.refused({**job_of("it", "true"), "spec": []}, "(default/it; batch/v1, Kind=Job): .spec: expected map")
         self.refused(job_of("it", "true", pod={"initContainers": []}), "the stand-in does not have the field")
         self.refused({**secret_of("s"), "data": {"a": "%"}}, "illegal base64 data")
         self.refused({**secret_of("s"), "kind": "Deployment"}, 'no matches for kind "Deployment"')
-        self.assertIn("of type string", self.kubectl("create", "-f-", code=1, input=(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 1e3}")))
+        self.assertIn("expected string", self.kubectl(*APPLY, "-f-", code=1, input=(
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: c}\nstringData: {a: 1e3}")))
 
     def test_names_labels_and_keys_have_their_syntax(self):
         for name in ("A", "a_b", "-a", "a.", "a" * 254):
@@ -188,8 +240,8 @@ class Objects(StandInCase):
         self.refused(service_of("1a"), "metadata.name")
         self.refused(job_of("a" * 64, "true"), "must be no more than 63 characters")
         self.refused(job_of("a" * 62, "true", **indexed(1)), "invalid DNS label")
-        self.create(job_of("a" * 61, "true", **indexed(1)))
-        self.refused(job_of("a" * 61, "true", **indexed(11)), "invalid DNS label")
+        self.apply(job_of("a" * 61, "true", **indexed(1)))
+        self.refused(job_of("b" * 61, "true", **indexed(11)), "invalid DNS label")
         for labels in ({"a": "b c"}, {"a b": "c"}, {"a": "x" * 64}, {"a": "-"}):
             self.refused({**secret_of("x"), "metadata": {"name": "x", "labels": labels}}, "metadata.labels: Invalid value")
         self.refused({**secret_of("s"), "stringData": {"a/b": ""}}, "a valid config key")
@@ -215,7 +267,7 @@ class Objects(StandInCase):
         self.refused(job_of("x", "true", pod={"restartPolicy": "OnFailure"}, podFailurePolicy=policy), 'only "Never"')
         self.refused(job_of("x", "true", podFailurePolicy=policy, podReplacementPolicy="TerminatingOrFailed"),
                      "podReplacementPolicy")
-        self.create(job_of("x", "true", podFailurePolicy=policy))
+        self.apply(job_of("x", "true", podFailurePolicy=policy))
         self.assertEqual(self.get("job", "x")["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["status"], "True")
 
     def test_resources_are_quantities_within_their_limits(self):
@@ -229,24 +281,23 @@ class Objects(StandInCase):
         self.refused(resources(requests={"nvidia.com/gpu": 1}), "Limit must be set")
         self.refused(resources(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2}),
                      "must be equal to nvidia.com/gpu limit")
-        self.create(resources(limits={"nvidia.com/gpu": 2, "memory": "1Gi"}, requests={"memory": "1e3", "cpu": 0.5}))
+        self.apply(resources(limits={"nvidia.com/gpu": 2, "memory": "1Gi"}, requests={"memory": "1e3", "cpu": 0.5}))
 
     def test_what_kubectl_does_not_know_is_refused(self):
         self.assertIn("error: unknown flag: --nonsense", self.kubectl("get", "pods", "--nonsense", code=1))
         self.assertIn("unknown shorthand flag: 'q'", self.kubectl("get", "pods", "-q", code=1))
         self.assertIn("flag needs an argument", self.kubectl("get", "pods", "-l", code=1))
-        self.assertIn('the stand-in has no "apply"', self.kubectl("apply", "-f", "-", code=1))
-        self.assertIn("the stand-in's kubectl has no --watch", self.kubectl("get", "pods", "--watch", code=1))
+        self.assertIn('the stand-in has no "create"', self.kubectl("create", "-f", "-", code=1))
+        self.assertIn("or the stand-in has not", self.kubectl("get", "pods", "--watch", code=1))
         self.assertIn("doesn't have a resource type", self.kubectl("get", "things", "-o", "json", code=1))
         self.assertIn("no name was specified", self.kubectl("delete", "pods", code=1))
-        self.assertEqual(self.kubectl("config", "current-context"), "stand-in\n")
-        done = self.cluster.run("version", env={stand_in_kubernetes.VARIABLE: "/no/such"}, capture_output=True, text=True)
+        done = self.cluster.run("get", "pods", env={stand_in_kubernetes.VARIABLE: "/no/such"}, capture_output=True, text=True)
         self.assertEqual((done.returncode, "was refused" in done.stderr), (1, True))
 
     def test_what_has_an_owner_goes_with_it(self):
-        self.create(job_of("it", "true"))
+        self.apply(job_of("it", "true"))
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "it", "uid": self.job()["metadata"]["uid"]}
-        self.create({**secret_of("s"), "metadata": {"name": "s", "ownerReferences": [owner]}}, secret_of("t"))
+        self.apply({**secret_of("s"), "metadata": {"name": "s", "ownerReferences": [owner]}}, secret_of("t"))
         self.wait_job("Complete")
         self.assertEqual(self.kubectl("delete", "job", "it"), 'job.batch "it" deleted\n')
         self.wait(lambda: self.cluster.objects() == ["Secret/t"], "the end of all that is the job's")
@@ -262,7 +313,7 @@ class Containers(StandInCase):
                {"name": "REF", "valueFrom": {"secretKeyRef": {"name": "s", "key": "OTHER"}}},
                {"name": "NOTE", "valueFrom": {"fieldRef": {
                    "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}}]
-        self.create(data)
+        self.apply(data)
         code = 'printf "%s|" "$@"; env'
         pod, log = self.ran("bash", "-c", code, "bash", "$(A)", "$(NO)", "$$(A)", **indexed(1), container={
             "env": env, "envFrom": [{"secretRef": {"name": "s"}}]})
@@ -295,11 +346,11 @@ class Containers(StandInCase):
     def test_the_end_is_as_a_runtime_says(self):
         for name, code, wanted in [("a", "exit 3", 3), ("b", "sh -c 'kill -9 $$'; exit $?", 137),
                                    ("c", "kill -9 $$; kill $$; exit 4", 4)]:
-            self.create(job_of(name, code, backoffLimit=0))
+            self.apply(job_of(name, code, backoffLimit=0))
             self.wait_job("Failed", name)
             ended = self.state(self.pods(name)[0])["terminated"]
             self.assertEqual((ended["exitCode"], ended["reason"]), (wanted, "Error"), code)
-        self.create(job_of("d", "sleep 60", backoffLimit=0))
+        self.apply(job_of("d", "sleep 60", backoffLimit=0))
         [pod] = self.wait_running("d")
         self.cluster.kill_container(pod["metadata"]["name"])
         self.wait_job("Failed", "d")
@@ -310,7 +361,7 @@ class Containers(StandInCase):
         for name, program, text in [("a", "no-such-program", 'exec: "no-such-program": executable file not found in $PATH'),
                                     ("b", "/no/such", "stat /no/such: no such file or directory"),
                                     ("c", "/etc/passwd", "permission denied")]:
-            self.create(job_of(name, program, "x", backoffLimit=0))
+            self.apply(job_of(name, program, "x", backoffLimit=0))
             self.wait_job("Failed", name)
             [pod] = self.pods(name)
             ended = self.state(pod)["terminated"]
@@ -318,19 +369,19 @@ class Containers(StandInCase):
             self.assertIn(text, ended["message"])
 
     def test_what_cannot_be_made_waits(self):
-        self.create(secret_of("s", A=b"\xff"))
-        self.create(job_of("it", "echo $A", container={"env": [
+        self.apply(secret_of("s", A=b"\xff"))
+        self.apply(job_of("it", "echo $A", container={"env": [
             {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "A"}}}]}))
         pod = self.waits("CreateContainerError")
         self.assertEqual(pod["status"]["phase"], "Pending")
         self.assertIn("UTF-8", self.state(pod)["waiting"]["message"])
-        self.create(job_of("none", "true", container={"envFrom": [{"secretRef": {"name": "late"}}]}))
+        self.apply(job_of("none", "true", container={"envFrom": [{"secretRef": {"name": "late"}}]}))
         self.waits("CreateContainerConfigError", "none")
-        self.create(secret_of("late"))
+        self.apply(secret_of("late"))
         self.wait_job("Complete", "none")
 
     def test_volumes_are_mounted_without_a_trace(self):
-        self.create(secret_of("s", a_txt=b"text", b=b""))
+        self.apply(secret_of("s", a_txt=b"text", b=b""))
         items = [{"key": "a.txt", "path": "in/a"}]
         volumes = [{"name": "s", "secret": {"secretName": "s", "items": items, "defaultMode": 0o400}},
                    {"name": "e", "emptyDir": {}}]
@@ -348,11 +399,11 @@ class Containers(StandInCase):
         self.assertEqual([path.name for path in self.work.iterdir()], ["kept"])
 
     def test_a_pod_waits_for_its_secret(self):
-        self.create(job_of("it", "cat /stand-in-new/a", pod={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]},
+        self.apply(job_of("it", "cat /stand-in-new/a", pod={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]},
                            container={"volumeMounts": [{"name": "s", "mountPath": "/stand-in-new"}]}))
         time.sleep(0.3)
         self.waits("ContainerCreating")
-        self.create(secret_of("s", a=b"late"))
+        self.apply(secret_of("s", a=b"late"))
         self.wait_job("Complete")
         self.assertEqual(self.kubectl("logs", self.pods()[0]["metadata"]["name"]), "late")
 
@@ -361,11 +412,11 @@ class Containers(StandInCase):
                 "until getent hosts $name; do sleep 0.02; done; done; touch seen-$JOB_COMPLETION_INDEX;"
                 "until [ -e seen-0 -a -e seen-1 ]; do sleep 0.02; done")  # who has ended has no name any more
         labels = {"job-name": "it"}
-        self.create(job_of("it", code, pod={"subdomain": "group"}, **indexed(2)))
+        self.apply(job_of("it", code, pod={"subdomain": "group"}, **indexed(2)))
         [pod, _] = self.wait_running(count=2)
         time.sleep(0.3)
         self.assertEqual(self.kubectl("logs", pod["metadata"]["name"]), "")
-        self.create(service_of("wrong", selector=labels), service_of("group", selector=labels, publishNotReadyAddresses=True))
+        self.apply(service_of("wrong", selector=labels), service_of("group", selector=labels, publishNotReadyAddresses=True))
         self.wait_job("Complete")
         log = self.kubectl("logs", pod["metadata"]["name"])
         self.assertEqual(len(re.findall("^127.0.0.1", log, re.MULTILINE)), 3, log)
@@ -373,10 +424,10 @@ class Containers(StandInCase):
     def test_on_failure_starts_again_in_place(self):
         code = "[ -e $0 ] && sleep $1 && echo again && exit; touch $0; exit 1"
         pod = {"restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 0}
-        self.create(job_of("none", "sh", "-c", code, "a", "30", pod=pod, backoffLimit=0))
+        self.apply(job_of("none", "sh", "-c", code, "a", "30", pod=pod, backoffLimit=0))
         self.wait_job("Failed", "none")
         self.assertEqual(self.pods("none"), [])  # it would have been started again: the Job controller deletes it
-        self.create(job_of("it", "sh", "-c", code, "b", "0", pod=pod))
+        self.apply(job_of("it", "sh", "-c", code, "b", "0", pod=pod))
         self.wait_job("Complete")
         [pod] = self.pods()
         self.assertEqual(pod["status"]["containerStatuses"][0]["restartCount"], 1)
@@ -409,7 +460,7 @@ class Logs(StandInCase):
         self.assertIn("one", self.kubectl("logs", "--since-time", stamps[0], pod["metadata"]["name"]))
 
     def test_followed_until_the_end(self):
-        self.create(job_of("it", "echo a; while [ ! -e go ]; do sleep 0.02; done; printf b"))
+        self.apply(job_of("it", "echo a; while [ ! -e go ]; do sleep 0.02; done; printf b"))
         [pod] = self.wait_running()
         stream = self.follow(pod["metadata"]["name"])
         self.assertEqual(stream.stdout.readline(), "a\n")
@@ -419,7 +470,7 @@ class Logs(StandInCase):
         self.assertEqual(stream.returncode, 0)
 
     def test_a_broken_stream_ends_as_if_all_was_well(self):
-        self.create(job_of("it", "echo a; sleep 60"))
+        self.apply(job_of("it", "echo a; sleep 60"))
         [pod] = self.wait_running()
         stream = self.follow(pod["metadata"]["name"])
         stream.stdout.readline()
@@ -428,7 +479,7 @@ class Logs(StandInCase):
         self.assertEqual(self.pods()[0]["status"]["phase"], "Running")
 
     def test_a_client_that_is_killed_leaves_nothing(self):
-        self.create(job_of("it", "echo a; sleep 60"))
+        self.apply(job_of("it", "echo a; sleep 60"))
         [pod] = self.wait_running()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
             stream = self.follow(pod["metadata"]["name"])
@@ -441,7 +492,7 @@ class Logs(StandInCase):
     def test_what_has_no_logs_says_why(self):
         self.assertIn('Error from server (NotFound): pods "x" not found', self.kubectl("logs", "x", code=1))
         self.cluster.start_delay_s = 2
-        self.create(job_of("it", "true"))
+        self.apply(job_of("it", "true"))
         pod = self.waits("ContainerCreating")["metadata"]["name"]
         self.assertEqual(self.kubectl("logs", "-f", pod, code=1), f'Error from server (BadRequest): container "worker" in pod '
                                                                   f'"{pod}" is waiting to start: ContainerCreating\n')
@@ -449,7 +500,7 @@ class Logs(StandInCase):
 
     def test_images_that_cannot_be_pulled_and_nodes_without_room(self):
         self.cluster.images_missing.add("an/image")
-        self.create(job_of("it", "true"))
+        self.apply(job_of("it", "true"))
         pod = self.waits("ErrImagePull")
         self.assertEqual(pod["status"]["phase"], "Pending")
         pod = self.waits("ImagePullBackOff")["metadata"]["name"]
@@ -457,7 +508,7 @@ class Logs(StandInCase):
         self.cluster.images_missing.clear()
         self.wait_job("Complete")
         self.cluster.unschedulable = True
-        self.create(job_of("other", "true"))
+        self.apply(job_of("other", "true"))
         [pod] = self.wait(lambda: self.pods("other"), "a pod")
         [condition] = pod["status"]["conditions"]
         self.assertEqual((condition["type"], condition["status"], condition["reason"]),
@@ -474,7 +525,7 @@ class Logs(StandInCase):
 
 class Jobs(StandInCase):
     def test_indexed_pods_and_their_marks(self):
-        self.create(job_of("it", "echo $JOB_COMPLETION_INDEX; hostname", **indexed(3, backoffLimitPerIndex=0, parallelism=2)))
+        self.apply(job_of("it", "echo $JOB_COMPLETION_INDEX; hostname", **indexed(3, backoffLimitPerIndex=0, parallelism=2)))
         self.assertEqual(self.wait_job("Complete")["reason"], "CompletionsReached")
         found = {pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: pod for pod in self.pods()}
         self.assertEqual(sorted(found), ["0", "1", "2"])
@@ -494,7 +545,7 @@ class Jobs(StandInCase):
         self.assertNotIn("active", status)
 
     def test_tries_end_with_the_backoff_limit(self):
-        self.create(job_of("it", "exit 1", backoffLimit=1), job_of("plain", "true", completions=3, parallelism=2))
+        self.apply(job_of("it", "exit 1", backoffLimit=1), job_of("plain", "true", completions=3, parallelism=2))
         failed = self.wait_job("Failed")
         self.assertEqual(failed["reason"], "BackoffLimitExceeded")
         self.assertEqual(failed["message"], "Job has reached the specified backoff limit")
@@ -504,7 +555,7 @@ class Jobs(StandInCase):
 
     def test_tries_are_counted_by_index(self):
         code = '[ $JOB_COMPLETION_INDEX = 0 ] || { echo x >> tries; exit 7; }; echo $COUNT'
-        self.create(job_of("it", code, **indexed(2, backoffLimitPerIndex=2)))
+        self.apply(job_of("it", code, **indexed(2, backoffLimitPerIndex=2)))
         self.assertEqual(self.wait_job("Failed")["reason"], "FailedIndexes")
         counts = [pod["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] for pod in self.pods()
                   if "-1-" in pod["metadata"]["name"]]
@@ -515,7 +566,7 @@ class Jobs(StandInCase):
     def test_a_failed_job_ends_its_other_pods_and_keeps_those_that_ended(self):
         code = ('[ $JOB_COMPLETION_INDEX = 1 ] && { while [ ! -e ready ]; do sleep 0.02; done; exit 7; };'
                 'trap "sleep 0.3; touch got; exit 0" TERM; touch ready; while :; do sleep 0.02; done')
-        self.create(job_of("it", code, **indexed(2, backoffLimitPerIndex=0, maxFailedIndexes=0)))
+        self.apply(job_of("it", code, **indexed(2, backoffLimitPerIndex=0, maxFailedIndexes=0)))
         self.wait_job("FailureTarget")
         self.assertNotIn("Failed", self.conditions())  # it comes when all pods have ended
         self.assertEqual(self.wait_job("Failed")["reason"], "MaxFailedIndexesExceeded")
@@ -526,7 +577,7 @@ class Jobs(StandInCase):
         rules = [{"action": "FailJob", "onExitCodes": {"containerName": "worker", "operator": "In", "values": [42]}},
                  {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
         code = "while [ ! -e go ]; do sleep 0.02; done; exit 42"
-        self.create(job_of("it", code, backoffLimit=0, podFailurePolicy={"rules": rules}))
+        self.apply(job_of("it", code, backoffLimit=0, podFailurePolicy={"rules": rules}))
         [pod] = self.wait_running()
         self.cluster.fail_pod(pod["metadata"]["name"])
         found = self.wait(lambda: len(pods := self.pods()) == 2 and pods, "a second pod")
@@ -543,19 +594,19 @@ class Jobs(StandInCase):
 
     def test_an_index_may_fail_at_once(self):
         rules = [{"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1]}}]
-        self.create(job_of("it", "exit 2", **indexed(1, backoffLimitPerIndex=5), podFailurePolicy={"rules": rules}))
+        self.apply(job_of("it", "exit 2", **indexed(1, backoffLimitPerIndex=5), podFailurePolicy={"rules": rules}))
         self.wait_job("Failed")
         self.assertEqual(len(self.pods()), 1)
 
     def test_deadline_and_time_to_live(self):
-        self.create(job_of("it", "sleep 60", activeDeadlineSeconds=1, ttlSecondsAfterFinished=1,
+        self.apply(job_of("it", "sleep 60", activeDeadlineSeconds=1, ttlSecondsAfterFinished=1,
                            pod={"terminationGracePeriodSeconds": 0}))
         self.assertEqual(self.wait_job("Failed")["reason"], "DeadlineExceeded")
         self.assertEqual(self.pods(), [])
         self.wait(lambda: not self.cluster.objects(), "the job's end")
 
     def test_deletion_is_a_request_then_force(self):
-        self.create(job_of("it", 'trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done'))
+        self.apply(job_of("it", 'trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done'))
         [pod] = self.wait_running()
         name = pod["metadata"]["name"]
         self.wait(lambda: self.kubectl("logs", name), "ready")
@@ -569,7 +620,7 @@ class Jobs(StandInCase):
         self.assertIn("NotFound", self.kubectl("logs", name, code=1))
 
     def test_a_deleted_pod_is_replaced_and_waited_for(self):
-        self.create(job_of("it", "exec sleep 60", pod={"terminationGracePeriodSeconds": 60}))
+        self.apply(job_of("it", "exec sleep 60", pod={"terminationGracePeriodSeconds": 60}))
         [pod] = self.wait_running()
         begin = time.monotonic()
         # The first process has no handler: it does not see SIGTERM, and waits for SIGKILL.
@@ -583,7 +634,7 @@ class Jobs(StandInCase):
 
     def test_the_end_of_a_container_may_be_seen_late(self):
         self.cluster.end_delay_s = 0.6
-        self.create(job_of("it", "while [ ! -e go ]; do sleep 0.02; done"))
+        self.apply(job_of("it", "while [ ! -e go ]; do sleep 0.02; done"))
         [pod] = self.wait_running()
         threading.Timer(0.2, (self.work / "go").touch).start()
         self.kubectl("logs", "-f", pod["metadata"]["name"])
@@ -594,13 +645,13 @@ class Jobs(StandInCase):
 
 class Closing(StandInCase):
     def test_close_ends_what_runs(self):
-        self.create(job_of("it", f"cd {self.work}; setsid sleep 66.5 & trap '' TERM; sleep 66.5", **indexed(3)))
+        self.apply(job_of("it", f"cd {self.work}; setsid sleep 66.5 & trap '' TERM; sleep 66.5", **indexed(3)))
         self.wait_running(count=3)
         begin = time.monotonic()
         self.cluster.close()
         self.assertLess(time.monotonic() - begin, 5)
         self.check_nothing_is_left()
-        done = self.cluster.run("version", capture_output=True, text=True)
+        done = self.cluster.run("get", "pods", capture_output=True, text=True)
         self.assertIn("was refused", done.stderr)
 
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
-#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -36,7 +35,7 @@ constexpr std::chrono::milliseconds kEndPatience{4500};
 constexpr std::chrono::seconds kAskPatience{20};
 constexpr std::chrono::seconds kLastAskPatience{2};
 constexpr std::chrono::seconds kDeletePatience{10};
-constexpr std::chrono::seconds kCreatePatience{120};
+constexpr std::chrono::seconds kApplyPatience{120};
 /// How often a delete is tried, and the pause between.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
@@ -64,7 +63,8 @@ std::string Trimmed(const std::string& text) {
   return end == std::string::npos ? std::string() : text.substr(0, end + 1);
 }
 
-std::string OnOneLine(std::string text) {
+std::string OnOneLine(const std::string& said) {
+  std::string text = Trimmed(said);
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
     text.replace(at, 1, " / ");
   }
@@ -114,88 +114,16 @@ KubernetesCluster::KubernetesCluster(asio::io_context& io, Children& children, c
       children_(children),
       options_(options),
       events_(std::move(events)),
+      kubectl_(io, children, options, [this] { TellWhenIdle(); }),
       job_mark_(NewJobMark()),
       ask_timer_(io),
       end_timer_(io),
-      delete_timer_(io) {
-  try {
-    kubectl_ = std::filesystem::absolute(FindCommand("kubectl", SearchPath()).file).string();
-  } catch (const CommandError&) {
-    throw std::runtime_error(
-        "--cluster kubernetes: there is no kubectl on PATH; --kube-manifest FILE needs none, and writes what "
-        "it would "
-        "be given");
-  }
-}
+      delete_timer_(io) {}
 
 KubernetesCluster::~KubernetesCluster() = default;
 
-// --- kubectl ---------------------------------------------------------------------------------------------
-
-std::vector<std::string> KubernetesCluster::Kubectl(const std::vector<std::string>& words) const {
-  std::vector<std::string> whole = {kubectl_};
-  whole.insert(whole.end(), options_.kube_args.begin(), options_.kube_args.end());
-  if (!options_.kube_namespace.empty()) whole.insert(whole.end(), {"--namespace", options_.kube_namespace});
-  whole.insert(whole.end(), words.begin(), words.end());
-  return whole;
-}
-
-std::vector<std::string> KubernetesCluster::GetWords() const {
-  return Kubectl({"get", "pods,jobs", "--selector",
-                  fmt::format("{}={},{}={}", kJobLabel, options_.job_name, kStartLabel, start_), "-o",
-                  "json"});
-}
-
-std::vector<std::string> KubernetesCluster::DeleteWords() const {
-  return Kubectl({"delete", "jobs,services,secrets", "--selector",
-                  fmt::format("{}={}", kJobLabel, options_.job_name), "--ignore-not-found", "--wait=false"});
-}
-
-/// Until it has worked twice: a command that creates may still have been under way the first time.
-std::string KubernetesCluster::Farewell() const {
-  return fmt::format(
-      "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then "
-      "worked=$((worked + 1)); [ $worked -lt 2 ] || break; fi; done)",
-      ShellQuote(std::filesystem::current_path().string()), ShellCommand(DeleteWords()));
-}
-
-pid_t KubernetesCluster::Run(const std::vector<std::string>& words, const std::string& input,
-                             std::chrono::seconds patience, const Done& done) {
-  const auto printed = std::make_shared<std::string>();
-  const auto complained = std::make_shared<std::string>();
-  const auto pid = std::make_shared<pid_t>(-1);
-  const auto limit = std::make_shared<asio::steady_timer>(io_, patience);
-  spdlog::debug("{}", ShellCommand(words));
-  try {
-    *pid = children_.Start({words.front(), words, InheritedWith({}, {}), !input.empty()},
-                           {[printed, complained](Stream stream, std::string_view bytes) {
-                              *(stream == Stream::kOut ? printed : complained) += bytes;
-                            },
-                            [this, pid, limit, printed, complained, done](const ExitStatus& status) {
-                              limit->cancel();
-                              commands_.erase(*pid);
-                              TellWhenIdle();
-                              done(status.ok() ? *printed : Trimmed(*complained + *printed), status);
-                            }});
-  } catch (const std::runtime_error& error) {
-    asio::post(io_, [done, said = std::string(error.what())] { done(said, {kNotFound, 0, false, {}}); });
-    return -1;
-  }
-  commands_.insert(*pid);
-  limit->async_wait([this, pid, limit, patience](const boost::system::error_code& error) {
-    if (error) return;
-    spdlog::debug("kubectl has not ended within {} s", patience.count());
-    children_.Kill({*pid});
-  });
-  if (!input.empty()) {
-    children_.Write(*pid, input);
-    children_.CloseInput(*pid);
-  }
-  return *pid;
-}
-
 bool KubernetesCluster::busy() const {
-  return !commands_.empty() || deleting_ ||
+  return kubectl_.busy() || deleting_ ||
          std::any_of(pods_.begin(), pods_.end(), [](const auto& pod) { return pod.second->follower >= 0; });
 }
 
@@ -262,7 +190,7 @@ void KubernetesCluster::Launch() {
     fresh.attempt = place.attempt;
     place = std::move(fresh);
   }
-  children_.SetFarewell(kObjects, Farewell());
+  children_.SetFarewell(kObjects, kubectl_.Farewell());
   spdlog::info("this is job {} of Kubernetes{}", options_.job_name,
                options_.kube_namespace.empty() ? "" : fmt::format(", namespace {}", options_.kube_namespace));
   KubeManifest manifest;
@@ -280,17 +208,17 @@ void KubernetesCluster::Launch() {
   const std::string processes = WriteYaml(manifest.processes);
   const bool they_wait = !HostRole(options_).empty();
   processes_ = they_wait ? processes : std::string();
-  Create(WriteYaml(manifest.before) + (they_wait ? "" : processes), !they_wait);
+  Apply(WriteYaml(manifest.before) + (they_wait ? "" : processes), !they_wait);
 }
 
-void KubernetesCluster::Create(const std::string& manifest, bool with_processes) {
-  creator_ = Run(
-      Kubectl({"create", "-f", "-"}), manifest, kCreatePatience,
+void KubernetesCluster::Apply(const std::string& manifest, bool with_processes) {
+  applier_ = kubectl_.Run(
+      kubectl_.ApplyWords(fmt::format("dmlc-submit-{}", job_mark_)), manifest, kApplyPatience,
       [this, with_processes](const std::string& printed, const ExitStatus& status) {
-        creator_ = -1;
+        applier_ = -1;
         if (stopping_) return Delete();
         if (!status.ok()) {
-          return events_.trouble(fmt::format("kubectl create {}: {}", status.Describe(), OnOneLine(printed)));
+          return events_.trouble(fmt::format("kubectl apply {}: {}", status.Describe(), OnOneLine(printed)));
         }
         processes_launched_ = with_processes;
         launched_at_ = Clock::now();
@@ -315,18 +243,21 @@ void KubernetesCluster::AskLater() {
 
 void KubernetesCluster::Ask() {
   if (stopping_ || !launched_ || asker_ >= 0) return;
-  asker_ = Run(GetWords(), "", kAskPatience, [this](const std::string& printed, const ExitStatus& status) {
-    asker_ = -1;
-    if (stopping_) return;
-    try {
-      if (!status.ok()) throw std::runtime_error(printed.empty() ? status.Describe() : OnOneLine(printed));
-      OnReport(ReadKubeReport(printed));
-      failed_asks_ = 0;
-    } catch (const std::runtime_error& error) {
-      OnFailedAsk(error.what());
-    }
-    if (!stopping_) AskLater();
-  });
+  asker_ =
+      kubectl_.Run(kubectl_.GetWords(start_), "", kAskPatience,
+                   [this](const std::string& printed, const ExitStatus& status) {
+                     asker_ = -1;
+                     if (stopping_) return;
+                     try {
+                       if (!status.ok())
+                         throw std::runtime_error(printed.empty() ? status.Describe() : OnOneLine(printed));
+                       OnReport(ReadKubeReport(printed));
+                       failed_asks_ = 0;
+                     } catch (const std::runtime_error& error) {
+                       OnFailedAsk(error.what());
+                     }
+                     if (!stopping_) AskLater();
+                   });
 }
 
 /// Also a question under way: one that hangs would hold the end up.
@@ -350,7 +281,7 @@ void KubernetesCluster::OnReport(const KubeReport& report) {
     OnPod(pod);
     if (stopping_) return;
     if (pod.role == HostRole(options_) && pod.has_begun && !processes_.empty()) {
-      Create(std::exchange(processes_, {}), true);
+      Apply(std::exchange(processes_, {}), true);
     }
   }
   for (const auto& [name, pod] : pods_) {
@@ -421,7 +352,7 @@ void KubernetesCluster::TellWhatItWaitsFor(const PodReport& report) {
 
 void KubernetesCluster::Follow(Pod& pod) {
   std::vector<std::string> words =
-      Kubectl({"logs", "--follow", "--timestamps", pod.name, "--container", pod.role});
+      kubectl_.Words({"logs", "--follow", "--timestamps", pod.name, "--container", pod.role});
   if (!pod.log.since().empty()) words.push_back(fmt::format("--since-time={}", pod.log.since()));
   pod.log.Reconnect();
   pod.complaint.clear();
@@ -463,7 +394,7 @@ void KubernetesCluster::OnFollowerExit(Pod& pod, const ExitStatus& status) {
   TellWhenIdle();
   if (!pod.complaint.empty()) spdlog::debug("kubectl logs {}: {}", pod.name, Trimmed(pod.complaint));
   if (!status.ok() && ++pod.failed_followers == kFollowerTries) {
-    spdlog::warn("the log of pod {} cannot be read: {}", pod.name, OnOneLine(Trimmed(pod.complaint)));
+    spdlog::warn("the log of pod {} cannot be read: {}", pod.name, OnOneLine(pod.complaint));
   }
   const bool told = pod.index && places_.at(*pod.index).pod == pod.name && places_.at(*pod.index).last;
   const bool read = status.ok() && pod.ended && (told || pod.reads_after_the_end >= kReadsAfterTheEnd);
@@ -572,29 +503,29 @@ void KubernetesCluster::End(std::size_t index, const ExitStatus& status) {
 // --- the end ---------------------------------------------------------------------------------------------
 
 void KubernetesCluster::Delete() {
-  if (creator_ >= 0 || std::exchange(deleting_, true)) return;
+  if (applier_ >= 0 || std::exchange(deleting_, true)) return;
   TryToDelete(1);
 }
 
 void KubernetesCluster::TryToDelete(int attempt) {
-  Run(DeleteWords(), "", kDeletePatience,
-      [this, attempt](const std::string& printed, const ExitStatus& status) {
-        if (status.ok()) {
-          children_.SetFarewell(kObjects, "");  // nothing is left for the guardian
-          return OnDeleted();
-        }
-        spdlog::log(attempt == 1 ? spdlog::level::warn : spdlog::level::debug, "kubectl delete {}: {}",
-                    status.Describe(), OnOneLine(printed));
-        if (attempt == kDeleteTries) {
-          spdlog::error("job {} may still be there; this deletes it: {}", options_.job_name,
-                        ShellCommand(DeleteWords()));
-          return OnDeleted();
-        }
-        delete_timer_.expires_after(kDeletePause);
-        delete_timer_.async_wait([this, attempt](const boost::system::error_code& error) {
-          if (!error) TryToDelete(attempt + 1);
-        });
-      });
+  kubectl_.Run(kubectl_.DeleteWords(), "", kDeletePatience,
+               [this, attempt](const std::string& printed, const ExitStatus& status) {
+                 if (status.ok()) {
+                   children_.SetFarewell(kObjects, "");  // nothing is left for the guardian
+                   return OnDeleted();
+                 }
+                 spdlog::log(attempt == 1 ? spdlog::level::warn : spdlog::level::debug,
+                             "kubectl delete {}: {}", status.Describe(), OnOneLine(printed));
+                 if (attempt == kDeleteTries) {
+                   spdlog::error("job {} may still be there; this deletes it: {}", options_.job_name,
+                                 ShellCommand(kubectl_.DeleteWords()));
+                   return OnDeleted();
+                 }
+                 delete_timer_.expires_after(kDeletePause);
+                 delete_timer_.async_wait([this, attempt](const boost::system::error_code& error) {
+                   if (!error) TryToDelete(attempt + 1);
+                 });
+               });
 }
 
 void KubernetesCluster::OnDeleted() {
@@ -621,10 +552,11 @@ void KubernetesCluster::Stop() {
                                             [this](const auto& place) { return IsFollowed(place.first); });
   if (!launched_ || !processes_launched_ || all_are_followed) return DeleteAndHear();
   // Some may have begun since kubectl was asked last.
-  Run(GetWords(), "", kLastAskPatience, [this](const std::string& printed, const ExitStatus& status) {
-    if (status.ok() && !deleting_) FollowAll(printed);
-    DeleteAndHear();
-  });
+  kubectl_.Run(kubectl_.GetWords(start_), "", kLastAskPatience,
+               [this](const std::string& printed, const ExitStatus& status) {
+                 if (status.ok() && !deleting_) FollowAll(printed);
+                 DeleteAndHear();
+               });
 }
 
 bool KubernetesCluster::IsFollowed(std::size_t index) const {
@@ -665,7 +597,7 @@ void KubernetesCluster::EndAllPlaces() {
 }
 
 void KubernetesCluster::Kill() {
-  if (creator_ >= 0) children_.Kill({creator_});
+  if (applier_ >= 0) children_.Kill({applier_});
   EndAllPlaces();
 }
 

@@ -1,7 +1,7 @@
 // --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in a pod beside them,
-// by means of kubectl alone: it makes the objects (manifest.h), tells what became of the pods (pods.h),
-// follows their logs (log_reader.h), which carry the notes of the scripts in them (scripts/pod.sh), and
-// deletes everything at the end. When dmlc-submit dies, its guardian deletes it.
+// by means of kubectl alone (kubectl.h): it makes the objects (manifest.h), tells what became of the pods
+// (pods.h), follows their logs (log_reader.h), which carry the notes of the scripts in them (scripts/pod.sh),
+// and deletes everything at the end. When dmlc-submit dies, its guardian deletes it.
 //
 // A process that fails is started again by its script, in its pod; a pod that is lost is replaced by
 // Kubernetes.
@@ -9,7 +9,6 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "submit/cluster/cluster.h"
+#include "submit/cluster/kubernetes/kubectl.h"
 #include "submit/cluster/kubernetes/pods.h"
 #include "submit/cluster/notes.h"
 #include "submit/options.h"
@@ -42,18 +42,10 @@ class KubernetesCluster : public Cluster {
   struct Place;
   struct Pod;
   using Clock = std::chrono::steady_clock;
-  using Done = std::function<void(const std::string& printed, const ExitStatus& status)>;
-
-  std::vector<std::string> Kubectl(const std::vector<std::string>& words) const;
-  std::vector<std::string> GetWords() const;
-  std::vector<std::string> DeleteWords() const;
-  std::string Farewell() const;
-  pid_t Run(const std::vector<std::string>& words, const std::string& input, std::chrono::seconds patience,
-            const Done& done);
 
   void CatchUp(std::size_t index);
   void Launch();
-  void Create(const std::string& manifest, bool with_processes);
+  void Apply(const std::string& manifest, bool with_processes);
 
   void Changed();
   void AskLater();
@@ -89,11 +81,10 @@ class KubernetesCluster : public Cluster {
   Children& children_;
   const Options& options_;
   ClusterEvents events_;
-  std::string kubectl_;
+  Kubectl kubectl_;
   std::string job_mark_;
-  std::set<pid_t> commands_;  ///< kubectl's that will end by themselves
-  pid_t creator_ = -1;        ///< the one of them that creates
-  pid_t asker_ = -1;          ///< the one that asks what became of the pods
+  pid_t applier_ = -1;  ///< the kubectl that makes objects
+  pid_t asker_ = -1;    ///< the one that asks what became of the pods
 
   // Of this start of the job:
   int start_ = -1;  ///< which it is, from 0

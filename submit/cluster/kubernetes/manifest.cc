@@ -9,7 +9,6 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <random>
 #include <stdexcept>
@@ -18,6 +17,7 @@
 #include "submit/cluster/kubernetes/template.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -55,13 +55,6 @@ std::string Base64(std::string_view bytes) {
   std::string text(Encoded(bytes.begin()), Encoded(bytes.end()));
   text.append((3 - bytes.size() % 3) % 3, '=');
   return text;
-}
-
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file.good() && !file.eof()) throw std::runtime_error(fmt::format("cannot read '{}'", path));
-  return content;
 }
 
 /// Small letters, digits and dashes, with a letter in front.
@@ -247,7 +240,7 @@ class Maker {
     for (const Archive& archive : job_.shipment.archives) paths.push_back(archive.path);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const std::string content = ReadWhole(paths[i]);
+      const std::string content = ReadWholeFile(paths[i]);
       bytes += content.size();
       data[files_[i].first] = Base64(content);
     }

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "submit/process/whole_file.h"
+
 namespace warren::submit {
 namespace {
 
@@ -202,10 +204,8 @@ std::string WriteYaml(const std::vector<Json>& documents) {
 Json ReadYamlFile(const std::string& path) {
   std::vector<YAML::Node> documents;
   try {
-    documents = YAML::LoadAllFromFile(path);
+    documents = YAML::LoadAll(ReadWholeFile(path));
     if (documents.size() == 1 && documents.front().IsMap()) return FromYaml(documents.front());
-  } catch (const YAML::BadFile&) {
-    throw std::runtime_error(fmt::format("'{}' cannot be read", path));
   } catch (const YAML::Exception& error) {
     throw std::runtime_error(fmt::format("'{}', line {}: {}", path, error.mark.line + 1, error.msg));
   }

@@ -1,0 +1,162 @@
+"""A pod's life and its volumes."""
+
+import signal
+import time
+
+from .objects import contents, now
+from .runtime import Container
+from .syntax import FIELD
+
+ADDRESS = "127.0.0.1"
+
+
+class Pod:
+    """A pod's life, in a thread; `object` is what the API server has of it."""
+
+    def __init__(self, cluster, thing):
+        self.cluster, self.object, self.namespace = cluster, thing, thing["metadata"]["namespace"]
+        self.name, self.uid = thing["metadata"]["name"], thing["metadata"]["uid"]
+        self.hostname = (thing["spec"].get("hostname") or self.name)[:63].rstrip("-.")
+        self.directory = cluster.directory / "pods" / self.uid
+        self.hosts = self.directory / "hosts"
+        self.containers = [Container(self, spec) for spec in thing["spec"]["containers"]]
+        self.scheduled = self.over = False
+        self.address = self.failed = self.kill_at = None
+        self.conditions = {}
+        self.update()
+        cluster.thread(self._live)
+
+    def ending(self):
+        return self.cluster.closing or self.failed is not None or self.kill_at is not None
+
+    def field(self, path):
+        _, part, key, address, spec = FIELD.fullmatch(path).groups()
+        if part:
+            return self.object["metadata"].get(part, {}).get(key, "")
+        return ADDRESS if address else {"nodeName": "stand-in", "serviceAccountName": "default"}[spec] if spec else (
+            self.object["metadata"][path.partition(".")[2]])
+
+    def update(self):
+        """Tells the API server."""
+        spec, states = self.object["spec"], [container.state for container in self.containers]
+        codes = [state["terminated"]["exitCode"] for state in states if "terminated" in state]
+        if all(container.final for container in self.containers):
+            phase = "Failed" if any(codes) or self.failed or len(codes) < len(states) else "Succeeded"
+        else:
+            begun = [container.state.get("waiting") is None or container.last_state for container in self.containers]
+            phase = "Running" if all(begun) else "Pending"
+        ready = phase == "Running" and all("running" in state for state in states)
+        conditions = {"PodScheduled": {"status": "True"}} if self.scheduled else {
+            "PodScheduled": {"status": "False", "reason": "Unschedulable",
+                             "message": "0/3 nodes are available: 3 Insufficient cpu."}} if self.cluster.unschedulable else {}
+        if self.scheduled:
+            reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+            why = {} if ready else {"reason": reason}
+            conditions.update({"Initialized": {"status": "True"}, "ContainersReady": {"status": str(ready), **why},
+                               "Ready": {"status": str(ready), **why}})
+        conditions.update(self.conditions)
+        before = {(one["type"], one["status"]): one["lastTransitionTime"]
+                  for one in self.object["status"].get("conditions", [])}
+        status = {"phase": phase, "conditions": [
+            {"type": kind, "lastProbeTime": None, "lastTransitionTime": before.get((kind, rest["status"]), now()), **rest}
+            for kind, rest in conditions.items()]}
+        if self.scheduled:
+            spec["nodeName"] = "stand-in"
+            status.update(hostIP=ADDRESS, startTime=self.object["status"].get("startTime", now()),
+                          containerStatuses=[container.status() for container in self.containers])
+        if self.address:
+            status.update(podIP=self.address, podIPs=[{"ip": self.address}])
+        if self.failed:
+            status.update(reason=self.failed[0], message=self.failed[1])
+        self.object["status"] = status
+        self.cluster.touch()
+
+    def evict(self):
+        self.failed = ("Evicted", "The node was low on resource: memory.")
+        self.conditions["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": self.failed[1]}
+        for container in self.containers:
+            container.signal(signal.SIGKILL)
+        self.update()
+
+    def delete(self, grace=None):
+        """SIGTERM, and SIGKILL when its time is over; a shorter time may be given later."""
+        meta, first = self.object["metadata"], self.kill_at is None
+        grace = self.object["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
+        kill_at = time.monotonic() + grace
+        if not first and kill_at >= self.kill_at:
+            return
+        self.kill_at = kill_at
+        meta.update(deletionTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + grace)),
+                    deletionGracePeriodSeconds=grace)
+        if self.over or not self.scheduled:
+            self.cluster.forget_pod(self)
+        if first and not self.over:
+            self.cluster.thread(self._terminate)
+        self.cluster.touch()
+
+    def _terminate(self):
+        cluster = self.cluster
+        with cluster.changed:
+            for container in self.containers:
+                container.signal(signal.SIGTERM)
+            while not self.over and not cluster.closing and (left := self.kill_at - time.monotonic()) > 0:
+                cluster.changed.wait(left)
+            for container in self.containers:
+                container.signal(signal.SIGKILL)
+
+    def _live(self):
+        cluster = self.cluster
+        try:
+            while cluster.unschedulable and not self.ending():
+                cluster.sleep(0.2, self.ending)
+            with cluster.changed:
+                if not self.ending():
+                    self.scheduled = True
+                    self.update()
+            cluster.sleep(cluster.start_delay_s, self.ending)
+            while not self.ending() and not self._make_volumes():
+                cluster.sleep(0.2, self.ending)
+            with cluster.changed:
+                if not self.ending():
+                    self.address = ADDRESS
+                    cluster.write_hosts()
+                    self.update()
+            threads = [cluster.thread(container.live) for container in self.containers]
+            for thread in threads:
+                thread.join()
+        finally:
+            with cluster.changed:
+                self.over = True
+                self.update()
+                if self.kill_at is not None:
+                    cluster.forget_pod(self)
+
+    def _make_volumes(self):
+        """Whether all are there: a pod waits for its secrets, and says only ContainerCreating."""
+        cluster = self.cluster
+        with cluster.changed:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self.hosts.touch()
+            for volume in self.object["spec"].get("volumes", []):
+                place = self.directory / "volumes" / volume["name"]
+                place.mkdir(parents=True, exist_ok=True)
+                place.chmod(0o777 if "emptyDir" in volume else 0o755)
+                if "emptyDir" in volume:
+                    continue
+                source = volume["secret"]
+                thing = cluster.find("Secret", self.namespace, source["secretName"])
+                data = contents(thing) if thing else {}
+                items = source.get("items", [{"key": key, "path": key} for key in data])
+                if thing is None or any(item["key"] not in data for item in items):
+                    return False
+                real = place / "..2000_01_01_00_00_00.0"
+                for item in items:
+                    path, first = real / item["path"], item["path"].split("/")[0]
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data[item["key"]])
+                    path.chmod(item.get("mode", source["defaultMode"]))
+                    if not (place / first).is_symlink():
+                        (place / first).symlink_to(f"..data/{first}")
+                if not (place / "..data").is_symlink():
+                    (place / "..data").symlink_to(real.name)
+        return True

@@ -1,0 +1,140 @@
+"""What objects may consist of: the fields of each kind, by type, and reading them as the API server does for an apply."""
+
+import base64
+import json
+import re
+import time
+
+from .syntax import quantity
+
+BATCH = "batch.kubernetes.io/"
+TERMINAL = ("Succeeded", "Failed")
+
+
+class Refused(Exception):
+    """What kubectl says on stderr before it exits with 1."""
+
+
+class Map:
+    def __init__(self, of):
+        self.of = of
+
+
+QUANTITY, BASE64, NOT_HERE = "quantity", "base64", "a field that Kubernetes has and the stand-in has not"
+
+
+def _not_here(*names):
+    return dict.fromkeys(names, NOT_HERE)
+
+
+LABELS = Map(str)
+META = {"name": str, "namespace": str, "labels": LABELS, "annotations": LABELS, "creationTimestamp": str,
+        "ownerReferences": [{"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool,
+                             "blockOwnerDeletion": bool}],
+        **_not_here("generateName", "finalizers", "uid", "resourceVersion", "generation", "managedFields", "selfLink")}
+TOP = {"apiVersion": str, "kind": str, "metadata": META}
+CONTAINER_FIELDS = {
+    "name": str, "image": str, "imagePullPolicy": str, "command": [str], "args": [str], "workingDir": str,
+    "env": [{"name": str, "value": str,
+             "valueFrom": {"fieldRef": {"apiVersion": str, "fieldPath": str},
+                           "secretKeyRef": {"name": str, "key": str, "optional": NOT_HERE},
+                           **_not_here("configMapKeyRef", "resourceFieldRef", "fileKeyRef")}}],
+    "envFrom": [{"secretRef": {"name": str, "optional": NOT_HERE}, **_not_here("prefix", "configMapRef")}],
+    "resources": {"limits": Map(QUANTITY), "requests": Map(QUANTITY), "claims": NOT_HERE},
+    "volumeMounts": [{"name": str, "mountPath": str, "readOnly": bool,
+                      **_not_here("subPath", "subPathExpr", "mountPropagation", "recursiveReadOnly")}],
+    "terminationMessagePolicy": str,
+    **_not_here("ports", "terminationMessagePath", "stdin", "stdinOnce", "tty", "livenessProbe", "readinessProbe",
+                "startupProbe", "lifecycle", "securityContext", "resizePolicy", "restartPolicy", "volumeDevices")}
+POD_FIELDS = {
+    "containers": [CONTAINER_FIELDS], "restartPolicy": str, "hostname": str, "subdomain": str,
+    "terminationGracePeriodSeconds": int, "hostNetwork": bool, "dnsPolicy": str, "nodeSelector": LABELS,
+    "tolerations": [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}],
+    "serviceAccountName": str, "automountServiceAccountToken": bool, "enableServiceLinks": bool,
+    "imagePullSecrets": [{"name": str}], "priorityClassName": str, "schedulerName": str,
+    "volumes": [{"name": str, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
+                 "secret": {"secretName": str, "items": [{"key": str, "path": str, "mode": int}], "defaultMode": int,
+                            "optional": NOT_HERE},
+                 **_not_here("configMap", "hostPath", "persistentVolumeClaim", "projected", "downwardAPI", "nfs", "csi",
+                             "ephemeral", "image", "iscsi")}],
+    **_not_here("initContainers", "ephemeralContainers", "affinity", "topologySpreadConstraints", "hostPID", "hostIPC",
+                "hostUsers", "shareProcessNamespace", "hostAliases", "dnsConfig", "runtimeClassName", "securityContext",
+                "activeDeadlineSeconds", "nodeName", "priority", "preemptionPolicy", "readinessGates", "setHostnameAsFQDN",
+                "overhead", "os", "schedulingGates", "resourceClaims", "resources", "serviceAccount")}
+JOB_FIELDS = {
+    "parallelism": int, "completions": int, "completionMode": str, "backoffLimit": int, "backoffLimitPerIndex": int,
+    "maxFailedIndexes": int, "activeDeadlineSeconds": int, "ttlSecondsAfterFinished": int, "podReplacementPolicy": str,
+    "suspend": bool, "template": {"metadata": META, "spec": POD_FIELDS},
+    "podFailurePolicy": {"rules": [{"action": str,
+                                    "onExitCodes": {"containerName": str, "operator": str, "values": [int]},
+                                    "onPodConditions": [{"type": str, "status": str}]}]},
+    **_not_here("selector", "manualSelector", "successPolicy", "managedBy")}
+SERVICE_FIELDS = {"clusterIP": str, "selector": LABELS, "publishNotReadyAddresses": bool,
+                  **_not_here("ports", "type", "clusterIPs", "externalIPs", "externalName", "ipFamilies", "ipFamilyPolicy",
+                              "sessionAffinity", "loadBalancerIP", "internalTrafficPolicy", "externalTrafficPolicy")}
+# Kind: the version, the name in what kubectl prints, the name in errors, other names, and the fields.
+KINDS = {
+    "Pod": ("v1", "pod", "pods", ("po",), None),
+    "Job": ("batch/v1", "job.batch", "jobs.batch", ("job", "jobs"), {**TOP, "spec": JOB_FIELDS, "status": {}}),
+    "Service": ("v1", "service", "services", ("svc",), {**TOP, "spec": SERVICE_FIELDS, "status": {}}),
+    "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS, "type": str,
+                                          "immutable": bool}),
+}
+# The lists whose elements have a key, and which. To the API server other lists have no parts.
+NAMED = {"containers": "name", "env": "name", "imagePullSecrets": "name", "volumes": "name", "volumeMounts": "mountPath"}
+TYPES = {str: (str, "string"), BASE64: (str, "string"), bool: (bool, "boolean"), int: ((int, float), "numeric (int or float)"),
+         QUANTITY: ((int, float, str), "string"), Map: (dict, "map"), dict: (dict, "map"), list: (list, "list")}
+
+
+def elements(things, path):
+    """Those of a list, with their paths."""
+    key = NAMED.get(path.rpartition(".")[2])
+    for i, one in enumerate(things):
+        named = key and isinstance(one, dict) and isinstance(one.get(key), str)
+        yield one, f"{path}[{key}={json.dumps(one[key])}]" if named else f"{path}[{i}]"
+
+
+def decode(value, fields, path, errors):
+    """The value as the API server reads it: nulls are none. `errors` takes what is unknown or of another type."""
+    if fields == NOT_HERE:
+        raise ValueError(f'the stand-in does not have the field "{path[1:]}"')
+    types, name = TYPES[type(fields) if isinstance(fields, (Map, dict, list)) else fields]
+    if not isinstance(value, types) or isinstance(value, bool) and fields is not bool:
+        errors.append(f"{path}: expected {name}, got &value.valueUnstructured{{Value:{value}}}")
+    elif fields is int:
+        if isinstance(value, float) or not -2**31 <= value < 2**31:
+            raise ValueError(f"json: cannot unmarshal number {value} into Go struct field {path[1:]} of type int32")
+    elif fields == QUANTITY:
+        value = str(value)
+        if quantity(value) is None:
+            raise ValueError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    elif fields == BASE64:
+        try:
+            base64.b64decode(re.sub("[\r\n]", "", value).encode(), validate=True)
+        except ValueError:
+            raise ValueError(f"illegal base64 data at input byte {len(re.match('[A-Za-z0-9+/]*', value)[0])}") from None
+    elif isinstance(fields, Map):
+        value = {key: "" if one is None else decode(one, fields.of, f"{path}.{key}", errors) for key, one in value.items()}
+    elif isinstance(fields, list):
+        key, parts = NAMED.get(path.rpartition(".")[2]), list(elements(value, path))
+        if key:
+            errors += [f'{path}: element {i}: associative list with keys has an element that omits key field "{key}" '
+                       "(and doesn't have default value)" for i, (_, part) in enumerate(parts) if part == f"{path}[{i}]"]
+            names = [part for _, part in parts]
+            errors += [f"{path}: duplicate entries for key {part.removeprefix(path)}"
+                       for part in dict.fromkeys(names) if names.count(part) > 1]
+        value = [decode({} if one is None else one, fields[0], part, errors) for one, part in parts]
+    elif isinstance(fields, dict):
+        errors += [f"{path}.{name}: field not declared in schema" for name in value if name not in fields]
+        value = {name: decode(one, fields[name], f"{path}.{name}", errors)
+                 for name, one in value.items() if name in fields and one is not None}
+    return value
+
+
+def contents(secret):
+    """What a Secret contains, as bytes."""
+    return {key: base64.b64decode(value) for key, value in secret.get("data", {}).items()}
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,166 @@
+"""The stand-in as tests have it: a cluster, the kubectl that asks it over a socket, and what tests do to it."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import traceback
+
+from . import client
+from .cluster import Cluster
+from .client import VARIABLE
+from .documents import yaml
+from .kubectl import Kubectl
+
+
+class StandInKubernetes(Cluster):
+    """`directory` takes its own files; `work` is the working directory of every image. Between tests may be changed: `work`;
+    `image_path`, the PATH of every image; `images_missing`, images that cannot be pulled; `unschedulable`, whether no node
+    has room for a new pod; `start_delay_s`, how long a pod is in ContainerCreating; `end_delay_s`, how long it takes until
+    `get` tells of a container's end; `backoff_s`, the first delay of a new try (a cluster's is 10 s); and `namespaces`, those
+    there are."""
+
+    def __init__(self, directory, work):
+        super().__init__(directory, work)
+        self.kubectl, self.connections = self.directory / "bin" / "kubectl", set()
+        for folder in ("bin", "stage"):
+            (self.directory / folder).mkdir(parents=True, exist_ok=True)
+        self.kubectl.write_text(f"#!{sys.executable} -IS\n{pathlib.Path(client.__file__).read_text()}")
+        self.kubectl.chmod(0o755)
+        (self.directory / "nsswitch.conf").write_text("passwd: files\ngroup: files\nshadow: files\nhosts: files\n")
+        self.listener = socket.socket(socket.AF_UNIX)
+        place = os.open(self.directory, os.O_PATH)
+        try:
+            self.listener.bind(f"/proc/self/fd/{place}/socket")
+        finally:
+            os.close(place)
+        self.listener.listen(128)
+        self.thread(self._accept)
+        self.thread(self.control)
+
+    def environment(self):
+        """What kubectl needs, on top of the usual environment."""
+        return {"PATH": f"{self.directory / 'bin'}:{os.environ.get('PATH', os.defpath)}", VARIABLE: str(self.directory)}
+
+    def run(self, *words, **settings):
+        """kubectl: subprocess.run with the cluster's environment."""
+        environment = {**os.environ, **self.environment(), **settings.pop("env", {})}
+        return subprocess.run([self.kubectl, *map(str, words)], env=environment, check=False, **settings)
+
+    def close(self):
+        """Ends all, also what is running."""
+        with self.changed:
+            if self.closing:
+                return
+            self.closing = True
+            for pod in self.pods.values():
+                for container in pod.containers:
+                    container.signal(signal.SIGKILL)
+            connections = list(self.connections)
+            self.changed.notify_all()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.break_logs()
+        for connection in connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        while True:
+            with self.changed:
+                thread = self.threads.pop() if self.threads else None
+            if not thread:
+                break
+            thread.join()
+        self.listener.close()
+        (self.directory / "socket").unlink(missing_ok=True)
+        shutil.rmtree(self.directory / "pods", ignore_errors=True)
+        for path in reversed(self.made):
+            try:
+                path.rmdir()
+            except OSError:
+                pass
+
+    def objects(self, kind=None):
+        """What is stored, in all namespaces, as Kind/name."""
+        with self.changed:
+            return sorted(f"{one}/{name}" for _, one, name in self.store if kind in (None, one))
+
+    def fail_pod(self, name):
+        """As when its node is short of memory: its containers are killed, it fails and stays."""
+        with self.changed:
+            self._pod(name).evict()
+
+    def kill_container(self, name):
+        """As when it takes too much memory."""
+        with self.changed:
+            container = self._pod(name).containers[0]
+            container.oom = True
+            container.signal(signal.SIGKILL)
+
+    def break_logs(self):
+        """Ends every `kubectl logs -f` with exit code 0, as a load balancer does that closes what was idle."""
+        with self.changed:
+            streams = list(self.streams)
+        for log, over in streams:
+            with log.changed:
+                over.set()
+                log.changed.notify_all()
+
+    def _pod(self, name):
+        for pod in self.pods.values():
+            if pod.name == name:
+                return pod
+        raise KeyError(f"no pod {name}")
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.changed:
+                if self.closing:
+                    connection.close()
+                    return
+                self.connections.add(connection)
+                self.thread(self._serve, connection)
+
+    def _serve(self, connection):
+        def send(kind, data):
+            connection.sendall(struct.pack("!cI", kind, len(data)) + data)
+
+        try:
+            with connection, connection.makefile("rb") as stream:
+                request = json.loads(stream.read(struct.unpack("!I", stream.read(4))[0]))
+                call = Kubectl(self, request, connection, send)
+                try:
+                    code = call.run()
+                except OSError:
+                    raise
+                except Exception:  # a test must see it
+                    code = 1
+                    call.err(f"error: the stand-in broke: {traceback.format_exc()}")
+                connection.sendall(struct.pack("!cI", b"x", code))
+                connection.shutdown(socket.SHUT_RDWR)
+        except (OSError, struct.error):
+            pass
+        finally:
+            with self.changed:
+                self.connections.discard(connection)
+
+
+def why_not():
+    """The reason why there can be no stand-in here; None when there can."""
+    if os.geteuid() != 0:
+        return "containers are started as root"
+    if yaml is None:
+        return "no yaml for Python here (Debian: python3-yaml)"
+    if not shutil.which("unshare") or subprocess.run(["unshare", "--mount", "--uts", "--pid", "--fork", "true"],
+                                                     capture_output=True, check=False).returncode != 0:
+        return "no namespaces can be made here (unshare --mount --uts --pid --fork)"
+    return None

@@ -2,9 +2,9 @@
 # one cache variable.
 
 add_library(warren_compile_options INTERFACE)
-target_compile_options(warren_compile_options INTERFACE -Wall -Wextra)
+target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>)
 if(WARREN_WERROR)
-  target_compile_options(warren_compile_options INTERFACE -Werror)
+  target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(WARREN_SANITIZE)
   target_compile_options(warren_compile_options INTERFACE

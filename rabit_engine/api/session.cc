@@ -10,6 +10,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -109,7 +110,8 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
                  settings.role);
       std::exit(0);
     }
-    auto session = std::make_shared<Session>(recovery::RecoverableCommunicator::Join(settings));
+    auto session = std::make_shared<Session>(recovery::RecoverableCommunicator::Join(settings),
+                                             settings.collective_timeout, settings.debug);
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);
     session_of_this_thread = ++registry.last_number;
@@ -154,11 +156,14 @@ bool Session::Finalize(const Call& call, Threads threads) {
     std::erase_if(registry.sessions, [&](const auto& entry) { return entry.second == session; });
     registry.rank_that_left = session->rank_;
   }
+  // In this order they end: what is under way on devices needs the communicator.
   const auto communicator = std::move(session->communicator_);
+  const auto devices = std::move(session->devices_);
   if (!session->first_error_.empty()) return false;
   // For threads that still hold a reference to the session.
   session->first_error_ = "this rank has left the job with Finalize";
   try {
+    if (devices) devices->Finish();
     communicator->Finalize();
   } catch (const EngineError&) {
     RethrowFor(Place(session->rank_, call));
@@ -166,8 +171,11 @@ bool Session::Finalize(const Call& call, Threads threads) {
   return true;
 }
 
-Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator)
+Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
+                 std::chrono::seconds timeout, bool debug)
     : communicator_(std::move(communicator)),
+      timeout_(timeout),
+      debug_(debug),
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
@@ -178,9 +186,14 @@ void Session::Refuse(const Call& call, const std::string& what) const {
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
-  if (!session.busy_.test_and_set(std::memory_order_acquire)) return;
-  session.Refuse(
-      call, "another thread is in a call of this rank; calls that need other ranks have to come one by one");
+  while (session.busy_.test_and_set(std::memory_order_acquire)) {
+    if (!session.looked_into_) {
+      session.Refuse(
+          call,
+          "another thread is in a call of this rank; calls that need other ranks have to come one by one");
+    }
+    std::this_thread::yield();
+  }
 }
 
 Session::Turn::~Turn() {
@@ -315,6 +328,57 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
   } catch (const EngineError&) {
     RethrowFor(Place(rank_, call));
   }
+}
+
+// --- devices -----------------------------------------------------------------------------------------------
+
+device::DeviceCollectives& Session::Devices() {
+  if (!devices_) {
+    devices_ = std::make_unique<device::DeviceCollectives>(
+        *communicator_, timeout_, debug_,
+        [this](const std::function<void()>& function) { WhenIdle(function); });
+  }
+  return *devices_;
+}
+
+/// The flag goes up first and down last, so that a call which finds this rank busy knows why it may be.
+void Session::WhenIdle(const std::function<void()>& function) {
+  looked_into_ = true;
+  if (!busy_.test_and_set(std::memory_order_acquire)) {
+    function();
+    busy_.clear(std::memory_order_release);
+  }
+  looked_into_ = false;
+}
+
+void Session::OnDevice(const Call& call, const device::Collective& collective) {
+  const std::string complaint = device::Complaint(collective, rank_, world_size_);
+  if (!complaint.empty()) Refuse(call, complaint);
+  Communicate(call, [&] { Devices().Run(collective); });
+}
+
+void Session::DeviceGroupStart(const Call& call) {
+  Communicate(call, [&] { Devices().BeginGroup(); });
+}
+
+void Session::DeviceGroupEnd(const Call& call) {
+  Communicate(call, [&] { Devices().EndGroup(); });
+}
+
+void Session::DeviceSynchronize(const Call& call, void* stream) {
+  Communicate(call, [&] { Devices().Synchronize(stream); });
+}
+
+int Session::SelectDevice(const Call& call) {
+  int device = 0;
+  Communicate(call, [&] { device = Devices().Select(); });
+  return device;
+}
+
+std::string Session::DescribeDevices(const Call& call) {
+  std::string description;
+  Communicate(call, [&] { description = Devices().Describe(); });
+  return description;
 }
 
 bool Session::IsReplayed() const {

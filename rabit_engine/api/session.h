@@ -6,12 +6,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "rabit_engine/device/device_collectives.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
 
@@ -49,7 +52,9 @@ class Session {
   /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
-  explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator);
+  /// `timeout`: how long collectives on devices wait for other ranks; 0: for ever.
+  explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
+                   std::chrono::seconds timeout = std::chrono::seconds(0), bool debug = false);
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -72,6 +77,15 @@ class Session {
   void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                       std::size_t begin, std::size_t size_or_end);
   void TrackerPrint(const Call& call, const std::string& text);
+
+  // --- memory of GPUs: see device/device_collectives.h ---
+
+  void OnDevice(const Call& call, const device::Collective& collective);
+  void DeviceGroupStart(const Call& call);
+  void DeviceGroupEnd(const Call& call);
+  void DeviceSynchronize(const Call& call, void* stream);
+  int SelectDevice(const Call& call);
+  std::string DescribeDevices(const Call& call);
 
   /// The size of an element of rabit's type with this code.
   std::size_t ElementBytes(const Call& call, int type) const;
@@ -106,19 +120,25 @@ class Session {
   };
 
   bool IsReplayed() const;
+  device::DeviceCollectives& Devices();
+  void WhenIdle(const std::function<void()>& function);
   // Runs something that needs the communicator; nothing after an error.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
 
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
+  std::unique_ptr<device::DeviceCollectives> devices_;  ///< made when first asked for
+  std::chrono::seconds timeout_;
+  bool debug_;
   std::atomic<int> version_ = 0;  // for threads that only ask
   int rank_;
   int world_size_;
   bool is_distributed_;
   std::string host_;
   std::atomic_flag busy_;
-  bool prepares_ = false;    ///< the prepare function of an allreduce runs
-  std::string first_error_;  // empty while all is well
+  std::atomic<bool> looked_into_ = false;  ///< WhenIdle may have made it busy, for a moment
+  bool prepares_ = false;                  ///< the prepare function of an allreduce runs
+  std::string first_error_;                // empty while all is well
 };
 
 }  // namespace warren::api

@@ -22,6 +22,8 @@ class Communicator {
   virtual bool is_distributed() const = 0;
   /// The name of this host.
   virtual std::string host() const = 0;
+  /// How many ranks of this host come before this one.
+  virtual int local_rank() const = 0;
 
   /// Every rank's buffer becomes the reduction over all ranks' buffers of `count` elements.
   virtual void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) = 0;
@@ -40,6 +42,13 @@ class Communicator {
   virtual void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) = 0;
   /// Returns when all ranks have called it.
   virtual void Barrier() = 0;
+
+  /// Throws LostPeer when a peer is known to be gone by now, as a call would. Does not wait. For those who
+  /// wait for other ranks by other means.
+  virtual void LookForLosses() {}
+  /// Tells the others that this rank gives up after an error, so that they do not wait for it. Only Finalize
+  /// and the destructor may follow.
+  virtual void GiveUp() noexcept {}
 
   /// Shows text to the user who watches the job.
   virtual void TrackerPrint(const std::string& text) = 0;

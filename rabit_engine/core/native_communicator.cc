@@ -157,7 +157,10 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
                       "the same on all ranks",
                       rank_, offers.size()));
     }
-    if (record.host_key == own.host_key) ++ranks_here;
+    if (record.host_key == own.host_key) {
+      if (static_cast<int>(offers.size()) < rank_) ++local_rank_;
+      ++ranks_here;
+    }
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
     greetings_.push_back(std::move(record.greeting));
     offers.push_back(std::move(record.offer));
@@ -326,22 +329,33 @@ collective::Levels NativeCommunicator::Levels(const Call& call) {
 
 template <typename Body>
 void NativeCommunicator::Guard(Body&& body) {
-  const auto give_up = [this](int lost) {
-    if (segment_) segment_->Abort(lost);
-    if (tcp_) tcp_->Abort(lost);
-  };
   try {
     body();
   } catch (const LostPeer& error) {
-    give_up(error.rank() >= 0 ? error.rank() : rank_);
+    GiveUp(error.rank() >= 0 ? error.rank() : rank_);
     throw;
   } catch (const TimedOut& error) {
-    give_up(error.rank() >= 0 ? error.rank() : rank_);
+    GiveUp(error.rank() >= 0 ? error.rank() : rank_);
     throw;
   } catch (...) {
-    give_up(rank_);
+    GiveUp(rank_);
     throw;
   }
+}
+
+void NativeCommunicator::GiveUp(int lost) noexcept {
+  if (segment_) segment_->Abort(lost);
+  if (tcp_) tcp_->Abort(lost);
+}
+
+void NativeCommunicator::LookForLosses() {
+  if (world_size_ == 1) return;
+  Guard([&] {
+    tcp_->TakeEvents();
+    tcp_->ThrowIfLost({});
+    tcp_->ThrowIfHostIsSilent();
+    if (shm_) shm_->ThrowIfLost({});
+  });
 }
 
 void NativeCommunicator::CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const {

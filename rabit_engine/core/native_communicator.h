@@ -45,6 +45,7 @@ class NativeCommunicator final : public Communicator {
   int world_size() const override { return world_size_; }
   bool is_distributed() const override { return is_distributed_; }
   std::string host() const override;
+  int local_rank() const override { return local_rank_; }
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
   /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
@@ -56,6 +57,8 @@ class NativeCommunicator final : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
+  void LookForLosses() override;
+  void GiveUp() noexcept override { GiveUp(rank_); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
@@ -89,6 +92,8 @@ class NativeCommunicator final : public Communicator {
   /// Runs a collective; an error in it ends the job for all ranks.
   template <typename Body>
   void Guard(Body&& body);
+  /// `lost`: the rank whose loss began it.
+  void GiveUp(int lost) noexcept;
   void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
   void CheckRoot(int root, const char* call) const;
   void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
@@ -99,6 +104,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Bootstrap> bootstrap_;
   int rank_;
   int world_size_;
+  int local_rank_ = 0;
   std::vector<std::string> greetings_;
   bool is_distributed_;
   HostLayout layout_;

@@ -79,6 +79,7 @@ void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
   world_size_ = native->world_size();
   native_ = world_size_ > 1 ? native.get() : nullptr;
   inner_ = std::move(native);
+  ++linkings_;
   if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
 }
 
@@ -210,16 +211,22 @@ bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
 }
 
-bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_t bytes) {
+/// The result of the next call, when it is here already.
+const Buffer* RecoverableCommunicator::Kept(const char* name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
-  if (result == nullptr) return false;
-  if (result->size() != bytes) {
+  if (result != nullptr && result->size() != bytes) {
     throw Misuse(
         fmt::format("{} of {} bytes, where the other ranks had a result of {} bytes before this process was "
                     "started again. "
                     "To catch up, a program has to make the same calls again, from LoadCheckPoint on",
                     name, bytes, result->size()));
   }
+  return result;
+}
+
+bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_t bytes) {
+  const Buffer* result = Kept(name, bytes);
+  if (result == nullptr) return false;
   Copy(buffer, result->data(), bytes);
   state_->calls().Step();
   return true;
@@ -298,6 +305,32 @@ void RecoverableCommunicator::Reduce(void* buffer, std::size_t count, const Redu
 
 void RecoverableCommunicator::Barrier() {
   Recorded("barrier", nullptr, 0, Input::kKept, Meets::kAll, [&](void*) { inner_->Barrier(); });
+}
+
+void RecoverableCommunicator::RunElsewhere(const ElsewhereCall& call) {
+  MockBefore(call.name, settings_, rank_, version(), state_->calls().completed());
+  for (;;) {
+    if (const Buffer* kept = Kept(call.name, call.bytes)) {
+      call.restore(kept->data());
+      return state_->calls().Step();
+    }
+    try {
+      // Who is late, lost or in another call is found out here; and whoever is through it has met all others.
+      inner_->Barrier();
+      call.run(*inner_);
+      Buffer result = state_->stock().Take(call.bytes);
+      call.save(result.data());
+      return state_->calls().Append(std::move(result), Meets::kAll, state_->stock());
+    } catch (const LostPeer& error) {
+      Rejoin(error);
+    } catch (const TimedOut& error) {
+      Rejoin(error);
+    }
+  }
+}
+
+void RecoverableCommunicator::GiveUp() noexcept {
+  if (inner_) inner_->GiveUp();
 }
 
 void RecoverableCommunicator::TrackerPrint(const std::string& text) {

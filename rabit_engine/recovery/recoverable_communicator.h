@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,20 @@
 
 namespace warren::recovery {
 
+/// A collective on memory that the host cannot reach: how it is carried out, and how its result comes to the
+/// host and back.
+struct ElsewhereCall {
+  const char* name;
+  std::size_t bytes;  ///< of the result, which is the same on all ranks
+  /// Carries it out, with the help of this communicator, and returns when the result is there. Leaves its
+  /// input as it was. May be called again when it has thrown LostPeer or TimedOut.
+  std::function<void(Communicator& links)> run;
+  /// Copies the result that `run` has left.
+  std::function<void(void* to)> save;
+  /// Puts a result where the program looks for it, without `run`.
+  std::function<void(const void* from)> restore;
+};
+
 class RecoverableCommunicator final : public Communicator {
  public:
   /// Joins the job. A process that was started again is given here what it needs to catch up.
@@ -35,6 +50,7 @@ class RecoverableCommunicator final : public Communicator {
   int world_size() const override { return world_size_; }
   bool is_distributed() const override { return is_distributed_; }
   std::string host() const override { return host_; }
+  int local_rank() const override { return inner_->local_rank(); }
 
   /// Whether a loss is no error, and results are kept.
   bool recovers() const { return native_ != nullptr && state_->recording(); }
@@ -49,8 +65,15 @@ class RecoverableCommunicator final : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
+  void LookForLosses() override { inner_->LookForLosses(); }
+  void GiveUp() noexcept override;
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
+
+  /// A collective elsewhere, while this communicator recovers(). All ranks make it, with the same bytes.
+  void RunElsewhere(const ElsewhereCall& call);
+  /// How often ranks have been linked: another number means that whatever was made over the links is void.
+  std::uint64_t linkings() const { return linkings_; }
 
   /// How many versions have been ended.
   int version() const { return state_->version(); }
@@ -71,6 +94,7 @@ class RecoverableCommunicator final : public Communicator {
 
   template <typename Run>
   void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
+  const Buffer* Kept(const char* name, std::size_t bytes);
   bool Replays(const char* name, void* buffer, std::size_t bytes);
   void EndVersion(Models next);
   void Replicate();
@@ -90,6 +114,7 @@ class RecoverableCommunicator final : public Communicator {
   bool is_distributed_ = false;
   std::string host_;
   std::optional<State> state_;
+  std::uint64_t linkings_ = 0;
   bool others_have_loaded_ = false;  ///< when this process was started again
 };
 

@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/transport/shm/host_segment.h"
 
 namespace warren {
 namespace {
@@ -111,6 +113,15 @@ MpiCommunicator::MpiCommunicator(const WarrenMpi& mpi, Options options)
   char name[HOST_NAME_MAX + 256] = "";
   Check(mpi_.host(name, sizeof name), "asking for the name of this host");
   host_ = name;
+  if (world_size_ == 1) return;
+  std::vector<std::size_t> hosts(static_cast<std::size_t>(world_size_));
+  std::vector<std::size_t> offsets{0};
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+    offsets.push_back(offsets.back() + sizeof(std::size_t));
+  const auto own = hosts.begin() + rank_;
+  *own = std::hash<std::string>()(HostKey());
+  Allgather(hosts.data(), offsets);
+  local_rank_ = static_cast<int>(std::count(hosts.begin(), own, *own));
 }
 
 void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {

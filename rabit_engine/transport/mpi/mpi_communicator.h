@@ -45,6 +45,7 @@ class MpiCommunicator : public Communicator {
   int world_size() const override { return world_size_; }
   bool is_distributed() const override { return world_size_ > 1 || options_.has_tracker; }
   std::string host() const override { return host_; }
+  int local_rank() const override { return local_rank_; }
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
   void Broadcast(void* buffer, std::size_t bytes, int root) override;
@@ -73,6 +74,7 @@ class MpiCommunicator : public Communicator {
   WarrenMpiGroup* group_ = nullptr;
   int rank_ = 0;
   int world_size_ = 1;
+  int local_rank_ = 0;
   std::string host_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/core/nearby.h"
 
 namespace warren {
 namespace {
@@ -21,17 +22,6 @@ int PositiveNumber(const std::optional<std::string>& text) {
   int value = 0;
   if (text) std::from_chars(text->data(), text->data() + text->size(), value);
   return value > 0 ? value : 1;
-}
-
-/// Where librabit (or the program that took it in) lies, and lib/ beside a program's bin/.
-std::vector<std::string> FoldersNearby() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&MpiCluesOfThisProcess), &info) == 0 || info.dli_fname == nullptr)
-    return {};
-  const std::string file = info.dli_fname;
-  const std::size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
-  return {folder, folder + "/../lib"};
 }
 
 /// MPI_Get_library_version may be called before MPI_Init, and every MPI has it with this signature.

@@ -32,6 +32,7 @@ class FakeCommunicator final : public Communicator {
   int world_size() const override { return static_cast<int>(world_->buffers.size()); }
   bool is_distributed() const override { return world_size() > 1; }
   std::string host() const override { return "fake"; }
+  int local_rank() const override { return rank_; }
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
     if (on_allreduce) on_allreduce(buffer, count, reduction);

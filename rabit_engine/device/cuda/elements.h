@@ -1,0 +1,112 @@
+// One element: how each type is combined. The same text for the kernels and, compiled for the host, for
+// tests.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "rabit_engine/device/collective.h"
+
+namespace warren::device {
+
+/// What an element is computed in: itself, or a float for the short floating-point types, rounded to nearest
+/// even after each operation.
+template <typename T>
+struct Arithmetic {
+  using Wide = T;
+  static __host__ __device__ Wide Widen(T value) { return value; }
+  static __host__ __device__ T Narrow(Wide value) { return value; }
+};
+template <>
+struct Arithmetic<__half> {
+  using Wide = float;
+  static __host__ __device__ float Widen(__half value) { return __half2float(value); }
+  static __host__ __device__ __half Narrow(float value) { return __float2half_rn(value); }
+};
+template <>
+struct Arithmetic<__nv_bfloat16> {
+  using Wide = float;
+  static __host__ __device__ float Widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+  static __host__ __device__ __nv_bfloat16 Narrow(float value) { return __float2bfloat16_rn(value); }
+};
+// Out of range becomes the greatest finite number, as in NCCL.
+template <>
+struct Arithmetic<__nv_fp8_e4m3> {
+  using Wide = float;
+  static __host__ __device__ float Widen(__nv_fp8_e4m3 value) { return static_cast<float>(value); }
+  static __host__ __device__ __nv_fp8_e4m3 Narrow(float value) { return __nv_fp8_e4m3(value); }
+};
+template <>
+struct Arithmetic<__nv_fp8_e5m2> {
+  using Wide = float;
+  static __host__ __device__ float Widen(__nv_fp8_e5m2 value) { return static_cast<float>(value); }
+  static __host__ __device__ __nv_fp8_e5m2 Narrow(float value) { return __nv_fp8_e5m2(value); }
+};
+
+/// left op right, where left holds the lower ranks; kAverage sums.
+template <Operation operation, typename T>
+__host__ __device__ inline T Combine(T left, T right) {
+  using A = Arithmetic<T>;
+  if constexpr (operation == Operation::kMax) {
+    return A::Widen(left) < A::Widen(right) ? right : left;
+  } else if constexpr (operation == Operation::kMin) {
+    return A::Widen(right) < A::Widen(left) ? right : left;
+  } else if constexpr (std::is_integral_v<T>) {
+    // Wraps, which signed numbers may not.
+    using Bits = std::make_unsigned_t<T>;
+    using Enough = std::conditional_t<(sizeof(T) < sizeof(unsigned)), unsigned, Bits>;
+    const Enough a = static_cast<Bits>(left);
+    const Enough b = static_cast<Bits>(right);
+    return static_cast<T>(static_cast<Bits>(operation == Operation::kProduct ? a * b : a + b));
+  } else if constexpr (operation == Operation::kProduct) {
+    return A::Narrow(A::Widen(left) * A::Widen(right));
+  } else {
+    return A::Narrow(A::Widen(left) + A::Widen(right));
+  }
+}
+
+/// The last step: the quotient of an average, for whole numbers towards zero.
+template <Operation operation, typename T>
+__host__ __device__ inline T Finish(T value, int ranks) {
+  if constexpr (operation == Operation::kAverage) {
+    using A = Arithmetic<T>;
+    using Wide = typename A::Wide;
+    // Wide enough for any number of ranks.
+    using Divisor =
+        std::conditional_t<!std::is_integral_v<Wide>, Wide,
+                           std::conditional_t<std::is_signed_v<Wide>, std::int64_t, std::uint64_t>>;
+    const Divisor quotient = static_cast<Divisor>(A::Widen(value)) / static_cast<Divisor>(ranks);
+    return A::Narrow(static_cast<Wide>(quotient));
+  } else {
+    return value;
+  }
+}
+
+/// Combines values[0], values[1], ... of `ranks` ranks in the order of a binary counter (reduce/order.h);
+/// `value(rank)` is asked once for each, in rank order.
+template <Operation operation, typename T, typename Value>
+__host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
+  constexpr int kLevels = 7;  // for kMaxShared ranks
+  T waiting[kLevels];         // of the subtrees that lack their right-hand sibling, by height
+  for (int rank = 0; rank < ranks; ++rank) {
+    T here = value(rank);
+    int level = 0;
+    for (int bits = rank; (bits & 1) != 0; bits >>= 1, ++level)
+      here = Combine<operation>(waiting[level], here);
+    waiting[level] = here;
+  }
+  // What waits now are the bits of `ranks`; the lowest holds the highest ranks.
+  int level = 0;
+  while ((ranks >> level & 1) == 0) ++level;
+  T result = waiting[level];
+  for (++level; level < kLevels; ++level) {
+    if ((ranks >> level & 1) != 0) result = Combine<operation>(waiting[level], result);
+  }
+  return Finish<operation>(result, ranks);
+}
+
+}  // namespace warren::device

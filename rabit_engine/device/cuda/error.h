@@ -1,0 +1,38 @@
+// What goes wrong in the CUDA part: exceptions inside, texts at its border (plugin.cc).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace warren::device {
+
+class CudaError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A function of WarrenDeviceHost has failed: librabit knows how.
+class HostFailed : public std::exception {};
+
+inline void CheckHost(int status) {
+  if (status != 0) throw HostFailed();
+}
+
+/// Throws CudaError, "<what>: <CUDA's words>", for anything but success.
+void Check(cudaError_t status, const char* what);
+
+/// Makes a device the thread's current one while it lives.
+class OnDevice {
+ public:
+  explicit OnDevice(int device);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = -1;  ///< -1: nothing to put back
+};
+
+}  // namespace warren::device

@@ -1,0 +1,92 @@
+#include "rabit_engine/device/cuda/gpu.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string_view>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/nccl_library.h"
+
+namespace warren::device {
+namespace {
+
+template <std::size_t size>
+void Put(std::array<char, size>& to, std::string_view text) {
+  text = text.substr(0, size - 1);
+  std::copy(text.begin(), text.end(), to.begin());
+}
+
+/// CUDA's handles to memory and events are good within one kernel, and one namespace of processes and of IPC.
+std::uint64_t HostNumber() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string key;
+  std::getline(file, key);
+  for (const char* path : {"/proc/self/ns/ipc", "/proc/self/ns/pid"}) {
+    struct stat status {};
+    if (stat(path, &status) == 0) key += fmt::format(" {}", status.st_ino);
+  }
+  return std::hash<std::string>()(key);
+}
+
+}  // namespace
+
+int SelectGpu(int local_rank) {
+  int count = 0;
+  Check(cudaGetDeviceCount(&count), "counting GPUs");
+  if (count == 0) Check(cudaErrorNoDevice, "counting GPUs");
+  const int device = local_rank % count;
+  Check(cudaSetDevice(device), "taking a GPU");
+  return device;
+}
+
+int GpuOf(const void* memory) {
+  int device = 0;
+  if (memory == nullptr) {
+    int count = 0;
+    Check(cudaGetDeviceCount(&count), "counting GPUs");
+    Check(cudaGetDevice(&device), "asking for the current GPU");
+    return device;
+  }
+  cudaPointerAttributes attributes{};
+  Check(cudaPointerGetAttributes(&attributes, memory), "looking at a buffer");
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) {
+    throw CudaError("the buffer is host memory; rabit::Allreduce takes that");
+  }
+  return attributes.device;
+}
+
+Place DescribePlace(int device, const std::string& trouble) {
+  Place place;
+  place.device = device;
+  place.process = getpid();
+  place.host = HostNumber();
+  place.wish = ReadWish(std::getenv("RABIT_DEVICE_PATH"));
+  std::array<char, 64> name{};
+  gethostname(name.data(), name.size() - 1);
+  place.host_name = name;
+  try {
+    if (!trouble.empty()) throw CudaError(trouble);
+    cudaDeviceProp properties{};
+    Check(cudaGetDeviceProperties(&properties, device), "asking what the GPU is");
+    std::memcpy(place.gpu.data(), properties.uuid.bytes, place.gpu.size());
+    Put(place.gpu_name, properties.name);
+    place.is_mig = std::string_view(properties.name).find(" MIG ") != std::string_view::npos ? 1 : 0;
+  } catch (const std::exception& error) {
+    Put(place.trouble, error.what());
+  }
+  try {
+    place.nccl = Nccl().version;
+  } catch (const std::exception& error) {
+    Put(place.no_nccl, error.what());
+  }
+  return place;
+}
+
+}  // namespace warren::device

@@ -1,0 +1,89 @@
+#include "rabit_engine/device/cuda/nccl_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "rabit_engine/device/cuda/error.h"
+
+namespace warren::device {
+namespace {
+
+constexpr char kFile[] = "libnccl.so.2";
+
+bool IsFolder(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/// Empty when all is there; else what is missing.
+std::string FillIn(NcclLibrary& nccl, void* library) {
+  std::string missing;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr && missing.empty()) missing = name;
+  };
+  find(nccl.GetVersion, "ncclGetVersion");
+  find(nccl.GetErrorString, "ncclGetErrorString");
+  find(nccl.GetLastError, "ncclGetLastError");
+  find(nccl.GetUniqueId, "ncclGetUniqueId");
+  find(nccl.CommInitRankConfig, "ncclCommInitRankConfig");
+  find(nccl.CommFinalize, "ncclCommFinalize");
+  find(nccl.CommDestroy, "ncclCommDestroy");
+  find(nccl.CommAbort, "ncclCommAbort");
+  find(nccl.CommGetAsyncError, "ncclCommGetAsyncError");
+  find(nccl.GroupStart, "ncclGroupStart");
+  find(nccl.GroupEnd, "ncclGroupEnd");
+  find(nccl.AllReduce, "ncclAllReduce");
+  find(nccl.Broadcast, "ncclBroadcast");
+  find(nccl.AllGather, "ncclAllGather");
+  find(nccl.ReduceScatter, "ncclReduceScatter");
+  return missing;
+}
+
+NcclLibrary Load() {
+  std::string tried;
+  const auto look_up = [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+  for (const std::string& file : NcclCandidates(look_up)) {
+    NcclLibrary nccl;
+    nccl.file = file;
+    // Never closed: it has threads.
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      tried += fmt::format("{}{}", tried.empty() ? "" : "; ", dlerror());
+      continue;
+    }
+    const std::string missing = FillIn(nccl, library);
+    if (!missing.empty()) {
+      tried += fmt::format("{}{} has no {}", tried.empty() ? "" : "; ", file, missing);
+      continue;
+    }
+    if (nccl.GetVersion(&nccl.version) == ncclSuccess) return nccl;
+    tried += fmt::format("{}{} does not tell its version", tried.empty() ? "" : "; ", file);
+  }
+  throw CudaError(fmt::format("{}. RABIT_NCCL_PATH names the file, or its folder", tried));
+}
+
+}  // namespace
+
+std::vector<std::string> NcclCandidates(const LookUp& look_up) {
+  for (const char* name : {"RABIT_NCCL_PATH", "DMLC_NCCL_PATH"}) {
+    const auto path = look_up(name);
+    if (!path) continue;
+    return {IsFolder(*path) ? *path + "/" + kFile : *path};
+  }
+  return {kFile, "libnccl.so"};
+}
+
+const NcclLibrary& Nccl() {
+  static const NcclLibrary nccl = Load();
+  return nccl;
+}
+
+}  // namespace warren::device

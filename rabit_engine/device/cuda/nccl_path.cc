@@ -1,0 +1,140 @@
+// NCCL. Its communicator is a non-blocking one, so that a rank which dies while others join or connect can be
+// found out and the rest be broken off.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/nccl_library.h"
+#include "rabit_engine/device/cuda/path.h"
+#include "rabit_engine/device/cuda/place.h"
+#include "rabit_engine/device/cuda/waiting.h"
+
+namespace warren::device {
+namespace {
+
+/// float8 came with this version.
+constexpr int kFloat8Version = 22400;
+
+/// What rank 0 sends to the others.
+struct Ticket {
+  ncclUniqueId id{};
+  std::array<char, 512> trouble{};
+};
+
+class NcclPath final : public CollectivePath {
+ public:
+  explicit NcclPath(const WarrenDeviceHost& host) : host_(host), nccl_(Nccl()) {
+    Ticket ticket;
+    if (host_.rank == 0) {
+      const ncclResult_t result = nccl_.GetUniqueId(&ticket.id);
+      if (result != ncclSuccess) {
+        const std::string said = Describe(result);
+        std::memcpy(ticket.trouble.data(), said.data(), std::min(said.size(), ticket.trouble.size() - 1));
+      }
+    }
+    CheckHost(host_.broadcast(host_.context, &ticket, sizeof ticket, 0));
+    if (ticket.trouble.front() != '\0') throw CudaError(ticket.trouble.data());
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    Settle(nccl_.CommInitRankConfig(&communicator_, host_.world_size, ticket.id, host_.rank, &config),
+           "joining");
+  }
+  ~NcclPath() override { Abort(); }
+
+  std::string Describe() const override { return "NCCL " + NcclVersionText(nccl_.version); }
+
+  void Enqueue(std::span<const Collective> calls) override {
+    for (const Collective& call : calls) CheckType(call);
+    if (calls.size() == 1) return Settle(Start(calls.front()), Name(calls.front().kind));
+    Settle(nccl_.GroupStart(), "a group");
+    for (const Collective& call : calls) {
+      const ncclResult_t result = Start(call);
+      if (result == ncclSuccess || result == ncclInProgress) continue;
+      nccl_.GroupEnd();
+      Settle(result, Name(call.kind));
+    }
+    Settle(nccl_.GroupEnd(), "a group");
+  }
+
+  void Look() override {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = nccl_.CommGetAsyncError(communicator_, &state);
+    if (asked != ncclSuccess) state = asked;
+    if (state != ncclSuccess && state != ncclInProgress) throw CudaError(Describe(state));
+  }
+
+  void Finish() override {
+    Settle(nccl_.CommFinalize(communicator_), "ending");
+    nccl_.CommDestroy(communicator_);
+    communicator_ = nullptr;
+  }
+
+  void Abort() noexcept override {
+    if (communicator_ != nullptr) nccl_.CommAbort(communicator_);
+    communicator_ = nullptr;
+  }
+
+ private:
+  ncclResult_t Start(const Collective& call) {
+    const auto type = static_cast<ncclDataType_t>(call.type);
+    const auto operation = static_cast<ncclRedOp_t>(call.operation);
+    cudaStream_t stream = StreamOf(call);
+    switch (call.kind) {
+      case Kind::kAllreduce:
+        return nccl_.AllReduce(call.send, call.receive, call.count, type, operation, communicator_, stream);
+      case Kind::kBroadcast:
+        return nccl_.Broadcast(call.send, call.receive, call.count, type, call.root, communicator_, stream);
+      case Kind::kAllgather:
+        return nccl_.AllGather(call.send, call.receive, call.count, type, communicator_, stream);
+      default:
+        return nccl_.ReduceScatter(call.send, call.receive, call.count, type, operation, communicator_,
+                                   stream);
+    }
+  }
+
+  void CheckType(const Collective& call) const {
+    const bool is_float8 = call.type == Type::kFloat8E4M3 || call.type == Type::kFloat8E5M2;
+    if (is_float8 && nccl_.version < kFloat8Version) {
+      throw CudaError(fmt::format("NCCL {} has no {}; it came with {}", NcclVersionText(nccl_.version),
+                                  Name(call.type), NcclVersionText(kFloat8Version)));
+    }
+  }
+
+  std::string Describe(ncclResult_t result) const {
+    const char* more = nccl_.GetLastError(communicator_);
+    const bool has_more = more != nullptr && *more != '\0';
+    return fmt::format("NCCL says '{}'{}{}; NCCL_DEBUG=WARN makes it say more", nccl_.GetErrorString(result),
+                       has_more ? ", and " : "", has_more ? more : "");
+  }
+
+  /// Returns when NCCL is through with what it was told to do (not with the work on streams).
+  void Settle(ncclResult_t result, std::string_view what) {
+    if (result == ncclInProgress) {
+      WaitFor(host_, [&] {
+        const ncclResult_t asked = nccl_.CommGetAsyncError(communicator_, &result);
+        if (asked != ncclSuccess) result = asked;
+        return result != ncclInProgress;
+      });
+    }
+    if (result == ncclSuccess) return;
+    const CudaError error(fmt::format("{}: {}", what, Describe(result)));
+    if (result == ncclRemoteError || result == ncclSystemError) ThrowUnlessLost(host_, error);
+    throw error;
+  }
+
+  const WarrenDeviceHost& host_;
+  const NcclLibrary& nccl_;
+  ncclComm_t communicator_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectivePath> MakeNcclPath(const WarrenDeviceHost& host) {
+  return std::make_unique<NcclPath>(host);
+}
+
+}  // namespace warren::device

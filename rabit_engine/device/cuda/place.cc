@@ -1,0 +1,124 @@
+#include "rabit_engine/device/cuda/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace warren::device {
+namespace {
+
+/// The first NCCL with all that is used here (ncclCommInitRankConfig, so that joining can be broken off).
+constexpr int kOldestNccl = 21400;
+
+std::string Who(std::span<const Place> places, std::size_t rank) {
+  return fmt::format("rank {} on {}", rank, places[rank].host_name.data());
+}
+
+/// Why NCCL cannot serve these ranks; empty when it can.
+std::string AgainstNccl(std::span<const Place> places) {
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const Place& place = places[rank];
+    if (place.is_mig != 0)
+      return fmt::format("{} has a MIG slice, which NCCL does not serve", Who(places, rank));
+    if (place.nccl == 0)
+      return fmt::format("{} could not load NCCL: {}", Who(places, rank), place.no_nccl.data());
+    if (place.nccl < kOldestNccl) {
+      return fmt::format("{} has NCCL {}; the oldest that will do is {}", Who(places, rank),
+                         NcclVersionText(place.nccl), NcclVersionText(kOldestNccl));
+    }
+    if (place.nccl != places.front().nccl) {
+      return fmt::format("{} has NCCL {}, and {} has {}", Who(places, 0),
+                         NcclVersionText(places.front().nccl), Who(places, rank),
+                         NcclVersionText(place.nccl));
+    }
+  }
+  return "";
+}
+
+/// Why the ranks cannot work in each other's memory on one GPU; empty when they can.
+std::string AgainstSharing(std::span<const Place> places) {
+  if (places.size() > kMaxShared) return fmt::format("more than {} ranks", kMaxShared);
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    if (places[rank].is_mig != 0)
+      return fmt::format("{} has a MIG slice, which CUDA IPC does not serve", Who(places, rank));
+    if (places[rank].host != places.front().host)
+      return fmt::format("{} and {} are not on one host, or in different containers", Who(places, 0),
+                         Who(places, rank));
+    for (std::size_t other = 0; other < rank; ++other) {
+      if (places[other].process == places[rank].process)
+        return fmt::format("ranks {} and {} are threads of one process, which CUDA IPC does not serve", other,
+                           rank);
+    }
+    if (places[rank].gpu != places.front().gpu)
+      return fmt::format("{} and {} have different GPUs", Who(places, 0), Who(places, rank));
+  }
+  return "";
+}
+
+Choice Fail(std::string trouble) {
+  return {Path::kStaged, "", std::move(trouble)};
+}
+
+}  // namespace
+
+Wish ReadWish(const char* text) {
+  const std::string_view wish = text == nullptr ? "" : text;
+  if (wish.empty() || wish == "auto") return Wish::kAuto;
+  if (wish == "nccl") return Wish::kNccl;
+  if (wish == "shared") return Wish::kShared;
+  if (wish == "staged") return Wish::kStaged;
+  return Wish::kUnknown;
+}
+
+Choice Choose(std::span<const Place> places) {
+  const Wish wish = places.front().wish;
+  std::set<std::array<unsigned char, 16>> gpus;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const Place& place = places[rank];
+    if (place.trouble.front() != '\0')
+      return Fail(fmt::format("{}: {}", Who(places, rank), place.trouble.data()));
+    if (place.wish != wish) {
+      return Fail(
+          fmt::format("{} and {} were started with different RABIT_DEVICE_PATH; it must be the same on "
+                      "all ranks",
+                      Who(places, 0), Who(places, rank)));
+    }
+    gpus.insert(place.gpu);
+  }
+  if (wish == Wish::kUnknown) return Fail("RABIT_DEVICE_PATH is auto, nccl, shared or staged");
+
+  const std::string against_nccl = AgainstNccl(places);
+  const std::string against_sharing = AgainstSharing(places);
+  if (wish == Wish::kNccl) {
+    if (!against_nccl.empty()) return Fail(fmt::format("RABIT_DEVICE_PATH=nccl: {}", against_nccl));
+    return {Path::kNccl, "RABIT_DEVICE_PATH=nccl", ""};
+  }
+  if (wish == Wish::kShared) {
+    if (!against_sharing.empty()) return Fail(fmt::format("RABIT_DEVICE_PATH=shared: {}", against_sharing));
+    return {Path::kShared, "RABIT_DEVICE_PATH=shared", ""};
+  }
+  if (wish == Wish::kStaged) return {Path::kStaged, "RABIT_DEVICE_PATH=staged", ""};
+  if (places.size() == 1) return {Path::kAlone, "one rank", ""};
+  const bool one_each = gpus.size() == places.size();
+  if (one_each && against_nccl.empty())
+    return {Path::kNccl, fmt::format("{} ranks, a GPU for each", places.size()), ""};
+  if (!one_each && against_sharing.empty())
+    return {Path::kShared, fmt::format("{} ranks share one GPU", places.size()), ""};
+  return {Path::kStaged,
+          one_each
+              ? against_nccl
+              : fmt::format("{} ranks share {} GPUs, and {}", places.size(), gpus.size(), against_sharing),
+          ""};
+}
+
+std::string NcclVersionText(int code) {
+  // Before 2.9 the minor version had one digit.
+  const bool old = code < 10000;
+  const int major = old ? code / 1000 : code / 10000;
+  const int minor = old ? code / 100 % 10 : code / 100 % 100;
+  return fmt::format("{}.{}.{}", major, minor, code % 100);
+}
+
+}  // namespace warren::device

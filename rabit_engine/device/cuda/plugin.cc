@@ -1,0 +1,213 @@
+// librabit_cuda.so: the table of plugin.h over the classes of this folder.
+#include "rabit_engine/device/plugin.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/gpu.h"
+#include "rabit_engine/device/cuda/path.h"
+#include "rabit_engine/device/cuda/place.h"
+#include "rabit_engine/device/cuda/resources.h"
+#include "rabit_engine/device/cuda/waiting.h"
+
+using namespace warren::device;  // NOLINT(google-build-using-namespace): the functions below are C's
+
+struct WarrenDeviceGroup {
+  const WarrenDeviceHost* host = nullptr;
+  int device = 0;
+  std::unique_ptr<CollectivePath> path;
+  Memory scratch{Memory::Where::kDevice};
+  std::string description;
+};
+
+namespace {
+
+/// Exceptions become texts here.
+template <typename Function>
+const char* AsText(Function&& function) {
+  thread_local std::string text;
+  try {
+    function();
+    return nullptr;
+  } catch (const HostFailed&) {
+    return "";
+  } catch (const std::exception& error) {
+    text = error.what();
+    if (text.empty()) text = "an error without a description";
+    return text.c_str();
+  }
+}
+
+std::unique_ptr<CollectivePath> MakePath(Path path, const WarrenDeviceHost& host) {
+  switch (path) {
+    case Path::kAlone:
+      return MakeAlonePath();
+    case Path::kNccl:
+      return MakeNcclPath(host);
+    case Path::kShared:
+      return MakeSharedPath(host);
+    default:
+      return MakeStagedPath(host);
+  }
+}
+
+/// One line for the user, of the whole job.
+void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, const Choice& choice,
+            const CollectivePath& path) {
+  const Place& own = places[static_cast<std::size_t>(host.rank)];
+  if (host.debug != 0) {
+    fmt::print(stderr, "rabit: rank {} uses GPU {} on {} ({})\n", host.rank, own.device, own.host_name.data(),
+               own.gpu_name.data());
+  }
+  if (host.rank != 0) return;
+  std::set<std::array<unsigned char, 16>> gpus;
+  std::set<std::string> names;
+  for (const Place& place : places) {
+    gpus.insert(place.gpu);
+    names.insert(place.gpu_name.data());
+  }
+  fmt::print(stderr, "rabit: device collectives by {} ({}); {} ranks on {} GPUs ({}{})\n", path.Describe(),
+             choice.why, places.size(), gpus.size(), *names.begin(), names.size() > 1 ? " and others" : "");
+}
+
+void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<WarrenDeviceGroup>& group) {
+  group = std::make_unique<WarrenDeviceGroup>();
+  group->host = &host;
+  std::string trouble;
+  try {
+    group->device = GpuOf(memory);
+  } catch (const CudaError& error) {
+    trouble = error.what();
+  }
+  std::vector<Place> places(static_cast<std::size_t>(host.world_size));
+  places[static_cast<std::size_t>(host.rank)] = DescribePlace(group->device, trouble);
+  CheckHost(host.allgather(host.context, places.data(), sizeof(Place)));
+  const Choice choice = Choose(places);
+  if (!choice.trouble.empty()) throw CudaError(choice.trouble);
+  const OnDevice on(group->device);
+  group->path = MakePath(choice.path, host);
+  group->description = group->path->Describe();
+  Report(host, places, choice, *group->path);
+}
+
+void RequireDevice(const WarrenDeviceGroup& group, const Collective& call) {
+  if (call.count == 0) return;
+  const bool sends = call.kind != Kind::kBroadcast || call.root == group.host->rank;
+  for (const void* buffer : {sends ? call.send : call.receive, static_cast<const void*>(call.receive)}) {
+    const int device = GpuOf(buffer);
+    if (device == group.device) continue;
+    throw CudaError(
+        fmt::format("a buffer is on GPU {}; this rank's collectives use GPU {}, as its first one did", device,
+                    group.device));
+  }
+}
+
+const char* SelectEntry(std::int32_t local_rank, std::int32_t* device) {
+  return AsText([&] { *device = SelectGpu(local_rank); });
+}
+
+const char* OpenEntry(const WarrenDeviceHost* host, const void* memory, WarrenDeviceGroup** group) {
+  return AsText([&] {
+    std::unique_ptr<WarrenDeviceGroup> opened;
+    Open(*host, memory, opened);
+    *group = opened.release();
+  });
+}
+
+void CloseEntry(WarrenDeviceGroup* group, std::int32_t abort) {
+  const std::unique_ptr<WarrenDeviceGroup> owned(group);
+  AsText([&] {
+    const OnDevice on(owned->device);
+    if (abort != 0) {
+      owned->path->Abort();
+    } else {
+      owned->path->Finish();
+    }
+    owned->path.reset();
+  });
+}
+
+const char* DescribeEntry(WarrenDeviceGroup* group) {
+  return group->description.c_str();
+}
+
+const char* EnqueueEntry(WarrenDeviceGroup* group, const Collective* calls, std::size_t num_calls) {
+  return AsText([&] {
+    const OnDevice on(group->device);
+    for (std::size_t i = 0; i < num_calls; ++i) RequireDevice(*group, calls[i]);
+    group->path->Enqueue({calls, num_calls});
+  });
+}
+
+const char* WaitEntry(WarrenDeviceGroup* group, void* stream) {
+  return AsText([&] {
+    const OnDevice on(group->device);
+    Event end;
+    end.Record(static_cast<cudaStream_t>(stream));
+    try {
+      WaitFor(*group->host, [&] {
+        if (end.IsDone()) return true;
+        group->path->Look();
+        return false;
+      });
+    } catch (const CudaError& error) {
+      ThrowUnlessLost(*group->host, error);
+    }
+  });
+}
+
+const char* LookEntry(WarrenDeviceGroup* group) {
+  return AsText([&] { group->path->Look(); });
+}
+
+const char* ScratchEntry(WarrenDeviceGroup* group, std::size_t bytes, void** memory) {
+  return AsText([&] {
+    const OnDevice on(group->device);
+    *memory = group->scratch.Take(bytes);
+  });
+}
+
+const char* CopyEntry(void* to, const void* from, std::size_t bytes, void* stream) {
+  return AsText([&] {
+    auto* const on = static_cast<cudaStream_t>(stream);
+    Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on), "copying a result");
+    Check(cudaStreamSynchronize(on), "copying a result");
+  });
+}
+
+const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
+  return AsText([&] {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    Check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "looking at a stream");
+    *captured = status == cudaStreamCaptureStatusNone ? 0 : 1;
+  });
+}
+
+const std::string& NameOfThis() {
+  static const std::string name = fmt::format("CUDA {}.{}", CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+  return name;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const WarrenDevices* warren_devices() {
+  static const WarrenDevices table = {kWarrenDevicesVersion,
+                                      NameOfThis().c_str(),
+                                      SelectEntry,
+                                      OpenEntry,
+                                      CloseEntry,
+                                      DescribeEntry,
+                                      EnqueueEntry,
+                                      WaitEntry,
+                                      LookEntry,
+                                      ScratchEntry,
+                                      CopyEntry,
+                                      IsCapturedEntry};
+  return &table;
+}

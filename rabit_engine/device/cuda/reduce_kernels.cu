@@ -1,0 +1,165 @@
+#include <cstdint>
+
+#include "rabit_engine/device/cuda/elements.h"
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/reduce_kernels.h"
+
+namespace warren::device {
+namespace {
+
+constexpr int kThreads = 256;
+/// So many bytes a thread moves at once where all buffers allow it.
+constexpr int kPackBytes = 16;
+
+template <typename T>
+struct alignas(kPackBytes) Pack {
+  static constexpr int kSize = kPackBytes / sizeof(T);
+  T of[kSize];
+};
+
+/// `ranks` is a constant where the loops are to be unrolled; 0: it is inputs.count.
+template <Operation operation, typename T, int ranks>
+__global__ void __launch_bounds__(kThreads)
+    ReducePacks(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
+                std::size_t first, std::size_t packs) {
+  const int count = ranks > 0 ? ranks : inputs.count;
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs;
+       i += step) {
+    Pack<T> result;
+    if constexpr (ranks > 0) {
+      Pack<T> values[ranks];
+#pragma unroll
+      for (int rank = 0; rank < ranks; ++rank)
+        values[rank] = static_cast<const Pack<T>*>(inputs.of[rank])[first + i];
+#pragma unroll
+      for (int k = 0; k < Pack<T>::kSize; ++k) {
+        result.of[k] = CombineInOrder<operation, T>(ranks, [&](int rank) { return values[rank].of[k]; });
+      }
+    } else {
+      for (int k = 0; k < Pack<T>::kSize; ++k) {
+        result.of[k] = CombineInOrder<operation, T>(
+            count, [&](int rank) { return static_cast<const Pack<T>*>(inputs.of[rank])[first + i].of[k]; });
+      }
+    }
+    for (int output = 0; output < outputs.count; ++output) {
+      static_cast<Pack<T>*>(outputs.of[output])[first + i] = result;
+    }
+  }
+}
+
+template <Operation operation, typename T>
+__global__ void __launch_bounds__(kThreads)
+    ReduceElements(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
+                   std::size_t begin, std::size_t end) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = begin + static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < end;
+       i += step) {
+    const T result = CombineInOrder<operation, T>(
+        inputs.count, [&](int rank) { return static_cast<const T*>(inputs.of[rank])[i]; });
+    for (int output = 0; output < outputs.count; ++output) static_cast<T*>(outputs.of[output])[i] = result;
+  }
+}
+
+bool AllAligned(const Buffers& buffers) {
+  for (int i = 0; i < buffers.count; ++i) {
+    if (reinterpret_cast<std::uintptr_t>(buffers.of[i]) % kPackBytes != 0) return false;
+  }
+  return true;
+}
+
+/// Enough blocks to fill the GPU a few times over, and no more than there is work for.
+unsigned BlocksFor(std::size_t threads) {
+  int device = 0;
+  int processors = 0;
+  Check(cudaGetDevice(&device), "asking for the current GPU");
+  Check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+        "asking what the GPU is");
+  const std::size_t most = static_cast<std::size_t>(processors) * 16;
+  const std::size_t needed = (threads + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(needed < most ? needed : most);
+}
+
+template <Operation operation, typename T>
+void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, std::size_t end,
+            cudaStream_t stream) {
+  constexpr std::size_t kSize = Pack<T>::kSize;
+  const std::size_t first = (begin + kSize - 1) / kSize;
+  const std::size_t last = end / kSize;
+  std::size_t rest = begin;
+  if (first < last && begin % kSize == 0 && AllAligned(inputs) && AllAligned(outputs)) {
+    const std::size_t packs = last - first;
+    const unsigned blocks = BlocksFor(packs);
+    switch (inputs.count) {
+      case 2:
+        ReducePacks<operation, T, 2><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+        break;
+      case 4:
+        ReducePacks<operation, T, 4><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+        break;
+      case 8:
+        ReducePacks<operation, T, 8><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+        break;
+      default:
+        ReducePacks<operation, T, 0><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+    }
+    Check(cudaGetLastError(), "starting a reduction");
+    rest = last * kSize;
+  }
+  if (rest == end) return;
+  ReduceElements<operation, T><<<BlocksFor(end - rest), kThreads, 0, stream>>>(inputs, outputs, rest, end);
+  Check(cudaGetLastError(), "starting a reduction");
+}
+
+template <typename T, typename... Arguments>
+void LaunchFor(Operation operation, const Arguments&... arguments) {
+  switch (operation) {
+    case Operation::kSum:
+      return Launch<Operation::kSum, T>(arguments...);
+    case Operation::kProduct:
+      return Launch<Operation::kProduct, T>(arguments...);
+    case Operation::kMax:
+      return Launch<Operation::kMax, T>(arguments...);
+    case Operation::kMin:
+      return Launch<Operation::kMin, T>(arguments...);
+    case Operation::kAverage:
+      return Launch<Operation::kAverage, T>(arguments...);
+  }
+}
+
+}  // namespace
+
+void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,
+                  std::size_t begin, std::size_t end, cudaStream_t stream) {
+  const auto launch = [&](auto element) {
+    LaunchFor<decltype(element)>(operation, inputs, outputs, begin, end, stream);
+  };
+  switch (type) {
+    case Type::kInt8:
+      return launch(std::int8_t{});
+    case Type::kUint8:
+      return launch(std::uint8_t{});
+    case Type::kInt32:
+      return launch(std::int32_t{});
+    case Type::kUint32:
+      return launch(std::uint32_t{});
+    case Type::kInt64:
+      return launch(std::int64_t{});
+    case Type::kUint64:
+      return launch(std::uint64_t{});
+    case Type::kFloat16:
+      return launch(__half{});
+    case Type::kFloat32:
+      return launch(float{});
+    case Type::kFloat64:
+      return launch(double{});
+    case Type::kBFloat16:
+      return launch(__nv_bfloat16{});
+    case Type::kFloat8E4M3:
+      return launch(__nv_fp8_e4m3{});
+    case Type::kFloat8E5M2:
+      return launch(__nv_fp8_e5m2{});
+  }
+}
+
+}  // namespace warren::device

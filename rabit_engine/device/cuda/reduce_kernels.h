@@ -1,0 +1,27 @@
+// Kernels that reduce the buffers of several ranks where they lie.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/cuda/place.h"
+
+namespace warren::device {
+
+/// Pointers of the ranks' buffers, in rank order; an argument of the kernel.
+struct Buffers {
+  void* of[kMaxShared] =
+      {};  // NOLINT(modernize-avoid-c-arrays): kernels read it, and std::array is for hosts
+  int count = 0;
+};
+
+/// outputs[*][i] = inputs[0][i] op inputs[1][i] op ... for i in [begin, end), on the stream. All outputs get
+/// the same. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
+/// operands and the rounding are the engine's (reduce/order.h), so the bits are those of the same reduction
+/// on the host; kAverage divides the sum.
+void LaunchReduce(Type type, Operation operation, const Buffers& inputs, const Buffers& outputs,
+                  std::size_t begin, std::size_t end, cudaStream_t stream);
+
+}  // namespace warren::device

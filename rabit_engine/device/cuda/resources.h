@@ -1,0 +1,110 @@
+// Owners of what CUDA gives out.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <bit>
+#include <cstddef>
+#include <utility>
+
+#include "rabit_engine/device/cuda/error.h"
+
+namespace warren::device {
+
+/// An event without times. kInterprocess: one that other processes can wait for.
+class Event {
+ public:
+  enum class Use { kHere, kInterprocess };
+  explicit Event(Use use = Use::kHere) {
+    const unsigned flags = use == Use::kInterprocess ? cudaEventDisableTiming | cudaEventInterprocess
+                                                     : static_cast<unsigned>(cudaEventDisableTiming);
+    Check(cudaEventCreateWithFlags(&event_, flags), "making an event");
+  }
+  /// Of another process.
+  explicit Event(const cudaIpcEventHandle_t& handle) {
+    Check(cudaIpcOpenEventHandle(&event_, handle), "opening another rank's event");
+  }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+
+  cudaEvent_t get() const { return event_; }
+  void Record(cudaStream_t stream) { Check(cudaEventRecord(event_, stream), "recording an event"); }
+  /// What the stream is given from now on begins after what was recorded last.
+  void Hold(cudaStream_t stream) const {
+    Check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
+  }
+  bool IsDone() const {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    Check(status, "work on the GPU");
+    return true;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// A stream that does not wait for the default one.
+class Stream {
+ public:
+  Stream() { Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Memory of the device or, pinned, of the host; grows, and never keeps what was in it.
+class Memory {
+ public:
+  enum class Where { kDevice, kHost };
+  explicit Memory(Where where) : where_(where) {}
+  Memory(Memory&& other) noexcept
+      : where_(other.where_),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  Memory& operator=(Memory&&) = delete;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { Free(); }
+
+  /// At least so much. What was there must not be in use any more.
+  void* Take(std::size_t bytes) {
+    if (bytes <= bytes_) return data_;
+    Free();
+    bytes = std::bit_ceil(bytes);  // so that it seldom grows
+    if (where_ == Where::kDevice) {
+      Check(cudaMalloc(&data_, bytes), "taking memory of the GPU");
+    } else {
+      Check(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable), "taking pinned memory");
+    }
+    bytes_ = bytes;
+    return data_;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void Free() {
+    if (data_ == nullptr) return;
+    where_ == Where::kDevice ? cudaFree(data_) : cudaFreeHost(data_);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+  Where where_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace warren::device

@@ -1,0 +1,284 @@
+// Ranks that share a GPU work in each other's memory, which CUDA IPC maps. Two meetings on the host a call,
+// and no copy:
+//
+//   1. each rank records on its stream that its input is ready, and tells the others where its buffers are;
+//   2. its stream waits for the others' inputs; then it does its share: of an allreduce, a slice of the
+//      elements, which it reads from all inputs, reduces, and writes to all outputs;
+//   3. each rank records that its share is done, and its stream waits for all others' shares.
+//
+// So an allreduce reads and writes each buffer once. What cannot be mapped (memory not of cudaMalloc) goes
+// through memory of our own, with a copy before and after. Processes that share a GPU take turns on it, so
+// fewer steps count for more than smaller ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/exported_memory.h"
+#include "rabit_engine/device/cuda/path.h"
+#include "rabit_engine/device/cuda/reduce_kernels.h"
+#include "rabit_engine/device/cuda/resources.h"
+#include "rabit_engine/device/cuda/waiting.h"
+
+namespace warren::device {
+namespace {
+
+/// Slices begin at multiples of so many bytes.
+constexpr std::size_t kSliceBytes = 128;
+
+struct Handles {
+  cudaIpcEventHandle_t ready{};
+  cudaIpcEventHandle_t done{};
+};
+
+/// What a rank says in the first meeting of a call.
+struct Notice {
+  // Of the call, which has to be the same on all ranks:
+  std::int32_t kind = 0;
+  std::int32_t type = 0;
+  std::int32_t operation = 0;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+  std::int32_t failed = 0;
+  std::int32_t reserved = 0;
+  ExportedBuffer send;
+  ExportedBuffer receive;
+};
+
+struct Verdict {
+  std::array<char, 256> trouble{};
+};
+
+class SharedPath final : public CollectivePath {
+ public:
+  explicit SharedPath(const WarrenDeviceHost& host) : host_(host) {
+    std::vector<Handles> handles(Ranks());
+    Check(cudaIpcGetEventHandle(&handles[Own()].ready, held_->ready.get()), "exporting an event");
+    Check(cudaIpcGetEventHandle(&handles[Own()].done, held_->done.get()), "exporting an event");
+    CheckHost(host_.allgather(host_.context, handles.data(), sizeof(Handles)));
+    for (std::size_t rank = 0; rank < Ranks(); ++rank) {
+      if (rank == Own()) continue;
+      held_->others.push_back(
+          {static_cast<int>(rank), Event(handles[rank].ready), Event(handles[rank].done)});
+    }
+  }
+
+  ~SharedPath() override {
+    if (waits_for_the_dead_) {
+      // Whatever is freed now would wait for the device. The process ends soon.
+      static_cast<void>(held_.release());
+    } else {
+      cudaDeviceSynchronize();
+    }
+  }
+
+  void Abort() noexcept override { waits_for_the_dead_ = host_.recovers == 0; }
+
+  std::string Describe() const override { return "CUDA IPC on one GPU"; }
+
+  void Enqueue(std::span<const Collective> calls) override {
+    for (const Collective& call : calls) {
+      if (call.count > 0) Run(call);
+    }
+  }
+
+  /// Others may still be in this rank's memory until all have come.
+  void Finish() override {
+    Check(cudaDeviceSynchronize(), "work on the GPU");
+    std::vector<std::int32_t> all(Ranks());
+    CheckHost(host_.allgather(host_.context, all.data(), sizeof(std::int32_t)));
+  }
+
+ private:
+  struct Other {
+    int rank;
+    Event ready;
+    Event done;
+  };
+  /// The buffers of a call as they are worked on: the caller's, or ours in their stead.
+  struct Working {
+    const void* send = nullptr;
+    void* receive = nullptr;
+    bool own_receive = false;  ///< what comes out has to be copied
+  };
+
+  std::size_t Ranks() const { return static_cast<std::size_t>(host_.world_size); }
+  std::size_t Own() const { return static_cast<std::size_t>(host_.rank); }
+
+  static bool SendsFrom(const Collective& call, std::size_t rank) {
+    return call.kind != Kind::kBroadcast || static_cast<std::size_t>(call.root) == rank;
+  }
+  /// Whether others write what this rank gets.
+  static bool OthersWrite(const Collective& call) { return call.kind == Kind::kAllreduce; }
+
+  void Run(const Collective& call) {
+    cudaStream_t stream = StreamOf(call);
+    held_->last.Hold(stream);
+    Working working;
+    std::vector<Notice> notices(Ranks());
+    Prepare(call, working, notices[Own()]);
+    held_->ready.Record(stream);
+    HostWaitsIfRanksMayBeLost(held_->ready);
+    CheckHost(host_.allgather(host_.context, notices.data(), sizeof(Notice)));
+    ThrowUnlessAlike(notices);
+
+    std::vector<Verdict> verdicts(Ranks());
+    try {
+      if (host_.recovers == 0) {
+        for (const Other& other : held_->others) other.ready.Hold(stream);
+      }
+      Work(call, working, notices);
+      held_->done.Record(stream);
+      HostWaitsIfRanksMayBeLost(held_->done);
+    } catch (const CudaError& error) {
+      // The others are told before this rank goes.
+      std::strncpy(verdicts[Own()].trouble.data(), error.what(), verdicts[Own()].trouble.size() - 1);
+    }
+    CheckHost(host_.allgather(host_.context, verdicts.data(), sizeof(Verdict)));
+    for (std::size_t rank = 0; rank < Ranks(); ++rank) {
+      if (verdicts[rank].trouble.front() != '\0')
+        throw CudaError(fmt::format("rank {}: {}", rank, verdicts[rank].trouble.data()));
+    }
+    if (host_.recovers == 0) {
+      for (const Other& other : held_->others) other.done.Hold(stream);
+    }
+    if (working.own_receive) {
+      Copy(call.receive, working.receive, ReceiveBytes(call, host_.world_size), stream);
+    }
+    held_->last.Record(stream);
+  }
+
+  /// A stream that waits for the event of a process which has died may wait for ever. So where a job goes on
+  /// without it, each rank waits for its own events before it meets the others.
+  void HostWaitsIfRanksMayBeLost(const Event& event) {
+    if (host_.recovers == 0) return;
+    WaitFor(host_, [&event] { return event.IsDone(); });
+  }
+
+  /// Finds out whether the buffers can be mapped, and puts ours in the place of those that cannot.
+  void Prepare(const Collective& call, Working& working, Notice& notice) {
+    notice.kind = static_cast<std::int32_t>(call.kind);
+    notice.type = static_cast<std::int32_t>(call.type);
+    notice.operation = static_cast<std::int32_t>(call.operation);
+    notice.root = call.root;
+    notice.count = call.count;
+    working.send = call.send;
+    working.receive = call.receive;
+    const std::size_t send_bytes = SendBytes(call, host_.world_size);
+    if (SendsFrom(call, Own()) && !Export(call.send, notice.send)) {
+      void* copy = held_->send.Take(send_bytes);
+      Copy(copy, call.send, send_bytes, StreamOf(call));
+      working.send = copy;
+      if (!Export(copy, notice.send))
+        throw CudaError("memory of the GPU cannot be exported (cudaIpcGetMemHandle)");
+    }
+    if (OthersWrite(call) && !Export(call.receive, notice.receive)) {
+      working.receive = held_->receive.Take(ReceiveBytes(call, host_.world_size));
+      working.own_receive = true;
+      if (!Export(working.receive, notice.receive))
+        throw CudaError("memory of the GPU cannot be exported (cudaIpcGetMemHandle)");
+    }
+  }
+
+  void ThrowUnlessAlike(const std::vector<Notice>& notices) const {
+    const Notice& own = notices[Own()];
+    for (std::size_t rank = 0; rank < notices.size(); ++rank) {
+      const Notice& other = notices[rank];
+      if (other.kind == own.kind && other.type == own.type && other.operation == own.operation &&
+          other.root == own.root && other.count == own.count) {
+        continue;
+      }
+      const auto describe = [](const Notice& notice) {
+        return fmt::format("{} of {} {} (operation {}, root {})", Name(static_cast<Kind>(notice.kind)),
+                           notice.count, Name(static_cast<Type>(notice.type)), notice.operation, notice.root);
+      };
+      throw CudaError(
+          fmt::format("this rank called {}, and rank {} {}; all ranks have to make the same calls",
+                      describe(own), rank, describe(other)));
+    }
+  }
+
+  Buffers Map(const std::vector<Notice>& notices, ExportedBuffer Notice::*which, void* own) {
+    Buffers buffers;
+    buffers.count = host_.world_size;
+    for (std::size_t rank = 0; rank < Ranks(); ++rank) {
+      buffers.of[rank] =
+          rank == Own() ? own : held_->imported.Open(static_cast<int>(rank), notices[rank].*which);
+    }
+    return buffers;
+  }
+
+  void Work(const Collective& call, const Working& working, const std::vector<Notice>& notices) {
+    cudaStream_t stream = StreamOf(call);
+    const std::size_t size = SizeOf(call.type);
+    // Inputs are only read; the kernel's arguments say nothing of that.
+    void* const own_send = const_cast<void*>(working.send);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    switch (call.kind) {
+      case Kind::kAllreduce: {
+        const Buffers inputs = Map(notices, &Notice::send, own_send);
+        const Buffers outputs = Map(notices, &Notice::receive, working.receive);
+        const std::size_t unit = kSliceBytes / size;
+        const std::size_t slice = ((call.count + Ranks() - 1) / Ranks() + unit - 1) / unit * unit;
+        const std::size_t begin = std::min(call.count, Own() * slice);
+        const std::size_t end = std::min(call.count, begin + slice);
+        if (begin < end) LaunchReduce(call.type, call.operation, inputs, outputs, begin, end, stream);
+        return;
+      }
+      case Kind::kReduceScatter: {
+        Buffers inputs = Map(notices, &Notice::send, own_send);
+        for (int rank = 0; rank < inputs.count; ++rank) {
+          inputs.of[rank] = static_cast<std::byte*>(inputs.of[rank]) + Own() * call.count * size;
+        }
+        Buffers output;
+        output.count = 1;
+        output.of[0] = working.receive;
+        return LaunchReduce(call.type, call.operation, inputs, output, 0, call.count, stream);
+      }
+      case Kind::kAllgather: {
+        const Buffers inputs = Map(notices, &Notice::send, own_send);
+        for (std::size_t rank = 0; rank < Ranks(); ++rank) {
+          std::byte* to = static_cast<std::byte*>(working.receive) + rank * call.count * size;
+          if (to != inputs.of[rank]) Copy(to, inputs.of[rank], call.count * size, stream);
+        }
+        return;
+      }
+      case Kind::kBroadcast: {
+        const auto root = static_cast<std::size_t>(call.root);
+        const void* from = root == Own() ? working.send : held_->imported.Open(call.root, notices[root].send);
+        if (from != working.receive) Copy(working.receive, from, call.count * size, stream);
+        return;
+      }
+    }
+  }
+
+  static void Copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+    Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying on the GPU");
+  }
+
+  /// What CUDA has given.
+  struct Held {
+    Event ready{Event::Use::kInterprocess};
+    Event done{Event::Use::kInterprocess};
+    Event last;  ///< of the call before: calls go one by one, whatever their streams
+    std::vector<Other> others;
+    ImportedMemory imported;
+    Memory send{Memory::Where::kDevice};
+    Memory receive{Memory::Where::kDevice};
+  };
+
+  const WarrenDeviceHost& host_;
+  std::unique_ptr<Held> held_ = std::make_unique<Held>();
+  bool waits_for_the_dead_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectivePath> MakeSharedPath(const WarrenDeviceHost& host) {
+  return std::make_unique<SharedPath>(host);
+}
+
+}  // namespace warren::device

@@ -1,0 +1,152 @@
+// Through pinned memory of the host and the engine's own collectives: works wherever there is a GPU. Large
+// buffers go in pieces: while the ranks reduce one, the next is on its way to the host, and the one before on
+// its way back.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/cuda/path.h"
+#include "rabit_engine/device/cuda/resources.h"
+#include "rabit_engine/device/cuda/waiting.h"
+
+namespace warren::device {
+namespace {
+
+/// Large enough for the bus and the engine to be at full speed, small enough for the three to overlap.
+constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
+constexpr std::size_t kPieces = 3;
+
+class StagedPath final : public CollectivePath {
+ public:
+  explicit StagedPath(const WarrenDeviceHost& host) : host_(host) {}
+  ~StagedPath() override {
+    cudaStreamSynchronize(down_.get());
+    cudaStreamSynchronize(up_.get());
+  }
+
+  std::string Describe() const override { return "pinned memory and the engine on the host"; }
+
+  void Enqueue(std::span<const Collective> calls) override {
+    for (const Collective& call : calls) {
+      if (call.count > 0) Run(call);
+    }
+  }
+
+ private:
+  /// One piece of pinned memory, and how far its copies are.
+  struct Piece {
+    Memory memory{Memory::Where::kHost};
+    Event arrived;  ///< here
+    Event left;     ///< on the device again
+  };
+
+  /// What happens to elements [begin, begin + count) of each rank's part: `fetch` elements come from the
+  /// device, the ranks work on them, and what came of it goes back.
+  void Run(const Collective& call) {
+    before_.Record(StreamOf(call));
+    before_.Hold(down_.get());
+    before_.Hold(up_.get());
+    const auto ranks = static_cast<std::size_t>(host_.world_size);
+    const bool by_parts = call.kind == Kind::kAllgather || call.kind == Kind::kReduceScatter;
+    const std::size_t size = SizeOf(call.type);
+    const std::size_t parts = by_parts ? ranks : 1;
+    const std::size_t most = std::max<std::size_t>(1, kPieceBytes / (size * parts));
+    const std::size_t pieces = (call.count + most - 1) / most;
+    const auto range = [&](std::size_t piece) {
+      const std::size_t begin = piece * most;
+      return std::pair(begin, std::min(most, call.count - begin));
+    };
+    const std::size_t ahead = std::min(pieces, kPieces - 1);
+    for (std::size_t piece = 0; piece < ahead; ++piece) Fetch(call, piece, range(piece), parts);
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      if (piece + ahead < pieces) Fetch(call, piece + ahead, range(piece + ahead), parts);
+      Piece& here = pieces_[piece % kPieces];
+      WaitFor(host_, [&here] { return here.arrived.IsDone(); });
+      Work(call, here, range(piece).second);
+      Return(call, here, range(piece), parts);
+    }
+    // The stream goes on when the last piece is back; the pieces go back in order.
+    after_.Record(up_.get());
+    after_.Hold(StreamOf(call));
+  }
+
+  void Fetch(const Collective& call, std::size_t number, std::pair<std::size_t, std::size_t> range,
+             std::size_t parts) {
+    const auto [begin, count] = range;
+    const std::size_t size = SizeOf(call.type);
+    Piece& piece = pieces_[number % kPieces];
+    if (piece.memory.bytes() < count * size * parts) {
+      WaitFor(host_, [&piece] { return piece.left.IsDone(); });
+      piece.memory.Take(count * size * parts);
+    }
+    auto* to = static_cast<std::byte*>(piece.memory.Take(0));
+    const auto* from = static_cast<const std::byte*>(call.send);
+    piece.left.Hold(down_.get());
+    if (call.kind == Kind::kAllgather) {
+      Copy(to + static_cast<std::size_t>(host_.rank) * count * size, from + begin * size, count * size,
+           down_);
+    } else if (call.kind == Kind::kReduceScatter) {
+      for (std::size_t part = 0; part < parts; ++part) {
+        Copy(to + part * count * size, from + (part * call.count + begin) * size, count * size, down_);
+      }
+    } else if (call.kind == Kind::kAllreduce || host_.rank == call.root) {
+      Copy(to, from + begin * size, count * size, down_);
+    }
+    piece.arrived.Record(down_.get());
+  }
+
+  void Work(const Collective& call, Piece& piece, std::size_t count) {
+    const std::size_t size = SizeOf(call.type);
+    void* data = piece.memory.Take(0);
+    switch (call.kind) {
+      case Kind::kBroadcast:
+        return CheckHost(host_.broadcast(host_.context, data, count * size, call.root));
+      case Kind::kAllgather:
+        return CheckHost(host_.allgather(host_.context, data, count * size));
+      default: {
+        const std::size_t parts =
+            call.kind == Kind::kReduceScatter ? static_cast<std::size_t>(host_.world_size) : 1;
+        return CheckHost(host_.allreduce(host_.context, data, count * parts,
+                                         static_cast<std::int32_t>(call.type),
+                                         static_cast<std::int32_t>(call.operation)));
+      }
+    }
+  }
+
+  void Return(const Collective& call, Piece& piece, std::pair<std::size_t, std::size_t> range,
+              std::size_t parts) {
+    const auto [begin, count] = range;
+    const std::size_t size = SizeOf(call.type);
+    const auto* from = static_cast<const std::byte*>(piece.memory.Take(0));
+    auto* to = static_cast<std::byte*>(call.receive);
+    if (call.kind == Kind::kAllgather) {
+      for (std::size_t part = 0; part < parts; ++part) {
+        Copy(to + (part * call.count + begin) * size, from + part * count * size, count * size, up_);
+      }
+    } else {
+      const std::size_t part = call.kind == Kind::kReduceScatter ? static_cast<std::size_t>(host_.rank) : 0;
+      Copy(to + begin * size, from + part * count * size, count * size, up_);
+    }
+    piece.left.Record(up_.get());
+  }
+
+  static void Copy(void* to, const void* from, std::size_t bytes, const Stream& stream) {
+    Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()), "copying between GPU and host");
+  }
+
+  const WarrenDeviceHost& host_;
+  std::vector<Piece> pieces_{kPieces};
+  Stream down_;
+  Stream up_;
+  Event before_;
+  Event after_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectivePath> MakeStagedPath(const WarrenDeviceHost& host) {
+  return std::make_unique<StagedPath>(host);
+}
+
+}  // namespace warren::device

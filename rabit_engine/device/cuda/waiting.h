@@ -1,0 +1,47 @@
+// Waiting for what a GPU or NCCL does, while other ranks may die.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "rabit_engine/device/cuda/error.h"
+#include "rabit_engine/device/plugin.h"
+
+namespace warren::device {
+
+/// Returns when `done()` is true. Gives the core away all the time: yields at first, for most waits are
+/// short, then sleeps ever longer, up to a millisecond. Throws HostFailed when a rank is lost or late
+/// meanwhile, and whatever `done` throws.
+template <typename Done>
+void WaitFor(const WarrenDeviceHost& host, Done&& done) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kYielding{200};
+  constexpr std::chrono::milliseconds kCheckInterval{5};
+  constexpr std::chrono::microseconds kLongestSleep{1000};
+  if (done()) return;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point next_check = begin + kCheckInterval;
+  std::chrono::microseconds sleep{20};
+  while (!done()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= next_check) {
+      CheckHost(host.check(host.context));
+      next_check = now + kCheckInterval;
+    }
+    if (now - begin < kYielding) {
+      sched_yield();
+      continue;
+    }
+    std::this_thread::sleep_for(sleep);
+    sleep = std::min(kLongestSleep, sleep + sleep / 4);
+  }
+}
+
+/// Throws `error` unless a rank is found to be lost within two seconds: NCCL often sees first that somebody
+/// is gone, and our own links tell who.
+[[noreturn]] void ThrowUnlessLost(const WarrenDeviceHost& host, const CudaError& error);
+
+}  // namespace warren::device

@@ -1,0 +1,274 @@
+#include "rabit_engine/device/device_collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/device/device_library.h"
+#include "rabit_engine/device/host_reduction.h"
+
+namespace warren::device {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{100};
+
+std::vector<std::size_t> EqualSlices(int world_size, std::size_t bytes) {
+  std::vector<std::size_t> offsets(static_cast<std::size_t>(world_size) + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * bytes;
+  return offsets;
+}
+
+}  // namespace
+
+std::string Complaint(const Collective& call, int rank, int world_size) {
+  const auto type = static_cast<int>(call.type);
+  const auto operation = static_cast<int>(call.operation);
+  if (type < 0 || type >= kNumTypes)
+    return fmt::format("{} is no element type; see the list in rabit/device.h", type);
+  if (operation < 0 || operation >= kNumOperations)
+    return fmt::format("{} is no operation; 0 is sum, 1 product, 2 max, 3 min, 4 average", operation);
+  if (call.root < 0 || call.root >= world_size)
+    return fmt::format("root {} is no rank; ranks are 0 to {}", call.root, world_size - 1);
+  const std::size_t most =
+      std::numeric_limits<std::ptrdiff_t>::max() / SizeOf(call.type) / static_cast<std::size_t>(world_size);
+  if (call.count > most) return fmt::format("{} elements are more than memory can hold", call.count);
+  const bool sends = call.kind != Kind::kBroadcast || call.root == rank;
+  if (call.count > 0 && (call.receive == nullptr || (sends && call.send == nullptr)))
+    return fmt::format("a buffer is null, for {} elements", call.count);
+  return "";
+}
+
+/// What the CUDA part asks of the host, without letting an exception through its frames.
+template <typename Function>
+std::int32_t DeviceCollectives::Help(void* context, Function&& function) {
+  auto& self = *static_cast<DeviceCollectives*>(context);
+  try {
+    function(self);
+    return 0;
+  } catch (...) {
+    self.host_failure_ = std::current_exception();
+    return 1;
+  }
+}
+
+DeviceCollectives::DeviceCollectives(recovery::RecoverableCommunicator& communicator,
+                                     std::chrono::seconds timeout, bool debug, WhenIdle when_idle)
+    : communicator_(communicator),
+      timeout_(timeout),
+      when_idle_(std::move(when_idle)),
+      links_(&communicator) {
+  host_.context = this;
+  host_.rank = communicator.rank();
+  host_.world_size = communicator.world_size();
+  host_.debug = debug ? 1 : 0;
+  host_.allgather = [](void* context, void* buffer, std::size_t bytes) {
+    return Help(context, [=](DeviceCollectives& self) {
+      self.links_->Allgather(buffer, EqualSlices(self.host_.world_size, bytes));
+    });
+  };
+  host_.broadcast = [](void* context, void* buffer, std::size_t bytes, std::int32_t root) {
+    return Help(context, [=](DeviceCollectives& self) { self.links_->Broadcast(buffer, bytes, root); });
+  };
+  host_.allreduce = [](void* context, void* buffer, std::size_t count, std::int32_t type,
+                       std::int32_t operation) {
+    return Help(context, [=](DeviceCollectives& self) {
+      const auto of = static_cast<Type>(type);
+      const auto by = static_cast<Operation>(operation);
+      self.links_->Allreduce(buffer, count, HostReduction(of, by));
+      if (by == Operation::kAverage) Divide(of, buffer, count, self.host_.world_size);
+    });
+  };
+  host_.check = [](void* context) {
+    return Help(context, [](DeviceCollectives& self) {
+      if (!self.minds_losses_) return;
+      self.links_->LookForLosses();
+      self.ThrowIfLate();
+    });
+  };
+}
+
+DeviceCollectives::~DeviceCollectives() {
+  {
+    const std::lock_guard lock(watch_mutex_);
+    watch_ends_ = true;
+  }
+  watch_end_.notify_all();
+  if (watch_.joinable()) watch_.join();
+  Abort();
+}
+
+int DeviceCollectives::Select() {
+  devices_ = &LoadDevices();
+  std::int32_t device = 0;
+  Check(devices_->select(communicator_.local_rank(), &device));
+  return device;
+}
+
+void DeviceCollectives::Run(const Collective& call) {
+  if (groups_ > 0) {
+    grouped_.push_back(call);
+  } else {
+    Execute({&call, 1});
+  }
+}
+
+void DeviceCollectives::EndGroup() {
+  if (groups_ == 0) throw Misuse("there is no group to end: each GroupEnd needs a GroupStart before it");
+  if (--groups_ > 0 || grouped_.empty()) return;
+  const std::vector<Collective> calls = std::exchange(grouped_, {});
+  Execute(calls);
+}
+
+void DeviceCollectives::Execute(std::span<const Collective> calls) {
+  ThrowTrouble();
+  devices_ = &LoadDevices();
+  host_.recovers = communicator_.recovers() ? 1 : 0;
+  if (communicator_.recovers()) {
+    for (const Collective& call : calls) RunRecorded(call);
+    return;
+  }
+  StartDeadline();
+  OpenFor(communicator_, calls.front());
+  Check(devices_->enqueue(group_, calls.data(), calls.size()));
+  under_way_ = true;
+  if (host_.world_size > 1 && !watch_.joinable()) watch_ = std::thread([this] { Watch(); });
+}
+
+/// The result goes into memory of the group's, is kept on the host, and only then comes where the program
+/// wants it: its input, which may be in the same place, is there until then. What is kept serves all ranks,
+/// so it is the whole result where ranks get different parts.
+void DeviceCollectives::RunRecorded(const Collective& call) {
+  std::int32_t captured = 0;
+  Check(devices_->is_captured(call.stream, &captured));
+  if (captured != 0) {
+    throw Misuse(
+        "after LoadCheckPoint a device collective waits for its result, to keep it, so it cannot be captured "
+        "into "
+        "a CUDA graph");
+  }
+  Collective whole = call;
+  std::size_t offset = 0;
+  if (call.kind == Kind::kReduceScatter) {
+    whole.kind = Kind::kAllreduce;
+    whole.count *= static_cast<std::size_t>(host_.world_size);
+    offset = static_cast<std::size_t>(host_.rank) * call.count * SizeOf(call.type);
+  }
+  const std::size_t bytes = ReceiveBytes(whole, host_.world_size);
+  const std::size_t own_bytes = ReceiveBytes(call, host_.world_size);
+  const auto put = [&](const void* result) {
+    Check(
+        devices_->copy(call.receive, static_cast<const std::byte*>(result) + offset, own_bytes, call.stream));
+  };
+  const std::string name = fmt::format("device {}", Name(call.kind));
+  const auto run = [&](Communicator& links) {
+    StartDeadline();
+    OpenFor(links, call);
+    Check(devices_->scratch(group_, std::max<std::size_t>(bytes, 1), &whole.receive));
+    Check(devices_->enqueue(group_, &whole, 1));
+    Check(devices_->wait(group_, call.stream));
+  };
+  const auto save = [&](void* to) {
+    Check(devices_->copy(to, whole.receive, bytes, call.stream));
+    put(whole.receive);
+  };
+  communicator_.RunElsewhere({name.c_str(), bytes, run, save, put});
+}
+
+void DeviceCollectives::OpenFor(Communicator& links, const Collective& call) {
+  links_ = &links;
+  if (group_ != nullptr && linkings_ != communicator_.linkings()) Abort();
+  if (group_ != nullptr) return;
+  Check(devices_->open(&host_, call.count > 0 ? call.receive : nullptr, &group_));
+  linkings_ = communicator_.linkings();
+}
+
+void DeviceCollectives::Synchronize(void* stream) {
+  ThrowTrouble();
+  devices_ = &LoadDevices();
+  if (group_ == nullptr) return;  // what is on the stream is the program's own
+  StartDeadline();
+  minds_losses_ = !communicator_.recovers();  // else all collectives are through
+  const std::unique_ptr<bool, void (*)(bool*)> end(&minds_losses_, [](bool* minds) { *minds = true; });
+  bool late = false;
+  try {
+    Check(devices_->wait(group_, stream));
+  } catch (const TimedOut&) {
+    late = true;
+  }
+  if (late) {
+    // All are free of the device now, and those that are not stuck come here: so it can be told who is.
+    communicator_.Barrier();
+    throw TimedOut(
+        fmt::format("what is on the stream has not ended within {} s (rabit_timeout_sec), though no rank "
+                    "is stuck elsewhere",
+                    timeout_.count()));
+  }
+  under_way_ = false;
+}
+
+std::string DeviceCollectives::Describe() const {
+  return group_ == nullptr ? "" : devices_->describe(group_);
+}
+
+void DeviceCollectives::Finish() {
+  if (trouble_ != nullptr || group_ == nullptr || linkings_ != communicator_.linkings()) return Abort();
+  StartDeadline();
+  links_ = &communicator_;
+  under_way_ = false;
+  devices_->close(std::exchange(group_, nullptr), 0);
+}
+
+void DeviceCollectives::Abort() noexcept {
+  under_way_ = false;
+  if (group_ != nullptr) devices_->close(std::exchange(group_, nullptr), 1);
+}
+
+void DeviceCollectives::Check(const char* said) {
+  if (said == nullptr) return;
+  const std::string text = said;
+  Abort();
+  if (text.empty()) std::rethrow_exception(std::exchange(host_failure_, nullptr));
+  links_->GiveUp();
+  throw EngineError(text);
+}
+
+void DeviceCollectives::ThrowTrouble() {
+  if (trouble_ != nullptr) std::rethrow_exception(trouble_);
+}
+
+void DeviceCollectives::StartDeadline() {
+  deadline_ = timeout_.count() > 0 ? Clock::now() + timeout_ : kNoDeadline;
+}
+
+void DeviceCollectives::ThrowIfLate() {
+  if (Clock::now() < deadline_) return;
+  throw TimedOut(fmt::format("a collective on the device has not ended within {} s (rabit_timeout_sec)",
+                             timeout_.count()));
+}
+
+void DeviceCollectives::Watch() {
+  std::unique_lock lock(watch_mutex_);
+  while (!watch_end_.wait_for(lock, kWatchInterval, [this] { return watch_ends_; })) {
+    when_idle_([this] { LookOnce(); });
+  }
+}
+
+/// Nobody calls now. Nothing under way takes too long for this: the deadline is that of a call which waits.
+void DeviceCollectives::LookOnce() {
+  if (!under_way_ || group_ == nullptr || trouble_ != nullptr) return;
+  try {
+    deadline_ = kNoDeadline;
+    communicator_.LookForLosses();
+    Check(devices_->look(group_));
+  } catch (const EngineError&) {
+    trouble_ = std::current_exception();
+    Abort();
+  }
+}
+
+}  // namespace warren::device

@@ -1,0 +1,97 @@
+// The device collectives of one rank: between the faces, the CUDA part (plugin.h), which does the work, and
+// the communicator, over which the CUDA parts of all ranks find each other and by which a job survives.
+//
+// Before LoadCheckPoint a collective is put on its stream and may still run when the call returns, as with
+// NCCL. Meanwhile a thread looks, ten times a second, whether a rank is lost; then it breaks off what is
+// under way, so that nobody waits for ever, and the next call says so. After LoadCheckPoint a call returns
+// when its result is there and kept on the host; when a rank is lost, the ranks that are left and the one
+// that was started again make a new group and go on with that call (recovery/).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/device/collective.h"
+#include "rabit_engine/device/plugin.h"
+#include "rabit_engine/recovery/recoverable_communicator.h"
+
+namespace warren::device {
+
+/// What is wrong with a collective's arguments; empty when nothing is.
+std::string Complaint(const Collective& call, int rank, int world_size);
+
+/// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread safe.
+class DeviceCollectives {
+ public:
+  /// Calls a function at a moment when no other call of this rank is under way, or does nothing when there is
+  /// one. From any thread.
+  using WhenIdle = std::function<void(const std::function<void()>&)>;
+
+  /// `timeout`: how long to wait for other ranks; 0: for ever.
+  DeviceCollectives(recovery::RecoverableCommunicator& communicator, std::chrono::seconds timeout, bool debug,
+                    WhenIdle when_idle);
+  /// Breaks off what is under way.
+  ~DeviceCollectives();
+  DeviceCollectives(const DeviceCollectives&) = delete;
+  DeviceCollectives& operator=(const DeviceCollectives&) = delete;
+
+  /// The GPU for this rank by its place on its host, which becomes the thread's current one.
+  int Select();
+  /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
+  void Run(const Collective& call);
+  void BeginGroup() { ++groups_; }
+  void EndGroup();
+  /// Returns when all work of the stream is done, or throws when it cannot be any more.
+  void Synchronize(void* stream);
+  /// How collectives run: "NCCL 2.28.9"; empty before the first.
+  std::string Describe() const;
+  /// The ranks end together.
+  void Finish();
+
+ private:
+  void Execute(std::span<const Collective> calls);
+  void RunRecorded(const Collective& call);
+  void OpenFor(Communicator& links, const Collective& call);
+  void Abort() noexcept;
+  /// Throws what a text of the CUDA part stands for; nothing for nullptr.
+  void Check(const char* said);
+  void ThrowTrouble();
+  void ThrowIfLate();
+  void StartDeadline();
+  void Watch();
+  void LookOnce();
+  template <typename Function>
+  static std::int32_t Help(void* context, Function&& function);
+
+  recovery::RecoverableCommunicator& communicator_;
+  std::chrono::seconds timeout_;
+  WhenIdle when_idle_;
+  const WarrenDevices* devices_ = nullptr;
+  WarrenDeviceHost host_{};
+  WarrenDeviceGroup* group_ = nullptr;
+  std::uint64_t linkings_ = 0;       ///< those that the group was made over
+  Communicator* links_ = nullptr;    ///< what the CUDA part talks over
+  std::exception_ptr host_failure_;  ///< of a function of host_
+  std::exception_ptr trouble_;       ///< found while nobody called
+  Clock::time_point deadline_ = kNoDeadline;
+  bool minds_losses_ = true;  ///< whether the call that waits is one that a loss breaks off
+  int groups_ = 0;            ///< begun and not ended
+  std::vector<Collective> grouped_;
+
+  bool under_way_ = false;  ///< something may be, that nobody waits for
+  std::mutex watch_mutex_;
+  std::condition_variable watch_end_;
+  bool watch_ends_ = false;
+  std::thread watch_;
+};
+
+}  // namespace warren::device

@@ -1,0 +1,60 @@
+#include "rabit_engine/device/device_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "rabit_engine/core/error.h"
+#include "rabit_engine/core/nearby.h"
+
+namespace warren::device {
+namespace {
+
+constexpr char kFile[] = "librabit_cuda.so";
+
+const WarrenDevices& Load() {
+  std::string tried;
+  for (const std::string& file : LibraryCandidates(std::getenv("RABIT_CUDA_LIBRARY"), FoldersNearby())) {
+    // Never closed: CUDA cannot be unloaded.
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      tried += fmt::format("\n  {}", dlerror());
+      continue;
+    }
+    const auto entry = reinterpret_cast<WarrenDevicesEntry>(dlsym(library, kWarrenDevicesSymbol));
+    if (entry == nullptr) {
+      tried += fmt::format("\n  {}: is not the CUDA part of this engine (it lacks {})", file,
+                           kWarrenDevicesSymbol);
+      continue;
+    }
+    const WarrenDevices* table = entry();
+    if (table->version == kWarrenDevicesVersion) return *table;
+    tried += fmt::format("\n  {}: has version {} of the interface, this librabit has version {}", file,
+                         table->version, kWarrenDevicesVersion);
+  }
+  throw EngineError(
+      fmt::format("device collectives need librabit_cuda.so, and it could not be loaded:{}\n"
+                  "Build Warren where the CUDA toolkit and NCCL's header are installed, put the library "
+                  "beside librabit, or "
+                  "name it in RABIT_CUDA_LIBRARY.",
+                  tried));
+}
+
+}  // namespace
+
+std::vector<std::string> LibraryCandidates(const char* wanted, const std::vector<std::string>& folders) {
+  if (wanted != nullptr && *wanted != '\0') return {wanted};
+  std::vector<std::string> files;
+  files.reserve(folders.size() + 1);
+  for (const std::string& folder : folders) files.push_back(folder + "/" + kFile);
+  files.emplace_back(kFile);
+  return files;
+}
+
+const WarrenDevices& LoadDevices() {
+  static const WarrenDevices& loaded = Load();
+  return loaded;
+}
+
+}  // namespace warren::device

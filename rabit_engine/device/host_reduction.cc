@@ -1,0 +1,219 @@
+#include "rabit_engine/device/host_reduction.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace warren::device {
+namespace {
+
+struct Float8Format {
+  int fraction_bits;
+  int bias;
+  unsigned greatest;  ///< the greatest finite number, without sign
+  unsigned nan;
+};
+constexpr Float8Format kE4M3{3, 7, 0x7e, 0x7f};
+constexpr Float8Format kE5M2{2, 15, 0x7b, 0x7f};
+
+constexpr const Float8Format& FormatOf(Type type) {
+  return type == Type::kFloat8E4M3 ? kE4M3 : kE5M2;
+}
+
+/// right is combined into left, of 8-bit floating point.
+template <Type type, Operation operation>
+void CombineFloat8(const void* source, void* destination, std::size_t count, void* /*context*/) {
+  const auto* from = static_cast<const unsigned char*>(source);
+  auto* to = static_cast<unsigned char*>(destination);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float left = FromFloat8(type, to[i]);
+    const float right = FromFloat8(type, from[i]);
+    if constexpr (operation == Operation::kMax) {
+      if (left < right) to[i] = from[i];
+    } else if constexpr (operation == Operation::kMin) {
+      if (right < left) to[i] = from[i];
+    } else {
+      to[i] = ToFloat8(type, operation == Operation::kProduct ? left * right : left + right);
+    }
+  }
+}
+
+template <Type type>
+Reduction Float8Reduction(Operation operation) {
+  const auto custom = [](Reduction::Function function) { return Reduction::Custom(function, nullptr, 1); };
+  switch (operation) {
+    case Operation::kProduct:
+      return custom(CombineFloat8<type, Operation::kProduct>);
+    case Operation::kMax:
+      return custom(CombineFloat8<type, Operation::kMax>);
+    case Operation::kMin:
+      return custom(CombineFloat8<type, Operation::kMin>);
+    default:
+      return custom(CombineFloat8<type, Operation::kSum>);
+  }
+}
+
+DataType EngineType(Type type) {
+  switch (type) {
+    case Type::kInt8:
+      return DataType::kChar;
+    case Type::kUint8:
+      return DataType::kUChar;
+    case Type::kInt32:
+      return DataType::kInt;
+    case Type::kUint32:
+      return DataType::kUInt;
+    case Type::kInt64:
+      return DataType::kLongLong;
+    case Type::kUint64:
+      return DataType::kULongLong;
+    case Type::kFloat16:
+      return DataType::kFloat16;
+    case Type::kFloat64:
+      return DataType::kDouble;
+    case Type::kBFloat16:
+      return DataType::kBFloat16;
+    default:
+      return DataType::kFloat;
+  }
+}
+
+template <typename T>
+void DivideAll(void* buffer, std::size_t count, int ranks) {
+  auto* values = static_cast<T*>(buffer);
+  // Wide enough for any number of ranks.
+  using Divisor = std::conditional_t<std::is_floating_point_v<T>, T,
+                                     std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<T>(static_cast<Divisor>(values[i]) / static_cast<Divisor>(ranks));
+  }
+}
+
+/// IEEE 754 binary16.
+float FromFloat16(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fU;
+  const std::uint32_t fraction = bits & 0x3ffU;
+  if (exponent == 0) {
+    const float value = std::ldexp(static_cast<float>(fraction), -24);
+    return sign != 0 ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 0x1f ? 0xffU : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+std::uint16_t ToFloat16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
+  if (std::isnan(value)) return sign | 0x7e00U;
+  const float size = std::fabs(value);
+  if (size >= 65520.0F) return sign | 0x7c00U;
+  if (size < 0x1p-14F)
+    return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(size * 0x1p24F)));
+  // Adding what is lost of the fraction, less a half, rounds; a carry goes into the exponent, as it should.
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  const std::uint32_t rounded = magnitude + 0xfffU + (magnitude >> 13 & 1U);
+  return static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112U << 10)));
+}
+
+float FromBFloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+std::uint16_t ToBFloat16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+}
+
+}  // namespace
+
+float FromFloat8(Type type, unsigned char bits) {
+  const Float8Format& format = FormatOf(type);
+  const unsigned magnitude = bits & 0x7fU;
+  const float sign = (bits & 0x80U) != 0 ? -1.0F : 1.0F;
+  if (type == Type::kFloat8E4M3 ? magnitude == format.nan : magnitude > 0x7c) {
+    return std::copysign(std::nanf(""), sign);
+  }
+  if (type == Type::kFloat8E5M2 && magnitude == 0x7c) return sign * HUGE_VALF;
+  const int exponent = static_cast<int>(magnitude >> format.fraction_bits);
+  const unsigned fraction = magnitude & ((1U << format.fraction_bits) - 1);
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), 1 - format.bias - format.fraction_bits);
+  return sign * std::ldexp(static_cast<float>(fraction | 1U << format.fraction_bits),
+                           exponent - format.bias - format.fraction_bits);
+}
+
+unsigned char ToFloat8(Type type, float value) {
+  const Float8Format& format = FormatOf(type);
+  const unsigned sign = std::signbit(value) ? 0x80U : 0;
+  if (std::isnan(value)) return static_cast<unsigned char>(sign | format.nan);
+  const float size = std::fabs(value);
+  if (size == 0) return static_cast<unsigned char>(sign);
+  const float greatest = FromFloat8(type, static_cast<unsigned char>(format.greatest));
+  if (size >= greatest) return static_cast<unsigned char>(sign | format.greatest);
+  int exponent = 0;
+  std::frexp(size, &exponent);  // size is below 2^exponent
+  const int lowest = 1 - format.bias;
+  const int unit = std::max(exponent - 1, lowest) - format.fraction_bits;
+  // In units of the last place: a whole number after rounding, which carries into the next power of two.
+  const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, -unit)));
+  const unsigned below = static_cast<unsigned>(std::max(exponent - 1, lowest) - lowest)
+                         << format.fraction_bits;
+  return static_cast<unsigned char>(sign | (below + units));
+}
+
+Reduction HostReduction(Type type, Operation operation) {
+  if (type == Type::kFloat8E4M3) return Float8Reduction<Type::kFloat8E4M3>(operation);
+  if (type == Type::kFloat8E5M2) return Float8Reduction<Type::kFloat8E5M2>(operation);
+  switch (operation) {
+    case Operation::kProduct:
+      return Reduction::Typed(EngineType(type), warren::Operation::kProduct);
+    case Operation::kMax:
+      return Reduction::Typed(EngineType(type), warren::Operation::kMax);
+    case Operation::kMin:
+      return Reduction::Typed(EngineType(type), warren::Operation::kMin);
+    default:
+      return Reduction::Typed(EngineType(type), warren::Operation::kSum);
+  }
+}
+
+void Divide(Type type, void* buffer, std::size_t count, int ranks) {
+  const auto shorts = [&](auto from, auto to) {
+    auto* values = static_cast<std::uint16_t*>(buffer);
+    for (std::size_t i = 0; i < count; ++i) values[i] = to(from(values[i]) / static_cast<float>(ranks));
+  };
+  switch (type) {
+    case Type::kInt8:
+      return DivideAll<std::int8_t>(buffer, count, ranks);
+    case Type::kUint8:
+      return DivideAll<std::uint8_t>(buffer, count, ranks);
+    case Type::kInt32:
+      return DivideAll<std::int32_t>(buffer, count, ranks);
+    case Type::kUint32:
+      return DivideAll<std::uint32_t>(buffer, count, ranks);
+    case Type::kInt64:
+      return DivideAll<std::int64_t>(buffer, count, ranks);
+    case Type::kUint64:
+      return DivideAll<std::uint64_t>(buffer, count, ranks);
+    case Type::kFloat32:
+      return DivideAll<float>(buffer, count, ranks);
+    case Type::kFloat64:
+      return DivideAll<double>(buffer, count, ranks);
+    case Type::kFloat16:
+      return shorts(FromFloat16, ToFloat16);
+    case Type::kBFloat16:
+      return shorts(FromBFloat16, ToBFloat16);
+    case Type::kFloat8E4M3:
+    case Type::kFloat8E5M2: {
+      auto* values = static_cast<unsigned char*>(buffer);
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = ToFloat8(type, FromFloat8(type, values[i]) / static_cast<float>(ranks));
+      return;
+    }
+  }
+}
+
+}  // namespace warren::device

@@ -1,0 +1,408 @@
+// One rank that uses rabit/device.h; device_*_test.py and scripts/gpu-check start it. The first argument says
+// what it does; each mode prints lines of its own, "digest ..." being the same on all ranks.
+#include <cuda_runtime_api.h>
+#include <rabit/device.h>
+#include <rabit/rabit.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/device/host_reduction.h"
+
+namespace {
+
+using warren::device::Operation;
+using warren::device::SizeOf;
+using warren::device::Type;
+
+void Require(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error("rank " + std::to_string(rabit::GetRank()) + ": " + what);
+}
+
+void RequireCuda(cudaError_t error) {
+  Require(error == cudaSuccess, cudaGetErrorString(error));
+}
+
+/// How buffers are taken: those of cudaMalloc can be mapped by other processes, those of cudaMallocAsync
+/// cannot.
+bool from_pool = false;
+
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+    RequireCuda(from_pool ? cudaMallocAsync(&data_, bytes, nullptr) : cudaMalloc(&data_, bytes));
+    RequireCuda(cudaStreamSynchronize(nullptr));
+  }
+  explicit Buffer(const std::string& content) : Buffer(content.size()) { Put(content); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { cudaFree(data_); }
+
+  void Put(const std::string& content) const {
+    RequireCuda(cudaMemcpy(data_, content.data(), content.size(), cudaMemcpyDefault));
+  }
+  std::string Get() const {
+    std::string content(bytes_, '\0');
+    RequireCuda(cudaMemcpy(content.data(), data_, bytes_, cudaMemcpyDefault));
+    return content;
+  }
+  void* at(std::size_t offset = 0) const { return static_cast<char*>(data_) + offset; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+/// FNV-1a.
+std::uint64_t Hash(const std::string& bytes, std::uint64_t hash = 14695981039346656037U) {
+  for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211U;
+  return hash;
+}
+
+/// Elements of a rank: small numbers whose sums, products and quotients are exact in every type, and in any
+/// order.
+std::string Elements(Type type, Operation operation, std::size_t count, int rank) {
+  std::string bytes(count * SizeOf(type), '\0');
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t seed = i * 7 + static_cast<std::size_t>(rank) * 3;
+    int value = static_cast<int>(seed % 2);
+    if (operation == Operation::kProduct) value = static_cast<int>(1 + seed % 2 * (rank < 3 ? 1 : 0));
+    if (operation == Operation::kAverage) value = static_cast<int>(seed % 2) * rabit::GetWorldSize();
+    char* at = bytes.data() + i * SizeOf(type);
+    const auto put = [at](auto number) { std::memcpy(at, &number, sizeof number); };
+    const auto number = static_cast<float>(value);
+    switch (type) {
+      case Type::kInt8:
+      case Type::kUint8:
+        put(static_cast<std::int8_t>(value));
+        break;
+      case Type::kInt32:
+      case Type::kUint32:
+        put(static_cast<std::int32_t>(value));
+        break;
+      case Type::kInt64:
+      case Type::kUint64:
+        put(static_cast<std::int64_t>(value));
+        break;
+      case Type::kFloat32:
+        put(number);
+        break;
+      case Type::kFloat64:
+        put(static_cast<double>(value));
+        break;
+      case Type::kBFloat16: {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &number, sizeof bits);
+        put(static_cast<std::uint16_t>(bits >> 16));  // exact for so small numbers
+        break;
+      }
+      case Type::kFloat16: {
+        // Small whole numbers: a sum of ones.
+        const std::uint16_t one = 0x3c00;
+        std::uint16_t sum = 0;
+        for (int k = 0; k < value; ++k) {
+          warren::device::HostReduction(type, Operation::kSum).Combine(&sum, &sum, &one, 1);
+        }
+        put(sum);
+        break;
+      }
+      default:
+        put(warren::device::ToFloat8(type, number));
+    }
+  }
+  return bytes;
+}
+
+/// What all ranks' elements come to, on the host.
+std::string Reduced(Type type, Operation operation, std::size_t count) {
+  std::string result = Elements(type, operation, count, 0);
+  const warren::Reduction reduction = warren::device::HostReduction(type, operation);
+  for (int rank = 1; rank < rabit::GetWorldSize(); ++rank) {
+    const std::string next = Elements(type, operation, count, rank);
+    reduction.Combine(result.data(), result.data(), next.data(), count);
+  }
+  if (operation == Operation::kAverage)
+    warren::device::Divide(type, result.data(), count, rabit::GetWorldSize());
+  return result;
+}
+
+std::string All(Type type, std::size_t count) {
+  std::string all;
+  for (int rank = 0; rank < rabit::GetWorldSize(); ++rank)
+    all += Elements(type, Operation::kSum, count, rank);
+  return all;
+}
+
+cudaStream_t NewStream() {
+  cudaStream_t stream = nullptr;
+  RequireCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+
+/// Every kind, type and operation, in and out of place, against the same on the host.
+void CheckAll(std::size_t count) {
+  const auto rank = static_cast<std::size_t>(rabit::GetRank());
+  const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
+  cudaStream_t stream = NewStream();
+  std::size_t checked = 0;
+  const auto expect = [&](const Buffer& buffer, const std::string& expected, const std::string& what) {
+    rabit::device::Synchronize(stream);
+    const std::string got = buffer.Get();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      Require(got[i] == expected[i], what + ": byte " + std::to_string(i) + " of " +
+                                         std::to_string(expected.size()) + " is " + std::to_string(got[i]) +
+                                         ", expected " + std::to_string(expected[i]));
+    }
+    ++checked;
+  };
+  for (int t = 0; t < warren::device::kNumTypes; ++t) {
+    const auto type = static_cast<Type>(t);
+    const std::size_t bytes = count * SizeOf(type);
+    const std::string name(warren::device::Name(type));
+    for (int o = 0; o < warren::device::kNumOperations; ++o) {
+      const auto operation = static_cast<Operation>(o);
+      const std::string what = " of " + name + ", " + std::string(warren::device::Name(operation));
+      const std::string own = Elements(type, operation, count, static_cast<int>(rank));
+      const Buffer send(own);
+      const Buffer receive(bytes);
+      rabit::device::Require(RabitDeviceAllreduce(send.at(), receive.at(), count, t, o, stream));
+      expect(receive, Reduced(type, operation, count), "allreduce" + what);
+      expect(send, own, "input of allreduce" + what);
+      rabit::device::Require(RabitDeviceAllreduce(send.at(), send.at(), count, t, o, stream));
+      expect(send, Reduced(type, operation, count), "allreduce in place" + what);
+
+      const Buffer parts(Elements(type, operation, count * ranks, static_cast<int>(rank)));
+      const std::string part = Reduced(type, operation, count * ranks).substr(rank * bytes, bytes);
+      rabit::device::Require(RabitDeviceReduceScatter(parts.at(), receive.at(), count, t, o, stream));
+      expect(receive, part, "reduce-scatter" + what);
+      rabit::device::Require(
+          RabitDeviceReduceScatter(parts.at(), parts.at(rank * bytes), count, t, o, stream));
+      rabit::device::Synchronize(stream);
+      Require(parts.Get().substr(rank * bytes, bytes) == part, "reduce-scatter in place" + what);
+    }
+    const Buffer own(Elements(type, Operation::kSum, count, static_cast<int>(rank)));
+    const Buffer all(bytes * ranks);
+    rabit::device::Require(RabitDeviceAllgather(own.at(), all.at(), count, t, stream));
+    expect(all, All(type, count), "allgather of " + name);
+    const Buffer in_place(bytes * ranks);
+    RequireCuda(cudaMemcpy(in_place.at(rank * bytes), own.at(), bytes, cudaMemcpyDefault));
+    rabit::device::Require(RabitDeviceAllgather(in_place.at(rank * bytes), in_place.at(), count, t, stream));
+    expect(in_place, All(type, count), "allgather in place of " + name);
+    for (std::size_t root = 0; root < ranks; ++root) {
+      const std::string roots = Elements(type, Operation::kSum, count, static_cast<int>(root));
+      const Buffer mine(Elements(type, Operation::kSum, count, static_cast<int>(rank)));
+      const void* send = root == rank ? mine.at() : nullptr;
+      rabit::device::Require(RabitDeviceBroadcast(send, all.at(), count, t, static_cast<int>(root), stream));
+      rabit::device::Synchronize(stream);
+      Require(all.Get().substr(0, bytes) == roots, "broadcast of " + name);
+      rabit::device::Require(
+          RabitDeviceBroadcast(mine.at(), mine.at(), count, t, static_cast<int>(root), stream));
+      expect(mine, roots, "broadcast in place of " + name);
+    }
+  }
+  std::printf("checked %zu results of %zu elements\n", checked, count);
+}
+
+/// Numbers whose sum depends on the order: the same bits as the engine's on the host?
+void CheckOrder(std::size_t count) {
+  std::vector<float> numbers(count);
+  std::uint32_t state = 12345U + static_cast<std::uint32_t>(rabit::GetRank());
+  for (float& number : numbers) {
+    state = state * 1664525U + 1013904223U;
+    number = (static_cast<float>(state >> 8) - 8388608.0F) * 1e-3F;
+  }
+  const Buffer buffer(std::string(reinterpret_cast<const char*>(numbers.data()), count * sizeof(float)));
+  rabit::device::Allreduce(static_cast<float*>(buffer.at()), count, RABIT_DEVICE_SUM, nullptr);
+  rabit::device::Synchronize(nullptr);
+  rabit::Allreduce<rabit::op::Sum>(numbers.data(), count);
+  const std::string on_device = buffer.Get();
+  const std::string on_host(reinterpret_cast<const char*>(numbers.data()), count * sizeof(float));
+  std::printf("order %s\n", on_device == on_host ? "same" : "differs");
+  std::printf("digest %016llx\n",
+              static_cast<unsigned long long>(Hash(on_device)));  // NOLINT(google-runtime-int)
+}
+
+/// Groups, several streams, no elements, and many calls without a wait between them.
+void CheckCalls() {
+  const std::size_t count = 1000;
+  std::vector<Buffer*> buffers;
+  const std::string ones = Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank());
+  for (int i = 0; i < 20; ++i) buffers.push_back(new Buffer(ones));
+  cudaStream_t first = NewStream();
+  cudaStream_t second = NewStream();
+  rabit::device::GroupStart();
+  rabit::device::GroupStart();
+  for (int i = 0; i < 10; ++i)
+    rabit::device::Allreduce(static_cast<int*>(buffers[i]->at()), count, RABIT_DEVICE_SUM, first);
+  rabit::device::GroupEnd();
+  rabit::device::GroupEnd();
+  for (int i = 10; i < 20; ++i) {
+    rabit::device::Allreduce(static_cast<int*>(buffers[i]->at()), count, RABIT_DEVICE_SUM,
+                             i % 2 == 0 ? first : second);
+  }
+  rabit::device::Allreduce(static_cast<int*>(nullptr), 0, RABIT_DEVICE_SUM, first);
+  rabit::device::Synchronize(first);
+  rabit::device::Synchronize(second);
+  const std::string expected = Reduced(Type::kInt32, Operation::kSum, count);
+  for (Buffer* buffer : buffers) {
+    Require(buffer->Get() == expected, "one of many allreduces");
+    delete buffer;
+  }
+  std::printf("calls fine\n");
+}
+
+/// Rounds that end with a checkpoint, of calls whose results depend on all before them.
+void Train(int versions) {
+  struct Model : rabit::Serializable {
+    std::uint64_t state = 1;
+    void Load(rabit::Stream* stream) override { stream->Read(&state, sizeof state); }
+    void Save(rabit::Stream* stream) const override { stream->Write(&state, sizeof state); }
+  } model;
+  const auto rank = static_cast<std::uint64_t>(rabit::GetRank());
+  const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
+  const std::size_t count = 5000;
+  cudaStream_t stream = NewStream();
+  const auto numbers = [&](std::uint64_t salt, std::size_t how_many) {
+    std::vector<std::uint64_t> values(how_many);
+    for (std::size_t i = 0; i < how_many; ++i)
+      values[i] = (model.state ^ salt) * 2862933555777941757U * (i + rank + 1);
+    return std::string(reinterpret_cast<const char*>(values.data()), how_many * sizeof(std::uint64_t));
+  };
+  const auto learn = [&](const std::string& bytes) { model.state = Hash(bytes, model.state); };
+  // What ranks have different parts of goes into the model by way of all ranks.
+  const auto learn_together = [&](const std::string& bytes) {
+    std::uint64_t hash = Hash(bytes);
+    rabit::Allreduce<rabit::op::Sum>(&hash, 1);
+    model.state ^= hash;
+  };
+  for (int version = rabit::LoadCheckPoint(&model); version < versions; ++version) {
+    const Buffer sum(numbers(1, count));
+    rabit::device::Allreduce(static_cast<std::uint64_t*>(sum.at()), count, RABIT_DEVICE_SUM, stream);
+    learn(sum.Get());
+    std::uint64_t most = model.state + rank;
+    rabit::Allreduce<rabit::op::Max>(&most, 1);
+    model.state += most;
+    const Buffer shared(numbers(2, count));
+    rabit::device::Broadcast(static_cast<std::uint64_t*>(shared.at()), count, version % rabit::GetWorldSize(),
+                             stream);
+    learn(shared.Get());
+    const Buffer own(numbers(3, count));
+    const Buffer all(ranks * count * sizeof(std::uint64_t));
+    rabit::device::Allgather(static_cast<const std::uint64_t*>(own.at()),
+                             static_cast<std::uint64_t*>(all.at()), count, stream);
+    learn(all.Get());
+    const Buffer parts(numbers(4, ranks * count));
+    rabit::device::ReduceScatter(static_cast<const std::uint64_t*>(parts.at()),
+                                 static_cast<std::uint64_t*>(own.at()), count, RABIT_DEVICE_MAX, stream);
+    learn_together(own.Get());
+    rabit::CheckPoint(&model);
+  }
+  std::printf("digest %016llx\n",
+              static_cast<unsigned long long>(model.state));  // NOLINT(google-runtime-int)
+}
+
+/// Rank `who` does something else in the middle; the others wait for the device, by a function of rabit or of
+/// CUDA.
+void Miss(int who, const std::function<void()>& instead, const std::function<void()>& wait) {
+  const std::size_t count = 100000;
+  const Buffer buffer(std::string(count * sizeof(float), '\0'));
+  auto* data = static_cast<float*>(buffer.at());
+  rabit::device::Allreduce(data, count, RABIT_DEVICE_SUM, nullptr);
+  rabit::device::Synchronize(nullptr);
+  if (rabit::GetRank() == who) instead();
+  rabit::device::Allreduce(data, count, RABIT_DEVICE_SUM, nullptr);
+  wait();
+}
+
+void WaitByRabit() {
+  rabit::device::Synchronize(nullptr);
+}
+void WaitByCuda() {
+  RequireCuda(cudaStreamSynchronize(nullptr));
+  rabit::device::Synchronize(nullptr);
+}
+
+void Run(const std::vector<std::string>& words) {
+  const std::string& mode = words.at(0);
+  const int selected = rabit::device::Select();
+  int current = -1;
+  RequireCuda(cudaGetDevice(&current));
+  Require(selected == current, "the selected GPU is the current one");
+  if (mode == "check") {
+    for (const std::size_t count : {1, 1000, 20001}) CheckAll(count);
+    CheckCalls();
+    CheckOrder(100003);
+  } else if (mode == "large") {
+    CheckOrder(std::size_t{3} << 20);
+  } else if (mode == "select") {
+    std::printf("gpu %d\n", selected);
+  } else if (mode == "train") {
+    Train(std::stoi(words.at(1)));
+  } else if (mode == "die") {
+    Miss(
+        std::stoi(words.at(1)), [] { std::_Exit(9); }, WaitByRabit);
+  } else if (mode == "die-unwatched") {
+    Miss(
+        std::stoi(words.at(1)), [] { std::_Exit(9); }, WaitByCuda);
+  } else if (mode == "hang") {
+    Miss(
+        std::stoi(words.at(1)), [] { std::this_thread::sleep_for(std::chrono::hours(1)); }, WaitByRabit);
+  } else if (mode == "host-memory") {
+    std::vector<float> numbers(10);
+    rabit::device::Allreduce(numbers.data(), numbers.size(), RABIT_DEVICE_SUM, nullptr);
+  } else if (mode == "differ") {
+    const Buffer buffer(400);
+    const std::size_t count = rabit::GetRank() == 1 ? 50 : 100;
+    rabit::device::Allreduce(static_cast<float*>(buffer.at()), count, RABIT_DEVICE_SUM, nullptr);
+    rabit::device::Synchronize(nullptr);
+  } else if (mode == "misuse") {
+    const Buffer buffer(400);
+    const auto complain = [](int result) {
+      std::printf("%s\n", result == 0 ? "no complaint" : RabitDeviceGetLastError());
+    };
+    complain(RabitDeviceAllreduce(nullptr, buffer.at(), 10, RABIT_DEVICE_FLOAT32, RABIT_DEVICE_SUM, nullptr));
+    complain(RabitDeviceAllreduce(buffer.at(), buffer.at(), 10, 12, RABIT_DEVICE_SUM, nullptr));
+    complain(RabitDeviceAllreduce(buffer.at(), buffer.at(), 10, RABIT_DEVICE_FLOAT32, 5, nullptr));
+    complain(RabitDeviceBroadcast(buffer.at(), buffer.at(), 10, RABIT_DEVICE_FLOAT32, 99, nullptr));
+    rabit::device::Allreduce(static_cast<float*>(buffer.at()), 100, RABIT_DEVICE_SUM, nullptr);
+    rabit::device::Synchronize(nullptr);
+    std::printf("still alive\n");
+    complain(RabitDeviceGroupEnd());
+  } else {
+    throw std::runtime_error("no mode " + mode);
+  }
+  std::printf("path %s\n", RabitDeviceDescribe());
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  try {
+    rabit::Init(argc, argv);
+    std::vector<std::string> words;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "pool") {
+        from_pool = true;
+      } else if (word.find('=') == std::string::npos) {
+        words.push_back(word);
+      }
+    }
+    Run(words);
+    return rabit::Finalize() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

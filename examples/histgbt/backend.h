@@ -90,4 +90,10 @@ class Backend {
 /// `rows` and what it points to have to live as long.
 std::unique_ptr<Backend> MakeCpuBackend(const TrainingRows& rows, Threads& threads);
 
+/// Takes a GPU for this worker, by its place on its host. Throws std::runtime_error when there is none, or
+/// when histgbt was built without CUDA.
+void SelectGpu();
+/// On the GPU that was selected. `rows` and what it points to have to live as long.
+std::unique_ptr<Backend> MakeCudaBackend(const TrainingRows& rows);
+
 }  // namespace warren::histgbt

@@ -91,9 +91,9 @@ class Run {
   }
 
   void Prepare() {
-    backend_ = MakeCpuBackend({&cuts(), &train_.matrix, train_.labels, train_.weights, options_.objective,
-                               options_.trees_per_round()},
-                              threads_);
+    const TrainingRows rows{&cuts(),        &train_.matrix,     train_.labels,
+                            train_.weights, options_.objective, options_.trees_per_round()};
+    backend_ = options_.device == Device::kCuda ? MakeCudaBackend(rows) : MakeCpuBackend(rows, threads_);
     backend_->SetMargins(MarginsOf(train_));
     for (const Dataset& set : others_) other_margins_.push_back(MarginsOf(set));
   }
@@ -180,9 +180,7 @@ class Run {
 }  // namespace
 
 void Train(const Options& options) {
-  if (options.device == Device::kCuda) {
-    throw std::runtime_error("device=cuda: this histgbt was built without CUDA");
-  }
+  if (options.device == Device::kCuda) SelectGpu();  // before anybody reads data in vain
   Run(options).Do();
 }
 

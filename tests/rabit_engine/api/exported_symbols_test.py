@@ -10,6 +10,9 @@ C_API = {
     "RabitAllgather", "RabitAllreduce", "RabitBroadcast", "RabitCheckPoint", "RabitFinalize", "RabitGetProcessorName",
     "RabitGetRank", "RabitGetRingPrevRank", "RabitGetWorldSize", "RabitInit", "RabitIsDistributed", "RabitLinkTag",
     "RabitLoadCheckPoint", "RabitTrackerPrint", "RabitVersionNumber",
+    "RabitDeviceAllgather", "RabitDeviceAllreduce", "RabitDeviceBroadcast", "RabitDeviceDescribe", "RabitDeviceGetLastError",
+    "RabitDeviceGroupEnd", "RabitDeviceGroupStart", "RabitDeviceReduceScatter", "RabitDeviceSelect",
+    "RabitDeviceSynchronize",
 }
 CXX_API = {
     "rabit::engine::warren_v1::" + name

@@ -64,6 +64,11 @@ class PathTest(DeviceCase):
     def test_by_way_of_the_host(self):
         self.check(3, STAGED, gpus=3, env={"RABIT_DEVICE_PATH": "staged"})
 
+    def test_where_ranks_may_be_lost(self):
+        for path, (gpus, env) in PATHS.items():
+            with self.subTest(path=path):
+                self.check(3, path, gpus=gpus, words=("recovering",), env=env)
+
     def test_pieces_by_way_of_the_host(self):
         result = run(3, "large", env={"RABIT_DEVICE_PATH": "staged"})
         self.fine(result, STAGED)

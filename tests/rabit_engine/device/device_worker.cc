@@ -261,6 +261,49 @@ void CheckCalls() {
   std::printf("calls fine\n");
 }
 
+/// What is on the stream before and after a collective stays before and after it.
+void CheckStreamOrder() {
+  const std::size_t count = 30000;
+  const std::size_t bytes = count * sizeof(int);
+  cudaStream_t stream = NewStream();
+  const Buffer work(bytes);
+  std::vector<Buffer*> inputs;
+  std::vector<Buffer*> results;
+  for (int i = 0; i < 8; ++i) {
+    std::string numbers(bytes, '\0');
+    for (std::size_t k = 0; k < count; ++k) {
+      const int number = static_cast<int>(k) * (i + 1) + rabit::GetRank();
+      std::memcpy(numbers.data() + k * sizeof(int), &number, sizeof number);
+    }
+    inputs.push_back(new Buffer(numbers));
+    results.push_back(new Buffer(bytes));
+  }
+  const auto copy = [&](const Buffer& to, const Buffer& from) {
+    RequireCuda(cudaMemcpyAsync(to.at(), from.at(), bytes, cudaMemcpyDeviceToDevice, stream));
+  };
+  const Buffer spare(bytes);
+  for (int i = 0; i < 8; ++i) {
+    // One rank's stream is far behind the others'.
+    for (int k = 0; k < 30 && rabit::GetRank() == i % rabit::GetWorldSize(); ++k) copy(spare, *inputs[i]);
+    copy(work, *inputs[i]);
+    rabit::device::Allreduce(static_cast<int*>(work.at()), count, RABIT_DEVICE_SUM, stream);
+    copy(*results[i], work);
+  }
+  rabit::device::Synchronize(stream);
+  const int ranks = rabit::GetWorldSize();
+  for (int i = 0; i < 8; ++i) {
+    const std::string got = results[i]->Get();
+    for (std::size_t k = 0; k < count; ++k) {
+      int number = 0;
+      std::memcpy(&number, got.data() + k * sizeof(int), sizeof number);
+      Require(number == static_cast<int>(k) * (i + 1) * ranks + ranks * (ranks - 1) / 2,
+              "the order of what is on a stream");
+    }
+    delete inputs[i];
+    delete results[i];
+  }
+}
+
 /// Rounds that end with a checkpoint, of calls whose results depend on all before them.
 void Train(int versions) {
   struct Model : rabit::Serializable {
@@ -341,6 +384,7 @@ void Run(const std::vector<std::string>& words) {
   if (mode == "check") {
     for (const std::size_t count : {1, 1000, 20001}) CheckAll(count);
     CheckCalls();
+    CheckStreamOrder();
     CheckOrder(100003);
   } else if (mode == "large") {
     CheckOrder(std::size_t{3} << 20);
@@ -394,6 +438,12 @@ int main(int argc, char* argv[]) {
       const std::string word = argv[i];
       if (word == "pool") {
         from_pool = true;
+      } else if (word == "recovering") {
+        struct : rabit::Serializable {
+          void Load(rabit::Stream* /*stream*/) override {}
+          void Save(rabit::Stream* /*stream*/) const override {}
+        } nothing;
+        rabit::LoadCheckPoint(&nothing);
       } else if (word.find('=') == std::string::npos) {
         words.push_back(word);
       }

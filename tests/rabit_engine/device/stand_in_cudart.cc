@@ -4,8 +4,9 @@
 // is a file in memory that other processes can map. Nothing is said by it of speed, of kernels, or of
 // NVIDIA's errors.
 //
-// STAND_IN_GPUS: how many GPUs there are; "none": no driver. STAND_IN_GPU_HOST: GPUs are the same for
-// processes that have the same here. STAND_IN_GPU_NAME: what they are called.
+// STAND_IN_GPU_SHARED_BYTES: what a block may have of shared memory. STAND_IN_GPUS: how many GPUs there are;
+// "none": no driver. STAND_IN_GPU_HOST: GPUs are the same for processes that have the same here.
+// STAND_IN_GPU_NAME: what they are called.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -291,6 +292,12 @@ STAND_IN cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int dev
   return cudaSuccess;
 }
 
+STAND_IN cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return Result(cudaErrorInvalidValue);
+  *value = std::atoi(Setting("STAND_IN_GPU_SHARED_BYTES", "101376").c_str());
+  return cudaSuccess;
+}
+
 STAND_IN cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mutex);
@@ -369,6 +376,10 @@ STAND_IN cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t byt
   StandInStream& on = StreamOf(stream);
   on.Give([=] { std::memmove(to, from, bytes); });
   if (pageable) on.Wait();
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaMemsetAsync(void* data, int byte, std::size_t bytes, cudaStream_t stream) {
+  StreamOf(stream).Give([=] { std::memset(data, byte, bytes); });
   return cudaSuccess;
 }
 STAND_IN cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {

@@ -1,0 +1,85 @@
+// How kernels are written and started here. A kernel is a struct whose members are its arguments. Its work is
+// in phases; between two of them all threads of a block meet (__syncthreads), and what one knows the others
+// find in the block's shared memory. So the same text runs on a GPU (launch.cu) and, a thread after the
+// other, on a host: that is how it is tested where there is no GPU.
+//
+//   struct Kernel {
+//     int Phases() const;
+//     std::size_t SharedBytes() const;
+//     void Run(int phase, const Thread& thread, void* shared) const;
+//   };
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "examples/histgbt/arithmetic.h"
+
+namespace warren::histgbt {
+
+/// Of every block of every kernel.
+inline constexpr unsigned kThreads = 256;
+
+struct Thread {
+  unsigned index;   ///< in its block
+  unsigned block;   ///< in the grid
+  unsigned blocks;  ///< of the grid
+
+  HISTGBT_HD std::size_t global() const { return static_cast<std::size_t>(block) * kThreads + index; }
+  HISTGBT_HD std::size_t all() const { return static_cast<std::size_t>(blocks) * kThreads; }
+};
+
+/// Starts the kernel on the stream; nothing for 0 blocks. Throws std::runtime_error.
+template <typename Kernel>
+void Launch(const Kernel& kernel, unsigned blocks, cudaStream_t stream);
+
+// Additions that all threads of the GPU may make at once. On a host they come one by one.
+template <typename Value>
+HISTGBT_HD inline void AtomicAdd(Value* to, Value value) {
+#ifdef __CUDA_ARCH__
+  atomicAdd(to, value);
+#else
+  *to += value;
+#endif
+}
+HISTGBT_HD inline void AtomicAdd(std::int64_t* to, std::int64_t value) {
+#ifdef __CUDA_ARCH__
+  // Two's complement: the same addition.
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));  // NOLINT
+#else
+  *to += value;
+#endif
+}
+/// Returns what was there before.
+HISTGBT_HD inline std::uint32_t AtomicReserve(std::uint32_t* counter, std::uint32_t count) {
+#ifdef __CUDA_ARCH__
+  return atomicAdd(counter, count);
+#else
+  const std::uint32_t before = *counter;
+  *counter += count;
+  return before;
+#endif
+}
+HISTGBT_HD inline void AtomicMax(std::uint32_t* to, std::uint32_t value) {
+#ifdef __CUDA_ARCH__
+  atomicMax(to, value);
+#else
+  if (*to < value) *to = value;
+#endif
+}
+HISTGBT_HD inline void AtomicAdd(GradientSum* to, const GradientSum& value) {
+  if (value.gradient != 0) AtomicAdd(&to->gradient, value.gradient);
+  if (value.hessian != 0) AtomicAdd(&to->hessian, value.hessian);
+}
+
+HISTGBT_HD inline std::uint32_t BitsOf(float value) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(value);
+#else
+  return std::bit_cast<std::uint32_t>(value);
+#endif
+}
+
+}  // namespace warren::histgbt

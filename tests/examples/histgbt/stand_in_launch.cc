@@ -1,0 +1,55 @@
+// A stand-in for examples/histgbt/cuda/launch.cu, on GPUs of the stand-in for CUDA
+// (tests/rabit_engine/device): the kernels' own text, a block after the other, in each phase a thread after
+// the other. Shared memory begins with nonsense, as on a GPU.
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "examples/histgbt/cuda/kernels.h"
+#include "examples/histgbt/cuda/launch.h"
+
+namespace warren::histgbt {
+namespace {
+
+template <typename Kernel>
+struct Work {
+  Kernel kernel;
+  unsigned blocks;
+};
+
+template <typename Kernel>
+void RunWork(void* argument) {
+  const std::unique_ptr<const Work<Kernel>> work(static_cast<const Work<Kernel>*>(argument));
+  constexpr std::byte kNonsense{0xa5};
+  std::vector<std::max_align_t> memory(work->kernel.SharedBytes() / sizeof(std::max_align_t) + 1);
+  for (unsigned block = 0; block < work->blocks; ++block) {
+    std::fill_n(reinterpret_cast<std::byte*>(memory.data()), memory.size() * sizeof(std::max_align_t),
+                kNonsense);
+    for (int phase = 0; phase < work->kernel.Phases(); ++phase) {
+      // Not in order: what a thread writes in a phase is for others to read in the next only.
+      for (unsigned i = 0; i < kThreads; ++i)
+        work->kernel.Run(phase, Thread{i * 97 % kThreads, block, work->blocks}, memory.data());
+    }
+  }
+}
+
+}  // namespace
+
+template <typename Kernel>
+void Launch(const Kernel& kernel, unsigned blocks, cudaStream_t stream) {
+  cudaLaunchHostFunc(stream, RunWork<Kernel>, new Work<Kernel>{kernel, blocks});
+}
+
+template void Launch(const SoftmaxKernel&, unsigned, cudaStream_t);
+template void Launch(const GradientKernel&, unsigned, cudaStream_t);
+template void Launch(const PackKernel&, unsigned, cudaStream_t);
+template void Launch(const SharedHistogramKernel&, unsigned, cudaStream_t);
+template void Launch(const GlobalHistogramKernel&, unsigned, cudaStream_t);
+template void Launch(const SubtractKernel&, unsigned, cudaStream_t);
+template void Launch(const AskKernel&, unsigned, cudaStream_t);
+template void Launch(const ChooseKernel&, unsigned, cudaStream_t);
+template void Launch(const PartitionKernel&, unsigned, cudaStream_t);
+template void Launch(const LeafKernel&, unsigned, cudaStream_t);
+template void Launch(const SplitLeafKernel&, unsigned, cudaStream_t);
+
+}  // namespace warren::histgbt

@@ -1,13 +1,11 @@
 """The device collectives on a stand-in for CUDA and NCCL: every path, every call, lost and stuck ranks, recovery. Nothing
 here says anything of a real GPU but that the logic around it holds."""
 
-import os
 import time
 import unittest
 
 from devices import run, run_one_by_one
 
-FULL = os.environ.get("WARREN_SWEEP") == "full"
 NCCL, IPC, STAGED = "NCCL 2.28.9", "CUDA IPC on one GPU", "pinned memory and the engine on the host"
 # By path: how many GPUs for 4 ranks, and the environment that leads there.
 PATHS = {NCCL: (4, {}), IPC: (1, {}), STAGED: (4, {"RABIT_DEVICE_PATH": "staged"})}
@@ -180,12 +178,11 @@ class RecoveryTest(DeviceCase):
         self.assertEqual(result.errors.count(" as mock="), len(deaths), str(result))
         self.assertEqual(result.digests, RecoveryTest.undisturbed, str(result))
 
-    def sweep(self, path, step):
+    def sweep(self, path):
         points = [(rank, version, call) for rank in range(4) for version in range(VERSIONS) for call in range(CALLS + 1)]
-        for number, (rank, version, call) in enumerate(points):
-            if FULL or number % step == 0:
-                with self.subTest(rank=rank, version=version, call=call):
-                    self.check(path, (rank, version, call, 0))
+        for rank, version, call in points:
+            with self.subTest(rank=rank, version=version, call=call):
+                self.check(path, (rank, version, call, 0))
 
     def test_undisturbed(self):
         for path in PATHS:
@@ -193,13 +190,13 @@ class RecoveryTest(DeviceCase):
                 self.check(path)
 
     def test_a_loss_at_any_call_on_nccl(self):
-        self.sweep(NCCL, 5)
+        self.sweep(NCCL)
 
     def test_a_loss_at_any_call_on_a_shared_gpu(self):
-        self.sweep(IPC, 9)
+        self.sweep(IPC)
 
     def test_a_loss_at_any_call_by_way_of_the_host(self):
-        self.sweep(STAGED, 13)
+        self.sweep(STAGED)
 
     def test_two_losses_and_one_while_catching_up(self):
         self.check(NCCL, (0, 1, 2, 0), (3, 1, 2, 0), (3, 1, 1, 1))

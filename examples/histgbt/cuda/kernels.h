@@ -542,3 +542,19 @@ struct SplitLeafKernel {
 };
 
 }  // namespace warren::histgbt
+
+/// `template void Launch(const Kernel&, unsigned, cudaStream_t);` for each kernel above: whoever defines
+/// Launch ends with it, inside the namespace.
+#define HISTGBT_INSTANTIATE_LAUNCH_OF(kernel) template void Launch(const kernel&, unsigned, cudaStream_t);
+#define HISTGBT_INSTANTIATE_LAUNCH                     \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(SoftmaxKernel)         \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(GradientKernel)        \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(PackKernel)            \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(SharedHistogramKernel) \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(GlobalHistogramKernel) \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(SubtractKernel)        \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(AskKernel)             \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(ChooseKernel)          \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(PartitionKernel)       \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(LeafKernel)            \
+  HISTGBT_INSTANTIATE_LAUNCH_OF(SplitLeafKernel)

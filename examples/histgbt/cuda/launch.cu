@@ -38,16 +38,6 @@ void Launch(const Kernel& kernel, unsigned blocks, cudaStream_t stream) {
     throw std::runtime_error(std::string("starting a kernel: ") + cudaGetErrorString(error));
 }
 
-template void Launch(const SoftmaxKernel&, unsigned, cudaStream_t);
-template void Launch(const GradientKernel&, unsigned, cudaStream_t);
-template void Launch(const PackKernel&, unsigned, cudaStream_t);
-template void Launch(const SharedHistogramKernel&, unsigned, cudaStream_t);
-template void Launch(const GlobalHistogramKernel&, unsigned, cudaStream_t);
-template void Launch(const SubtractKernel&, unsigned, cudaStream_t);
-template void Launch(const AskKernel&, unsigned, cudaStream_t);
-template void Launch(const ChooseKernel&, unsigned, cudaStream_t);
-template void Launch(const PartitionKernel&, unsigned, cudaStream_t);
-template void Launch(const LeafKernel&, unsigned, cudaStream_t);
-template void Launch(const SplitLeafKernel&, unsigned, cudaStream_t);
+HISTGBT_INSTANTIATE_LAUNCH
 
 }  // namespace warren::histgbt

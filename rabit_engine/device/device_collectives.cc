@@ -16,6 +16,7 @@ namespace warren::device {
 namespace {
 
 constexpr std::chrono::milliseconds kWatchInterval{100};
+constexpr int kLooksToName = 20;
 
 std::vector<std::size_t> EqualSlices(int world_size, std::size_t bytes) {
   std::vector<std::size_t> offsets(static_cast<std::size_t>(world_size) + 1);
@@ -129,13 +130,22 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   devices_ = &LoadDevices();
   host_.recovers = communicator_.recovers() ? 1 : 0;
   if (communicator_.recovers()) {
+    streams_.clear();  // from now on each call waits for its own work
     for (const Collective& call : calls) RunRecorded(call);
     return;
   }
   StartDeadline();
   OpenFor(communicator_, calls.front());
   Check(devices_->enqueue(group_, calls.data(), calls.size()));
-  under_way_ = true;
+  for (const Collective& call : calls) {
+    std::int32_t captured = 0;
+    Check(devices_->is_captured(call.stream, &captured));
+    if (captured != 0) {
+      has_graphs_ = true;  // which may be started at any time
+    } else {
+      streams_.insert(call.stream);
+    }
+  }
   if (host_.world_size > 1 && !watch_.joinable()) watch_ = std::thread([this] { Watch(); });
 }
 
@@ -208,7 +218,7 @@ void DeviceCollectives::Synchronize(void* stream) {
                     "is stuck elsewhere",
                     timeout_.count()));
   }
-  under_way_ = false;
+  streams_.erase(stream);
 }
 
 std::string DeviceCollectives::Describe() const {
@@ -219,12 +229,14 @@ void DeviceCollectives::Finish() {
   if (trouble_ != nullptr || group_ == nullptr || linkings_ != communicator_.linkings()) return Abort();
   StartDeadline();
   links_ = &communicator_;
-  under_way_ = false;
+  streams_.clear();
   devices_->close(std::exchange(group_, nullptr), 0);
 }
 
 void DeviceCollectives::Abort() noexcept {
-  under_way_ = false;
+  streams_.clear();
+  has_graphs_ = false;
+  suspicions_ = 0;
   if (group_ != nullptr) devices_->close(std::exchange(group_, nullptr), 1);
 }
 
@@ -258,13 +270,16 @@ void DeviceCollectives::Watch() {
   }
 }
 
-/// Nobody calls now. Nothing under way takes too long for this: the deadline is that of a call which waits.
+/// Nobody calls now.
 void DeviceCollectives::LookOnce() {
-  if (!under_way_ || group_ == nullptr || trouble_ != nullptr) return;
+  const bool under_way = !streams_.empty() || has_graphs_;
+  if (!under_way || group_ == nullptr || trouble_ != nullptr || communicator_.recovers()) return;
   try {
-    deadline_ = kNoDeadline;
     communicator_.LookForLosses();
-    Check(devices_->look(group_));
+    const char* said = devices_->look(group_);
+    // NCCL often sees first that somebody is gone, and our own links tell who.
+    if (said != nullptr && ++suspicions_ < kLooksToName) return;
+    Check(said);
   } catch (const EngineError&) {
     trouble_ = std::current_exception();
     Abort();

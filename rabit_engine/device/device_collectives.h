@@ -15,6 +15,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -87,7 +88,9 @@ class DeviceCollectives {
   int groups_ = 0;            ///< begun and not ended
   std::vector<Collective> grouped_;
 
-  bool under_way_ = false;  ///< something may be, that nobody waits for
+  std::set<void*> streams_;  ///< that may have collectives under way which nobody has waited for
+  bool has_graphs_ = false;  ///< captured ones
+  int suspicions_ = 0;       ///< how often NCCL has had an error that no lost rank explains
   std::mutex watch_mutex_;
   std::condition_variable watch_end_;
   bool watch_ends_ = false;

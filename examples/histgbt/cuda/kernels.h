@@ -196,6 +196,7 @@ HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
 /// natively, and 64-bit ones by trial and error.)
 struct SharedHistogramKernel {
   static constexpr std::uint32_t kStride = 256;
+  static constexpr std::uint32_t kRowsAtOnce = 4;
   static constexpr std::uint32_t kBytesPerFeature = kStride * (sizeof(std::int32_t) + sizeof(std::uint32_t));
 
   DeviceMatrix matrix;
@@ -241,14 +242,24 @@ struct SharedHistogramKernel {
     const DevicePiece piece = pieces[thread.block / groups];
     const unsigned lanes = LanesFor(features);
     const unsigned lane = thread.index % lanes;
-    for (std::uint32_t at = piece.begin + thread.index / lanes; at < piece.end; at += kThreads / lanes) {
-      const std::uint8_t* const bins =
-          matrix.dense8 + static_cast<std::size_t>(rows[at]) * matrix.features + first;
-      const GradientSum own = Unpack(packed[at]);
+    const std::uint32_t step = kThreads / lanes;
+    for (std::uint32_t at = piece.begin + thread.index / lanes; at < piece.end; at += step * kRowsAtOnce) {
+      // Loads of several rows are under way before the first is added. Rows past the end add nothing.
+      const std::uint8_t* bins[kRowsAtOnce];  // NOLINT(modernize-avoid-c-arrays): registers
+      GradientSum own[kRowsAtOnce];           // NOLINT(modernize-avoid-c-arrays)
+      for (std::uint32_t k = 0; k < kRowsAtOnce; ++k) {
+        const bool there = at + k * step < piece.end;
+        const std::uint32_t row = rows[there ? at + k * step : at];
+        bins[k] = matrix.dense8 + static_cast<std::size_t>(row) * matrix.features + first;
+        own[k] = there ? Unpack(packed[at + k * step]) : GradientSum();
+      }
       for (std::uint32_t f = lane; f < features; f += lanes) {
-        const std::uint32_t slot = f * kStride + bins[f];
-        AtomicAdd(gradients + slot, static_cast<std::int32_t>(own.gradient));
-        AtomicAdd(hessians + slot, static_cast<std::uint32_t>(own.hessian));
+        std::uint32_t slots[kRowsAtOnce];  // NOLINT(modernize-avoid-c-arrays)
+        for (std::uint32_t k = 0; k < kRowsAtOnce; ++k) slots[k] = f * kStride + bins[k][f];
+        for (std::uint32_t k = 0; k < kRowsAtOnce; ++k) {
+          AtomicAdd(gradients + slots[k], static_cast<std::int32_t>(own[k].gradient));
+          AtomicAdd(hessians + slots[k], static_cast<std::uint32_t>(own[k].hessian));
+        }
       }
     }
   }

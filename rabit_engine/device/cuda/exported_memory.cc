@@ -3,13 +3,15 @@
 #include <cuda.h>
 
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "rabit_engine/device/cuda/error.h"
 
 namespace warren::device {
 namespace {
 
-constexpr std::size_t kMostMappings = 256;
+constexpr std::size_t kMostMappings = 4096;
 
 /// The driver's function, without linking the driver, which is not there where there is no GPU.
 decltype(&cuPointerGetAttributes) PointerGetAttributes() {
@@ -30,12 +32,13 @@ decltype(&cuPointerGetAttributes) PointerGetAttributes() {
 bool Export(const void* buffer, ExportedBuffer& exported) {
   if (buffer == nullptr) return false;
   CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
   unsigned long long number = 0;  // NOLINT(google-runtime-int): the driver's type
   int capable = 0;
-  std::array<CUpointer_attribute, 3> names = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                              CU_POINTER_ATTRIBUTE_BUFFER_ID,
+  std::array<CUpointer_attribute, 4> names = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                              CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_BUFFER_ID,
                                               CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
-  std::array<void*, 3> values = {&begin, &number, &capable};
+  std::array<void*, 4> values = {&begin, &bytes, &number, &capable};
   const auto address = reinterpret_cast<CUdeviceptr>(buffer);
   if (PointerGetAttributes()(static_cast<unsigned>(names.size()), names.data(), values.data(), address) !=
           CUDA_SUCCESS ||
@@ -43,6 +46,8 @@ bool Export(const void* buffer, ExportedBuffer& exported) {
     return false;
   }
   exported.allocation = number;
+  exported.base = begin;
+  exported.bytes = bytes;
   exported.offset = address - begin;
   auto* const base = const_cast<char*>(static_cast<const char*>(buffer)) - exported.offset;
   if (cudaIpcGetMemHandle(&exported.handle, base) == cudaSuccess) return true;
@@ -51,30 +56,45 @@ bool Export(const void* buffer, ExportedBuffer& exported) {
 }
 
 ImportedMemory::~ImportedMemory() {
-  for (const auto& [key, mapping] : mappings_) cudaIpcCloseMemHandle(mapping.base);
+  CloseAll();
 }
 
-void* ImportedMemory::Open(int rank, const ExportedBuffer& buffer) {
+void ImportedMemory::CloseAll() {
+  while (!mappings_.empty()) Close(mappings_.begin());
+}
+
+void ImportedMemory::Close(std::map<Key, Mapping>::iterator mapping) {
+  cudaIpcCloseMemHandle(mapping->second.data);
+  order_.erase(mapping->second.used);
+  mappings_.erase(mapping);
+}
+
+void* ImportedMemory::Open(int rank, const ExportedBuffer& buffer, const std::function<void()>& wait) {
   const Key key(rank, buffer.allocation);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
-    if (mappings_.size() == kMostMappings) CloseOldest();
-    void* base = nullptr;
-    Check(cudaIpcOpenMemHandle(&base, buffer.handle, cudaIpcMemLazyEnablePeerAccess),
+    // What overlaps was freed by its owner, and while it is mapped here nothing else can be at its place.
+    bool waited = false;
+    const auto close = [&](auto mapping) {
+      if (!std::exchange(waited, true)) wait();
+      Close(mapping);
+    };
+    for (auto next = mappings_.begin(); next != mappings_.end();) {
+      const auto mapping = next++;
+      const Mapping& old = mapping->second;
+      if (mapping->first.first == rank && old.base < buffer.base + buffer.bytes &&
+          buffer.base < old.base + old.bytes)
+        close(mapping);
+    }
+    if (mappings_.size() >= kMostMappings) close(mappings_.find(order_.front()));
+    void* data = nullptr;
+    Check(cudaIpcOpenMemHandle(&data, buffer.handle, cudaIpcMemLazyEnablePeerAccess),
           "opening another rank's memory");
     order_.push_back(key);
-    found = mappings_.emplace(key, Mapping{base, std::prev(order_.end())}).first;
+    found = mappings_.emplace(key, Mapping{data, buffer.base, buffer.bytes, std::prev(order_.end())}).first;
   }
   order_.splice(order_.end(), order_, found->second.used);
-  return static_cast<std::byte*>(found->second.base) + buffer.offset;
-}
-
-void ImportedMemory::CloseOldest() {
-  Check(cudaDeviceSynchronize(), "work on the GPU");  // which may be in it
-  const auto oldest = mappings_.find(order_.front());
-  cudaIpcCloseMemHandle(oldest->second.base);
-  mappings_.erase(oldest);
-  order_.pop_front();
+  return static_cast<std::byte*>(found->second.data) + buffer.offset;
 }
 
 }  // namespace warren::device

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <utility>
@@ -14,6 +15,8 @@ namespace warren::device {
 /// What a rank tells others of a buffer of its own. Trivially copyable.
 struct ExportedBuffer {
   cudaIpcMemHandle_t handle{};   ///< of the whole allocation
+  std::uint64_t base = 0;        ///< where it begins, as its owner sees it
+  std::uint64_t bytes = 0;       ///< how large it is
   std::uint64_t allocation = 0;  ///< its number: another one at the same address has another number
   std::uint64_t offset = 0;      ///< of the buffer in it, in bytes
 };
@@ -22,7 +25,8 @@ struct ExportedBuffer {
 bool Export(const void* buffer, ExportedBuffer& exported);
 
 /// The other ranks' memory as this process sees it. Opening takes long, so what was opened stays so, until
-/// there are too many or the end. Not thread safe.
+/// its owner has something else at the same place (which is how it is found out that it was freed), there are
+/// too many, or the end. Not thread safe.
 class ImportedMemory {
  public:
   ImportedMemory() = default;
@@ -30,16 +34,20 @@ class ImportedMemory {
   ImportedMemory& operator=(const ImportedMemory&) = delete;
   ~ImportedMemory();
 
-  /// The buffer of another rank. Throws CudaError.
-  void* Open(int rank, const ExportedBuffer& buffer);
+  /// The buffer of another rank. `wait` is called before something is closed that the device may still work
+  /// on. Throws CudaError, and what `wait` throws.
+  void* Open(int rank, const ExportedBuffer& buffer, const std::function<void()>& wait);
+  void CloseAll();
 
  private:
   using Key = std::pair<int, std::uint64_t>;  ///< rank, allocation
   struct Mapping {
-    void* base = nullptr;
+    void* data = nullptr;
+    std::uint64_t base = 0;  ///< as its owner sees it
+    std::uint64_t bytes = 0;
     std::list<Key>::iterator used;
   };
-  void CloseOldest();
+  void Close(std::map<Key, Mapping>::iterator mapping);
 
   std::map<Key, Mapping> mappings_;
   std::list<Key> order_;  ///< the one used last at the end

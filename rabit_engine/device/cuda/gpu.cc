@@ -13,6 +13,7 @@
 
 #include "rabit_engine/device/cuda/error.h"
 #include "rabit_engine/device/cuda/nccl_library.h"
+#include "rabit_engine/device/cuda/resources.h"
 
 namespace warren::device {
 namespace {
@@ -33,6 +34,25 @@ std::uint64_t HostNumber() {
     if (stat(path, &status) == 0) key += fmt::format(" {}", status.st_ino);
   }
   return std::hash<std::string>()(key);
+}
+
+/// Tried, since not every system that has a GPU lets processes share it.
+bool CanShare(int device) {
+  int supported = 0;
+  Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device), "asking what the GPU is");
+  if (supported == 0) return false;
+  const OnDevice on(device);
+  try {
+    const Event event(Event::Use::kInterprocess);
+    cudaIpcEventHandle_t event_handle{};
+    Check(cudaIpcGetEventHandle(&event_handle, event.get()), "exporting an event");
+    Memory memory(Memory::Where::kDevice);
+    cudaIpcMemHandle_t memory_handle{};
+    Check(cudaIpcGetMemHandle(&memory_handle, memory.Take(1)), "exporting memory");
+    return true;
+  } catch (const CudaError&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -77,6 +97,7 @@ Place DescribePlace(int device, const std::string& trouble) {
     Check(cudaGetDeviceProperties(&properties, device), "asking what the GPU is");
     std::memcpy(place.gpu.data(), properties.uuid.bytes, place.gpu.size());
     Put(place.gpu_name, properties.name);
+    place.shares = CanShare(device) ? 1 : 0;
     place.is_mig = std::string_view(properties.name).find(" MIG ") != std::string_view::npos ? 1 : 0;
   } catch (const std::exception& error) {
     Put(place.trouble, error.what());

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <string_view>
+#include <thread>
 
 #include "rabit_engine/device/cuda/error.h"
 #include "rabit_engine/device/cuda/nccl_library.h"
@@ -16,6 +20,7 @@
 namespace warren::device {
 namespace {
 
+constexpr std::chrono::seconds kPatience{10};
 /// float8 came with this version.
 constexpr int kFloat8Version = 22400;
 
@@ -28,6 +33,7 @@ struct Ticket {
 class NcclPath final : public CollectivePath {
  public:
   explicit NcclPath(const WarrenDeviceHost& host) : host_(host), nccl_(Nccl()) {
+    Check(cudaGetDevice(&device_), "asking for the current GPU");
     Ticket ticket;
     if (host_.rank == 0) {
       const ncclResult_t result = nccl_.GetUniqueId(&ticket.id);
@@ -40,8 +46,13 @@ class NcclPath final : public CollectivePath {
     if (ticket.trouble.front() != '\0') throw CudaError(ticket.trouble.data());
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    Settle(nccl_.CommInitRankConfig(&communicator_, host_.world_size, ticket.id, host_.rank, &config),
-           "joining");
+    try {
+      Settle(nccl_.CommInitRankConfig(&communicator_, host_.world_size, ticket.id, host_.rank, &config),
+             "joining");
+    } catch (...) {
+      Abort();
+      throw;
+    }
   }
   ~NcclPath() override { Abort(); }
 
@@ -69,16 +80,31 @@ class NcclPath final : public CollectivePath {
 
   void Finish() override {
     Settle(nccl_.CommFinalize(communicator_), "ending");
-    nccl_.CommDestroy(communicator_);
-    communicator_ = nullptr;
+    GiveBack(nccl_.CommDestroy);
   }
 
-  void Abort() noexcept override {
-    if (communicator_ != nullptr) nccl_.CommAbort(communicator_);
-    communicator_ = nullptr;
-  }
+  void Abort() noexcept override { GiveBack(nccl_.CommAbort); }
 
  private:
+  /// NCCL waits here until CUDA graphs that were captured with this communicator are destroyed, which may be
+  /// never: after a while this rank goes on without.
+  void GiveBack(ncclResult_t (*end)(ncclComm_t)) noexcept {
+    if (communicator_ == nullptr) return;
+    try {
+      auto done = std::make_shared<std::promise<void>>();
+      const std::future<void> ended = done->get_future();
+      std::thread([end, done, device = device_, communicator = communicator_] {
+        cudaSetDevice(device);
+        end(communicator);
+        done->set_value();
+      }).detach();
+      ended.wait_for(kPatience);
+    } catch (const std::exception&) {
+      // No thread, no memory: the process's end gives back the rest.
+    }
+    communicator_ = nullptr;
+  }
+
   ncclResult_t Start(const Collective& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
     const auto operation = static_cast<ncclRedOp_t>(call.operation);
@@ -128,6 +154,7 @@ class NcclPath final : public CollectivePath {
 
   const WarrenDeviceHost& host_;
   const NcclLibrary& nccl_;
+  int device_ = 0;
   ncclComm_t communicator_ = nullptr;
 };
 

@@ -46,6 +46,8 @@ std::string AgainstSharing(std::span<const Place> places) {
     if (places[rank].host != places.front().host)
       return fmt::format("{} and {} are not on one host, or in different containers", Who(places, 0),
                          Who(places, rank));
+    if (places[rank].shares == 0)
+      return fmt::format("{} cannot export memory or events of its GPU (CUDA IPC)", Who(places, rank));
     for (std::size_t other = 0; other < rank; ++other) {
       if (places[other].process == places[rank].process)
         return fmt::format("ranks {} and {} are threads of one process, which CUDA IPC does not serve", other,

@@ -19,6 +19,7 @@ struct Place {
   std::uint64_t host = 0;               ///< equal where processes can map each other's device memory
   std::int32_t nccl = 0;                ///< NCCL's version code; 0: it could not be loaded
   std::int32_t is_mig = 0;              ///< a slice of a GPU, which NCCL and IPC do not serve
+  std::int32_t shares = 0;              ///< whether its memory and events can be exported (CUDA IPC)
   std::int32_t device = 0;              ///< as this process counts
   std::int32_t process = 0;             ///< its number
   Wish wish = Wish::kAuto;

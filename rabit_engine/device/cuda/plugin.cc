@@ -121,15 +121,12 @@ const char* OpenEntry(const WarrenDeviceHost* host, const void* memory, WarrenDe
 }
 
 void CloseEntry(WarrenDeviceGroup* group, std::int32_t abort) {
-  const std::unique_ptr<WarrenDeviceGroup> owned(group);
+  std::unique_ptr<WarrenDeviceGroup> owned(group);
   AsText([&] {
     const OnDevice on(owned->device);
-    if (abort != 0) {
-      owned->path->Abort();
-    } else {
-      owned->path->Finish();
-    }
+    if (abort != 0 || AsText([&] { owned->path->Finish(); }) != nullptr) owned->path->Abort();
     owned->path.reset();
+    owned.reset();
   });
 }
 
@@ -175,6 +172,12 @@ const char* ScratchEntry(WarrenDeviceGroup* group, std::size_t bytes, void** mem
 
 const char* CopyEntry(void* to, const void* from, std::size_t bytes, void* stream) {
   return AsText([&] {
+    if (bytes == 0) return;
+    cudaPointerAttributes attributes{};
+    Check(cudaPointerGetAttributes(&attributes, to), "looking at a buffer");
+    const bool to_device =
+        attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    const OnDevice on_device(to_device ? attributes.device : GpuOf(from));
     auto* const on = static_cast<cudaStream_t>(stream);
     Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on), "copying a result");
     Check(cudaStreamSynchronize(on), "copying a result");
@@ -183,6 +186,8 @@ const char* CopyEntry(void* to, const void* from, std::size_t bytes, void* strea
 
 const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
   return AsText([&] {
+    *captured = 0;
+    if (stream == nullptr) return;  // which cannot be captured
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     Check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "looking at a stream");
     *captured = status == cudaStreamCaptureStatusNone ? 0 : 1;

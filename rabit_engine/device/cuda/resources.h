@@ -83,7 +83,10 @@ class Memory {
   void* Take(std::size_t bytes) {
     if (bytes <= bytes_) return data_;
     Free();
-    bytes = std::bit_ceil(bytes);  // so that it seldom grows
+    // In large steps, so that it seldom grows; but not twice as much as there is need for.
+    constexpr std::size_t kLarge = std::size_t{64} << 20;
+    constexpr std::size_t kStep = std::size_t{2} << 20;
+    bytes = bytes < kLarge ? std::bit_ceil(bytes) : (bytes + kStep - 1) / kStep * kStep;
     if (where_ == Where::kDevice) {
       Check(cudaMalloc(&data_, bytes), "taking memory of the GPU");
     } else {

@@ -76,7 +76,9 @@ class SharedPath final : public CollectivePath {
     }
   }
 
-  void Abort() noexcept override { waits_for_the_dead_ = host_.recovers == 0; }
+  void Abort() noexcept override {
+    waits_for_the_dead_ = waits_for_others_ && cudaEventQuery(held_->last.get()) != cudaSuccess;
+  }
 
   std::string Describe() const override { return "CUDA IPC on one GPU"; }
 
@@ -86,9 +88,11 @@ class SharedPath final : public CollectivePath {
     }
   }
 
-  /// Others may still be in this rank's memory until all have come.
+  /// Nothing is freed before all have let go of it.
   void Finish() override {
-    Check(cudaDeviceSynchronize(), "work on the GPU");
+    WaitForLast();
+    held_->others.clear();
+    held_->imported.CloseAll();
     std::vector<std::int32_t> all(Ranks());
     CheckHost(host_.allgather(host_.context, all.data(), sizeof(std::int32_t)));
   }
@@ -128,7 +132,8 @@ class SharedPath final : public CollectivePath {
 
     std::vector<Verdict> verdicts(Ranks());
     try {
-      if (host_.recovers == 0) {
+      waits_for_others_ = host_.recovers == 0;
+      if (waits_for_others_) {
         for (const Other& other : held_->others) other.ready.Hold(stream);
       }
       Work(call, working, notices);
@@ -202,12 +207,18 @@ class SharedPath final : public CollectivePath {
     }
   }
 
+  void WaitForLast() {
+    WaitFor(host_, [this] { return held_->last.IsDone(); });
+  }
+  void* Open(int rank, const ExportedBuffer& buffer) {
+    return held_->imported.Open(rank, buffer, [this] { WaitForLast(); });
+  }
+
   Buffers Map(const std::vector<Notice>& notices, ExportedBuffer Notice::*which, void* own) {
     Buffers buffers;
     buffers.count = host_.world_size;
     for (std::size_t rank = 0; rank < Ranks(); ++rank) {
-      buffers.of[rank] =
-          rank == Own() ? own : held_->imported.Open(static_cast<int>(rank), notices[rank].*which);
+      buffers.of[rank] = rank == Own() ? own : Open(static_cast<int>(rank), notices[rank].*which);
     }
     return buffers;
   }
@@ -248,7 +259,7 @@ class SharedPath final : public CollectivePath {
       }
       case Kind::kBroadcast: {
         const auto root = static_cast<std::size_t>(call.root);
-        const void* from = root == Own() ? working.send : held_->imported.Open(call.root, notices[root].send);
+        const void* from = root == Own() ? working.send : Open(call.root, notices[root].send);
         if (from != working.receive) Copy(working.receive, from, call.count * size, stream);
         return;
       }
@@ -272,6 +283,7 @@ class SharedPath final : public CollectivePath {
 
   const WarrenDeviceHost& host_;
   std::unique_ptr<Held> held_ = std::make_unique<Held>();
+  bool waits_for_others_ = false;  ///< the last call's work on the device may
   bool waits_for_the_dead_ = false;
 };
 

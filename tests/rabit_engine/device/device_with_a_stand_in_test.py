@@ -82,6 +82,11 @@ class PathTest(DeviceCase):
         self.fine(result, STAGED)
         self.assertRegex(result.errors, r"rank 0 on .* could not load NCCL: /no/such/libnccl.so.2: cannot open .*RABIT_NCCL_PATH")
 
+    def test_gpus_that_cannot_be_shared(self):
+        result = run(2, "large", env={"STAND_IN_GPU_IPC": "no"})
+        self.fine(result, STAGED)
+        self.assertIn("cannot export memory or events of its GPU (CUDA IPC)", result.errors)
+
     def test_mig(self):
         result = run(2, "large", gpus=2, env={"STAND_IN_GPU_NAME": "NVIDIA H200 MIG 1g.18gb"})
         self.fine(result, STAGED)

@@ -50,6 +50,7 @@ class Buffer {
 
   void Put(const std::string& content) const {
     RequireCuda(cudaMemcpy(data_, content.data(), content.size(), cudaMemcpyDefault));
+    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy from pageable memory may still be on its way
   }
   std::string Get() const {
     std::string content(bytes_, '\0');
@@ -196,6 +197,7 @@ void CheckAll(std::size_t count) {
     expect(all, All(type, count), "allgather of " + name);
     const Buffer in_place(bytes * ranks);
     RequireCuda(cudaMemcpy(in_place.at(rank * bytes), own.at(), bytes, cudaMemcpyDefault));
+    RequireCuda(cudaStreamSynchronize(nullptr));  // a copy on the device returns before it is done
     rabit::device::Require(RabitDeviceAllgather(in_place.at(rank * bytes), in_place.at(), count, t, stream));
     expect(in_place, All(type, count), "allgather in place of " + name);
     for (std::size_t root = 0; root < ranks; ++root) {

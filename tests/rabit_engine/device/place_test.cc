@@ -19,6 +19,7 @@ std::vector<Place> Ranks(int count) {
     Place& place = places[static_cast<std::size_t>(rank)];
     place.gpu[0] = static_cast<unsigned char>(rank + 1);
     place.host = 7;
+    place.shares = 1;
     place.nccl = 22809;
     place.process = 100 + rank;
     std::string("alpha").copy(place.host_name.data(), 63);
@@ -59,6 +60,11 @@ TEST(Choose, ByWayOfTheHostOtherwise) {
   choice = Choose(containers);
   EXPECT_EQ(choice.path, Path::kStaged);
   EXPECT_THAT(choice.why, HasSubstr("not on one host, or in different containers"));
+
+  std::vector<Place> sandbox = Sharing(2);
+  sandbox[1].shares = 0;
+  EXPECT_EQ(Choose(sandbox).path, Path::kStaged);
+  EXPECT_THAT(Choose(sandbox).why, HasSubstr("rank 1 on alpha cannot export memory or events"));
 
   std::vector<Place> threads = Sharing(3);
   threads[2].process = threads[1].process;

@@ -4,9 +4,9 @@
 // is a file in memory that other processes can map. Nothing is said by it of speed, of kernels, or of
 // NVIDIA's errors.
 //
-// STAND_IN_GPU_SHARED_BYTES: what a block may have of shared memory. STAND_IN_GPUS: how many GPUs there are;
-// "none": no driver. STAND_IN_GPU_HOST: GPUs are the same for processes that have the same here.
-// STAND_IN_GPU_NAME: what they are called.
+// STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: what a block may have of
+// shared memory. STAND_IN_GPUS: how many GPUs there are; "none": no driver. STAND_IN_GPU_HOST: GPUs are the
+// same for processes that have the same here. STAND_IN_GPU_NAME: what they are called.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -42,6 +42,7 @@ struct Handle {
   pid_t pid;
   int file;
   std::size_t bytes;
+  std::uintptr_t base;  ///< of memory, in its owner
 };
 
 struct Allocation {
@@ -132,7 +133,7 @@ struct StandInEvent {
 struct Machine {
   std::mutex mutex;
   std::map<std::uintptr_t, Allocation> allocations;
-  std::map<void*, std::size_t> opened;
+  std::map<void*, Handle> opened;
   std::map<StandInStream*, bool> streams;
   StandInStream* default_stream = nullptr;
   unsigned long long last_number = 0;  // NOLINT(google-runtime-int)
@@ -229,6 +230,8 @@ CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* names, void**
   for (unsigned i = 0; i < count; ++i) {
     if (names[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
       *static_cast<CUdeviceptr*>(values[i]) = found == nullptr ? 0 : found->first;
+    } else if (names[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+      *static_cast<std::size_t*>(values[i]) = found == nullptr ? 0 : found->second.bytes;
     } else if (names[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID) {
       *static_cast<unsigned long long*>(values[i]) = found == nullptr ? 0 : found->second.number;  // NOLINT
     } else if (names[i] == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
@@ -293,6 +296,10 @@ STAND_IN cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int dev
 }
 
 STAND_IN cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute == cudaDevAttrIpcEventSupport) {
+    *value = Setting("STAND_IN_GPU_IPC", "yes") == "yes" ? 1 : 0;
+    return cudaSuccess;
+  }
   if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return Result(cudaErrorInvalidValue);
   *value = std::atoi(Setting("STAND_IN_GPU_SHARED_BYTES", "101376").c_str());
   return cudaSuccess;
@@ -366,8 +373,8 @@ STAND_IN cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t byt
     const std::lock_guard lock(machine.mutex);
     const auto known = [&machine](const void* pointer) {
       if (Find(pointer) != nullptr) return true;
-      for (const auto& [base, size] : machine.opened) {
-        if (pointer >= base && pointer < static_cast<const char*>(base) + size) return true;
+      for (const auto& [base, handle] : machine.opened) {
+        if (pointer >= base && pointer < static_cast<const char*>(base) + handle.bytes) return true;
       }
       return false;
     };
@@ -425,7 +432,7 @@ STAND_IN cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 }
 
 STAND_IN cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
-  const Handle own{getpid(), reinterpret_cast<StandInEvent*>(event)->file, sizeof(EventState)};
+  const Handle own{getpid(), reinterpret_cast<StandInEvent*>(event)->file, sizeof(EventState), 0};
   std::memcpy(handle, &own, sizeof own);
   return cudaSuccess;
 }
@@ -442,18 +449,23 @@ STAND_IN cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data)
   const std::lock_guard lock(machine.mutex);
   const auto* found = Find(data);
   if (found == nullptr || found->second.file < 0) return Result(cudaErrorInvalidValue);
-  const Handle own{getpid(), found->second.file, found->second.bytes};
+  const Handle own{getpid(), found->second.file, found->second.bytes, found->first};
   std::memcpy(handle, &own, sizeof own);
   return cudaSuccess;
 }
 STAND_IN cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned) {
   Handle theirs{};
   std::memcpy(&theirs, &handle, sizeof theirs);
-  *data = OpenShared(theirs);
-  if (*data == nullptr) return Result(cudaErrorInvalidResourceHandle);
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mutex);
-  machine.opened[*data] = theirs.bytes;
+  for (const auto& [where, open] : machine.opened) {  // what was there before has to be closed first
+    if (open.pid == theirs.pid && open.base < theirs.base + theirs.bytes &&
+        theirs.base < open.base + open.bytes)
+      return Result(cudaErrorAlreadyMapped);
+  }
+  *data = OpenShared(theirs);
+  if (*data == nullptr) return Result(cudaErrorInvalidResourceHandle);
+  machine.opened[*data] = theirs;
   return cudaSuccess;
 }
 STAND_IN cudaError_t cudaIpcCloseMemHandle(void* data) {
@@ -462,7 +474,7 @@ STAND_IN cudaError_t cudaIpcCloseMemHandle(void* data) {
   const std::lock_guard lock(machine.mutex);
   const auto found = machine.opened.find(data);
   if (found == machine.opened.end()) return Result(cudaErrorInvalidValue);
-  munmap(data, found->second);
+  munmap(data, found->second.bytes);
   machine.opened.erase(found);
   return cudaSuccess;
 }

@@ -362,6 +362,8 @@ void Session::DeviceGroupStart(const Call& call) {
 }
 
 void Session::DeviceGroupEnd(const Call& call) {
+  if (!devices_ || !devices_->in_group())
+    Refuse(call, "there is no group to end: each GroupEnd needs a GroupStart before it");
   Communicate(call, [&] { Devices().EndGroup(); });
 }
 

@@ -119,7 +119,6 @@ void DeviceCollectives::Run(const Collective& call) {
 }
 
 void DeviceCollectives::EndGroup() {
-  if (groups_ == 0) throw Misuse("there is no group to end: each GroupEnd needs a GroupStart before it");
   if (--groups_ > 0 || grouped_.empty()) return;
   const std::vector<Collective> calls = std::exchange(grouped_, {});
   Execute(calls);

@@ -50,7 +50,9 @@ class DeviceCollectives {
   /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
   void Run(const Collective& call);
   void BeginGroup() { ++groups_; }
+  /// A group has to have been begun.
   void EndGroup();
+  bool in_group() const { return groups_ > 0; }
   /// Returns when all work of the stream is done, or throws when it cannot be any more.
   void Synchronize(void* stream);
   /// How collectives run: "NCCL 2.28.9"; empty before the first.

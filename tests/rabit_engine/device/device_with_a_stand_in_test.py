@@ -131,9 +131,10 @@ class ErrorTest(DeviceCase):
 
     def test_wrong_arguments_end_nothing(self):
         result = run(2, "misuse")
+        self.assertEqual(result.code, 0, str(result))
         self.assertEqual(result.output.count("still alive"), 2, str(result))
         for text in ("RabitDeviceAllreduce: a buffer is null, for 10 elements", "12 is no element type",
-                     "5 is no operation; 0 is sum", "root 99 is no rank; ranks are 0 to 1"):
+                     "5 is no operation; 0 is sum", "root 99 is no rank; ranks are 0 to 1", "there is no group to end"):
             self.assertEqual(result.output.count(text), 2, str(result))
 
     def test_capture_and_checkpoints_do_not_go_together(self):
@@ -157,6 +158,9 @@ class LossTest(DeviceCase):
 
     def test_a_rank_that_dies_while_others_wait_for_the_stream_by_themselves(self):
         self.check_deaths("die-unwatched")
+
+    def test_a_rank_that_dies_while_others_wait_for_one_stream_of_two(self):
+        self.check_deaths("die-on-another-stream")
 
     def test_a_rank_that_hangs(self):
         for path, (gpus, env) in PATHS.items():

@@ -377,6 +377,22 @@ void WaitByCuda() {
   rabit::device::Synchronize(nullptr);
 }
 
+/// The same with two streams, of which this rank waits for the wrong one first.
+void MissOnAnotherStream(int who) {
+  const std::size_t count = 1000;
+  const Buffer buffer(std::string(count * sizeof(float), '\0'));
+  auto* data = static_cast<float*>(buffer.at());
+  cudaStream_t first = NewStream();
+  cudaStream_t second = NewStream();
+  rabit::device::Allreduce(data, count, RABIT_DEVICE_SUM, first);
+  rabit::device::Synchronize(first);
+  if (rabit::GetRank() == who) std::_Exit(9);
+  rabit::device::Allreduce(data, count, RABIT_DEVICE_SUM, second);
+  rabit::device::Synchronize(first);
+  RequireCuda(cudaStreamSynchronize(second));
+  rabit::device::Synchronize(second);
+}
+
 void Run(const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   const int selected = rabit::device::Select();
@@ -400,6 +416,8 @@ void Run(const std::vector<std::string>& words) {
   } else if (mode == "die-unwatched") {
     Miss(
         std::stoi(words.at(1)), [] { std::_Exit(9); }, WaitByCuda);
+  } else if (mode == "die-on-another-stream") {
+    MissOnAnotherStream(std::stoi(words.at(1)));
   } else if (mode == "hang") {
     Miss(
         std::stoi(words.at(1)), [] { std::this_thread::sleep_for(std::chrono::hours(1)); }, WaitByRabit);

@@ -24,7 +24,7 @@ class GpuCheck(unittest.TestCase):
     def check(self, **env):
         report = self.folder / "report.md"
         done = subprocess.run([self.folder / "gpu-check", "--tests-only", "--report", report], cwd=self.folder, text=True,
-                              env={**os.environ, **env}, capture_output=True, timeout=280, check=False)
+                              env={**os.environ, **env}, capture_output=True, timeout=420, check=False)
         return done, report.read_text(encoding="utf-8")
 
     def test_on_gpus_of_the_stand_in(self):

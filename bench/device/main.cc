@@ -1,13 +1,14 @@
-// device-bench: what a GPU and its collectives are able to do; one rank of a job. scripts/gpu-check starts it.
+// device-bench: what a GPU and its collectives are able to do; one rank of a job. scripts/gpu-check starts
+// it.
 //
 //   device-bench copy                  copies on the device, bytes read and written a second
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
 //   device-bench nccl [most bytes]     the same, called directly; RABIT_NCCL_PATH says which NCCL
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
 //
-// Rank 0 prints a line for each size: mode, ranks, bytes, microseconds a call, GB/s as nccl-tests counts them ("algbw":
-// bytes by time; "busbw": times 2 (n - 1) / n). Calls are put on the stream one after the other, in rounds; the median
-// of the rounds counts.
+// Rank 0 prints a line for each size: mode, ranks, bytes, microseconds a call, GB/s as nccl-tests counts them
+// ("algbw": bytes by time; "busbw": times 2 (n - 1) / n). Calls are put on the stream one after the other, in
+// rounds; the median of the rounds counts.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <rabit/device.h>
@@ -72,8 +73,8 @@ void Print(const std::string& mode, std::size_t bytes, double microseconds, doub
   if (rabit::GetRank() != 0) return;
   const double ranks = rabit::GetWorldSize();
   const double algbw = bytes_counted / microseconds / 1000;
-  fmt::print("{} ranks={} bytes={} us={:.2f} algbw={:.2f} busbw={:.2f}\n", mode, ranks, bytes, microseconds, algbw,
-             ranks > 1 ? algbw * 2 * (ranks - 1) / ranks : algbw);
+  fmt::print("{} ranks={} bytes={} us={:.2f} algbw={:.2f} busbw={:.2f}\n", mode, ranks, bytes, microseconds,
+             algbw, ranks > 1 ? algbw * 2 * (ranks - 1) / ranks : algbw);
   std::fflush(stdout);
 }
 
@@ -85,7 +86,8 @@ void Copy() {
   CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
   const double time = Microseconds(
       [&] {
-        CheckCuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream), "copying");
+        CheckCuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream),
+                  "copying");
       },
       [&] { CheckCuda(cudaStreamSynchronize(stream), "copying"); });
   Print("copy", bytes, time, 2.0 * static_cast<double>(bytes));

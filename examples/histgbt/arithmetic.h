@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #ifdef __CUDACC__
@@ -92,6 +93,23 @@ HISTGBT_HD inline float Exp(float x) {
 
 HISTGBT_HD inline float Sigmoid(float x) {
   return 1.0F / (1.0F + Exp(-x));
+}
+
+/// Of one row, from its margins: element k * stride belongs to class k.
+HISTGBT_HD inline void Softmax(const float* margins, float* probabilities, std::size_t classes,
+                               std::size_t stride) {
+  float greatest = margins[0];
+  for (std::size_t k = 1; k < classes; ++k) {
+    const float margin = margins[k * stride];
+    greatest = greatest < margin ? margin : greatest;
+  }
+  float sum = 0;
+  for (std::size_t k = 0; k < classes; ++k) {
+    const float e = Exp(margins[k * stride] - greatest);
+    probabilities[k * stride] = e;
+    sum += e;
+  }
+  for (std::size_t k = 0; k < classes; ++k) probabilities[k * stride] /= sum;
 }
 
 struct GradientPair {

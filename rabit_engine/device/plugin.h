@@ -38,7 +38,6 @@ struct WarrenDeviceGroup;
 
 struct WarrenDevices {
   std::int32_t version;  ///< kWarrenDevicesVersion of the plugin
-  const char* name;      ///< what it was compiled with: "CUDA 13.0"
 
   /// The GPU for a process that is the `local_rank`-th on its host, which becomes the thread's current one.
   const char* (*select)(std::int32_t local_rank, std::int32_t* device);

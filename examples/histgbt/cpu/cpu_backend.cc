@@ -84,18 +84,9 @@ class CpuBackend : public Backend {
     if (data_.objective != Objective::kSoftmax) return;
     probabilities_.resize(margins_.size());
     threads_.ForRanges(num_rows_, kLeastRange, [&](std::size_t begin, std::size_t end, int /*thread*/) {
-      const auto classes = static_cast<std::size_t>(data_.num_class);
       for (std::size_t row = begin; row < end; ++row) {
-        float greatest = margins_[row];
-        for (std::size_t k = 1; k < classes; ++k)
-          greatest = std::max(greatest, margins_[k * num_rows_ + row]);
-        float sum = 0;
-        for (std::size_t k = 0; k < classes; ++k) {
-          const float e = Exp(margins_[k * num_rows_ + row] - greatest);
-          probabilities_[k * num_rows_ + row] = e;
-          sum += e;
-        }
-        for (std::size_t k = 0; k < classes; ++k) probabilities_[k * num_rows_ + row] /= sum;
+        Softmax(margins_.data() + row, probabilities_.data() + row, static_cast<std::size_t>(data_.num_class),
+                num_rows_);
       }
     });
   }

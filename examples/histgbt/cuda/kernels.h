@@ -68,21 +68,8 @@ struct SoftmaxKernel {
   HISTGBT_HD int Phases() const { return 1; }
   HISTGBT_HD std::size_t SharedBytes() const { return 0; }
   HISTGBT_HD void Run(int /*phase*/, const Thread& thread, void* /*shared*/) const {
-    const std::size_t n = rows;
-    for (std::size_t row = thread.global(); row < n; row += thread.all()) {
-      float greatest = margins[row];
-      for (std::size_t k = 1; k < classes; ++k) {
-        const float margin = margins[k * n + row];
-        greatest = greatest < margin ? margin : greatest;
-      }
-      float sum = 0;
-      for (std::size_t k = 0; k < classes; ++k) {
-        const float e = Exp(margins[k * n + row] - greatest);
-        probabilities[k * n + row] = e;
-        sum += e;
-      }
-      for (std::size_t k = 0; k < classes; ++k) probabilities[k * n + row] /= sum;
-    }
+    for (std::size_t row = thread.global(); row < rows; row += thread.all())
+      Softmax(margins + row, probabilities + row, classes, rows);
   }
 };
 

@@ -194,25 +194,11 @@ const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
   });
 }
 
-const std::string& NameOfThis() {
-  static const std::string name = fmt::format("CUDA {}.{}", CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
-  return name;
-}
-
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const WarrenDevices* warren_devices() {
-  static const WarrenDevices table = {kWarrenDevicesVersion,
-                                      NameOfThis().c_str(),
-                                      SelectEntry,
-                                      OpenEntry,
-                                      CloseEntry,
-                                      DescribeEntry,
-                                      EnqueueEntry,
-                                      WaitEntry,
-                                      LookEntry,
-                                      ScratchEntry,
-                                      CopyEntry,
-                                      IsCapturedEntry};
+  static const WarrenDevices table = {kWarrenDevicesVersion, SelectEntry,  OpenEntry,      CloseEntry,
+                                      DescribeEntry,         EnqueueEntry, WaitEntry,      LookEntry,
+                                      ScratchEntry,          CopyEntry,    IsCapturedEntry};
   return &table;
 }

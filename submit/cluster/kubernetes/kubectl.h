@@ -4,7 +4,6 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // device-bench: what a GPU and its collectives are able to do; one rank of a job. scripts/gpu-check starts
 // it.
 //
-//   device-bench copy                  copies on the device, bytes read and written a second
+//   device-bench copy [bytes]          copies on the device, bytes read and written a second
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
 //   device-bench nccl [most bytes]     the same, called directly; RABIT_NCCL_PATH says which NCCL
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
@@ -74,12 +74,11 @@ void Print(const std::string& mode, std::size_t bytes, double microseconds, doub
   const double ranks = rabit::GetWorldSize();
   const double algbw = bytes_counted / microseconds / 1000;
   fmt::print("{} ranks={} bytes={} us={:.2f} algbw={:.2f} busbw={:.2f}\n", mode, ranks, bytes, microseconds,
-             algbw, ranks > 1 ? algbw * 2 * (ranks - 1) / ranks : algbw);
+             algbw, algbw * 2 * (ranks - 1) / ranks);
   std::fflush(stdout);
 }
 
-void Copy() {
-  const std::size_t bytes = kMostBytes / 2;
+void Copy(std::size_t bytes) {
   const DeviceArray<char> from(bytes);
   const DeviceArray<char> to(bytes);
   cudaStream_t stream = nullptr;
@@ -180,11 +179,11 @@ void Run(const std::vector<std::string>& words) {
   rabit::device::Select();
   const std::string mode = words.empty() ? "" : words[0];
   const std::size_t number = words.size() > 1 ? std::stoull(words[1]) : 0;
-  if (mode == "copy") return Copy();
+  if (mode == "copy") return Copy(number == 0 ? kMostBytes : number);
   if (mode == "rabit") return ByRabit(number == 0 ? kMostBytes : number);
   if (mode == "nccl") return ByNccl(number == 0 ? kMostBytes : number);
   if (mode == "histogram") return Histogram(number == 0 ? 10'000'000 : static_cast<std::uint32_t>(number));
-  throw std::runtime_error("device-bench copy | rabit [bytes] | nccl [bytes] | histogram [rows]");
+  throw std::runtime_error("device-bench copy [bytes] | rabit [bytes] | nccl [bytes] | histogram [rows]");
 }
 
 }  // namespace

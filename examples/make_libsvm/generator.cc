@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -167,30 +168,37 @@ uint32_t Generator::BestClass(uint64_t row) const {
   return best;
 }
 
-void Generator::AppendLabel(uint64_t row, std::string& text) const {
+int64_t Generator::Label(uint64_t row) const {
   switch (options_.task) {
     case Task::kBinary:
-      AppendInt(NoisyScore(row, 0) > 0 ? 1 : 0, text);
-      return;
+      return NoisyScore(row, 0) > 0 ? kOne : 0;
     case Task::kMulticlass:
-      AppendInt(BestClass(row), text);
-      return;
+      return int64_t{kOne} * BestClass(row);
     case Task::kRegression:
-      AppendDecimal(NoisyScore(row, 0) / std::max<int64_t>(1, scale_ / kOne), text);
-      return;
-    case Task::kRanking:
+      return NoisyScore(row, 0) / std::max<int64_t>(1, scale_ / kOne);
+    default:
       // Grades of equal width over two deviations, the outer ones open.
-      AppendInt(std::clamp<int64_t>((NoisyScore(row, 0) + scale_) * kGrades / (2 * scale_), 0, kGrades - 1),
-                text);
-      text += " qid:";
-      AppendInt(static_cast<int64_t>(row / options_.query_size + 1), text);
-      return;
+      return kOne *
+             std::clamp<int64_t>((NoisyScore(row, 0) + scale_) * kGrades / (2 * scale_), 0, kGrades - 1);
   }
+}
+
+void Generator::AppendNumbers(uint64_t row, std::vector<float>& numbers) {
+  const auto number = [](int64_t ones) { return static_cast<float>(static_cast<double>(ones) / kOne); };
+  DrawEntries(row);
+  numbers.push_back(number(Label(row)));
+  numbers.resize(numbers.size() + options_.features, std::numeric_limits<float>::quiet_NaN());
+  float* const values = numbers.data() + numbers.size() - options_.features;
+  for (const Entry& entry : entries_) values[entry.feature] = number(entry.value);
 }
 
 void Generator::AppendRow(uint64_t row, std::string& text) {
   DrawEntries(row);
-  AppendLabel(row, text);
+  AppendDecimal(Label(row), text);
+  if (options_.task == Task::kRanking) {
+    text += " qid:";
+    AppendInt(static_cast<int64_t>(row / options_.query_size + 1), text);
+  }
   for (const Entry& entry : entries_) {
     text += ' ';
     AppendInt(int64_t{entry.feature} + 1, text);

@@ -36,6 +36,9 @@ class Generator {
  public:
   explicit Generator(const Options& options);
   void AppendRow(uint64_t row, std::string& text);
+  /// The same row as numbers: the label, then the value of each feature, NaN where the row does not hold it.
+  /// Queries are left out.
+  void AppendNumbers(uint64_t row, std::vector<float>& numbers);
 
  private:
   struct Entry {
@@ -45,7 +48,7 @@ class Generator {
   void DrawEntries(uint64_t row);
   int64_t Score(uint32_t output) const;
   int64_t NoisyScore(uint64_t row, uint32_t output) const;
-  void AppendLabel(uint64_t row, std::string& text) const;
+  int64_t Label(uint64_t row) const;  ///< in kOne-ths
   uint32_t BestClass(uint64_t row) const;
 
   Options options_;

@@ -1,4 +1,5 @@
-// make_libsvm: writes seeded LibSVM data of any size, the same bytes on every machine.
+// make_libsvm: writes seeded LibSVM data of any size, the same bytes on every machine; or the same rows as
+// numbers, for programs that do not read text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "data/cache/atomic_file.h"
 #include "examples/make_libsvm/generator.h"
@@ -15,13 +17,22 @@ namespace {
 using warren::AtomicFile;
 using namespace warren::make_libsvm;
 
-void Write(const Options& options, const std::string& output) {
+enum class Format { kText, kFloats };
+
+void Write(const Options& options, Format format, const std::string& output) {
   constexpr size_t kFlushBytes = 1 << 20;
   AtomicFile file = output == "-" ? AtomicFile::StandardOutput() : AtomicFile(output);
   Generator generator(options);
   std::string text;
+  std::vector<float> numbers;
   for (uint64_t row = options.first_row; row < options.first_row + options.rows; ++row) {
-    generator.AppendRow(row, text);
+    if (format == Format::kText) {
+      generator.AppendRow(row, text);
+    } else {
+      numbers.clear();
+      generator.AppendNumbers(row, numbers);
+      text.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+    }
     if (text.size() < kFlushBytes) continue;
     file.Write(text);
     text.clear();
@@ -35,7 +46,9 @@ const std::map<std::string, Task> kTasks{{"binary", Task::kBinary},
                                          {"ranking", Task::kRanking},
                                          {"multiclass", Task::kMulticlass}};
 
-void AddOptions(CLI::App& app, Options& options, std::string& output) {
+const std::map<std::string, Format> kFormats{{"libsvm", Format::kText}, {"float32", Format::kFloats}};
+
+void AddOptions(CLI::App& app, Options& options, Format& format, std::string& output) {
   app.add_option("--task", options.task, "what the labels are")->transform(CLI::CheckedTransformer(kTasks));
   app.add_option("--rows", options.rows, "number of rows")->capture_default_str();
   app.add_option("--first-row", options.first_row,
@@ -51,6 +64,10 @@ void AddOptions(CLI::App& app, Options& options, std::string& output) {
   app.add_option("--query-size", options.query_size, "rows a query (ranking)")->capture_default_str();
   app.add_option("--classes", options.classes, "number of classes (multiclass)")->capture_default_str();
   app.add_option("--seed", options.seed, "one seed, one file")->capture_default_str();
+  app.add_option("--format", format,
+                 "libsvm, or float32: of each row the label and the values of all features as numbers in the "
+                 "machine's order, NaN where there is none; without queries")
+      ->transform(CLI::CheckedTransformer(kFormats));
   app.add_option("--output", output, "file to write, - is standard output")->capture_default_str();
 }
 
@@ -59,12 +76,13 @@ void AddOptions(CLI::App& app, Options& options, std::string& output) {
 int main(int argc, char** argv) {
   CLI::App app("Writes LibSVM data that can be learned from: the same bytes for one seed on any machine.");
   Options options;
+  Format format = Format::kText;
   std::string output = "-";
-  AddOptions(app, options, output);
+  AddOptions(app, options, format, output);
   CLI11_PARSE(app, argc, argv);
   try {
     Validate(options);
-    Write(options, output);
+    Write(options, format, output);
   } catch (const std::exception& error) {
     fmt::print(stderr, "make_libsvm: {}\n", error.what());
     return 1;

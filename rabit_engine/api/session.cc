@@ -217,6 +217,8 @@ void Session::Communicate(const Call& call, Function&& function) {
   }
   try {
     function();
+  } catch (const Refused&) {
+    RethrowFor(Place(rank_, call));
   } catch (const EngineError& error) {
     first_error_ = error.what();
     RethrowFor(Place(rank_, call));

@@ -33,6 +33,12 @@ class Misuse : public EngineError {
   using EngineError::EngineError;
 };
 
+/// A call that was not even begun, on no rank: all can go on as if it had not been made.
+class Refused : public Misuse {
+ public:
+  using Misuse::Misuse;
+};
+
 /// The tracker cannot be asked: its process has ended, or the network between is down, or it refused this
 /// worker.
 class TrackerLost : public EngineError {

@@ -111,6 +111,9 @@ int DeviceCollectives::Select() {
 }
 
 void DeviceCollectives::Run(const Collective& call) {
+  ThrowTrouble();
+  devices_ = &LoadDevices();
+  if (IsCaptured(call)) RequireCapture();
   if (groups_ > 0) {
     grouped_.push_back(call);
   } else {
@@ -126,7 +129,6 @@ void DeviceCollectives::EndGroup() {
 
 void DeviceCollectives::Execute(std::span<const Collective> calls) {
   ThrowTrouble();
-  devices_ = &LoadDevices();
   host_.recovers = communicator_.recovers() ? 1 : 0;
   if (communicator_.recovers()) {
     streams_.clear();  // from now on each call waits for its own work
@@ -137,9 +139,7 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   OpenFor(communicator_, calls.front());
   Check(devices_->enqueue(group_, calls.data(), calls.size()));
   for (const Collective& call : calls) {
-    std::int32_t captured = 0;
-    Check(devices_->is_captured(call.stream, &captured));
-    if (captured != 0) {
+    if (IsCaptured(call)) {
       has_graphs_ = true;  // which may be started at any time
     } else {
       streams_.insert(call.stream);
@@ -152,14 +152,6 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
 /// wants it: its input, which may be in the same place, is there until then. What is kept serves all ranks,
 /// so it is the whole result where ranks get different parts.
 void DeviceCollectives::RunRecorded(const Collective& call) {
-  std::int32_t captured = 0;
-  Check(devices_->is_captured(call.stream, &captured));
-  if (captured != 0) {
-    throw Misuse(
-        "after LoadCheckPoint a device collective waits for its result, to keep it, so it cannot be captured "
-        "into "
-        "a CUDA graph");
-  }
   Collective whole = call;
   std::size_t offset = 0;
   if (call.kind == Kind::kReduceScatter) {
@@ -186,6 +178,30 @@ void DeviceCollectives::RunRecorded(const Collective& call) {
     put(whole.receive);
   };
   communicator_.RunElsewhere({name.c_str(), bytes, run, save, put});
+}
+
+bool DeviceCollectives::IsCaptured(const Collective& call) {
+  std::int32_t captured = 0;
+  Check(devices_->is_captured(call.stream, &captured));
+  return captured != 0;
+}
+
+/// All ranks come to the same answer without being asked.
+void DeviceCollectives::RequireCapture() const {
+  if (communicator_.recovers()) {
+    throw Refused(
+        "after LoadCheckPoint a device collective waits for its result, to keep it, so it cannot be captured "
+        "into a CUDA graph");
+  }
+  if (group_ == nullptr) {
+    throw Refused(
+        "the first device collective joins the ranks, which cannot be captured into a CUDA graph: make one "
+        "before the capture begins");
+  }
+  if (devices_->captures(group_) == 0) {
+    throw Refused(fmt::format(
+        "device collectives go by {} here, which cannot be captured into a CUDA graph; NCCL's can", Describe()));
+  }
 }
 
 void DeviceCollectives::OpenFor(Communicator& links, const Collective& call) {

@@ -48,6 +48,7 @@ class DeviceCollectives {
   /// The GPU for this rank by its place on its host, which becomes the thread's current one.
   int Select();
   /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
+  /// Refused where a stream is captured into a CUDA graph and that cannot be.
   void Run(const Collective& call);
   void BeginGroup() { ++groups_; }
   /// A group has to have been begun.
@@ -63,6 +64,8 @@ class DeviceCollectives {
  private:
   void Execute(std::span<const Collective> calls);
   void RunRecorded(const Collective& call);
+  bool IsCaptured(const Collective& call);
+  void RequireCapture() const;
   void OpenFor(Communicator& links, const Collective& call);
   void Abort() noexcept;
   /// Throws what a text of the CUDA part stands for; nothing for nullptr.

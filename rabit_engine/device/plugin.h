@@ -50,6 +50,8 @@ struct WarrenDevices {
   void (*close)(WarrenDeviceGroup* group, std::int32_t abort);
   /// How collectives run, for people: "NCCL 2.28.9".
   const char* (*describe)(WarrenDeviceGroup* group);
+  /// 1 when calls can be captured into CUDA graphs, else 0.
+  std::int32_t (*captures)(WarrenDeviceGroup* group);
 
   /// Puts collectives on their streams, as one group. May return before they are done.
   const char* (*enqueue)(WarrenDeviceGroup* group, const warren::device::Collective* calls,
@@ -71,7 +73,7 @@ struct WarrenDevices {
 }  // extern "C"
 
 /// Changes with every change of the tables.
-inline constexpr std::int32_t kWarrenDevicesVersion = 1;
+inline constexpr std::int32_t kWarrenDevicesVersion = 2;
 /// The one symbol a plugin exports: `extern "C" const WarrenDevices* warren_devices()`.
 inline constexpr const char* kWarrenDevicesSymbol = "warren_devices";
 using WarrenDevicesEntry = const WarrenDevices* (*)();

@@ -7,6 +7,7 @@ namespace {
 class AlonePath final : public CollectivePath {
  public:
   std::string Describe() const override { return "copies (one rank)"; }
+  bool CanBeCaptured() const override { return true; }
   void Enqueue(std::span<const Collective> calls) override {
     for (const Collective& call : calls) {
       if (call.send == call.receive || call.count == 0) continue;

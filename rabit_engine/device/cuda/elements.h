@@ -109,4 +109,24 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(result, ranks);
 }
 
+/// The `size` ranks from `begin` on, as far as there are any, in the same order; `size` is a power of two.
+template <Operation operation, typename T, int begin, int size>
+__host__ __device__ inline T CombineSubtree(int ranks, const T* values) {
+  if constexpr (size == 1) {
+    return values[begin];
+  } else {
+    const T left = CombineSubtree<operation, T, begin, size / 2>(ranks, values);
+    if (begin + size / 2 >= ranks) return left;
+    return Combine<operation>(left,
+                              CombineSubtree<operation, T, begin + size / 2, size / 2>(ranks, values));
+  }
+}
+
+/// The same as CombineInOrder for 1 to `most` ranks, a power of two, whose values are there: nothing is left
+/// of it but the operations, so that the values can be in registers.
+template <Operation operation, int most, typename T>
+__host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
+  return Finish<operation>(CombineSubtree<operation, T, 0, most>(ranks, values), ranks);
+}
+
 }  // namespace warren::device

@@ -57,6 +57,7 @@ class NcclPath final : public CollectivePath {
   ~NcclPath() override { Abort(); }
 
   std::string Describe() const override { return "NCCL " + NcclVersionText(nccl_.version); }
+  bool CanBeCaptured() const override { return true; }
 
   void Enqueue(std::span<const Collective> calls) override {
     for (const Collective& call : calls) CheckType(call);

@@ -22,6 +22,8 @@ class CollectivePath {
 
   /// For people: "NCCL 2.28.9".
   virtual std::string Describe() const = 0;
+  /// Whether Enqueue only puts work on the streams, and work that can be done again: a CUDA graph.
+  virtual bool CanBeCaptured() const { return false; }
   /// Puts the collectives on their streams, in this order. All ranks call it with the same ones.
   virtual void Enqueue(std::span<const Collective> calls) = 0;
   /// Throws when what is under way cannot end well any more. Does not wait.

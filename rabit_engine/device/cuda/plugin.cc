@@ -134,6 +134,10 @@ const char* DescribeEntry(WarrenDeviceGroup* group) {
   return group->description.c_str();
 }
 
+std::int32_t CapturesEntry(WarrenDeviceGroup* group) {
+  return group->path->CanBeCaptured() ? 1 : 0;
+}
+
 const char* EnqueueEntry(WarrenDeviceGroup* group, const Collective* calls, std::size_t num_calls) {
   return AsText([&] {
     const OnDevice on(group->device);
@@ -197,8 +201,8 @@ const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const WarrenDevices* warren_devices() {
-  static const WarrenDevices table = {kWarrenDevicesVersion, SelectEntry,  OpenEntry,      CloseEntry,
-                                      DescribeEntry,         EnqueueEntry, WaitEntry,      LookEntry,
-                                      ScratchEntry,          CopyEntry,    IsCapturedEntry};
+  static const WarrenDevices table = {kWarrenDevicesVersion, SelectEntry,   OpenEntry,    CloseEntry,
+                                      DescribeEntry,         CapturesEntry, EnqueueEntry, WaitEntry,
+                                      LookEntry,             ScratchEntry,  CopyEntry,    IsCapturedEntry};
   return &table;
 }

@@ -17,29 +17,37 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// `ranks` is a constant where the loops are to be unrolled; 0: it is inputs.count.
-template <Operation operation, typename T, int ranks>
+/// Kernels for up to `most` ranks ask for the values of all at once; those with kAnyNumber for one after the
+/// other.
+constexpr int kFew = 8;
+constexpr int kAnyNumber = 0;
+
+template <Operation operation, typename T, int most>
 __global__ void __launch_bounds__(kThreads)
     ReducePacks(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
                 std::size_t first, std::size_t packs) {
-  const int count = ranks > 0 ? ranks : inputs.count;
+  const int ranks = inputs.count;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs;
        i += step) {
+    const auto load = [&](int rank) { return static_cast<const Pack<T>*>(inputs.of[rank])[first + i]; };
     Pack<T> result;
-    if constexpr (ranks > 0) {
-      Pack<T> values[ranks];
+    if constexpr (most != kAnyNumber) {
+      Pack<T> packs_of[most];
 #pragma unroll
-      for (int rank = 0; rank < ranks; ++rank)
-        values[rank] = static_cast<const Pack<T>*>(inputs.of[rank])[first + i];
+      for (int rank = 0; rank < most; ++rank) {
+        if (rank < ranks) packs_of[rank] = load(rank);
+      }
 #pragma unroll
       for (int k = 0; k < Pack<T>::kSize; ++k) {
-        result.of[k] = CombineInOrder<operation, T>(ranks, [&](int rank) { return values[rank].of[k]; });
+        T values[most];
+#pragma unroll
+        for (int rank = 0; rank < most; ++rank) values[rank] = packs_of[rank].of[k];
+        result.of[k] = CombineFew<operation>(ranks, values);
       }
     } else {
       for (int k = 0; k < Pack<T>::kSize; ++k) {
-        result.of[k] = CombineInOrder<operation, T>(
-            count, [&](int rank) { return static_cast<const Pack<T>*>(inputs.of[rank])[first + i].of[k]; });
+        result.of[k] = CombineInOrder<operation, T>(ranks, [&](int rank) { return load(rank).of[k]; });
       }
     }
     for (int output = 0; output < outputs.count; ++output) {
@@ -48,15 +56,26 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <Operation operation, typename T>
+template <Operation operation, typename T, int most>
 __global__ void __launch_bounds__(kThreads)
     ReduceElements(const __grid_constant__ Buffers inputs, const __grid_constant__ Buffers outputs,
                    std::size_t begin, std::size_t end) {
+  const int ranks = inputs.count;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = begin + static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < end;
        i += step) {
-    const T result = CombineInOrder<operation, T>(
-        inputs.count, [&](int rank) { return static_cast<const T*>(inputs.of[rank])[i]; });
+    const auto load = [&](int rank) { return static_cast<const T*>(inputs.of[rank])[i]; };
+    T result;
+    if constexpr (most != kAnyNumber) {
+      T values[most];
+#pragma unroll
+      for (int rank = 0; rank < most; ++rank) {
+        if (rank < ranks) values[rank] = load(rank);
+      }
+      result = CombineFew<operation>(ranks, values);
+    } else {
+      result = CombineInOrder<operation, T>(ranks, load);
+    }
     for (int output = 0; output < outputs.count; ++output) static_cast<T*>(outputs.of[output])[i] = result;
   }
 }
@@ -90,24 +109,25 @@ void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, st
   if (first < last && begin % kSize == 0 && AllAligned(inputs) && AllAligned(outputs)) {
     const std::size_t packs = last - first;
     const unsigned blocks = BlocksFor(packs);
-    switch (inputs.count) {
-      case 2:
-        ReducePacks<operation, T, 2><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
-        break;
-      case 4:
-        ReducePacks<operation, T, 4><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
-        break;
-      case 8:
-        ReducePacks<operation, T, 8><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
-        break;
-      default:
-        ReducePacks<operation, T, 0><<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+    const auto start = [&](auto kernel) {
+      kernel<<<blocks, kThreads, 0, stream>>>(inputs, outputs, first, packs);
+    };
+    if (inputs.count <= 2) {
+      start(ReducePacks<operation, T, 2>);
+    } else if (inputs.count <= 4) {
+      start(ReducePacks<operation, T, 4>);
+    } else if (inputs.count <= kFew) {
+      start(ReducePacks<operation, T, kFew>);
+    } else {
+      start(ReducePacks<operation, T, kAnyNumber>);
     }
     Check(cudaGetLastError(), "starting a reduction");
     rest = last * kSize;
   }
   if (rest == end) return;
-  ReduceElements<operation, T><<<BlocksFor(end - rest), kThreads, 0, stream>>>(inputs, outputs, rest, end);
+  const auto kernel = inputs.count <= kFew ? ReduceElements<operation, T, kFew>
+                                           : ReduceElements<operation, T, kAnyNumber>;
+  kernel<<<BlocksFor(end - rest), kThreads, 0, stream>>>(inputs, outputs, rest, end);
   Check(cudaGetLastError(), "starting a reduction");
 }
 

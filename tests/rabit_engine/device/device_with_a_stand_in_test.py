@@ -40,6 +40,9 @@ class PathTest(DeviceCase):
     def test_one_rank_on_nccl(self):
         self.check(1, NCCL, env={"RABIT_DEVICE_PATH": "nccl"})
 
+    def test_nccl_that_blocks(self):
+        self.check(3, NCCL, gpus=3, env={"NCCL_COMM_BLOCKING": "1"})
+
     def test_a_gpu_for_each_rank(self):
         result = self.check(3, NCCL, gpus=3)
         self.assertRegex(result.errors, r"rabit: device collectives by NCCL 2\.28\.9 \(3 ranks, a GPU for each\); 3 ranks on 3 "
@@ -137,8 +140,36 @@ class ErrorTest(DeviceCase):
                      "5 is no operation; 0 is sum", "root 99 is no rank; ranks are 0 to 1", "there is no group to end"):
             self.assertEqual(result.output.count(text), 2, str(result))
 
+
+class GraphTest(DeviceCase):
+    FIRST = "refused: rank 0: RabitDeviceAllreduce: the first device collective joins the ranks, .* make one before the capture begins"
+
+    def check(self, num_workers, path, **how):
+        result = run(num_workers, "capture", **how)
+        self.fine(result, path)
+        self.assertRegex(result.output, self.FIRST)
+        return result
+
+    def test_calls_over_nccl(self):
+        result = self.check(3, NCCL, gpus=3)
+        self.assertEqual(result.output.count("a graph ran"), 3, str(result))
+
+    def test_one_rank(self):
+        self.assertIn("a graph ran", self.check(1, "copies (one rank)").output)
+
+    def test_other_paths_refuse_and_go_on(self):
+        for path in (IPC, STAGED):
+            gpus, env = PATHS[path]
+            with self.subTest(path=path):
+                result = self.check(2, path, gpus=gpus, env=env)
+                self.assertNotIn("a graph ran", result.output)
+                self.assertRegex(result.output, f"refused: rank 0: .* go by {path} here, which cannot be captured into a CUDA graph")
+
     def test_capture_and_checkpoints_do_not_go_together(self):
-        self.failed(run(2, "train", "1", gpus=2, env={"STAND_IN_GPU_CAPTURES": "1"}), "cannot be captured into a CUDA graph")
+        result = run(2, "capture", "recovering", gpus=2)
+        self.fine(result, NCCL)
+        self.assertRegex(result.output, "refused: .* after LoadCheckPoint .* cannot be captured into a CUDA graph")
+        self.assertNotIn("a graph ran", result.output)
 
 
 class LossTest(DeviceCase):

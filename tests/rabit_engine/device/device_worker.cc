@@ -306,6 +306,70 @@ void CheckStreamOrder() {
   }
 }
 
+cudaGraph_t Captured(cudaStream_t stream, const std::function<void()>& work) {
+  RequireCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  work();
+  cudaGraph_t graph = nullptr;
+  RequireCuda(cudaStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+/// Whether calls can be captured into a CUDA graph; where they can, it is started some times.
+void CheckCapture() {
+  const std::size_t count = 20001;
+  const auto ranks = static_cast<std::size_t>(rabit::GetWorldSize());
+  cudaStream_t stream = NewStream();
+  const Buffer input(count * sizeof(int));
+  const Buffer work(count * sizeof(int));
+  const Buffer all(ranks * count * sizeof(int));
+  auto* const data = static_cast<int*>(work.at());
+  bool refused = false;
+  const auto call = [&] {
+    RequireCuda(
+        cudaMemcpyAsync(data, input.at(), count * sizeof(int), cudaMemcpyDeviceToDevice, stream));
+    rabit::device::GroupStart();
+    refused = RabitDeviceAllgather(input.at(), all.at(), count, RABIT_DEVICE_INT32, stream) != 0;
+    const int result = RabitDeviceAllreduce(data, data, count, RABIT_DEVICE_INT32, RABIT_DEVICE_SUM, stream);
+    Require((result != 0) == refused, "both are refused or none");
+    if (refused) std::printf("refused: %s\n", RabitDeviceGetLastError());
+    rabit::device::GroupEnd();
+  };
+  RequireCuda(cudaGraphDestroy(Captured(stream, call)));  // before any call outside
+  Require(refused, "the first call of all is refused");
+  input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank()));
+  call();
+  rabit::device::Synchronize(stream);
+  Require(work.Get() == Reduced(Type::kInt32, Operation::kSum, count), "a call outside");
+
+  cudaGraph_t graph = Captured(stream, call);
+  cudaGraphExec_t instance = nullptr;
+  RequireCuda(cudaGraphInstantiate(&instance, graph, 0));
+  for (int start = 0; start < 5 && !refused; ++start) {
+    // Other numbers each time.
+    input.Put(Elements(Type::kInt32, Operation::kSum, count, rabit::GetRank() + start));
+    RequireCuda(cudaGraphLaunch(instance, stream));
+    rabit::device::Synchronize(stream);
+    std::string sum;
+    std::string inputs;
+    for (int rank = 0; rank < rabit::GetWorldSize(); ++rank) {
+      const std::string next = Elements(Type::kInt32, Operation::kSum, count, rank + start);
+      inputs += next;
+      if (rank == 0) sum = next;
+      if (rank > 0)
+        warren::device::HostReduction(Type::kInt32, Operation::kSum)
+            .Combine(sum.data(), sum.data(), next.data(), count);
+    }
+    Require(work.Get() == sum, "an allreduce of a graph");
+    Require(all.Get() == inputs, "an allgather of a graph");
+    if (start == 4) std::printf("a graph ran\n");
+  }
+  RequireCuda(cudaGraphExecDestroy(instance));
+  RequireCuda(cudaGraphDestroy(graph));
+  call();
+  rabit::device::Synchronize(stream);
+  Require(!refused, "a call after the graph");
+}
+
 /// Rounds that end with a checkpoint, of calls whose results depend on all before them.
 void Train(int versions) {
   struct Model : rabit::Serializable {
@@ -406,6 +470,8 @@ void Run(const std::vector<std::string>& words) {
     CheckOrder(100003);
   } else if (mode == "large") {
     CheckOrder(std::size_t{3} << 20);
+  } else if (mode == "capture") {
+    CheckCapture();
   } else if (mode == "select") {
     std::printf("gpu %d\n", selected);
   } else if (mode == "train") {

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "rabit_engine/device/host_reduction.h"
@@ -60,6 +62,16 @@ void Compare() {
       for (int rank = 0; rank < ranks; ++rank) values.push_back(AnyNumber<T>(random));
       const T on_device = CombineInOrder<operation, T>(
           ranks, [&](int rank) { return values[static_cast<std::size_t>(rank)]; });
+      const auto expect_few = [&]<int most>(std::integral_constant<int, most>) {
+        if (ranks > most) return;
+        T few[most] = {};
+        std::copy(values.begin(), values.end(), few);
+        const T combined = CombineFew<operation>(ranks, few);
+        ASSERT_EQ(std::memcmp(&combined, &on_device, sizeof(T)), 0) << ranks << " of " << most << " ranks";
+      };
+      expect_few(std::integral_constant<int, 2>());
+      expect_few(std::integral_constant<int, 4>());
+      expect_few(std::integral_constant<int, 8>());
       std::vector<const void*> inputs;
       for (const T& value : values) inputs.push_back(&value);
       T on_host;

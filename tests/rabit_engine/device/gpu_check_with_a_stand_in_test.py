@@ -21,28 +21,38 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(packed.returncode, 0, packed.stderr)
         self.assertRegex(packed.stdout, r"6 files of ours, \d+ libraries")
 
-    def check(self, **env):
+    def check(self, *words, **env):
         report = self.folder / "report.md"
-        done = subprocess.run([self.folder / "gpu-check", "--tests-only", "--report", report], cwd=self.folder, text=True,
+        done = subprocess.run([self.folder / "gpu-check", *words, "--report", report], cwd=self.folder, text=True,
                               env={**os.environ, **env}, capture_output=True, timeout=420, check=False)
         return done, report.read_text(encoding="utf-8")
 
     def test_on_gpus_of_the_stand_in(self):
-        for name in ("device_worker", "histgbt"):
+        for name in ("device_worker", "device-bench", "histgbt"):
             shutil.copy2(BIN / f"{name}_on_a_stand_in", self.folder / "bin" / name)
         for file, name in (("librabit_cuda_on_a_stand_in.so", "librabit_cuda.so"), ("libstand_in_cudart.so",) * 2):
             shutil.copy2(LIB / file, self.folder / "lib" / name)
-        done, report = self.check(RABIT_NCCL_PATH=str(LIB / "libstand_in_nccl.so"))
+        python = "/usr/bin/python3"  # which has Debian's XGBoost 1.7, without CUDA
+        done, report = self.check("--rows", "5000", "--most", "65536", "--python", python,
+                                  RABIT_NCCL_PATH=str(LIB / "libstand_in_nccl.so"))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(" 0 failed,", report)
         for line in ("| 8 ranks share a GPU | passed |", "| 4 ranks on NCCL, one GPU | passed |",
                      "| rank 1 dies in version 0, call 0, NCCL | passed |", "| a rank hangs, the host | passed |",
-                     "| histgbt on the GPU, 4 ranks | passed |"):
+                     "| histgbt on the GPU, 4 ranks | passed |", "| a CUDA graph, 2 ranks on NCCL | passed |",
+                     "| XGBoost 1.7.4 hist | cuda | failed | |", "XGBoost 1.7.4 is older than 2.0"):
             self.assertIn(line, report)
+        # What a measurement says there means nothing; that it is in the report does.
+        number = r"[0-9.,]+"
+        for line in (rf"Copies on the device: {number} GB/s", rf"The histogram kernel, 5,000 rows of 28 features: {number} us",
+                     rf"\| 65,536( \| {number}){{8}} \|", rf"\| 16,384 \| {number} \| {number} \| {number}% \|",
+                     rf"\| histgbt \| cuda \| {number} \| {number} \|", rf"\| XGBoost 1\.7\.4 hist \| cpu \| {number} \| {number} \|"):
+            self.assertRegex(report, line)
+        self.assertEqual(report.count("failed | |"), 1, report)
 
     @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "there is a GPU here")
     def test_without_a_gpu(self):
-        done, report = self.check(RABIT_NCCL_PATH="/no/such/file")
+        done, report = self.check("--tests-only", RABIT_NCCL_PATH="/no/such/file")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("| one rank | FAILED |", report)
         self.assertIn("No GPU can be used here", report)

@@ -27,6 +27,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 
@@ -90,9 +91,23 @@ class StandInStream {
 
   void Give(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
+    if (capturing_) return captured_.push_back(std::move(work));
     queue_.push_back(std::move(work));
     ++given_;
     changed_.notify_all();
+  }
+  void BeginCapture() {
+    const std::lock_guard lock(mutex_);
+    capturing_ = true;
+  }
+  std::vector<std::function<void()>> EndCapture() {
+    const std::lock_guard lock(mutex_);
+    capturing_ = false;
+    return std::exchange(captured_, {});
+  }
+  bool IsCapturing() {
+    const std::lock_guard lock(mutex_);
+    return capturing_;
   }
   void Wait() {
     std::unique_lock lock(mutex_);
@@ -122,8 +137,13 @@ class StandInStream {
   std::deque<std::function<void()>> queue_;
   std::uint64_t given_ = 0;
   std::uint64_t done_ = 0;
+  bool capturing_ = false;
+  std::vector<std::function<void()>> captured_;
   std::thread thread_;
 };
+
+/// What a stream was given between the beginning and the end of a capture, to be given to streams again.
+using StandInGraph = std::vector<std::function<void()>>;
 
 struct StandInEvent {
   EventState* state = nullptr;
@@ -355,9 +375,33 @@ STAND_IN cudaError_t cudaDeviceSynchronize() {
   SynchronizeAll();
   return cudaSuccess;
 }
-STAND_IN cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = Setting("STAND_IN_GPU_CAPTURES", "").empty() ? cudaStreamCaptureStatusNone
-                                                         : cudaStreamCaptureStatusActive;
+STAND_IN cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = StreamOf(stream).IsCapturing() ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  StreamOf(stream).BeginCapture();
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = reinterpret_cast<cudaGraph_t>(new StandInGraph(StreamOf(stream).EndCapture()));
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph,
+                                          unsigned long long) {  // NOLINT(google-runtime-int): CUDA's type
+  *instance = reinterpret_cast<cudaGraphExec_t>(new StandInGraph(*reinterpret_cast<StandInGraph*>(graph)));
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
+  for (const auto& work : *reinterpret_cast<StandInGraph*>(instance)) StreamOf(stream).Give(work);
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete reinterpret_cast<StandInGraph*>(graph);
+  return cudaSuccess;
+}
+STAND_IN cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
+  delete reinterpret_cast<StandInGraph*>(instance);
   return cudaSuccess;
 }
 STAND_IN cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {

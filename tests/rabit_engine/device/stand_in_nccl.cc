@@ -1,5 +1,5 @@
 // A stand-in for NCCL over the stand-in for CUDA: ranks of one host, through a file in memory. What is meant
-// to be true to the real one: joining and ending go on in the background (a non-blocking communicator),
+// to be true to the real one: joining and ending go on in the background unless NCCL_COMM_BLOCKING is 1,
 // collectives run on their stream, one after the other whatever the stream, a rank that waits for a dead one
 // waits until it is told to abort.
 #include <fcntl.h>
@@ -10,11 +10,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/device/host_reduction.h"
@@ -49,6 +52,7 @@ struct ncclComm {
   Shared* shared = nullptr;
   int rank = 0;
   int ranks = 1;
+  bool blocking = false;
   std::atomic<ncclResult_t> state = ncclInProgress;
   std::atomic<bool> aborted = false;
   std::atomic<int> under_way = 0;
@@ -85,14 +89,42 @@ void Begin(ncclComm* communicator, std::function<bool()> work) {
   }).detach();
 }
 
+/// What a call returns that goes on in the background.
+ncclResult_t UnlessBlocking(const ncclComm* communicator) {
+  if (!communicator->blocking) return ncclInProgress;
+  while (communicator->state == ncclInProgress) std::this_thread::sleep_for(kPoll);
+  return communicator->state;
+}
+
 using Work = std::function<void()>;
 
-void RunWork(void* argument) {
+void RunOnce(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   (*work)();
 }
+/// Of a graph, which may be started again; it is left to the process.
+void RunAgain(void* argument) {
+  (*static_cast<Work*>(argument))();
+}
+
+/// Into a CUDA graph: whose turn it is, the streams on which that is started decide.
+ncclResult_t IntoGraph(ncclComm_t communicator, cudaStream_t stream, Work work) {
+  auto* whole = new Work([=] {
+    ++communicator->under_way;
+    try {
+      work();
+    } catch (const Aborted&) {
+    }
+    --communicator->under_way;
+  });
+  cudaLaunchHostFunc(stream, RunAgain, whole);
+  return ncclSuccess;
+}
 
 ncclResult_t OnStream(ncclComm* communicator, cudaStream_t stream, std::function<void()> work) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream, &status);
+  if (status != cudaStreamCaptureStatusNone) return IntoGraph(communicator, stream, std::move(work));
   ++communicator->under_way;
   auto* whole = new Work([=, turn = communicator->given++] {
     try {
@@ -106,7 +138,7 @@ ncclResult_t OnStream(ncclComm* communicator, cudaStream_t stream, std::function
     ++communicator->completed;
     --communicator->under_way;
   });
-  cudaLaunchHostFunc(stream, RunWork, whole);
+  cudaLaunchHostFunc(stream, RunOnce, whole);
   return ncclSuccess;
 }
 
@@ -159,8 +191,11 @@ STAND_IN ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 STAND_IN ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                              ncclConfig_t* config) {
-  if (config->blocking != 0 || ranks > kMostRanks) return ncclInvalidUsage;
+  const char* const blocks = std::getenv("NCCL_COMM_BLOCKING");  // goes before what the program wants
+  const bool blocking = blocks != nullptr ? std::string_view(blocks) == "1" : config->blocking != 0;
+  if (ranks > kMostRanks) return ncclInvalidUsage;
   auto* made = new ncclComm;
+  made->blocking = blocking;
   made->rank = rank;
   made->ranks = ranks;
   *communicator = made;
@@ -177,7 +212,7 @@ STAND_IN ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks
     if (made->rank == 0) close(root.file);
     return true;
   });
-  return ncclInProgress;
+  return UnlessBlocking(made);
 }
 
 STAND_IN ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
@@ -190,7 +225,7 @@ STAND_IN ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
     communicator->Meet();
     return true;
   });
-  return ncclInProgress;
+  return UnlessBlocking(communicator);
 }
 
 /// Ends when nothing is under way any more. The communicator is left to the process: threads may look at it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "examples/histgbt/value_index.h"
+
 namespace warren::histgbt {
 namespace {
 
@@ -10,12 +12,19 @@ namespace {
 /// the sparse one four for each that is, and adds more slowly.
 constexpr double kLeastDensity = 0.2;
 
+ValueIndex IndexOf(const Cuts& cuts) {
+  ValueIndex index;
+  for (std::size_t f = 0; f < cuts.features(); ++f) index.Add(cuts.Of(f));
+  return index;
+}
+
 template <typename Bin>
 void FillDense(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, data::Array<Bin>& bins,
                Threads& threads) {
   const std::size_t features = cuts.features();
   std::vector<Bin> missing(features);
   for (std::size_t f = 0; f < features; ++f) missing[f] = static_cast<Bin>(cuts.Bins(f));
+  const ValueIndex index = IndexOf(cuts);
   bins.resize(rows.rows() * features);
   threads.ForRanges(rows.rows(), 256, [&](std::size_t begin, std::size_t end, int /*thread*/) {
     for (std::size_t row = begin; row < end; ++row) {
@@ -25,7 +34,7 @@ void FillDense(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, data:
         float value = rows.values[e];
         const std::uint32_t feature = rows.indices[e];
         if (feature < features && Usable(value))
-          out[feature] = static_cast<Bin>(CountUpTo(cuts.Of(feature), value));
+          out[feature] = static_cast<Bin>(index.CountUpTo(feature, value));
       }
     }
   });
@@ -38,6 +47,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
   matrix.entries.resize(rows.entries());
   matrix.row_offsets.resize(rows.rows() + 1);
   matrix.row_offsets[0] = 0;
+  const ValueIndex index = IndexOf(cuts);
   threads.ForRanges(rows.rows(), 256, [&](std::size_t begin, std::size_t end, int /*thread*/) {
     std::vector<std::uint64_t> order;  // feature, place in the text
     for (std::size_t row = begin; row < end; ++row) {
@@ -53,7 +63,7 @@ void FillSparse(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Binn
       for (const std::uint64_t one : order) {
         const auto feature = static_cast<std::uint32_t>(one >> 32);
         float value = rows.values[rows.offsets[row] + static_cast<std::uint32_t>(one)];
-        if (Usable(value)) out[size++] = cuts.FirstBin(feature) + CountUpTo(cuts.Of(feature), value);
+        if (Usable(value)) out[size++] = cuts.FirstBin(feature) + index.CountUpTo(feature, value);
       }
       matrix.row_offsets[row + 1] = size;
     }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "examples/histgbt/value_index.h"
+
 namespace warren::histgbt {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr std::size_t kCandidatesPerBin = 8;
 std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows,
                                         const std::vector<std::vector<float>>& candidates,
                                         const std::vector<std::size_t>& offsets, Threads& threads) {
+  ValueIndex index;
+  for (const std::vector<float>& own : candidates) index.Add(own);
   std::vector<std::vector<std::uint64_t>> parts(static_cast<std::size_t>(threads.count()));
   threads.ForRanges(rows.rows(), 1024, [&](std::size_t begin, std::size_t end, int thread) {
     std::vector<std::uint64_t>& counts = parts[static_cast<std::size_t>(thread)];
@@ -24,7 +28,7 @@ std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows
       float value = rows.values[e];
       if (!Usable(value)) continue;
       const std::uint32_t feature = rows.indices[e];
-      ++counts[offsets[feature] + CountUpTo(candidates[feature], value) - 1];  // none is below the first
+      ++counts[offsets[feature] + index.CountUpTo(feature, value) - 1];  // none is below the first
     }
   });
   std::vector<std::uint64_t> sum(offsets.back());

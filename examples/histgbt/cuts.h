@@ -31,20 +31,6 @@ struct Cuts {
   std::uint32_t TotalBins() const { return FirstBin(features()); }
 };
 
-/// How many of a sorted list are not greater than `value`: the bin, of cuts. At most 32 steps without a
-/// branch on the value.
-inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
-  const float* base = sorted.data();
-  std::size_t size = sorted.size();
-  if (size == 0) return 0;
-  while (size > 1) {
-    const std::size_t half = size / 2;
-    base += base[half - 1] <= value ? half : 0;
-    size -= half;
-  }
-  return static_cast<std::uint32_t>(base - sorted.data()) + (*base <= value ? 1 : 0);
-}
-
 /// At most `most_bins` bins of about equal numbers of rows, whose cuts are among the candidates. counts[j]:
 /// how many values v have candidates[j] <= v < candidates[j + 1]. Returns the places of the cuts in
 /// `candidates`.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -89,13 +88,6 @@ struct Message {
 constexpr std::size_t kMessageHeader = 4 * sizeof(std::uint64_t);
 
 }  // namespace
-
-bool Usable(float& value) {
-  if (std::isnan(value)) return false;
-  constexpr float kMost = std::numeric_limits<float>::max();
-  value = std::clamp(value, -kMost, kMost) + 0.0F;
-  return true;
-}
 
 void FeatureSketch::AddToSample(std::uint64_t hash, float value, std::size_t sample_size) {
   sample_.push_back({hash, value});

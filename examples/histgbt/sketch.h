@@ -2,6 +2,7 @@
 // the rows alone, not on their order or who has them.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,7 +15,15 @@ namespace warren::histgbt {
 
 /// A value of one feature as everything here has it: none when it is missing (NaN), infinite ones as the
 /// greatest finite, no negative zero.
-bool Usable(float& value);
+inline bool Usable(float& value) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (!(value <= kMost)) {
+    if (std::isnan(value)) return false;
+    value = kMost;
+  }
+  value = (value < -kMost ? -kMost : value) + 0.0F;
+  return true;
+}
 
 /// Of a feature: how many values there are, the least, all distinct ones while they are few, and a sample.
 ///

@@ -49,8 +49,10 @@ class Run {
     const int version = rabit::LoadCheckPoint(&state_);
     Load();
     if (version == 0) rabit::LazyCheckPoint(&state_);
+    Clock::time_point begin = Clock::now();
     Prepare();
-    const Clock::time_point begin = Clock::now();
+    Tell(2, fmt::format("prepared in {:.3f} s", SecondsSince(begin)));
+    begin = Clock::now();
     const std::uint64_t first = state_.rounds;
     while (state_.rounds < static_cast<std::uint64_t>(options_.num_round) && !state_.stopped) BoostOnce();
     Tell(2, fmt::format("{} rounds in {:.3f} s", state_.rounds - first, SecondsSince(begin)));

@@ -16,6 +16,7 @@
 
 #include "data/array.h"
 #include "examples/histgbt/backend.h"
+#include "examples/histgbt/cpu/columns.h"
 #include "examples/histgbt/cpu/histogram.h"
 
 namespace warren::histgbt {
@@ -41,13 +42,6 @@ struct Piece {
 };
 
 /// Reads bins of one feature.
-template <typename Bin>
-struct DenseColumn {
-  const Bin* bins;
-  std::size_t features;
-  std::uint32_t operator[](std::size_t row) const { return bins[row * features]; }
-};
-
 struct SparseColumn {
   const BinnedMatrix& matrix;
   const Cuts& cuts;
@@ -61,6 +55,7 @@ class CpuBackend : public Backend {
       : data_(rows),
         cuts_(*rows.cuts),
         matrix_(*rows.matrix),
+        columns_(matrix_, threads),
         threads_(threads),
         num_rows_(rows.labels.size()) {
     if (num_rows_ > std::numeric_limits<std::uint32_t>::max()) {
@@ -356,12 +351,9 @@ class CpuBackend : public Backend {
   void DecideRows(const NodeSplit& split, Piece& piece) {
     switch (matrix_.layout) {
       case Layout::kDense8:
-        return DecideRows(split, piece,
-                          DenseColumn<std::uint8_t>{matrix_.dense8.data() + split.feature, matrix_.features});
+        return DecideRows(split, piece, columns_.Dense8(split.feature));
       case Layout::kDense16:
-        return DecideRows(
-            split, piece,
-            DenseColumn<std::uint16_t>{matrix_.dense16.data() + split.feature, matrix_.features});
+        return DecideRows(split, piece, columns_.Dense16(split.feature));
       case Layout::kSparse:
         return DecideRows(split, piece, SparseColumn{matrix_, cuts_, split.feature});
     }
@@ -395,6 +387,7 @@ class CpuBackend : public Backend {
   TrainingRows data_;
   const Cuts& cuts_;
   const BinnedMatrix& matrix_;
+  Columns columns_;
   Threads& threads_;
   std::size_t num_rows_;
   std::vector<HistogramBuilder> builders_;

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "examples/histgbt/binned_matrix.h"
 #include "examples/histgbt/sketch.h"
+#include "examples/histgbt/value_index.h"
 #include "tests/examples/histgbt/rows.h"
 
 namespace warren::histgbt {
@@ -154,17 +154,6 @@ TEST(ChooseCuts, AHeavyValueIsAloneAndTheOthersShareTheRest) {
   const auto cuts = ChooseCuts(counts, 11);
   EXPECT_THAT(cuts, testing::IsSupersetOf({40U, 41U}));
   EXPECT_EQ(cuts.size(), 10U);
-}
-
-TEST(Cuts, CountUpToIsUpperBound) {
-  for (std::size_t size = 0; size < 70; ++size) {
-    std::vector<float> sorted(size);
-    std::iota(sorted.begin(), sorted.end(), 0.0F);
-    for (float value = -1; value < static_cast<float>(size) + 1; value += 0.5F) {
-      const auto expected = std::upper_bound(sorted.begin(), sorted.end(), value) - sorted.begin();
-      EXPECT_EQ(CountUpTo(sorted, value), expected) << size << " " << value;
-    }
-  }
 }
 
 TEST_F(CutsTest, AreTheSameForAnyOrderOfRowsAndNumberOfThreads) {

@@ -2,7 +2,9 @@
 """One worker of bench/xgboost_training: loads its rows, joins the job, trains, and tells on rank 0 how long it took.
 
     worker.py convert LIBSVM BINARY                       once, so that loading is quick
-    worker.py train BINARY ROUNDS KEY=VALUE...            prints {"seconds", "model"} on rank 0
+    worker.py convert-dense FLOATS FEATURES BINARY        the same from make_libsvm's float32
+    worker.py train BINARY ROUNDS KEY=VALUE...            prints {"seconds", "first", "model"} on rank 0: all rounds,
+                                                          and the first with all that comes before it
 
 XGBoost is Debian's python3-xgboost 1.7; whose communication it uses is decided by LD_PRELOAD.
 """
@@ -20,9 +22,28 @@ warnings.filterwarnings("ignore", category=FutureWarning)
 
 
 def convert(libsvm, binary):
+    save(xgb.DMatrix(libsvm + "?format=libsvm", nthread=1), binary)
+
+
+def convert_dense(floats, features, binary):
+    table = np.fromfile(floats, np.float32).reshape(-1, int(features) + 1)
+    save(xgb.DMatrix(table[:, 1:], table[:, 0], nthread=1), binary)
+
+
+def save(rows, binary):
     aside = f"{binary}.{os.getpid()}"
-    xgb.DMatrix(libsvm + "?format=libsvm", nthread=1).save_binary(aside)
+    rows.save_binary(aside)
     os.replace(aside, binary)
+
+
+class FirstRound(xgb.callback.TrainingCallback):
+    """When it ended."""
+
+    ended = None
+
+    def after_iteration(self, model, epoch, evals_log):
+        self.ended = self.ended or time.monotonic()
+        return False
 
 
 def train(binary, rounds, params):
@@ -32,7 +53,8 @@ def train(binary, rounds, params):
     meet = np.zeros(1)
     xgb.rabit.allreduce(meet, xgb.rabit.Op.SUM)
     started = time.monotonic()
-    booster = xgb.train(params, rows, rounds)
+    first = FirstRound()
+    booster = xgb.train(params, rows, rounds, callbacks=[first])
     xgb.rabit.allreduce(meet, xgb.rabit.Op.SUM)
     seconds = time.monotonic() - started
     model = bytes(booster.save_raw("json"))
@@ -45,7 +67,7 @@ def train(binary, rounds, params):
         path = os.environ["BENCH_MODEL"]
         with open(path, "wb") as file:
             file.write(model)
-        print(json.dumps({"seconds": seconds, "model": path}), flush=True)
+        print(json.dumps({"seconds": seconds, "first": first.ended - started, "model": path}), flush=True)
     xgb.rabit.finalize()
 
 
@@ -58,5 +80,7 @@ def _digest(data):
 if __name__ == "__main__":
     if sys.argv[1] == "convert":
         convert(*sys.argv[2:])
+    elif sys.argv[1] == "convert-dense":
+        convert_dense(*sys.argv[2:])
     else:
         train(sys.argv[2], int(sys.argv[3]), dict(pair.split("=", 1) for pair in sys.argv[4:]))

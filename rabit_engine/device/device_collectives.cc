@@ -200,7 +200,8 @@ void DeviceCollectives::RequireCapture() const {
   }
   if (devices_->captures(group_) == 0) {
     throw Refused(fmt::format(
-        "device collectives go by {} here, which cannot be captured into a CUDA graph; NCCL's can", Describe()));
+        "device collectives go by {} here, which cannot be captured into a CUDA graph; NCCL's can",
+        Describe()));
   }
 }
 

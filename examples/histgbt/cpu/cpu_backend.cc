@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "data/array.h"
 #include "examples/histgbt/backend.h"
 #include "examples/histgbt/cpu/columns.h"
+#include "examples/histgbt/cpu/gradients.h"
 #include "examples/histgbt/cpu/histogram.h"
 
 namespace warren::histgbt {
@@ -89,16 +90,16 @@ class CpuBackend : public Backend {
   Greatest ComputeGradients(int class_index) override {
     class_ = static_cast<std::size_t>(class_index);
     std::vector<Greatest> parts(static_cast<std::size_t>(threads_.count()));
+    const float* const scores = (data_.objective == Objective::kSoftmax ? probabilities_ : margins_).data();
+    const float* const weights = data_.weights.empty() ? nullptr : data_.weights.data();
     threads_.ForRanges(num_rows_, kLeastRange, [&](std::size_t begin, std::size_t end, int thread) {
-      ComputeGradients(begin, end);
+      const RowsToFit rows{scores + class_ * num_rows_ + begin, data_.labels.data() + begin,
+                           weights == nullptr ? nullptr : weights + begin, end - begin,
+                           static_cast<float>(class_)};
+      const Greatest here = histgbt::ComputeGradients(data_.objective, rows, gradients_.data() + begin,
+                                                      hessians_.data() + begin);
       Greatest& most = parts[static_cast<std::size_t>(thread)];
-      for (std::size_t row = begin; row < end; ++row) {
-        most.gradient = std::max(most.gradient, std::abs(gradients_[row]));
-        most.hessian = std::max(most.hessian, hessians_[row]);
-        if (!std::isfinite(gradients_[row])) {
-          throw std::runtime_error("a gradient is not finite: labels or weights are too large, or eta is");
-        }
-      }
+      most = {std::max(most.gradient, here.gradient), std::max(most.hessian, here.hessian)};
     });
     Greatest most;
     for (const Greatest& part : parts) {
@@ -113,16 +114,10 @@ class CpuBackend : public Backend {
     blocks_.clear();
     ranges_.assign(1, {0, num_rows_});
     std::vector<GradientSum> parts(static_cast<std::size_t>(threads_.count()));
-    const auto by_gradient = static_cast<float>(1 / scale.gradient);
-    const auto by_hessian = static_cast<float>(1 / scale.hessian);
     threads_.ForRanges(num_rows_, kLeastRange, [&](std::size_t begin, std::size_t end, int thread) {
-      GradientSum sum;
-      for (std::size_t row = begin; row < end; ++row) {
-        rows_[row] = static_cast<std::uint32_t>(row);
-        packed_[row] = Pack({gradients_[row], hessians_[row]}, by_gradient, by_hessian);
-        sum += Unpack(packed_[row]);
-      }
-      parts[static_cast<std::size_t>(thread)] += sum;
+      std::iota(rows_.data() + begin, rows_.data() + end, static_cast<std::uint32_t>(begin));
+      parts[static_cast<std::size_t>(thread)] += PackGradients(
+          gradients_.data() + begin, hessians_.data() + begin, end - begin, scale, packed_.data() + begin);
     });
     GradientSum sum;
     for (const GradientSum& part : parts) sum += part;
@@ -255,28 +250,6 @@ class CpuBackend : public Backend {
     return pieces;
   }
 
-  void ComputeGradients(std::size_t begin, std::size_t end) {
-    const float* const margins = margins_.data() + class_ * num_rows_;
-    for (std::size_t row = begin; row < end; ++row) {
-      GradientPair pair{};
-      switch (data_.objective) {
-        case Objective::kSquared:
-          pair = SquaredGradient(margins[row], data_.labels[row]);
-          break;
-        case Objective::kLogistic:
-          pair = LogisticGradient(margins[row], data_.labels[row]);
-          break;
-        case Objective::kSoftmax:
-          pair = SoftmaxGradient(probabilities_[class_ * num_rows_ + row],
-                                 static_cast<std::size_t>(data_.labels[row]) == class_);
-          break;
-      }
-      const float weight = data_.weights.empty() ? 1.0F : data_.weights[row];
-      gradients_[row] = pair.gradient * weight;
-      hessians_[row] = pair.hessian * weight;
-    }
-  }
-
   /// Over this worker's rows; one after the other into `block`.
   void BuildOwn(std::span<const NodeToBuild> nodes, GradientSum* block) {
     const std::size_t bins = cuts_.TotalBins();
@@ -369,8 +342,8 @@ class CpuBackend : public Backend {
     std::size_t lefts = 0;
     for (std::size_t at = piece.range.begin; at < piece.range.end; ++at) {
       const std::uint32_t bin = column[rows[at]];
-      const auto left = static_cast<std::uint8_t>(static_cast<int>(bin < end_bin) |
-                                                  static_cast<int>(bin == also_left));
+      const auto left =
+          static_cast<std::uint8_t>(static_cast<int>(bin < end_bin) | static_cast<int>(bin == also_left));
       goes_left[at] = left;
       lefts += left;
     }

@@ -117,8 +117,7 @@ __host__ __device__ inline T CombineSubtree(int ranks, const T* values) {
   } else {
     const T left = CombineSubtree<operation, T, begin, size / 2>(ranks, values);
     if (begin + size / 2 >= ranks) return left;
-    return Combine<operation>(left,
-                              CombineSubtree<operation, T, begin + size / 2, size / 2>(ranks, values));
+    return Combine<operation>(left, CombineSubtree<operation, T, begin + size / 2, size / 2>(ranks, values));
   }
 }
 

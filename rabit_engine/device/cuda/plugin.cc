@@ -201,8 +201,8 @@ const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const WarrenDevices* warren_devices() {
-  static const WarrenDevices table = {kWarrenDevicesVersion, SelectEntry,   OpenEntry,    CloseEntry,
-                                      DescribeEntry,         CapturesEntry, EnqueueEntry, WaitEntry,
-                                      LookEntry,             ScratchEntry,  CopyEntry,    IsCapturedEntry};
+  static const WarrenDevices table = {
+      kWarrenDevicesVersion, SelectEntry, OpenEntry, CloseEntry,   DescribeEntry, CapturesEntry,
+      EnqueueEntry,          WaitEntry,   LookEntry, ScratchEntry, CopyEntry,     IsCapturedEntry};
   return &table;
 }

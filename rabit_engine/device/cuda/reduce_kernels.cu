@@ -125,8 +125,8 @@ void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, st
     rest = last * kSize;
   }
   if (rest == end) return;
-  const auto kernel = inputs.count <= kFew ? ReduceElements<operation, T, kFew>
-                                           : ReduceElements<operation, T, kAnyNumber>;
+  const auto kernel =
+      inputs.count <= kFew ? ReduceElements<operation, T, kFew> : ReduceElements<operation, T, kAnyNumber>;
   kernel<<<BlocksFor(end - rest), kThreads, 0, stream>>>(inputs, outputs, rest, end);
   Check(cudaGetLastError(), "starting a reduction");
 }

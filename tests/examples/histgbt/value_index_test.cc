@@ -72,7 +72,9 @@ TEST(ValueIndex, TheEndsOfWhatAFloatHolds) {
   std::vector<float> near_one;
   for (int i = -20; i < 20; ++i) tiny.push_back(static_cast<float>(i) * least);
   for (float value = 1; near_one.size() < 40; value = std::nextafter(value, kMost)) near_one.push_back(value);
-  ExpectUpperBounds({Sorted(500, [&] { return large(random) * kMost; }), tiny, near_one,
+  ExpectUpperBounds({Sorted(500, [&] { return large(random) * kMost; }),
+                     tiny,
+                     near_one,
                      {-kMost, -kMost / 2, -1, -least, 0, least, 1, 2, 3, kMost / 2, kMost}});
 }
 

@@ -325,8 +325,7 @@ void CheckCapture() {
   auto* const data = static_cast<int*>(work.at());
   bool refused = false;
   const auto call = [&] {
-    RequireCuda(
-        cudaMemcpyAsync(data, input.at(), count * sizeof(int), cudaMemcpyDeviceToDevice, stream));
+    RequireCuda(cudaMemcpyAsync(data, input.at(), count * sizeof(int), cudaMemcpyDeviceToDevice, stream));
     rabit::device::GroupStart();
     refused = RabitDeviceAllgather(input.at(), all.at(), count, RABIT_DEVICE_INT32, stream) != 0;
     const int result = RabitDeviceAllreduce(data, data, count, RABIT_DEVICE_INT32, RABIT_DEVICE_SUM, stream);

@@ -89,7 +89,7 @@ void* ImportedMemory::Open(int rank, const ExportedBuffer& buffer, const std::fu
     if (mappings_.size() >= kMostMappings) close(mappings_.find(order_.front()));
     void* data = nullptr;
     Check(cudaIpcOpenMemHandle(&data, buffer.handle, cudaIpcMemLazyEnablePeerAccess),
-          "opening another rank's memory");
+          "opening another rank's memory by CUDA IPC (RABIT_DEVICE_PATH=staged does without)");
     order_.push_back(key);
     found = mappings_.emplace(key, Mapping{data, buffer.base, buffer.bytes, std::prev(order_.end())}).first;
   }

@@ -1,8 +1,10 @@
 // Where a value stands among a feature's sorted ones: asked of every value of the data twice.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,8 +23,10 @@ inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   return static_cast<std::uint32_t>(base - sorted.data()) + (*base <= value ? 1 : 0);
 }
 
-/// A sorted list for each feature, with a grid of equal steps over it, which says where to begin: where the
-/// values lie about evenly there is hardly anything left to search, and nowhere more than without.
+/// A sorted list for each feature, with a grid of equal steps over it, which says where to begin: hardly
+/// anything is left to search then, and nowhere more than without. The steps are equal in the values or,
+/// where that divides them better, in the floats between (about their logarithms): columns may be even or
+/// skewed.
 class ValueIndex {
  public:
   /// Of the next feature. Ascending finite numbers; they have to live as long.
@@ -41,16 +45,29 @@ class ValueIndex {
     std::span<const float> sorted;
     std::size_t starts = 0;   ///< where its grid begins in starts_: for each step, and one more
     std::uint32_t steps = 0;  ///< 0: no grid
+    bool by_floats = false;
     float least = 0;
     float by = 0;
   };
 
+  /// How many floats there are from one to the other, about; negative downwards.
+  static float FloatsBetween(float from, float to) {
+    return static_cast<float>(Rank(to)) - static_cast<float>(Rank(from));
+  }
+  /// A float's place among all floats.
+  static std::int32_t Rank(float value) {
+    const auto bits = std::bit_cast<std::int32_t>(value);
+    return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits : bits;
+  }
   /// Never falls when the value rises, rounding and overflow included: what is in an earlier step is less.
   static std::uint32_t Step(const Feature& own, float value) {
-    const float step = (value - own.least) * own.by;
+    const float distance = own.by_floats ? FloatsBetween(own.least, value) : value - own.least;
+    const float step = distance * own.by;
     if (!(step > 0)) return 0;
     return step < static_cast<float>(own.steps) ? static_cast<std::uint32_t>(step) : own.steps - 1;
   }
+
+  void FillStarts(Feature& feature);
 
   std::vector<Feature> features_;
   std::vector<std::uint32_t> starts_;  ///< how many of the sorted values are in earlier steps

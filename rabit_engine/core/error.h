@@ -33,7 +33,8 @@ class Misuse : public EngineError {
   using EngineError::EngineError;
 };
 
-/// A call that was not even begun, on no rank: all can go on as if it had not been made.
+/// A call that this rank did not even begin, nor do others that make the same one: all can go on as if it had
+/// not been made.
 class Refused : public Misuse {
  public:
   using Misuse::Misuse;

@@ -113,22 +113,31 @@ int DeviceCollectives::Select() {
 void DeviceCollectives::Run(const Collective& call) {
   ThrowTrouble();
   devices_ = &LoadDevices();
-  if (IsCaptured(call)) RequireCapture();
-  if (groups_ > 0) {
-    grouped_.push_back(call);
-  } else {
-    Execute({&call, 1});
+  if (groups_ == 0) return Execute({&call, 1});
+  try {
+    if (IsCaptured(call)) RequireCapture();
+  } catch (const Refused&) {
+    group_is_refused_ = true;
+    throw;
   }
+  grouped_.push_back(call);
 }
 
 void DeviceCollectives::EndGroup() {
-  if (--groups_ > 0 || grouped_.empty()) return;
+  if (--groups_ > 0) return;
   const std::vector<Collective> calls = std::exchange(grouped_, {});
-  Execute(calls);
+  if (std::exchange(group_is_refused_, false))
+    throw Refused("a call of this group was refused, so none of it is made");
+  if (!calls.empty()) Execute(calls);
 }
 
 void DeviceCollectives::Execute(std::span<const Collective> calls) {
   ThrowTrouble();
+  const auto captured =
+      std::count_if(calls.begin(), calls.end(), [this](const Collective& call) { return IsCaptured(call); });
+  if (captured > 0) RequireCapture();
+  if (captured > 0 && static_cast<std::size_t>(captured) < calls.size())
+    throw Refused("some streams of this group are captured into a CUDA graph, and some are not");
   host_.recovers = communicator_.recovers() ? 1 : 0;
   if (communicator_.recovers()) {
     streams_.clear();  // from now on each call waits for its own work
@@ -138,12 +147,10 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   StartDeadline();
   OpenFor(communicator_, calls.front());
   Check(devices_->enqueue(group_, calls.data(), calls.size()));
-  for (const Collective& call : calls) {
-    if (IsCaptured(call)) {
-      has_graphs_ = true;  // which may be started at any time
-    } else {
-      streams_.insert(call.stream);
-    }
+  if (captured > 0) {
+    has_graphs_ = true;  // which may be started at any time
+  } else {
+    for (const Collective& call : calls) streams_.insert(call.stream);
   }
   if (host_.world_size > 1 && !watch_.joinable()) watch_ = std::thread([this] { Watch(); });
 }
@@ -186,12 +193,13 @@ bool DeviceCollectives::IsCaptured(const Collective& call) {
   return captured != 0;
 }
 
-/// All ranks come to the same answer without being asked.
+/// All ranks that capture come to the same answer without being asked.
 void DeviceCollectives::RequireCapture() const {
   if (communicator_.recovers()) {
     throw Refused(
-        "after LoadCheckPoint a device collective waits for its result, to keep it, so it cannot be captured "
-        "into a CUDA graph");
+        "where ranks may be lost (after LoadCheckPoint) a device collective waits for its result, to keep "
+        "it, so "
+        "it cannot be captured into a CUDA graph");
   }
   if (group_ == nullptr) {
     throw Refused(
@@ -215,6 +223,7 @@ void DeviceCollectives::OpenFor(Communicator& links, const Collective& call) {
 
 void DeviceCollectives::Synchronize(void* stream) {
   ThrowTrouble();
+  if (groups_ > 0) throw Refused("a group is open: its calls begin with the GroupEnd that is missing");
   devices_ = &LoadDevices();
   if (group_ == nullptr) return;  // what is on the stream is the program's own
   StartDeadline();

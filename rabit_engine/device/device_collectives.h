@@ -48,7 +48,7 @@ class DeviceCollectives {
   /// The GPU for this rank by its place on its host, which becomes the thread's current one.
   int Select();
   /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
-  /// Refused where a stream is captured into a CUDA graph and that cannot be.
+  /// Refused where a stream is captured into a CUDA graph and that cannot be; then its group is, too.
   void Run(const Collective& call);
   void BeginGroup() { ++groups_; }
   /// A group has to have been begun.
@@ -91,6 +91,7 @@ class DeviceCollectives {
   Clock::time_point deadline_ = kNoDeadline;
   bool minds_losses_ = true;  ///< whether the call that waits is one that a loss breaks off
   int groups_ = 0;            ///< begun and not ended
+  bool group_is_refused_ = false;
   std::vector<Collective> grouped_;
 
   std::set<void*> streams_;  ///< that may have collectives under way which nobody has waited for

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <stdexcept>
 
-// Compiled for processors with and without AVX2; the one at hand decides when the program starts. (Clang's
-// sanitizers do not get along with such functions.)
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// With GCC and glibc compiled for processors with and without AVX2; the one at hand decides when the program
+// starts, which is too early for sanitizers.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HISTGBT_FOR_EACH_ISA __attribute__((target_clones("avx2", "default"), flatten))
 #else
 #define HISTGBT_FOR_EACH_ISA

@@ -1,6 +1,7 @@
 #include "examples/histgbt/cpu/histogram.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace warren::histgbt {
@@ -21,8 +22,9 @@ void AddRow(const Bin* __restrict row, std::size_t features, Packed gradient, Pa
 void AddRow(const std::uint8_t* __restrict row, std::size_t features, Packed gradient,
             Packed* __restrict sums, std::size_t /*stride*/) {
   constexpr std::size_t kStride = 256;
+  constexpr bool kByWords = std::endian::native == std::endian::little;
   std::size_t f = 0;
-  for (; f + 8 <= features; f += 8, sums += 8 * kStride) {
+  for (; kByWords && f + 8 <= features; f += 8, sums += 8 * kStride) {
     std::uint64_t eight = 0;
     std::memcpy(&eight, row + f, sizeof eight);
     sums[eight & 255] += gradient;

@@ -80,7 +80,18 @@ class NcclPath final : public CollectivePath {
   }
 
   void Finish() override {
-    Settle(nccl_.CommFinalize(communicator_), "ending");
+    using Clock = std::chrono::steady_clock;
+    ncclResult_t result = nccl_.CommFinalize(communicator_);
+    const Clock::time_point end = Clock::now() + kPatience;
+    WaitFor(host_, [&] {
+      if (result == ncclInProgress) nccl_.CommGetAsyncError(communicator_, &result);
+      return result != ncclInProgress || Clock::now() >= end;
+    });
+    if (result == ncclInProgress) {
+      communicator_ = nullptr;  // graphs hold it; the process's end gives it back
+      return;
+    }
+    Settle(result, "ending");
     GiveBack(nccl_.CommDestroy);
   }
 

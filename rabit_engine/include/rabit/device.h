@@ -13,14 +13,17 @@
  * == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
  *
  * Before LoadCheckPoint a call is put on its stream, after the work that is there, and may still run when it
- * returns; with NCCL, and after a first call outside, it can be captured into a CUDA graph, which has to be
- * destroyed before Finalize. Wait with RabitDeviceSynchronize, which knows when another rank is lost, rather
- * than with cudaStreamSynchronize: with NCCL that then returns within a second, but with any result, and on a
- * GPU that ranks share it may not return. After LoadCheckPoint a call returns when its result is there and
- * kept: ranks may be lost, and started again.
+ * returns; with NCCL (and with one rank), and after a first call outside, it can be captured into a CUDA
+ * graph, by all ranks or none, which has to be destroyed before Finalize; elsewhere it is refused. Wait with
+ * RabitDeviceSynchronize, which knows when another rank is lost, rather than with cudaStreamSynchronize: with
+ * NCCL that then returns within a second, but with any result, and on a GPU that ranks share it may not
+ * return. After LoadCheckPoint a call returns when its result is there and kept: ranks may be lost, and
+ * started again.
  *
  * Errors: the C functions return 0 when they succeeded, else -1, and RabitDeviceGetLastError says why; those
- * of C++ throw dmlc::Error. After an error in a collective all further calls fail. Threads: as in rabit.h. */
+ * of C++ throw dmlc::Error. After an error in a collective all further calls fail; a call that is refused,
+ * for its arguments or because its stream is captured, changes nothing but that the group it is in is
+ * refused, too, at its end. Threads: as in rabit.h. */
 #ifndef RABIT_DEVICE_H_
 #define RABIT_DEVICE_H_
 

@@ -331,7 +331,7 @@ void CheckCapture() {
     const int result = RabitDeviceAllreduce(data, data, count, RABIT_DEVICE_INT32, RABIT_DEVICE_SUM, stream);
     Require((result != 0) == refused, "both are refused or none");
     if (refused) std::printf("refused: %s\n", RabitDeviceGetLastError());
-    rabit::device::GroupEnd();
+    Require((RabitDeviceGroupEnd() != 0) == refused, "and their group as they");
   };
   RequireCuda(cudaGraphDestroy(Captured(stream, call)));  // before any call outside
   Require(refused, "the first call of all is refused");
@@ -367,6 +367,22 @@ void CheckCapture() {
   call();
   rabit::device::Synchronize(stream);
   Require(!refused, "a call after the graph");
+
+  // Captured and not in one group; and a group that is left open.
+  cudaStream_t other = NewStream();
+  RequireCuda(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
+  rabit::device::GroupStart();
+  RabitDeviceAllreduce(data, data, count, RABIT_DEVICE_INT32, RABIT_DEVICE_SUM, stream);
+  RabitDeviceAllgather(input.at(), all.at(), count, RABIT_DEVICE_INT32, other);
+  Require(RabitDeviceGroupEnd() != 0, "a group that is half captured is refused");
+  RequireCuda(cudaStreamEndCapture(other, &graph));
+  RequireCuda(cudaGraphDestroy(graph));
+  rabit::device::GroupStart();
+  Require(RabitDeviceSynchronize(stream) != 0, "waiting within a group is refused");
+  rabit::device::GroupEnd();
+  call();
+  rabit::device::Synchronize(stream);
+  Require(work.Get() == Reduced(Type::kInt32, Operation::kSum, count), "a call after refused groups");
 }
 
 /// Rounds that end with a checkpoint, of calls whose results depend on all before them.

@@ -20,31 +20,26 @@ namespace {
 /// Numbers that are not negative are ordered as their bits are, infinities and NaNs behind all others.
 constexpr std::uint32_t kNotFinite = 0x7f800000;
 
-HISTGBT_FOR_EACH_ISA void Squared(const RowsToFit& rows, float* __restrict gradients,
-                                  float* __restrict hessians) {
+template <typename Gradient>
+[[gnu::always_inline]] inline void ForEachRow(const RowsToFit& rows, float* __restrict gradients,
+                                              float* __restrict hessians, Gradient&& gradient) {
   for (std::size_t i = 0; i < rows.size; ++i) {
-    const GradientPair pair = SquaredGradient(rows.scores[i], rows.labels[i]);
+    const GradientPair pair = gradient(rows.scores[i], rows.labels[i]);
     gradients[i] = pair.gradient;
     hessians[i] = pair.hessian;
   }
 }
 
-HISTGBT_FOR_EACH_ISA void Logistic(const RowsToFit& rows, float* __restrict gradients,
-                                   float* __restrict hessians) {
-  for (std::size_t i = 0; i < rows.size; ++i) {
-    const GradientPair pair = LogisticGradient(rows.scores[i], rows.labels[i]);
-    gradients[i] = pair.gradient;
-    hessians[i] = pair.hessian;
-  }
+HISTGBT_FOR_EACH_ISA void Squared(const RowsToFit& rows, float* gradients, float* hessians) {
+  ForEachRow(rows, gradients, hessians, SquaredGradient);
 }
-
-HISTGBT_FOR_EACH_ISA void OfOneClass(const RowsToFit& rows, float* __restrict gradients,
-                                     float* __restrict hessians) {
-  for (std::size_t i = 0; i < rows.size; ++i) {
-    const GradientPair pair = SoftmaxGradient(rows.scores[i], rows.labels[i] == rows.class_label);
-    gradients[i] = pair.gradient;
-    hessians[i] = pair.hessian;
-  }
+HISTGBT_FOR_EACH_ISA void Logistic(const RowsToFit& rows, float* gradients, float* hessians) {
+  ForEachRow(rows, gradients, hessians, LogisticGradient);
+}
+HISTGBT_FOR_EACH_ISA void OfOneClass(const RowsToFit& rows, float* gradients, float* hessians) {
+  ForEachRow(rows, gradients, hessians, [own = rows.class_label](float probability, float label) {
+    return SoftmaxGradient(probability, label == own);
+  });
 }
 
 HISTGBT_FOR_EACH_ISA void Multiply(float* __restrict values, const float* __restrict by, std::size_t size) {

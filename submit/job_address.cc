@@ -44,10 +44,12 @@ std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, co
                                        options.port, options.port_end, host));
 }
 
-tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port) {
+tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port,
+                              const std::string& token) {
   tracker::JobAddress address;
   address.num_workers = options.num_workers;
   address.num_servers = options.num_servers;
+  if (options.num_servers == 0) address.token = token;
   if (options.num_servers > 0) {
     address.ps_root_host = host;
     address.ps_root_port = port;

@@ -15,7 +15,8 @@ namespace warren::submit {
 /// std::runtime_error when none is free.
 std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
 
-/// The tracker's address, or the scheduler's in a job with servers.
-tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port);
+/// The tracker's address, or the scheduler's in a job with servers, which knows no token.
+tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port,
+                              const std::string& token);
 
 }  // namespace warren::submit

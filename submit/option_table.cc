@@ -122,6 +122,12 @@ void StoreSortBy(Options& options, const std::string& value) {
   options.sort_by = Choose(value, kChoices);
 }
 
+void StoreAdmit(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, tracker::Admit>, 3> kChoices = {
+      {{"token", tracker::Admit::kToken}, {"hosts", tracker::Admit::kHosts}, {"any", tracker::Admit::kAny}}};
+  options.admit = Choose(value, kChoices);
+}
+
 void StoreColor(Options& options, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kChoices = {
       {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}}};
@@ -243,13 +249,22 @@ const std::vector<Option>& OptionTable() {
        "Starts no tracker: for programs that find each other by themselves, such as MPI's.",
        Flag<&Options::no_tracker>},
       {"--port", "P", "9091", kTrackerGroup, kEveryCluster,
-       "The first port the tracker tries; 0 takes any free one. A parameter-server job's scheduler gets "
-       "a free port of the same range.",
+       "The first port the tracker tries; 0 takes any free one. Unless given, it begins anywhere between "
+       "9091 "
+       "and --port-end, so that what is left of an earlier job does not find this one's tracker. A "
+       "parameter-server job's scheduler gets a free port of the same range.",
        Count<&Options::port, 0, 65535>},
       {"--port-end", "P", "9999", kTrackerGroup, kEveryCluster, "The last port the tracker tries.",
        Count<&Options::port_end, 0, 65535>},
       {"--sortby", "host|task", "host", kTrackerGroup, kEveryCluster,
        "What workers are sorted by before they get their ranks.", StoreSortBy},
+      {"--admit", "token|hosts|any", "", kTrackerGroup, kEveryCluster,
+       "Which workers the tracker takes that cannot prove the job's token, as XGBoost's own: none, those "
+       "from "
+       "the hosts of the job, or any. Unless given: any when only this machine reaches the tracker, hosts "
+       "where "
+       "they are known before the start (ssh, mpi with a host file, slurm in an allocation), else any.",
+       StoreAdmit},
       {"--timeout", "SECONDS", "1800", kTrackerGroup, kEveryCluster,
        "How long workers may be missing at the tracker before the job is given up; 0: for ever, also right "
        "for "

@@ -181,6 +181,7 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
     throw UsageError("the command to run is missing: dmlc-submit [options] command [arguments...]");
   }
   if (options.command.front().empty()) throw UsageError("the command to run is an empty word");
+  options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
   if (options.cluster == kKubernetes && options.kube_worker_image.empty()) {
     throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");

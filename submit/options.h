@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracker/admission.h"
 #include "tracker/job.h"
 
 namespace warren::submit {
@@ -53,8 +54,10 @@ struct Options {
   bool no_tracker = false;
   std::string host_ip;
   std::uint16_t port = 9091;
+  bool port_was_chosen = false;  ///< else the tracker begins anywhere in the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
+  std::optional<tracker::Admit> admit;                            ///< none: what suits the cluster
   std::chrono::milliseconds timeout{std::chrono::seconds{1800}};  ///< zero: for ever
 
   bool dry_run = false;

@@ -6,6 +6,8 @@
 #include <array>
 #include <filesystem>
 
+#include "wire/job_token.h"
+
 namespace warren::submit {
 namespace {
 
@@ -13,10 +15,10 @@ constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
-constexpr std::array<std::string_view, 12> kJobVariables = {
-    "DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER",   "DMLC_NUM_SERVER",
-    "DMLC_ROLE",        "DMLC_TASK_ID",      kAttemptVariable,    kMaxAttemptVariable,
-    "DMLC_JOB_CLUSTER", "DMLC_PS_ROOT_URI",  "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",
+constexpr std::array<std::string_view, 13> kJobVariables = {
+    "DMLC_TRACKER_URI",  "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER",    "DMLC_NUM_SERVER",  "DMLC_ROLE",
+    "DMLC_TASK_ID",      kAttemptVariable,    kMaxAttemptVariable,  "DMLC_JOB_CLUSTER", "DMLC_PS_ROOT_URI",
+    "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",    wire::kTokenVariable,
 };
 
 bool Names(const tracker::Environment& environment, std::string_view name) {

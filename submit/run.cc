@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "submit/admission.h"
 #include "submit/cluster/clusters.h"
 #include "submit/cluster/local.h"
 #include "submit/job_address.h"
@@ -26,6 +27,7 @@
 #include "submit/process/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
+#include "wire/job_token.h"
 
 namespace warren::submit {
 namespace {
@@ -39,6 +41,9 @@ constexpr std::chrono::seconds kKillPatience{5};
 /// And longer for a launcher to end, and for a queue to take the job out: its commands may be programs of
 /// Java.
 constexpr std::chrono::seconds kClusterPatience{25};
+
+/// In place of a token, in --dry-run.
+constexpr char kShownToken[] = "MADE-FOR-EACH-JOB";
 
 /// Whose farewell it is.
 constexpr char kCaller[] = "files";
@@ -121,7 +126,8 @@ class JobRun {
           "the processes reach this machine at {} port {}, the address of {} (--host-ip gives another)",
           host_.address, port, host_.why);
     }
-    plan_ = Plan(options_, {AddressOf(options_, host_.address, port), command_, InheritedNames()});
+    plan_ = Plan(options_,
+                 {AddressOf(options_, host_.address, port, token_.ToHex()), command_, InheritedNames()});
   }
 
   void StartTracker(const std::string& host) {
@@ -129,7 +135,9 @@ class JobRun {
     server.bind_address = options_.host_ip.empty() ? host : tracker::BindAddressFor(host);
     server.port = options_.port;
     server.port_end = options_.port_end;
+    server.begin_anywhere = !options_.port_was_chosen;
     server.job = {options_.num_workers, options_.sort_by, true, options_.timeout};
+    server.job.admission = AdmissionOf(options_, token_, server.bind_address);
     server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
     spdlog::debug("tracker listens at {} port {}", host, server_->port());
   }
@@ -617,6 +625,8 @@ class JobRun {
   asio::steady_timer patience_;
   Children children_;
   LocalCluster scheduler_;
+  /// The same when the whole job is started again: what a queue keeps for it has this one.
+  const wire::JobToken token_ = wire::JobToken::Random();
   JobHost host_;
   int starts_ = 0;  ///< of the whole job, before this one
   std::unique_ptr<Cluster> cluster_;
@@ -664,7 +674,8 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   }
   if (host.port != 0 || (options.no_tracker && !servers)) text.clear();
   const tracker::JobAddress address =
-      AddressOf(options, host.address, host.port != 0 ? host.port : options.port);
+      AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
+                options.dry_run ? kShownToken : wire::JobToken::Random().ToHex());
   return text + ShowCluster(options, Plan(options, {address, command, InheritedNames()}), host.address);
 }
 

@@ -99,9 +99,8 @@ void ClassicJob::HandleMessage(ConnectionId connection, Peer& peer, classic::Wor
                                TimePoint now) {
   if (const auto* hello = std::get_if<classic::Hello>(&message)) {
     HandleHello(connection, peer, *hello, now);
-  } else if (auto* print = std::get_if<classic::PrintText>(&message)) {
-    desk_.Add(Print{std::move(print->text)});
-    Forget(connection);
+  } else if (const auto* print = std::get_if<classic::PrintText>(&message)) {
+    HandlePrint(connection, peer, *print);
   } else if (const auto* good = std::get_if<classic::GoodLinks>(&message)) {
     HandleGoodLinks(connection, peer, *good, now);
   } else if (const auto* errors = std::get_if<classic::LinkErrors>(&message)) {
@@ -166,12 +165,19 @@ void ClassicJob::SetWorldSize(int world_size) {
   members_.assign(world_size, {});
 }
 
-// A rank belongs to the task it was given to; workers without a task id are taken at their word.
-void ClassicJob::RequireOwner(int rank, const classic::Hello& hello) const {
+// A rank belongs to the task it was given to. A task that is started again may be so elsewhere; what already
+// runs speaks from where it joined, so that a worker of another job that finds this tracker at the port of
+// its own is not taken for one of this job.
+void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
   if (!anonymous && owner != hello.task_id) {
     throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, wire::Printable(owner)));
+  }
+  const bool is_new = hello.command == classic::Command::kStart;
+  if (!is_new && !desk_.MaySpeakFor(connection, members_[rank].host)) {
+    throw wire::ProtocolError(fmt::format("rank {} joined from {}, and a {} for it is taken only from there",
+                                          rank, members_[rank].host, classic::CommandName(hello.command)));
   }
 }
 
@@ -194,7 +200,7 @@ void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now)
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
-  if (member.assigned) RequireOwner(rank, peer.hello);
+  if (member.assigned) RequireOwner(connection, rank, peer.hello);
   Assign(connection, peer, rank, now);
   AssignPending(now);
 }
@@ -206,7 +212,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
     throw wire::ProtocolError(
         fmt::format("it wants to recover as rank {}, which no worker has been given", rank));
   }
-  RequireOwner(rank, peer.hello);
+  RequireOwner(connection, rank, peer.hello);
   if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the tracker before this one
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
@@ -220,7 +226,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
   if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
   }
-  RequireOwner(rank, peer.hello);
+  RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
   // It waited for the others when the tracker before this one died, and says so again.
   const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
@@ -237,6 +243,16 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
   peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
   desk_.Greet(connection);
   FinishWhenAllHaveShutDown();
+}
+
+void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const classic::PrintText& print) {
+  const int rank = peer.hello.rank;
+  if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
+    throw wire::ProtocolError(fmt::format("it prints as rank {}, which no worker has been given", rank));
+  }
+  RequireOwner(connection, rank, peer.hello);
+  desk_.Add(Print{wire::PrintableLines(print.text)});
+  Forget(connection);
 }
 
 void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
@@ -405,7 +421,7 @@ void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const cla
                                   TimePoint now) {
   const int rank = peer.rank;
   members_[rank].listen_port = port.port;
-  members_[rank].has_linked = true;
+  members_[rank].has_linked = begun_ = true;
   members_[rank].exchange = 0;
   Forget(connection);
   broker_->ReportListening(rank);

@@ -39,6 +39,7 @@ class ClassicJob final : public DialectJob {
   std::optional<TimePoint> NextDeadline() const override;
 
   bool engaged() const override { return num_assigned_ > 0 || !applicants_.empty(); }
+  bool begun() const override { return begun_; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
   /// True while all links of all workers stand, as far as is known.
@@ -81,6 +82,7 @@ class ClassicJob final : public DialectJob {
   void HandleStart(ConnectionId connection, Peer& peer, TimePoint now);
   void HandleRecover(ConnectionId connection, Peer& peer, TimePoint now);
   void HandleShutdown(ConnectionId connection, Peer& peer);
+  void HandlePrint(ConnectionId connection, const Peer& peer, const wire::classic::PrintText& print);
   void HandleWait(ConnectionId connection, Peer& peer);
   void ReturnToJob(int rank);
   void CallBackThoseWhoWait();
@@ -95,7 +97,7 @@ class ClassicJob final : public DialectJob {
   void SetWorldSize(int world_size);
   void Replay(const Note& note);
   int ExpectedWorldSize() const;
-  void RequireOwner(int rank, const wire::classic::Hello& hello) const;
+  void RequireOwner(ConnectionId connection, int rank, const wire::classic::Hello& hello) const;
   void Unassign(int rank);
   int KnownRank(const wire::classic::Hello& hello) const;
   void AddPending(ConnectionId connection, Peer& peer, TimePoint now);
@@ -118,6 +120,7 @@ class ClassicJob final : public DialectJob {
   std::optional<LinkBroker> broker_;
   int num_assigned_ = 0;
   int num_shut_down_ = 0;
+  bool begun_ = false;  ///< a worker has made all of its links
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;

@@ -46,6 +46,7 @@ void ClassicJob::Replay(const Note& note) {
   switch (note.kind) {
     case Note::Kind::kMember:
     case Note::Kind::kBroken:
+    case Note::Kind::kClosed:
       return check(false);
     case Note::Kind::kWorld:
       return;

@@ -19,9 +19,7 @@ constexpr const char* kLost = "was lost: it ended without a shutdown";
 /// The first line of what a worker says went wrong, which may be a stack trace.
 std::string FirstLine(const std::string& text) {
   constexpr std::size_t kMostBytes = 400;
-  std::string line = text.substr(0, std::min(text.find('\n'), kMostBytes));
-  for (char& c : line) c = c >= 0 && c < 0x20 ? ' ' : c;
-  return line;
+  return wire::PrintableLines(text.substr(0, std::min(text.find('\n'), kMostBytes)));
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
   if (peer == peers_.end()) return desk_.Close(connection);  // the error port of one that leaves or failed
   if (peer->second.leaves_run > 0) return Left(connection);
   // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
-  if (RankOf(peer->second.hello) >= 0) {
+  if (RankOf(connection) >= 0) {
     desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(connection), why));
     return Forget(connection);
   }
@@ -84,9 +82,8 @@ void CollectiveJob::HandleMessage(ConnectionId connection, collective::WorkerMes
     HandleShutdown(connection, now);
   } else if (const auto* failure = std::get_if<collective::Failure>(&message)) {
     HandleFailure(connection, *failure, now);
-  } else if (auto* print = std::get_if<collective::Print>(&message)) {
-    desk_.Add(Print{std::move(print->text)});
-    Forget(connection);
+  } else if (const auto* print = std::get_if<collective::Print>(&message)) {
+    HandlePrint(connection, *print);
   }
 }
 
@@ -169,17 +166,21 @@ void CollectiveJob::Bootstrap() {
   desk_.Add(Linked{});
 }
 
-/// The rank that a worker says it has.
-int CollectiveJob::RankOf(const collective::Hello& hello) const {
+/// The rank that a worker says it has, if it is that one: it joined as this task and from there. -1: it is
+/// not.
+int CollectiveJob::RankOf(ConnectionId connection) const {
+  const collective::Hello& hello = peers_.at(connection).hello;
   if (stage_ != Stage::kRunning || hello.rank < 0 || hello.rank >= static_cast<int>(members_.size()))
     return -1;
-  return members_[hello.rank].task_id == hello.task_id ? hello.rank : -1;
+  const Member& member = members_[hello.rank];
+  const bool same = member.task_id == hello.task_id && desk_.MaySpeakFor(connection, member.host);
+  return same ? hello.rank : -1;
 }
 
 void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   Peer& peer = peers_.at(connection);
   const collective::Hello& hello = peer.hello;
-  const int rank = RankOf(hello);
+  const int rank = RankOf(connection);
   if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // it ends, as it was told
   if (rank < 0) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
@@ -203,6 +204,16 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
 }
 
+void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print& print) {
+  // Of a job that fails a worker may still say what it wanted to say.
+  if (stage_ != Stage::kBroken && RankOf(connection) < 0) {
+    throw wire::ProtocolError(
+        fmt::format("it prints as rank {}, which was not given to it", peers_.at(connection).hello.rank));
+  }
+  desk_.Add(Print{wire::PrintableLines(print.text)});
+  Forget(connection);
+}
+
 void CollectiveJob::Left(ConnectionId connection) {
   const bool of_this_run = peers_.at(connection).leaves_run == run_ && stage_ == Stage::kRunning;
   HangUp(peers_.at(connection).line);
@@ -216,7 +227,7 @@ void CollectiveJob::Left(ConnectionId connection) {
 
 void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Failure& failure,
                                   TimePoint now) {
-  const int rank = RankOf(peers_.at(connection).hello);
+  const int rank = RankOf(connection);
   const std::string text = FirstLine(failure.text);
   const std::string what = fmt::format("reported an error{}{}", text.empty() ? "" : ": ", text);
   if (rank < 0) desk_.Log(Severity::kWarning, fmt::format("{} {}", desk_.Name(connection), what));

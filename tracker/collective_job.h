@@ -53,6 +53,7 @@ class CollectiveJob final : public DialectJob {
   std::vector<Send> LastWords() const override;
 
   bool engaged() const override { return stage_ != Stage::kGathering || !applicants_.empty(); }
+  bool begun() const override { return stage_ != Stage::kGathering; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
   /// True while all workers have been told of each other.
@@ -102,10 +103,11 @@ class CollectiveJob final : public DialectJob {
   void HandleHello(ConnectionId connection, const wire::collective::Hello& hello);
   void HandleStart(ConnectionId connection, const wire::collective::Start& start, TimePoint now);
   void HandleShutdown(ConnectionId connection, TimePoint now);
+  void HandlePrint(ConnectionId connection, const wire::collective::Print& print);
   void Left(ConnectionId connection);
   void HandleFailure(ConnectionId connection, const wire::collective::Failure& failure, TimePoint now);
   void Bootstrap();
-  int RankOf(const wire::collective::Hello& hello) const;
+  int RankOf(ConnectionId connection) const;
   void Gone(Member& member);
   void LineClosed(int rank, std::string_view why, TimePoint now);
   std::optional<int> LostBefore(int rank) const;

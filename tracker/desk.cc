@@ -5,14 +5,14 @@
 namespace warren::tracker {
 
 void Desk::Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline) {
-  visitors_[connection] = {std::move(host), port, {}, {}};
+  visitors_[connection] = {.host = std::move(host), .port = port};
   strangers_.insert(connection);
   SetDeadline(connection, deadline);
 }
 
 ConnectionId Desk::Call(const std::string& host, std::uint16_t port) {
   const ConnectionId connection = next_call_++;
-  visitors_[connection] = {host, port, {}, {}};
+  visitors_[connection] = {.host = host, .port = port};
   Add(tracker::Call{connection, host, port});
   return connection;
 }
@@ -24,6 +24,11 @@ void Desk::SetName(ConnectionId connection, std::string name) {
 std::string Desk::Name(ConnectionId connection) const {
   const Visitor& visitor = visitors_.at(connection);
   return fmt::format("{}:{}{}{}", visitor.host, visitor.port, visitor.name.empty() ? "" : ", ", visitor.name);
+}
+
+bool Desk::MaySpeakFor(ConnectionId connection, const std::string& host) const {
+  const Visitor& visitor = visitors_.at(connection);
+  return visitor.proven || visitor.host == host;
 }
 
 void Desk::Greet(ConnectionId connection) {

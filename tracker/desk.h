@@ -30,6 +30,12 @@ class Desk {
   /// "10.0.0.1:40123, task 3, rank 2"
   std::string Name(ConnectionId connection) const;
 
+  /// It knows the job's token.
+  void SetProven(ConnectionId connection) { visitors_.at(connection).proven = true; }
+  bool proven(ConnectionId connection) const { return visitors_.at(connection).proven; }
+  /// Whether it may speak for a worker that joined from `host`: it knows the token, or is there itself.
+  bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
+
   /// It has said who it is: no stranger any more, and no deadline.
   void Greet(ConnectionId connection);
   std::size_t strangers() const { return strangers_.size(); }
@@ -51,8 +57,9 @@ class Desk {
   struct Visitor {
     std::string host;
     std::uint16_t port = 0;
-    std::string name;
-    std::optional<TimePoint> deadline;
+    std::string name = {};
+    std::optional<TimePoint> deadline = {};
+    bool proven = false;
   };
 
   std::unordered_map<ConnectionId, Visitor> visitors_;

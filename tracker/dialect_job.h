@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tracker/action.h"
+#include "tracker/admission.h"
 #include "tracker/applicants.h"
 
 namespace warren::tracker {
@@ -26,6 +27,7 @@ struct JobOptions {
   std::chrono::milliseconds timeout = kDefaultTimeout;
   /// Whether notes are wanted, by which another tracker may take the job over.
   bool takes_notes = false;
+  AdmissionOptions admission = {};
 };
 
 class DialectJob {
@@ -59,6 +61,8 @@ class DialectJob {
 
   /// True when workers have come that want to be linked.
   virtual bool engaged() const = 0;
+  /// True when workers have been told of each other.
+  virtual bool begun() const = 0;
   virtual bool finished() const = 0;
   virtual int world_size() const = 0;
   virtual bool linked() const = 0;

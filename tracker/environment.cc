@@ -1,5 +1,7 @@
 #include "tracker/environment.h"
 
+#include "wire/job_token.h"
+
 namespace warren::tracker {
 
 std::string RoleName(Role role) {
@@ -21,6 +23,7 @@ Environment JobEnvironment(const JobAddress& address) {
     environment.emplace_back("DMLC_TRACKER_URI", address.tracker_host);
     environment.emplace_back("DMLC_TRACKER_PORT", std::to_string(address.tracker_port));
   }
+  if (!address.token.empty()) environment.emplace_back(wire::kTokenVariable, address.token);
   if (!address.ps_root_host.empty()) {
     environment.emplace_back("DMLC_PS_ROOT_URI", address.ps_root_host);
     environment.emplace_back("DMLC_PS_ROOT_PORT", std::to_string(address.ps_root_port));

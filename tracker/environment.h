@@ -23,6 +23,7 @@ struct JobAddress {
   int num_servers = 0;
   std::string ps_root_host;  ///< parameter-server jobs only
   std::uint16_t ps_root_port = 0;
+  std::string token = {};  ///< of the job, as JobToken::ToHex; empty: none
 };
 
 /// What one process of the job has to itself.
@@ -33,7 +34,8 @@ struct TaskIdentity {
   std::string cluster;  ///< "local", "ssh", ...
 };
 
-/// DMLC_NUM_WORKER, DMLC_NUM_SERVER, DMLC_TRACKER_URI and _PORT, DMLC_PS_ROOT_URI and _PORT as they apply.
+/// DMLC_NUM_WORKER, DMLC_NUM_SERVER, DMLC_TRACKER_URI and _PORT, DMLC_JOB_TOKEN, DMLC_PS_ROOT_URI and _PORT
+/// as they apply.
 Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment and DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);

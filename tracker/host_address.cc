@@ -1,7 +1,10 @@
 #include "tracker/host_address.h"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -87,6 +90,43 @@ Reached AddressTowards(const std::vector<std::string>& hosts) {
     }
   }
   return {all_here ? "127.0.0.1" : DefaultRouteAddress(), ""};
+}
+
+std::set<std::string> AddressesOf(const std::string& host) {
+  asio::io_context io;
+  boost::system::error_code error;
+  const auto found = tcp::resolver(io).resolve(host, "", error);
+  if (error)
+    throw std::runtime_error(fmt::format("cannot resolve the host \"{}\": {}", host, error.message()));
+  std::set<std::string> addresses;
+  for (const auto& entry : found) addresses.insert(entry.endpoint().address().to_string());
+  return addresses;
+}
+
+std::set<std::string> AddressesOfThisMachine() {
+  std::set<std::string> addresses;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return addresses;
+  for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const auto* v4 = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+      addresses.insert(asio::ip::address_v4(ntohl(v4->sin_addr.s_addr)).to_string());
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+      asio::ip::address_v6::bytes_type bytes;
+      std::copy_n(v6->sin6_addr.s6_addr, bytes.size(), bytes.begin());
+      addresses.insert(asio::ip::address_v6(bytes, v6->sin6_scope_id).to_string());
+    }
+  }
+  freeifaddrs(all);
+  return addresses;
+}
+
+bool IsLoopback(const std::string& address) {
+  boost::system::error_code error;
+  const asio::ip::address parsed = asio::ip::make_address(address, error);
+  return !error && parsed.is_loopback();
 }
 
 std::string BindAddressFor(const std::string& host) {

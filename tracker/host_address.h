@@ -1,6 +1,7 @@
 // Which address of this machine the workers are told to connect to.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ struct Reached {
 /// The address this machine sends from towards the first of `hosts` (names or addresses) that is known here
 /// and to which no loopback leads; 127.0.0.1 when loopbacks lead to all of them.
 Reached AddressTowards(const std::vector<std::string>& hosts);
+
+/// All addresses of a host, as a connection from it may show them. Throws std::runtime_error when its name
+/// does not resolve.
+std::set<std::string> AddressesOf(const std::string& host);
+
+/// All addresses of this machine's network interfaces.
+std::set<std::string> AddressesOfThisMachine();
+
+/// Whether `address` (an IPv4 or IPv6 literal) can be reached from its own machine only.
+bool IsLoopback(const std::string& address);
 
 /// The address the tracker binds so that workers told `host` reach it, and so that a worker on this machine
 /// is seen under an address that others can reach too: `host` itself when it is an address of this machine,

@@ -7,13 +7,21 @@
 
 #include "wire/classic.h"
 #include "wire/dialect.h"
+#include "wire/introduction.h"
 
 namespace warren::tracker {
 
 Job::Job(const JobOptions& options, TimePoint now)
-    : classic_(desk_, options, now), collective_(desk_, options, now) {}
+    : admission_(options.admission),
+      takes_notes_(options.takes_notes),
+      classic_(desk_, options, now),
+      collective_(desk_, options, now) {}
 
-void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
+void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
+  std::vector<Note> notes = all_notes;
+  if (std::erase_if(notes, [](const Note& note) { return note.kind == Note::Kind::kClosed; }) > 0) {
+    admission_.Close();
+  }
   const bool collective = std::any_of(notes.begin(), notes.end(),
                                       [](const Note& note) { return note.kind == Note::Kind::kMember; });
   if (collective) {
@@ -21,6 +29,21 @@ void Job::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   } else {
     classic_.TakeOver(notes, now);
   }
+}
+
+/// What a peer that falls silent now still owes.
+std::string_view Job::Expected(const Caller& caller) {
+  switch (caller.step) {
+    case Caller::Step::kMagic:
+      return "the magic number";
+    case Caller::Step::kNonce:
+      return "its claim to know the job's token";
+    case Caller::Step::kProof:
+      return "its proof of the job's token";
+    case Caller::Step::kDialect:
+      break;
+  }
+  return "the rank and world size";
 }
 
 /// The one whose workers have come; before that it does not matter.
@@ -62,16 +85,31 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
 /// follow.
 bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes) {
   caller.head.Append(bytes);
-  if (!caller.has_magic) {
+  if (caller.step == Caller::Step::kNonce || caller.step == Caller::Step::kProof) {
+    if (!ReadIntroduction(connection, caller)) return false;
+  }
+  if (caller.step == Caller::Step::kMagic) {
     const auto magic = caller.head.Int();
     if (!magic) return false;
+    if (*magic == wire::kIntroductionMagic && !desk_.proven(connection)) {
+      if (!admission_.token()) {
+        throw wire::ProtocolError(fmt::format(
+            "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
+      }
+      caller.step = Caller::Step::kNonce;
+      if (!ReadIntroduction(connection, caller)) return false;
+      return ReadHead(connection, caller, bytes = {});
+    }
     if (*magic != wire::kMagic) {
       throw wire::ProtocolError(
           fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
+    if (!desk_.proven(connection)) {
+      if (const auto why = admission_.Refusal(desk_.host(connection))) throw wire::ProtocolError(*why);
+    }
     desk_.Send(connection, wire::classic::EncodeMagic());
-    caller.has_magic = true;
+    caller.step = Caller::Step::kDialect;
   }
   bytes = caller.head.Peek(caller.head.available());
   const auto dialect = wire::DetectDialect(bytes);
@@ -80,6 +118,48 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
   if (*dialect == wire::Dialect::kCollective) caller.job = &collective_;
   caller.job->Opened(connection);
   return true;
+}
+
+void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
+  if (wire::Same(wire::BytesOf(shown), wire::BytesOf(expected))) return;
+  throw wire::ProtocolError(fmt::format(
+      "it does not know this job's token: it belongs to another job, or its {} is not this tracker's",
+      wire::kTokenVariable));
+}
+
+/// Returns true when both have proved that they know the token.
+bool Job::ReadIntroduction(ConnectionId connection, Caller& caller) {
+  using wire::Introduced;
+  if (caller.step == Caller::Step::kNonce) {
+    if (caller.head.available() < sizeof(wire::Nonce) + sizeof(wire::Digest)) return false;
+    caller.worker_nonce = *wire::NextDigest(caller.head);
+    RequireSame(*wire::NextDigest(caller.head), wire::ClaimOf(*admission_.token(), caller.worker_nonce));
+    caller.tracker_nonce = admission_.NextNonce();
+    desk_.Send(connection, wire::EncodeNonce(caller.tracker_nonce));
+    caller.step = Caller::Step::kProof;
+  }
+  const auto proof = wire::NextDigest(caller.head);
+  if (!proof) return false;
+  const auto expected = [&](Introduced who) {
+    return wire::ProofOf(who, *admission_.token(), caller.worker_nonce, caller.tracker_nonce);
+  };
+  RequireSame(*proof, expected(Introduced::kWorker));
+  desk_.Send(connection, std::string(wire::BytesOf(expected(Introduced::kTracker))));
+  caller.step = Caller::Step::kMagic;
+  Proved(connection);
+  return true;
+}
+
+void Job::Proved(ConnectionId connection) {
+  if (finished() || !desk_.Has(connection)) return;
+  desk_.SetProven(connection);
+  if (admission_.closed() || classic_.begun() || collective_.begun()) return;
+  admission_.Close();
+  if (takes_notes_) desk_.Add(Note{.kind = Note::Kind::kClosed});
+  for (const auto& [other, caller] : callers_) {
+    if (caller.job == nullptr || !desk_.Has(other) || desk_.proven(other)) continue;
+    Drop(other, *admission_.Refusal(desk_.host(other)));
+  }
 }
 
 const DialectJob& Job::OtherThan(const DialectJob& job) const {
@@ -115,8 +195,7 @@ void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   } else if (found->second.job != nullptr) {
     found->second.job->Closed(connection, why, now);
   } else {
-    Drop(connection, fmt::format("{}, expected {}", why,
-                                 found->second.has_magic ? "the rank and world size" : "the magic number"));
+    Drop(connection, fmt::format("{}, expected {}", why, Expected(found->second)));
   }
 }
 

@@ -1,7 +1,7 @@
-// One job as the tracker sees it. Finds out which dialect each connection speaks and hands it to that
-// dialect's job: classic_job.h for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. A
-// state machine over values: connections are numbers, time is an argument, what it wants done comes out as
-// actions. No sockets, threads or clocks.
+// One job as the tracker sees it. Finds out who may take part (wire/introduction.h, admission.h) and which
+// dialect each connection speaks, and hands it to that dialect's job: classic_job.h for rabit and XGBoost up
+// to 2.0, collective_job.h for XGBoost 2.1 and later. A state machine over values: connections are numbers,
+// time is an argument, what it wants done comes out as actions. No sockets, threads or clocks.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracker/action.h"
+#include "tracker/admission.h"
 #include "tracker/classic_job.h"
 #include "tracker/collective_job.h"
 #include "tracker/desk.h"
@@ -40,6 +41,9 @@ class Job {
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
+  /// The peer has proved the job's token in another way than by an introduction: the connection is encrypted
+  /// with it.
+  void Proved(ConnectionId connection);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   /// A connection that the job wanted made (Call) stands.
   void Reached(ConnectionId connection);
@@ -85,19 +89,27 @@ class Job {
  private:
   /// Somebody whose dialect is not known yet, or whose job it is.
   struct Caller {
-    bool has_magic = false;
+    enum class Step { kMagic, kNonce, kProof, kDialect };
+    Step step = Step::kMagic;
+    wire::Nonce worker_nonce{};
+    wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
   };
 
   const DialectJob& Current() const;
   bool ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes);
+  bool ReadIntroduction(ConnectionId connection, Caller& caller);
+  static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
+  static std::string_view Expected(const Caller& caller);
   const DialectJob& OtherThan(const DialectJob& job) const;
   std::string RefusalOf(const DialectJob& job) const;
   void DropStrangersOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);
 
   Desk desk_;
+  Admission admission_;
+  bool takes_notes_;
   ClassicJob classic_;
   CollectiveJob collective_;
   std::unordered_map<ConnectionId, Caller> callers_;

@@ -13,22 +13,27 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 #include "tracker/state_file.h"
+#include "wire/job_token.h"
 
 namespace {
 
 using namespace warren::tracker;
+namespace wire = warren::wire;
 
 constexpr int kExitUsage = 2;
 constexpr int kExitFailed = 1;
@@ -38,11 +43,14 @@ struct Options {
   int num_workers = 0;
   int num_servers = 0;
   std::string host_ip = "auto";
-  std::uint16_t port = kFirstPort;
+  std::optional<std::uint16_t> port;
   std::uint16_t port_end = kLastPort;
   SortBy sort_by = SortBy::kHost;
   std::string state_path;  ///< empty: the job ends with this process
   bool until_stdin_closes = false;
+  std::string token_file;  ///< empty: the token is made here and printed
+  std::optional<Admit> admit;
+  std::vector<std::string> admitted_hosts;
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
@@ -58,7 +66,10 @@ void Declare(CLI::App& app, Options& options) {
          "what workers are told to connect to: an address or name of this machine, auto (the address of "
          "the default route) or dns (the full host name)")
       ->capture_default_str();
-  app.add_option("--port", options.port, "first port to try; 0 takes any free one")->capture_default_str();
+  app.add_option("--port", options.port,
+                 fmt::format("first port to try; 0 takes any free one. Without it: a free one from {} to {}, "
+                             "beginning anywhere, so that workers of a job before do not find this one",
+                             kFirstPort, kLastPort));
   app.add_option("--port-end", options.port_end, "last port to try")->capture_default_str();
   app.add_option("--sortby", options.sort_by,
                  "what workers are sorted by before ranks are given out: host or task")
@@ -68,6 +79,20 @@ void Declare(CLI::App& app, Options& options) {
       "--state", options.state_path,
       "keep what is known of the job in this file; a tracker that is started with the same file takes "
       "the job over, at the same port");
+  app.add_option("--token-file", options.token_file,
+                 "read the job's token, 64 hexadecimal digits, from this file instead of the variable "
+                 "DMLC_JOB_TOKEN; without either one is made and printed with the environment");
+  app.add_option(
+         "--admit", options.admit,
+         "which workers may come without the token, as XGBoost's own: token (none), hosts (those from "
+         "this machine and --admit-host) or any. Without it: any when only this machine can reach the "
+         "tracker, else hosts")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Admit>{
+              {"token", Admit::kToken}, {"hosts", Admit::kHosts}, {"any", Admit::kAny}},
+          CLI::ignore_case));
+  app.add_option("--admit-host", options.admitted_hosts,
+                 "a host of the job, by address or name, for --admit hosts; may be repeated");
   app.add_option("--timeout", options.timeout_seconds,
                  "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
       ->check(CLI::Range(0.0, 1e9))
@@ -89,6 +114,41 @@ void PrintEnvironment(const JobAddress& address) {
   for (const auto& [name, value] : JobEnvironment(address)) fmt::print("{}={}\n", name, value);
   fmt::print("DMLC_TRACKER_ENV_END\n");
   std::fflush(stdout);
+}
+
+wire::JobToken ReadToken(const std::string& path) {
+  std::ifstream file(path);
+  std::string text(std::size_t{1024}, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty())
+    throw std::runtime_error(fmt::format("--token-file {}: it cannot be read, or is empty", path));
+  try {
+    return wire::JobToken::Parse(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(fmt::format("--token-file {}: {}", path, error.what()));
+  }
+}
+
+/// One that this tracker is told; none: it is to make one.
+std::optional<wire::JobToken> ToldToken(const Options& options) {
+  if (!options.token_file.empty()) return ReadToken(options.token_file);
+  const char* variable = std::getenv(std::string(wire::kTokenVariable).c_str());
+  if (variable == nullptr || *variable == '\0') return std::nullopt;
+  try {
+    return wire::JobToken::Parse(variable);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(fmt::format("{} in the environment: {}", wire::kTokenVariable, error.what()));
+  }
+}
+
+AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token, const std::string& bound) {
+  AdmissionOptions admission;
+  admission.token = token;
+  admission.admit = options.admit.value_or(IsLoopback(bound) ? Admit::kAny : Admit::kHosts);
+  for (const std::string& host : options.admitted_hosts) admission.hosts.merge(AddressesOf(host));
+  if (admission.admit == Admit::kHosts) admission.hosts.merge(AddressesOfThisMachine());
+  return admission;
 }
 
 /// The file of --state, if there is one. Throws when it is of another job.
@@ -152,13 +212,19 @@ int Serve(const Options& options) {
   ServerOptions server_options;
   const std::string host = ResolveHostIp(options.host_ip);
   server_options.bind_address = BindAddressFor(host);
-  server_options.port = options.port;
+  const std::optional<wire::JobToken> told = ToldToken(options);
+  const auto made = [&] { return state && state->token() ? *state->token() : wire::JobToken::Random(); };
+  const wire::JobToken token = told ? *told : made();
+  server_options.port = options.port.value_or(kFirstPort);
+  server_options.begin_anywhere = !options.port;
   server_options.port_end = options.port_end;
   server_options.job = {options.num_workers, options.sort_by, false,
                         std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
   server_options.job.takes_notes = state != nullptr;
+  server_options.job.admission = AdmissionOf(options, token, server_options.bind_address);
   if (state && state->begun()) {
     server_options.port = server_options.port_end = state->port();
+    server_options.begin_anywhere = false;
     server_options.notes = state->notes();
   }
   const auto serve = [&] {
@@ -170,7 +236,7 @@ int Serve(const Options& options) {
   };
   const std::unique_ptr<Server> running = serve();
   Server& server = *running;
-  if (state && !state->begun()) state->Begin(server.port(), options.num_workers);
+  if (state && !state->begun()) state->Begin(server.port(), options.num_workers, token);
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int signal) {
@@ -195,6 +261,7 @@ int Serve(const Options& options) {
   address.tracker_port = server.port();
   address.num_workers = options.num_workers;
   address.num_servers = options.num_servers;
+  if (!told) address.token = token.ToHex();
   PrintEnvironment(address);
   if (server_options.notes.empty()) {
     spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());

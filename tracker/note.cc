@@ -15,15 +15,16 @@ namespace {
 
 using Kind = Note::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 9> kWords = {{{Kind::kWorld, "world"},
-                                                                      {Kind::kAssigned, "assigned"},
-                                                                      {Kind::kUnassigned, "unassigned"},
-                                                                      {Kind::kLinked, "linked"},
-                                                                      {Kind::kListens, "listens"},
-                                                                      {Kind::kShutDown, "shutdown"},
-                                                                      {Kind::kReturned, "returned"},
-                                                                      {Kind::kMember, "member"},
-                                                                      {Kind::kBroken, "broken"}}};
+constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords = {{{Kind::kWorld, "world"},
+                                                                       {Kind::kAssigned, "assigned"},
+                                                                       {Kind::kUnassigned, "unassigned"},
+                                                                       {Kind::kLinked, "linked"},
+                                                                       {Kind::kListens, "listens"},
+                                                                       {Kind::kShutDown, "shutdown"},
+                                                                       {Kind::kReturned, "returned"},
+                                                                       {Kind::kMember, "member"},
+                                                                       {Kind::kBroken, "broken"},
+                                                                       {Kind::kClosed, "closed"}}};
 
 bool NamesATask(Kind kind) {
   return kind == Kind::kAssigned || kind == Kind::kMember;

@@ -18,7 +18,8 @@ struct Note {
     kShutDown,    ///< `rank` has said shutdown
     kReturned,    ///< ... and takes part again
     kMember,      ///< `rank` was given to `task_id` at `host`, in the collective dialect: all are, from 0 on
-    kBroken       ///< ... and `rank` failed, so that all have to come again
+    kBroken,      ///< ... and `rank` failed, so that all have to come again
+    kClosed       ///< the job is closed to all who do not prove its token
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

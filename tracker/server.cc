@@ -11,6 +11,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <random>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -73,10 +74,12 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
   const auto address =
       any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(options.bind_address);
   const std::uint16_t last = options.port == 0 ? options.port : std::max(options.port, options.port_end);
+  const unsigned count = last - options.port + 1U;
+  const unsigned offset = options.begin_anywhere ? std::random_device()() % count : 0;
   error_code error;
-  for (unsigned port = options.port; port <= last; ++port) {
+  for (unsigned i = 0; i < count; ++i) {
     tcp::acceptor acceptor(io);
-    tcp::endpoint endpoint(address, static_cast<std::uint16_t>(port));
+    tcp::endpoint endpoint(address, static_cast<std::uint16_t>(options.port + (offset + i) % count));
     acceptor.open(endpoint.protocol(), error);
     if (any && error) {  // a machine without IPv6
       endpoint.address(asio::ip::address_v4::any());
@@ -95,6 +98,11 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
                                        error.message()));
 }
 
+JobOptions Seeded(JobOptions options) {
+  options.admission.seed = wire::RandomNonce();
+  return options;
+}
+
 }  // namespace
 
 class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
@@ -104,7 +112,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         acceptor_((RaiseDescriptorLimit(), Listen(io, options))),
         timer_(io),
         accept_pause_(io),
-        job_(options.job, steady_clock::now()) {
+        job_(Seeded(options.job), steady_clock::now()) {
     if (!options.notes.empty()) job_.TakeOver(options.notes, steady_clock::now());
   }
 

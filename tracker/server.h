@@ -20,7 +20,10 @@ struct ServerOptions {
   std::string bind_address;            ///< IPv4 or IPv6 literal; empty: every address of the machine
   std::uint16_t port = kFirstPort;     ///< first port to try; 0: any free one
   std::uint16_t port_end = kLastPort;  ///< last port to try, inclusive; ignored when `port` is 0
-  JobOptions job;
+  /// Begins with any of these ports instead of the first, so that workers of a job whose tracker is gone, and
+  /// that cannot prove a token, hardly find another job's where they look for their own.
+  bool begin_anywhere = false;
+  JobOptions job;  ///< its admission's seed is set by the server
   /// Of the tracker that had the job before.
   std::vector<Note> notes;
 };

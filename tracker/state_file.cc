@@ -17,6 +17,7 @@ namespace warren::tracker {
 namespace {
 
 constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %d %c";
+constexpr std::string_view kToken = " token ";
 
 }  // namespace
 
@@ -64,11 +65,7 @@ void StateFile::Read() {
       }
       continue;
     }
-    char more = 0;
-    if (std::sscanf(line.c_str(), kHeader, &port_, &num_workers_, &more) != 2 || port_ == 0 ||
-        num_workers_ < 1) {
-      Throw("it is not the state of a tracker; give --state another name, or remove it");
-    }
+    ReadHeader(line);
   }
   if (whole == 0 && !text.empty() && !std::string_view(kHeader).starts_with(text.substr(0, 20))) {
     Throw("it is not the state of a tracker; give --state another name, or remove it");
@@ -77,10 +74,28 @@ void StateFile::Read() {
     Throw(std::strerror(errno));
 }
 
-void StateFile::Begin(std::uint16_t port, int num_workers) {
+void StateFile::ReadHeader(const std::string& line) {
+  const std::size_t token = line.find(kToken);
+  char more = 0;
+  const bool is_header =
+      std::sscanf(line.substr(0, token).c_str(), kHeader, &port_, &num_workers_, &more) == 2 && port_ != 0 &&
+      num_workers_ >= 1;
+  try {
+    if (is_header && token != std::string::npos)
+      token_ = wire::JobToken::Parse(std::string_view(line).substr(token + kToken.size()));
+    if (is_header) return;
+  } catch (const std::invalid_argument&) {
+    // said below
+  }
+  Throw("it is not the state of a tracker; give --state another name, or remove it");
+}
+
+void StateFile::Begin(std::uint16_t port, int num_workers, const wire::JobToken& token) {
   port_ = port;
   num_workers_ = num_workers;
-  Append(fmt::format("warren-tracker-state 1 port {} workers {}", port, num_workers));
+  token_ = token;
+  Append(
+      fmt::format("warren-tracker-state 1 port {} workers {}{}{}", port, num_workers, kToken, token.ToHex()));
 }
 
 void StateFile::Add(const Note& note) {

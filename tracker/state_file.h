@@ -1,13 +1,16 @@
 // The file from which a tracker that is started again takes a job over: rabit-tracker --state FILE. A header
-// with the port and the number of workers, then a line for each change (note.h), appended as it happens. What
-// was written is safe from the death of the tracker's process, not from that of its machine.
+// with the port, the number of workers and the job's token, then a line for each change (note.h), appended as
+// it happens. What was written is safe from the death of the tracker's process, not from that of its machine.
+// The file is made for its owner's eyes alone, for the sake of the token.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tracker/note.h"
+#include "wire/job_token.h"
 
 namespace warren::tracker {
 
@@ -29,8 +32,11 @@ class StateFile {
   /// What it knew, in order. Lines that were cut off by its death are not among them.
   const std::vector<Note>& notes() const { return notes_; }
 
+  /// The job's token; none in a file of a tracker that knew none.
+  const std::optional<wire::JobToken>& token() const { return token_; }
+
   /// Begins the file of a new job. Throws std::runtime_error.
-  void Begin(std::uint16_t port, int num_workers);
+  void Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
   /// Appends. Throws std::runtime_error when the disk is full, say.
   void Add(const Note& note);
   /// The job is over.
@@ -38,6 +44,7 @@ class StateFile {
 
  private:
   void Read();
+  void ReadHeader(const std::string& line);
   void Append(const std::string& line);
   [[noreturn]] void Throw(const std::string& what) const;
 
@@ -45,6 +52,7 @@ class StateFile {
   int descriptor_ = -1;
   std::uint16_t port_ = 0;
   int num_workers_ = 0;
+  std::optional<wire::JobToken> token_;
   std::vector<Note> notes_;
 };
 

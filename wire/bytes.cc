@@ -37,6 +37,13 @@ std::optional<std::int32_t> Reader::Int() {
   return value;
 }
 
+std::optional<std::string> Reader::Bytes(std::size_t count) {
+  if (available() < count) return std::nullopt;
+  std::string bytes(Peek(count));
+  Consume(count);
+  return bytes;
+}
+
 std::optional<std::string> Reader::String(std::string_view what, std::size_t max_bytes) {
   std::int32_t length = 0;
   const std::string_view head = Peek(sizeof length);

@@ -44,6 +44,7 @@ class Reader {
   std::size_t available() const { return buffer_.size() - consumed_; }
 
   std::optional<std::int32_t> Int();
+  std::optional<std::string> Bytes(std::size_t count);
   /// `what` names the field in the error. Throws ProtocolError as soon as the announced length is negative
   /// or above `max_bytes`, long before that many bytes are buffered.
   std::optional<std::string> String(std::string_view what, std::size_t max_bytes);

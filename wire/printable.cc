@@ -3,6 +3,40 @@
 #include <fmt/format.h>
 
 namespace warren::wire {
+namespace {
+
+void AppendEscaped(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
+/// How many bytes the UTF-8 sequence at the beginning has; 0 when there is none, or one longer than need be.
+std::size_t Utf8Bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t bytes = byte(0) < 0x80   ? 1
+                            : byte(0) < 0xc2 ? 0
+                            : byte(0) < 0xe0 ? 2
+                            : byte(0) < 0xf0 ? 3
+                            : byte(0) < 0xf5 ? 4
+                                             : 0;
+  if (bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  if (bytes == 3 && byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
+  if (bytes == 3 && byte(0) == 0xed && byte(1) > 0x9f) return 0;  // a surrogate
+  if (bytes == 4 && byte(0) == 0xf0 && byte(1) < 0x90) return 0;
+  if (bytes == 4 && byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
+  return bytes;
+}
+
+/// U+0000 to U+001F, U+007F to U+009F.
+bool IsControl(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+}  // namespace
 
 std::string Printable(std::string_view text) {
   constexpr std::size_t kMostBytes = 64;
@@ -10,6 +44,22 @@ std::string Printable(std::string_view text) {
   for (const char c : text.substr(0, kMostBytes)) {
     out +=
         c >= 0x20 && c < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::string PrintableLines(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t bytes = Utf8Bytes(text);
+    const std::string_view character = text.substr(0, bytes == 0 ? 1 : bytes);
+    const bool is_plain = bytes > 0 && (!IsControl(character) || character == "\n" || character == "\t");
+    if (is_plain) {
+      out += character;
+    } else if (!text.starts_with("\r\n")) {
+      AppendEscaped(out, character);
+    }
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -43,7 +43,10 @@ std::optional<PmiPlace> FindPmi() {
 
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings) {
   if (const auto place = FindPmi()) return MakePmiBootstrap(*place, settings.connect_timeout);
-  return MeetAtRankZero(ReadSlurmStep(&FromEnvironment), settings.connect_timeout);
+  SlurmStep step = ReadSlurmStep(&FromEnvironment);
+  if (settings.job_token)
+    step.token = wire::ToHex(wire::BytesOf(settings.job_token->Derive("meeting", step.id)));
+  return MeetAtRankZero(step, settings.connect_timeout);
 }
 
 }  // namespace warren

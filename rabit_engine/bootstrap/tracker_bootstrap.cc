@@ -10,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <list>
 #include <set>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "rabit_engine/bootstrap/tracker_connection.h"
 #include "rabit_engine/core/error.h"
@@ -34,17 +37,47 @@ constexpr std::size_t kMaxNewcomers = 256;
 // long.
 constexpr seconds kLeastPatience{1800};
 
-// What this engine says on every new link after the rank.
+// What this engine says on every new link after the rank, in a job with a token with a nonce after it.
+//
+//   connector                                     acceptor
+//   rank, nonce c, claim for c               ->
+//                                            <-   rank, engine's hello, nonce a
+//   engine's hello, proof for c and a        ->                                   the link stands here
+//                                            <-   proof for c and a
 struct EngineHello {
   std::uint32_t magic = 0x4b4c5257;  // "WRLK"
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   friend bool operator==(const EngineHello&, const EngineHello&) = default;
 };
 static_assert(sizeof(EngineHello) == 8);
 
-// The rank and the engine's hello, or one of them, into the empty buffer of a fresh connection.
-bool SendSmall(int fd, const void* data, std::size_t bytes) {
-  return send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes);
+// A stranger has no claim and hears nothing.
+wire::Digest ClaimOf(const wire::JobToken& token, int connector, const wire::Nonce& of_connector) {
+  return wire::HmacSha256(wire::BytesOf(token.Derive("link's claim")),
+                          {wire::BytesOf(of_connector), std::to_string(connector)});
+}
+
+enum class LinkEnd { kConnector, kAcceptor };
+// By these ranks, so that a proof that one of them made is none for another link.
+wire::Digest ProofOf(LinkEnd end, const wire::JobToken& token, int connector, int acceptor,
+                     const wire::Nonce& of_connector, const wire::Nonce& of_acceptor) {
+  const wire::Digest key = token.Derive(end == LinkEnd::kConnector ? "connector" : "acceptor");
+  const std::string ranks = fmt::format("{} {}", connector, acceptor);
+  return wire::HmacSha256(wire::BytesOf(key),
+                          {wire::BytesOf(of_connector), wire::BytesOf(of_acceptor), ranks});
+}
+
+template <typename Value>
+std::string_view BytesIn(const Value& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+// A message of the handshake into the empty buffer of a fresh connection.
+bool SendSmall(int fd, std::initializer_list<std::string_view> parts) {
+  std::string bytes;
+  for (const std::string_view part : parts) bytes += part;
+  return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
 }
 
 enum class ReadState { kWhole, kTimeout, kEnded };
@@ -82,12 +115,14 @@ bool HasEnded(int fd) {
 
 }  // namespace
 
-/// Somebody who connected to us and has not said its rank yet.
+/// Somebody who connected to us and has not said its rank yet, or not proved that it is of this job.
 struct TrackerBootstrap::Newcomer {
   tcp::Socket socket;
   Clock::time_point deadline;
-  std::array<std::byte, sizeof(std::int32_t)> rank;
-  std::size_t count = 0;
+  std::string received = {};
+  int rank = -1;               ///< once it was answered
+  wire::Digest expected = {};  ///< its proof, then
+  wire::Digest own = {};       ///< and ours
 };
 
 TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
@@ -190,7 +225,9 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
       tcp::SetUserTimeout(socket.fd(), settings_.host_timeout);
       const std::int32_t mine = assignment_.rank;
       std::int32_t theirs = -1;
-      if (!SendSmall(socket.fd(), &mine, sizeof mine)) {
+      const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
+      const auto claim = settings_.job_token ? ClaimOf(*settings_.job_token, mine, nonce) : wire::Digest();
+      if (!SendSmall(socket.fd(), {BytesIn(mine), IfProved(nonce), IfProved(claim)})) {
         failure = "the connection broke at once";
         continue;
       }
@@ -203,8 +240,23 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
         failure = fmt::format("rank {} answered", theirs);
         continue;
       }
-      const EngineHello hello;
-      if (!SendSmall(socket.fd(), &hello, sizeof hello)) {
+      wire::Digest proof{};
+      if (settings_.job_token) {
+        EngineHello hello;
+        wire::Nonce answer;
+        ReadState read = ReadAll(socket.fd(), &hello, sizeof hello, deadline, error);
+        if (read == ReadState::kWhole) read = ReadAll(socket.fd(), &answer, sizeof answer, deadline, error);
+        if (read != ReadState::kWhole || hello != EngineHello()) {
+          failure = read == ReadState::kWhole ? "another engine answered" : WhyNotRead(read, error);
+          continue;
+        }
+        const auto proof_of = [&](LinkEnd end) {
+          return ProofOf(end, *settings_.job_token, mine, theirs, nonce, answer);
+        };
+        proof = proof_of(LinkEnd::kConnector);
+        awaited_proofs_[peer.rank] = proof_of(LinkEnd::kAcceptor);
+      }
+      if (!SendSmall(socket.fd(), {BytesIn(EngineHello()), IfProved(proof)})) {
         failure = "the connection broke after the handshake";
         continue;
       }
@@ -255,7 +307,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket) {
         if (newcomers.size() >= kMaxNewcomers) newcomers.pop_front();
-        newcomers.push_back({std::move(socket), Clock::now() + settings_.connect_timeout, {}, 0});
+        newcomers.push_back(
+            {.socket = std::move(socket), .deadline = Clock::now() + settings_.connect_timeout});
       } else if (errno == EMFILE || errno == ENFILE) {
         if (newcomers.empty()) {
           throw EngineError(
@@ -275,25 +328,69 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
 // Reads what has come. Returns true when this newcomer is done with: it has become a link, or is none.
 bool TrackerBootstrap::Greet(Newcomer& newcomer) {
   const int fd = newcomer.socket.fd();
-  const ssize_t got =
-      recv(fd, newcomer.rank.data() + newcomer.count, newcomer.rank.size() - newcomer.count, MSG_DONTWAIT);
+  const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
+  // Not a byte more than belongs to the handshake: what follows is the link's.
+  const std::size_t wanted =
+      newcomer.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
+  std::array<char, 128> bytes;
+  const ssize_t got = recv(fd, bytes.data(), wanted - newcomer.received.size(), MSG_DONTWAIT);
   if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
   if (got == 0) return true;
-  newcomer.count += static_cast<std::size_t>(got);
-  if (newcomer.count < newcomer.rank.size()) return false;
+  newcomer.received.append(bytes.data(), static_cast<std::size_t>(got));
+  if (newcomer.received.size() < wanted) return false;
+  const std::string message = std::exchange(newcomer.received, {});
+  if (newcomer.rank < 0) return Answer(newcomer, message);
+  const std::string_view proof = std::string_view(message).substr(sizeof(EngineHello));
+  if (message.starts_with(BytesIn(EngineHello())) && wire::Same(proof, wire::BytesOf(newcomer.expected)) &&
+      IsWanted(newcomer.rank) && SendSmall(fd, {wire::BytesOf(newcomer.own)})) {
+    Keep(newcomer.rank, std::move(newcomer.socket));
+  }
+  return true;
+}
+
+// To its rank, and its nonce in a job with a token. Returns what Greet does.
+bool TrackerBootstrap::Answer(Newcomer& newcomer, const std::string& message) {
   std::int32_t theirs = -1;
-  std::memcpy(&theirs, newcomer.rank.data(), sizeof theirs);
-  if (!IsNeighbor(theirs)) return true;
-  const auto old = links_.find(theirs);
-  if (old != links_.end() && !HasEnded(old->second.fd())) return true;
+  std::memcpy(&theirs, message.data(), sizeof theirs);
+  if (!IsWanted(theirs)) return true;
+  wire::Nonce asked{};
+  if (settings_.job_token) {
+    std::memcpy(asked.data(), message.data() + sizeof theirs, asked.size());
+    const std::string_view claim = std::string_view(message).substr(sizeof theirs + asked.size());
+    if (!wire::Same(claim, wire::BytesOf(ClaimOf(*settings_.job_token, theirs, asked)))) return true;
+  }
+  const int fd = newcomer.socket.fd();
   tcp::PrepareLink(fd, settings_.tcp_no_delay, settings_.host_timeout);
   tcp::SetUserTimeout(fd, settings_.host_timeout);
   const std::int32_t mine = assignment_.rank;
-  const EngineHello hello;
-  if (SendSmall(fd, &mine, sizeof mine) && SendSmall(fd, &hello, sizeof hello)) {
-    links_[theirs] = std::move(newcomer.socket);
+  const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
+  if (!SendSmall(fd, {BytesIn(mine), BytesIn(EngineHello()), IfProved(nonce)})) return true;
+  if (!settings_.job_token) {
+    Keep(theirs, std::move(newcomer.socket));
+    return true;
   }
-  return true;
+  const auto proof_of = [&](LinkEnd end) {
+    return ProofOf(end, *settings_.job_token, theirs, mine, asked, nonce);
+  };
+  newcomer.rank = theirs;
+  newcomer.expected = proof_of(LinkEnd::kConnector);
+  newcomer.own = proof_of(LinkEnd::kAcceptor);
+  return false;
+}
+
+void TrackerBootstrap::Keep(int rank, tcp::Socket socket) {
+  links_[rank] = std::move(socket);
+  awaited_proofs_.erase(rank);
+}
+
+bool TrackerBootstrap::IsWanted(int rank) const {
+  const auto old = links_.find(rank);
+  return IsNeighbor(rank) && (old == links_.end() || HasEnded(old->second.fd()));
+}
+
+// What is said in a job with a token only.
+std::string_view TrackerBootstrap::IfProved(const wire::Digest& digest) const {
+  return settings_.job_token ? wire::BytesOf(digest) : std::string_view();
 }
 
 bool TrackerBootstrap::IsNeighbor(int rank) const {
@@ -311,27 +408,42 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
   return neighbors;
 }
 
-// Both ends send their hello as soon as they have shaken hands, so it is here or will be at once.
+// Both ends send their hello as soon as they have shaken hands, so it is here or will be at once. In a job
+// with a token hellos are read before, and of those that this rank has connected to a proof is awaited.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
-  for (const auto& [rank, socket] : links_) {
-    EngineHello theirs;
+  const auto read = [&](int rank, const tcp::Socket& socket, void* data, std::size_t bytes) {
     int error = 0;
-    const ReadState state = ReadAll(socket.fd(), &theirs, sizeof theirs, deadline, error);
+    const ReadState state = ReadAll(socket.fd(), data, bytes, deadline, error);
     if (state == ReadState::kEnded) {
       throw LostPeer(
           rank, fmt::format("{} lost rank {} at {} while linking: {}. Look at what it printed last.", Name(),
                             rank, tcp::Address::Remote(socket.fd()).ToString(), WhyNotRead(state, error)));
     }
-    if (state == ReadState::kWhole && theirs == EngineHello()) continue;
+    return state == ReadState::kWhole;
+  };
+  for (const auto& [rank, socket] : links_) {
+    const auto awaited = awaited_proofs_.find(rank);
+    wire::Digest proof{};
+    if (awaited != awaited_proofs_.end() &&
+        !(read(rank, socket, &proof, sizeof proof) &&
+          wire::Same(wire::BytesOf(proof), wire::BytesOf(awaited->second)))) {
+      throw EngineError(
+          fmt::format("whoever answered for rank {} at {} does not know the token of this job ({})", rank,
+                      tcp::Address::Remote(socket.fd()).ToString(), wire::kTokenVariable));
+    }
+    if (settings_.job_token) continue;
+    EngineHello theirs;
+    const bool whole = read(rank, socket, &theirs, sizeof theirs);
+    if (whole && theirs == EngineHello()) continue;
     throw EngineError(fmt::format(
         "rank {} at {} runs another allreduce engine than {}: {}. All workers of a job "
         "must use the same version of this library.",
         rank, tcp::Address::Remote(socket.fd()).ToString(), Name(),
-        state == ReadState::kTimeout
-            ? std::string("it has not introduced itself")
-            : fmt::format("it introduced itself as {:#x}, version {}", theirs.magic, theirs.version)));
+        whole ? fmt::format("it introduced itself as {:#x}, version {}", theirs.magic, theirs.version)
+              : std::string("it has not introduced itself")));
   }
+  awaited_proofs_.clear();
 }
 
 // --- records -----------------------------------------------------------------------------------------------

@@ -54,7 +54,11 @@ class TrackerBootstrap final : public Bootstrap {
   std::string ConnectTo(const wire::classic::Endpoint& peer);
   void AcceptLinks(int count, TrackerConnection& tracker);
   bool Greet(Newcomer& newcomer);
+  bool Answer(Newcomer& newcomer, const std::string& message);
+  void Keep(int rank, tcp::Socket socket);
   bool IsNeighbor(int rank) const;
+  bool IsWanted(int rank) const;
+  std::string_view IfProved(const wire::Digest& digest) const;
   std::vector<int> MissingNeighbors() const;
   void CheckEngines();
 
@@ -73,7 +77,8 @@ class TrackerBootstrap final : public Bootstrap {
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;
-  std::map<int, tcp::Socket> links_;  ///< by rank
+  std::map<int, tcp::Socket> links_;            ///< by rank
+  std::map<int, wire::Digest> awaited_proofs_;  ///< of ranks that this one has connected to
 };
 
 }  // namespace warren

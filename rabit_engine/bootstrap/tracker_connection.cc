@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "rabit_engine/core/error.h"
+#include "wire/introduction.h"
 
 namespace warren {
 namespace {
@@ -31,6 +32,7 @@ TrackerConnection::TrackerConnection(const Settings& settings, const wire::class
                                      const std::string& more)
     : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
   Connect();
+  if (settings_.job_token) Introduce();
   ExchangeMagics();
   Send(wire::classic::Encode(hello) + more);
 }
@@ -62,6 +64,49 @@ void TrackerConnection::Connect() {
       fmt::format("the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are "
                   "DMLC_TRACKER_URI and DMLC_TRACKER_PORT those that it printed?",
                   tracker_, rounds, failure));
+}
+
+void TrackerConnection::Introduce() {
+  const wire::JobToken& token = *settings_.job_token;
+  const auto deadline = Clock::now() + settings_.connect_timeout * kFirstAnswerPatience;
+  wire::Reader reader;
+  const auto read = [&](auto next, const char* what) {
+    for (;;) {
+      if (const auto found = next()) return *found;
+      try {
+        Receive(what, deadline);
+      } catch (const TrackerLost& error) {
+        // Of a tracker that was there: it ends at this moment, or is not this job's.
+        throw TrackerLost(
+            error.when(),
+            fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "
+                        "token ({}); one that knows no tokens, such as XGBoost's, needs it to be unset.",
+                        error.what(), wire::kTokenVariable));
+      }
+      reader.Append(received_);
+    }
+  };
+  const auto read_digest = [&](const char* what) {
+    return read([&] { return wire::NextDigest(reader); }, what);
+  };
+  const wire::Nonce own = wire::RandomNonce();
+  Send(wire::EncodeHello(token, own));
+  const std::int32_t magic = read([&] { return reader.Int(); }, "its introduction");
+  if (magic != wire::kIntroductionMagic) {
+    throw EngineError(fmt::format(
+        "whoever listens at {} does not know what a job token is, and this worker has one ({}): it "
+        "is no tracker of Warren, or an old one",
+        tracker_, wire::kTokenVariable));
+  }
+  const wire::Nonce theirs = read_digest("its introduction");
+  Send(std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, theirs))));
+  const wire::Digest proof = read_digest("its proof that it knows the job's token");
+  const wire::Digest expected = wire::ProofOf(wire::Introduced::kTracker, token, own, theirs);
+  if (!wire::Same(wire::BytesOf(proof), wire::BytesOf(expected))) {
+    throw EngineError(
+        fmt::format("whoever listens at {} does not know this job's token ({}): it is not this job's tracker",
+                    tracker_, wire::kTokenVariable));
+  }
 }
 
 void TrackerConnection::ExchangeMagics() {
@@ -98,28 +143,38 @@ void TrackerConnection::Send(const std::string& bytes) {
   }
 }
 
+/// Waits for more of what the tracker says.
+void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
+  for (;;) {
+    if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
+      throw TimedOut(fmt::format(
+          "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
+          tracker_, what));
+    }
+    std::array<char, 4096> bytes;
+    const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
+    if (count > 0) {
+      received_.assign(bytes.data(), static_cast<std::size_t>(count));
+      return;
+    }
+    if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+      throw TrackerLost(
+          TrackerLost::When::kTalking,
+          fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
+                      "ended, or refused this worker. Its console says why.",
+                      tracker_, what, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+    }
+  }
+}
+
 template <typename Message>
 Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerStream::*next)(),
                                 const char* what, Clock::time_point deadline) {
   try {
     for (;;) {
       if (auto message = (stream_.*next)()) return *std::move(message);
-      if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
-        throw TimedOut(fmt::format(
-            "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
-            tracker_, what));
-      }
-      std::array<char, 4096> bytes;
-      const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
-      if (count > 0) {
-        stream_.Append({bytes.data(), static_cast<std::size_t>(count)});
-      } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        throw TrackerLost(
-            TrackerLost::When::kTalking,
-            fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
-                        "ended, or refused this worker. Its console says why.",
-                        tracker_, what, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
-      }
+      Receive(what, deadline);
+      stream_.Append(received_);
     }
   } catch (const wire::ProtocolError& error) {
     throw EngineError(fmt::format("the tracker at {} sent nonsense where {} was expected: {}", tracker_, what,

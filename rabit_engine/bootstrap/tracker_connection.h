@@ -1,5 +1,6 @@
-// One conversation with a rabit tracker, as the worker has it: connect, exchange magics, say hello; then the
-// caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
+// One conversation with a rabit tracker, as the worker has it: connect, prove the job's token to each other
+// if there is one (wire/introduction.h), exchange magics, say hello; then the caller sends and reads what
+// wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
 // the latter two answer one worker at a time, so an answer may be minutes away in a large job.
 #pragma once
 
@@ -37,7 +38,9 @@ class TrackerConnection {
 
  private:
   void Connect();
+  void Introduce();
   void ExchangeMagics();
+  void Receive(const char* what, Clock::time_point deadline);
   template <typename Message>
   Message Read(std::optional<Message> (wire::classic::TrackerStream::*next)(), const char* what,
                Clock::time_point deadline);
@@ -45,6 +48,7 @@ class TrackerConnection {
   const Settings& settings_;
   std::string tracker_;  ///< for messages
   tcp::Socket socket_;
+  std::string received_;  ///< by the last Receive
   wire::classic::TrackerStream stream_;
 };
 

@@ -12,7 +12,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <random>
 #include <string_view>
 
 #include "rabit_engine/collective/halving_doubling.h"
@@ -38,7 +37,7 @@ struct Record {
   int cores = 0;        ///< of the machine
   std::string offer;    ///< HostSegment::Offer::text
   int shared_copy = 0;  ///< RABIT_SHARED_COPY, which must be the same for all
-  std::uint64_t secret = 0;
+  std::string secret;   ///< rank 0's makes the key of the links
   std::string greeting;
   std::vector<std::string> addresses;
 };
@@ -59,21 +58,26 @@ Record Decode(std::string_view text) {
   record.offer = next();
   const std::string cores = next();
   const std::string shared_copy = next();
-  const std::string secret = next();
+  record.secret = next();
   record.greeting = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
-  if (!is_number(cores) || !is_number(shared_copy) || !is_number(secret)) {
+  if (!is_number(cores) || !is_number(shared_copy)) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
   record.cores = std::stoi(cores);
   record.shared_copy = std::stoi(shared_copy);
-  record.secret = std::stoull(secret);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
   }
   return record;
+}
+
+/// With a token a secret that was overheard while the ranks met is of no use.
+tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
+  return settings.job_token ? settings.job_token->Derive("links", secret)
+                            : wire::Sha256().Update(secret).Finish();
 }
 
 std::vector<int> EachAlone(int world_size) {
@@ -140,12 +144,11 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
     own.offer = offer->text();
   }
-  std::random_device random;
-  own.secret = (std::uint64_t{random()} << 32) | random();
+  own.secret = wire::ToHex(wire::BytesOf(wire::RandomNonce()));
 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
-  std::uint64_t secret = 0;
+  std::string secret;
   int ranks_here = 0;
   std::map<std::string, int> ranks_on;  // machines: containers may share one without sharing memory
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
@@ -179,7 +182,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   const bool may_spin =
       ranks_here <= UsableCores() && ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
-                                        secret,
+                                        KeyOfLinks(settings_, secret),
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
                                                    .connect_timeout = settings_.connect_timeout,
                                                    .host_timeout = settings_.host_timeout,

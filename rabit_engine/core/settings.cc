@@ -126,6 +126,15 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 1, 65535, r.settings.tracker_port);
      }},
+    {nullptr, wire::kTokenVariable.data(), "the 64 hexadecimal digits that the launcher or the tracker made",
+     [](const std::string& text, Reading& r) {
+       try {
+         r.settings.job_token = wire::JobToken::Parse(text);
+       } catch (const std::invalid_argument&) {
+         return false;
+       }
+       return true;
+     }},
     {"rabit_task_id", "DMLC_TASK_ID", "a name of at most 1024 bytes",
      [](const std::string& text, Reading& r) {
        if (text.size() > kMaxTaskIdBytes) return false;
@@ -224,8 +233,9 @@ constexpr Setting kSettings[] = {
 void Apply(const Setting& setting, std::string_view name, const std::string& value, const char* origin,
            Reading& reading) {
   if (setting.read(value, reading)) return;
-  throw Misuse(
-      fmt::format("{} in {}: \"{}\" is not understood, expected {}", name, origin, value, setting.expected));
+  const bool is_secret = setting.variable == wire::kTokenVariable;
+  throw Misuse(fmt::format("{} in {}: {} is not understood, expected {}", name, origin,
+                           is_secret ? "what is there" : fmt::format("\"{}\"", value), setting.expected));
 }
 
 // A variable that is set to nothing counts as not set.

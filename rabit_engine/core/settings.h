@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "wire/job_token.h"
+
 namespace warren {
 
 enum class EngineKind { kNative, kMpi };
@@ -20,8 +22,10 @@ enum class SharedCopy { kAuto, kSingleCopy, kCopyInOut };
 
 struct Settings {
   // --- the job ---
-  std::string tracker_host;      ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
-  int tracker_port = 9000;       ///< DMLC_TRACKER_PORT, rabit_tracker_port
+  std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
+  int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
+  /// DMLC_JOB_TOKEN: proved to the tracker and to every rank, and they to this one; none: nothing is proved
+  std::optional<wire::JobToken> job_token;
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted

@@ -120,6 +120,21 @@ JobHost HostOfJob(const Options& options, int start) {
   }
 }
 
+std::vector<std::string> KnownHosts(const Options& options) {
+  switch (options.cluster) {
+    case kLocal:
+      return {kLoopback};
+    case kSsh:
+      return SshHosts(options);
+    case kMpi:
+      return MpiHostNames(options);
+    case kSlurm:
+      return InSlurmAllocation() ? SlurmNodes(options) : std::vector<std::string>();
+    default:
+      return {};
+  }
+}
+
 FoundCommand CommandOf(const Options& options) {
   const std::string& name = options.command.front();
   try {

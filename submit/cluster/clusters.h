@@ -33,6 +33,10 @@ struct JobHost {
 /// std::runtime_error when --host-ip names no address.
 JobHost HostOfJob(const Options& options, int start = 0);
 
+/// Names or addresses of all hosts that processes of the job may run on, as far as they are known before the
+/// start; else none.
+std::vector<std::string> KnownHosts(const Options& options);
+
 /// The command as this cluster is given it: on this machine it must be there, elsewhere it may be.
 FoundCommand CommandOf(const Options& options);
 

@@ -117,14 +117,15 @@ MpiSetting FindMpi(const Options& options) {
   return setting;
 }
 
+std::vector<std::string> MpiHostNames(const Options& options) {
+  std::vector<std::string> names;
+  for (const Host& host : MpiHosts(options)) names.push_back(host.name);
+  return names;
+}
+
 tracker::Reached RouteToMpiHosts(const Options& options) {
-  const std::vector<Host> hosts = MpiHosts(options);
-  if (!hosts.empty()) {
-    std::vector<std::string> names;
-    std::transform(hosts.begin(), hosts.end(), std::back_inserter(names),
-                   [](const Host& host) { return host.name; });
-    return tracker::AddressTowards(names);
-  }
+  const std::vector<std::string> names = MpiHostNames(options);
+  if (!names.empty()) return tracker::AddressTowards(names);
   // What allocations set, and what users name hosts in otherwise.
   constexpr std::array<const char*, 7> kElsewhere = {"SLURM_JOB_ID",    "PBS_NODEFILE",
                                                      "LSB_HOSTS",       "PE_HOSTFILE",

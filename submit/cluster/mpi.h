@@ -25,6 +25,9 @@ struct MpiSetting {
 /// Finds and asks mpirun. Throws std::runtime_error.
 MpiSetting FindMpi(const Options& options);
 
+/// The hosts of the host file; none without one.
+std::vector<std::string> MpiHostNames(const Options& options);
+
 /// Where its processes reach this machine: at the address of the route to the first host; where no hosts are
 /// named and nothing looks like an allocation of several, only from this machine.
 tracker::Reached RouteToMpiHosts(const Options& options);

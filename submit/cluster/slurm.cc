@@ -159,14 +159,18 @@ std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view 
   return JobReport{JobState::kOver, words};
 }
 
-tracker::Reached RouteToSlurmNodes(const Options& options) {
+std::vector<std::string> SlurmNodes(const Options& options) {
   std::vector<std::string> ask = {"sinfo", "-h", "-N", "-o", "%o"};
   if (InSlurmAllocation()) {
     if (const char* nodes = std::getenv("SLURM_JOB_NODELIST")) ask.insert(ask.end(), {"-n", nodes});
   } else if (!options.queue.empty()) {
     ask.insert(ask.end(), {"-p", options.queue});
   }
-  std::vector<std::string> nodes = Lines(Capture(ask, SearchPath()).out);
+  return Lines(Capture(ask, SearchPath()).out);
+}
+
+tracker::Reached RouteToSlurmNodes(const Options& options) {
+  std::vector<std::string> nodes = SlurmNodes(options);
   if (nodes.size() > kNodesToAsk) nodes.resize(kNodesToAsk);
   if (nodes.empty()) return {tracker::ResolveHostIp("auto"), ""};
   return tracker::AddressTowards(nodes);

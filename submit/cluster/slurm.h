@@ -19,6 +19,9 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 /// What `squeue -h -t all -o '%T|%r'` says of a job; nothing when it does not know just now.
 std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view printed, int exit_code);
 
+/// The nodes of the allocation, of the queue, or of Slurm, by the names or addresses it knows them by.
+std::vector<std::string> SlurmNodes(const Options& options);
+
 /// Where its processes reach this machine: at the address of the route to the first node.
 tracker::Reached RouteToSlurmNodes(const Options& options);
 

@@ -379,6 +379,12 @@ void SshCluster::Beat() {
   });
 }
 
+std::vector<std::string> SshHosts(const Options& options) {
+  std::vector<std::string> names;
+  for (const Host& host : ReadHosts(options.host_file)) names.push_back(RealName(options, host));
+  return names;
+}
+
 tracker::Reached RouteToSshHosts(const Options& options) {
   std::vector<std::string> names;
   for (const Host& host : ReadHosts(options.host_file)) {

@@ -64,6 +64,9 @@ class SshCluster : public Cluster {
   bool stopping_ = false;
 };
 
+/// The hosts of the job by the names that ssh connects to.
+std::vector<std::string> SshHosts(const Options& options);
+
 /// Where its processes reach this machine: at the address of the route to the first host.
 tracker::Reached RouteToSshHosts(const Options& options);
 

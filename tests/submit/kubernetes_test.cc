@@ -270,8 +270,13 @@ Options ForKubernetes() {
 }
 
 KubeManifest ManifestOf(const Options& options) {
-  const tracker::JobAddress address{
-      KubernetesHost(options, 0), KubernetesPort(options), options.num_workers, options.num_servers, {}, 0};
+  const tracker::JobAddress address{KubernetesHost(options, 0),
+                                    KubernetesPort(options),
+                                    options.num_workers,
+                                    options.num_servers,
+                                    {},
+                                    0,
+                                    "7o"};
   const std::vector<PlannedProcess> plan = Plan(options, {address, {"train", "train", ""}, {}});
   return MakeKubeManifest({&options, &plan, 0, 0, "", 1, {}});
 }
@@ -408,7 +413,7 @@ TEST(KubeManifest, WhereTheTrackerIsDecidesWhatThereIs) {
   };
   Options options = ForKubernetes();
   EXPECT_THAT(kinds(ManifestOf(options).before),
-              ElementsAre("Service/job", "Job/job-tracker", "Secret/job-worker"));
+              ElementsAre("Service/job", "Secret/job-tracker", "Job/job-tracker", "Secret/job-worker"));
   options.host_ip = "10.0.0.1";
   EXPECT_THAT(kinds(ManifestOf(options).before), ElementsAre("Secret/job-worker"));
   options.host_ip.clear();
@@ -417,6 +422,21 @@ TEST(KubeManifest, WhereTheTrackerIsDecidesWhatThereIs) {
               ElementsAre("Service/job", "Secret/job-scheduler", "Job/job-scheduler", "Secret/job-server",
                           "Secret/job-worker"));
   EXPECT_THAT(kinds(ManifestOf(options).processes), ElementsAre("Job/job-server", "Job/job-worker"));
+}
+
+TEST(KubeManifest, TheTokenIsInSecretsAloneAndTheTrackerIsToldIt) {
+  const KubeManifest manifest = ManifestOf(ForKubernetes());
+  EXPECT_EQ(manifest.before[1]["stringData"]["DMLC_JOB_TOKEN"], "7o");
+  const Json& job = manifest.before[2];
+  const Json& variable = job["spec"]["template"]["spec"]["containers"][0]["env"][0];
+  EXPECT_EQ(variable["name"], "DMLC_JOB_TOKEN");
+  EXPECT_EQ(variable["valueFrom"]["secretKeyRef"]["name"], "job-tracker");
+  for (const std::vector<Json>* objects : {&manifest.before, &manifest.processes}) {
+    for (const Json& object : *objects) {
+      if (object["kind"] == "Secret") continue;
+      EXPECT_EQ(object.dump().find("7o"), std::string::npos) << object;
+    }
+  }
 }
 
 TEST(KubeManifest, ASecretIsPlainTextOrEncoded) {

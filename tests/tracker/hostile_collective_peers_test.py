@@ -125,10 +125,10 @@ class HostileCollectivePeers(HostileCase):
                             head=struct.pack("@i", MAGIC))
         self.finish_job()
 
-    def test_what_is_printed_is_shown_whatever_is_in_it(self):
-        CollectiveWorker((self.tracker.host, self.tracker.port), 3).print("C:\\users \x1b[31m \u00fc")
-        self.assertTrue(any("C:\\users" in line for line in self.tracker.process.stderr))
-        self.finish_job()
+    def test_what_a_worker_prints_is_shown_and_its_escape_sequences_are_not_obeyed(self):
+        workers = start_all([CollectiveWorker((self.tracker.host, self.tracker.port), task) for task in range(4)])
+        workers[3].print("C:\\users \x1b[31m \u00fc")
+        self.assertTrue(any("C:\\users \\x1b[31m \u00fc" in line for line in self.tracker.process.stderr))
 
 
 class Failures(unittest.TestCase):

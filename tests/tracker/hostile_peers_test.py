@@ -87,8 +87,9 @@ class HostilePeers(HostileCase):
 
     def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_strangers_or_prints(self):
         address = (self.tracker.host, self.tracker.port)
-        stuck = ClassicWorker(address, 9, rank=3).hello("start")  # never names its good links
-        ClassicWorker(address, 8).print("still here")
+        worker = ClassicWorker(address, 9, rank=3)
+        stuck = worker.hello("start")  # never names its good links
+        worker.print("still here")
         self.assertTrue(any("still here" in line for line in self.tracker.process.stderr))
         stuck.sock.close()
         self.finish_job()

@@ -259,12 +259,13 @@ TEST_F(JobTest, ForgetsAWorkerThatLeavesWhileItWaits) {
   EXPECT_EQ(ranks.size(), 2U);
 }
 
-TEST_F(JobTest, ShowsWhatWorkersPrint) {
+TEST_F(JobTest, ShowsWhatWorkersPrintAndNothingThatATerminalWouldObey) {
   Start(1);
+  Hello("0");
   const ConnectionId id =
       Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{0, 1, "0", Command::kPrint}) +
-              classic::Encode(classic::PrintText{"[3]\ttrain-auc:0.9"}));
-  EXPECT_THAT(prints, ElementsAre("[3]\ttrain-auc:0.9"));
+              classic::Encode(classic::PrintText{"[3]\ttrain-auc:0.9 \x1b]0;mine\a"}));
+  EXPECT_THAT(prints, ElementsAre("[3]\ttrain-auc:0.9 \\x1b]0;mine\\x07"));
   EXPECT_TRUE(IsClosed(id));
 }
 

@@ -63,15 +63,17 @@ class StateFileTest : public ::testing::Test {
 };
 
 TEST_F(StateFileTest, GivesTheNextTrackerWhatTheLastOneKnew) {
+  const wire::JobToken token = wire::JobToken::Random();
   {
     StateFile file(path);
     EXPECT_FALSE(file.begun());
-    file.Begin(9091, 4);
+    file.Begin(9091, 4, token);
     for (const Note& note : kAll) file.Add(note);
   }
   StateFile file(path);
   EXPECT_TRUE(file.begun());
   EXPECT_EQ(file.port(), 9091);
+  EXPECT_EQ(file.token(), token);
   EXPECT_EQ(file.num_workers(), 4);
   EXPECT_EQ(file.notes(), std::vector<Note>(std::begin(kAll), std::end(kAll)));
 }

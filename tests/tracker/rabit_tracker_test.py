@@ -29,8 +29,10 @@ class Program(unittest.TestCase):
                     "DMLC_NUM_SERVER": "2",
                     "DMLC_TRACKER_URI": "127.0.0.1",
                     "DMLC_TRACKER_PORT": str(tracker.port),
+                    "DMLC_JOB_TOKEN": tracker.env["DMLC_JOB_TOKEN"],
                 },
             )
+            self.assertRegex(tracker.env["DMLC_JOB_TOKEN"], "^[0-9a-f]{64}$")
             (worker,) = start_all(workers_for(tracker, 1))
             worker.print("hello from the worker")
             worker.shutdown()

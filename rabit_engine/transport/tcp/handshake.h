@@ -1,12 +1,14 @@
-// What two ranks say when one connects to the other's listening socket: 64 bytes each way for a link, or 64
-// bytes one way for an alarm or a question. Pure: bytes and values.
+// What two ranks say when one connects to the other's listening socket. Each shows that it knows the secret
+// of the job before the other tells it anything, and that it knows it now: what was heard on another
+// connection proves nothing. Pure: bytes and values.
 //
-//   connector                     acceptor
-//   kLink, from, to          ->
-//                            <-   kLink, from, to        now both have a link: raw bytes follow
+//   connector                                  acceptor
+//   Hello: kLink, from, to, nonce         ->
+//                                         <-   Hello: kLink, from, to, nonce    proved for both nonces
+//   Proof (32 bytes) for both nonces      ->                                    now raw bytes follow
 //
-//   kAlarm, from, to, lost   ->                          `from` gives up because rank `lost` is lost; closes
-//   kQuestion, from, to, call ->                         `from` waits in this call for `to`; closes
+//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost; closes
+//   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //
 // All fields are in native byte order; a peer of another order fails at the magic.
 #pragma once
@@ -17,33 +19,45 @@
 #include <span>
 
 #include "rabit_engine/transport/call_tag.h"
+#include "wire/job_token.h"
 
 namespace warren::tcp {
+
+/// What all ranks of a job know and nobody else, made anew whenever they meet.
+using LinkKey = wire::Digest;
 
 enum class HelloKind : std::uint16_t { kLink = 1, kAlarm = 2, kQuestion = 3 };
 
 /// Sent as it lies in memory.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
-  static constexpr std::uint16_t kVersion = 2;
+  static constexpr std::uint16_t kVersion = 3;
 
   std::uint32_t magic = kMagic;
   std::uint16_t version = kVersion;
   HelloKind kind = HelloKind::kLink;
-  std::uint64_t job_secret = 0;  ///< nobody outside the job knows it
   std::int32_t from = -1;
   std::int32_t to = -1;
   std::int32_t lost = -1;  ///< of an alarm
   std::int32_t reserved = 0;
-  CallTag call;  ///< of a question
+  CallTag call;         ///< of a question
+  wire::Nonce nonce{};  ///< another in each hello
+  wire::Digest proof{};
 };
-static_assert(sizeof(Hello) == 64);
+static_assert(sizeof(Hello) == 120);
 
 /// False when these bytes begin no hello: a stranger's.
 bool MayBeHello(std::span<const std::byte> bytes);
 
-/// The hello in these bytes when it is one of this job for rank `to`, from another rank of the world.
-std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, std::uint64_t job_secret,
-                               int to, int world_size);
+/// With a nonce and a proof, and nothing else to be changed. `asked`: the nonce of the hello that it answers.
+Hello Proved(Hello hello, const LinkKey& key, const wire::Nonce& asked = {});
+
+/// The hello in these bytes when it is one of this job for rank `to`, from another rank of the world, and
+/// answers `asked` if it is an answer.
+std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, const LinkKey& key, int to,
+                               int world_size, const wire::Nonce& asked = {});
+
+/// The connector's last word, for the nonces of its hello and of the answer.
+wire::Digest LinkProof(const LinkKey& key, const Hello& hello, const Hello& answer);
 
 }  // namespace warren::tcp

@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <type_traits>
 
 #include "rabit_engine/core/error.h"
 #include "rabit_engine/transport/late_peer.h"
@@ -54,14 +56,17 @@ constexpr std::uint64_t NumberOf(std::uint64_t key) {
   return key & ((std::uint64_t{1} << kSubjectShift) - 1);
 }
 
-// Sends a hello on a fresh connection, whose buffer is empty: all of it fits or the connection is broken.
-bool SendHello(int fd, const tcp::Hello& hello) {
-  return send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
+// Sends a message of the handshake on a fresh connection, whose buffer has room for it: all of it fits or the
+// connection is broken.
+template <typename Message>
+bool SendWhole(int fd, const Message& message) {
+  return send(fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
 }
 
-// Bytes of a hello as they come.
-struct HelloBuffer {
-  std::array<std::byte, sizeof(tcp::Hello)> bytes;
+// Bytes of a message of the handshake as they come.
+template <typename Message>
+struct MessageBuffer {
+  std::array<std::byte, sizeof(Message)> bytes;
   std::size_t count = 0;
 
   enum class State { kMore, kWhole, kEnded };
@@ -71,7 +76,8 @@ struct HelloBuffer {
       const ssize_t got = recv(fd, bytes.data() + count, bytes.size() - count, MSG_DONTWAIT);
       if (got > 0) {
         count += static_cast<std::size_t>(got);
-        if (!tcp::MayBeHello({bytes.data(), count})) return State::kEnded;
+        if (std::is_same_v<Message, tcp::Hello> && !tcp::MayBeHello({bytes.data(), count}))
+          return State::kEnded;
       } else if (got == 0) {
         return State::kEnded;
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -84,14 +90,19 @@ struct HelloBuffer {
     return State::kWhole;
   }
 };
+using HelloBuffer = MessageBuffer<tcp::Hello>;
+using ProofBuffer = MessageBuffer<wire::Digest>;
 
 }  // namespace
 
-/// Somebody who connected to us and has not said yet who it is.
+/// Somebody who connected to us and has not proved yet who it is.
 struct TcpTransport::Newcomer {
   tcp::Socket socket;
   Clock::time_point deadline;
-  HelloBuffer hello;
+  HelloBuffer hello = {};
+  int peer = -1;               ///< who it says it is, once it was answered
+  wire::Digest expected = {};  ///< its proof, then
+  ProofBuffer proof = {};
 };
 
 /// A link that this rank is making.
@@ -105,18 +116,19 @@ struct TcpTransport::Dial {
   int round = 0;  ///< how often all addresses were tried
   tcp::Socket socket;
   std::string address;
+  tcp::Hello hello;
   HelloBuffer answer;
   std::string last_failure;
 };
 
 TcpTransport::TcpTransport(int rank, int world_size, int listener,
-                           std::vector<std::vector<std::string>> addresses, std::uint64_t job_secret,
+                           std::vector<std::vector<std::string>> addresses, const tcp::LinkKey& key,
                            const TcpOptions& options)
     : rank_(rank),
       options_(options),
       listener_(listener),
       addresses_(std::move(addresses)),
-      job_secret_(job_secret),
+      key_(key),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       links_(static_cast<std::size_t>(world_size)) {
   if (!epoll_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
@@ -309,7 +321,7 @@ void TcpTransport::AcceptAll() {
     if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
     const std::uint64_t id = next_newcomer_++;
     Watch(socket.fd(), Key(Subject::kNewcomer, id), kStreamEvents);
-    newcomers_[id] = {std::move(socket), Clock::now() + options_.connect_timeout, {}};
+    newcomers_[id] = {.socket = std::move(socket), .deadline = Clock::now() + options_.connect_timeout};
     Hear(id);
   }
 }
@@ -323,28 +335,50 @@ void TcpTransport::DropOldNewcomers() {
 void TcpTransport::Hear(std::uint64_t id) {
   const auto found = newcomers_.find(id);
   if (found == newcomers_.end()) return;
+  Newcomer& newcomer = found->second;
   int error = 0;
-  const HelloBuffer::State state = found->second.hello.Read(found->second.socket.fd(), error);
-  if (state == HelloBuffer::State::kMore) return;
-  Newcomer newcomer = std::move(found->second);
+  if (newcomer.peer < 0) {
+    const HelloBuffer::State state = newcomer.hello.Read(newcomer.socket.fd(), error);
+    if (state == HelloBuffer::State::kMore) return;
+    if (state == HelloBuffer::State::kEnded || !Answer(newcomer)) {
+      newcomers_.erase(found);
+      return;
+    }
+  }
+  const ProofBuffer::State state = newcomer.proof.Read(newcomer.socket.fd(), error);
+  if (state == ProofBuffer::State::kMore) return;
+  Newcomer proved = std::move(newcomer);
   newcomers_.erase(found);
-  if (state == HelloBuffer::State::kEnded) return;
-  const auto hello = tcp::ReadHello(newcomer.hello.bytes, job_secret_, rank_, world_size());
-  if (!hello) return;
+  const std::string_view proof(reinterpret_cast<const char*>(proved.proof.bytes.data()),
+                               proved.proof.bytes.size());
+  if (state == ProofBuffer::State::kEnded || links_[proved.peer] ||
+      !wire::Same(proof, wire::BytesOf(proved.expected))) {
+    return;
+  }
+  Watch(proved.socket.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(proved.peer)), kStreamEvents);
+  AddLink(proved.peer, std::move(proved.socket));
+}
+
+/// What it said first is here. True when it wants a link and was answered.
+bool TcpTransport::Answer(Newcomer& newcomer) {
+  const auto hello = tcp::ReadHello(newcomer.hello.bytes, key_, rank_, world_size());
+  if (!hello) return false;
   if (hello->kind == tcp::HelloKind::kAlarm) {
     if (!alarm_) alarm_ = hello;
-    return;
+    return false;
   }
   if (hello->kind == tcp::HelloKind::kQuestion) {
     questions_[hello->from] = hello->call;
-    return;
+    return false;
   }
+  if (hello->from > rank_ || links_[hello->from]) return false;
   const int fd = newcomer.socket.fd();
-  if (hello->from > rank_ || links_[hello->from]) return;
   tcp::PrepareLink(fd, options_.no_delay, options_.host_timeout);
-  if (!SendHello(fd, MakeHello(tcp::HelloKind::kLink, hello->from))) return;
-  Watch(fd, Key(Subject::kLink, static_cast<std::uint64_t>(hello->from)), kStreamEvents);
-  AddLink(hello->from, std::move(newcomer.socket));
+  const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
+  if (!SendWhole(fd, answer)) return false;
+  newcomer.peer = hello->from;
+  newcomer.expected = tcp::LinkProof(key_, *hello, answer);
+  return true;
 }
 
 // --- those we connect to -----------------------------------------------------------------------------------
@@ -352,7 +386,6 @@ void TcpTransport::Hear(std::uint64_t id) {
 tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
   tcp::Hello hello;
   hello.kind = kind;
-  hello.job_secret = job_secret_;
   hello.from = rank_;
   hello.to = to;
   return hello;
@@ -457,7 +490,8 @@ void TcpTransport::ContinueDial(int peer) {
     const int error = tcp::ConnectError(dial->socket.fd());
     if (error != 0) return TryNextAddress(*dial, tcp::ErrorText(error));
     tcp::PrepareLink(dial->socket.fd(), options_.no_delay, options_.host_timeout);
-    if (!SendHello(dial->socket.fd(), MakeHello(tcp::HelloKind::kLink, peer))) {
+    dial->hello = tcp::Proved(MakeHello(tcp::HelloKind::kLink, peer), key_);
+    if (!SendWhole(dial->socket.fd(), dial->hello)) {
       return TryNextAddress(*dial, "the connection broke at once");
     }
     dial->step = Dial::Step::kAnswer;
@@ -475,9 +509,12 @@ void TcpTransport::ReadAnswer(Dial& dial) {
     return TryNextAddress(
         dial, error == 0 ? "it closed the connection during the handshake" : tcp::ErrorText(error));
   }
-  const auto hello = tcp::ReadHello(dial.answer.bytes, job_secret_, rank_, world_size());
-  if (!hello || hello->kind != tcp::HelloKind::kLink || hello->from != dial.peer) {
+  const auto answer = tcp::ReadHello(dial.answer.bytes, key_, rank_, world_size(), dial.hello.nonce);
+  if (!answer || answer->kind != tcp::HelloKind::kLink || answer->from != dial.peer) {
     return TryNextAddress(dial, "somebody else answered");
+  }
+  if (!SendWhole(dial.socket.fd(), tcp::LinkProof(key_, dial.hello, *answer))) {
+    return TryNextAddress(dial, "the connection broke during the handshake");
   }
   Watch(dial.socket.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
   AddLink(dial.peer, std::move(dial.socket));
@@ -505,7 +542,7 @@ void TcpTransport::SendQuestion(std::uint64_t id) {
   if (tcp::ConnectError(question.socket.fd()) == 0) {
     tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, question.peer);
     hello.call = question.call;
-    SendHello(question.socket.fd(), hello);
+    SendWhole(question.socket.fd(), tcp::Proved(hello, key_));
   }
   own_questions_.erase(found);
 }
@@ -559,7 +596,7 @@ void TcpTransport::SendAlarms(int lost_rank) {
       if (tcp::ConnectError(alarms[i].socket.fd()) == 0) {
         tcp::Hello hello = MakeHello(tcp::HelloKind::kAlarm, alarms[i].peer);
         hello.lost = lost_rank;
-        SendHello(alarms[i].socket.fd(), hello);
+        SendWhole(alarms[i].socket.fd(), tcp::Proved(hello, key_));
       }
       alarms.erase(alarms.begin() + static_cast<std::ptrdiff_t>(i));
     }

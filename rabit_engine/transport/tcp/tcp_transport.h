@@ -47,10 +47,10 @@ struct TcpOptions {
 class TcpTransport final : public Transport, private TcpLink::Owner {
  public:
   /// `listener` is a listening socket (-1: none; then no links can be made), owned from now on.
-  /// `addresses[r]` are the "ip:port" texts under which rank r listens, the likeliest first. `job_secret` is
-  /// the same number on all ranks, unknown to others.
+  /// `addresses[r]` are the "ip:port" texts under which rank r listens, the likeliest first. `key` is
+  /// the same on all ranks, unknown to others.
   TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
-               std::uint64_t job_secret, const TcpOptions& options);
+               const tcp::LinkKey& key, const TcpOptions& options);
   ~TcpTransport() override;
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
@@ -112,6 +112,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- the listening socket ---
   void AcceptAll();
   void Hear(std::uint64_t id);
+  bool Answer(Newcomer& newcomer);
   void DropOldNewcomers();
   void AddLink(int peer, tcp::Socket socket);
 
@@ -128,7 +129,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   TcpOptions options_;
   tcp::Socket listener_;
   std::vector<std::vector<std::string>> addresses_;
-  std::uint64_t job_secret_;
+  tcp::LinkKey key_;
   tcp::Socket epoll_;
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one

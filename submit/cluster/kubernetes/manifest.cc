@@ -18,6 +18,7 @@
 #include "submit/cluster/script.h"
 #include "submit/command.h"
 #include "submit/process/whole_file.h"
+#include "wire/job_token.h"
 
 namespace warren::submit {
 namespace {
@@ -92,9 +93,12 @@ std::string ImageOf(const Options& options, const std::string& role) {
 /// `num_workers` and `port` may be variables of a shell.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   return fmt::format(
-      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {}",
+      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} "
+      "--admit {}",
       num_workers, port, port, options.sort_by == tracker::SortBy::kTask ? "task" : "host",
-      static_cast<double>(options.timeout.count()) / 1000);
+      static_cast<double>(options.timeout.count()) / 1000,
+      // Nobody knows the addresses of pods before they run.
+      options.admit == tracker::Admit::kToken ? "token" : "any");
 }
 
 /// How long the job may run, as Kubernetes counts it.
@@ -119,7 +123,10 @@ class Maker {
     const std::string host = HostRole(options_);
     if (!host.empty()) manifest.before.push_back(HeadlessService());
     if (!files_.empty()) manifest.before.push_back(SecretOfFiles());
-    if (host == kTrackerRole) manifest.before.push_back(TrackerJob());
+    if (host == kTrackerRole) {
+      if (!Token().empty()) manifest.before.push_back(SecretOfToken());
+      manifest.before.push_back(TrackerJob());
+    }
     const std::vector<PlannedProcess>& plan = *job_.plan;
     for (std::size_t first = 0; first < plan.size();) {
       std::size_t end = first;
@@ -254,6 +261,20 @@ class Maker {
     return secret;
   }
 
+  /// As the workers are told it.
+  std::string Token() const {
+    for (const auto& [name, value] : job_.plan->front().environment) {
+      if (name == wire::kTokenVariable) return value;
+    }
+    return {};
+  }
+
+  Json SecretOfToken() const {
+    Json secret = Object("v1", "Secret", NameOf(kTrackerRole), kTrackerRole);
+    secret["stringData"][std::string(wire::kTokenVariable)] = Token();
+    return secret;
+  }
+
   std::string Script(std::size_t first, const std::string& role) const {
     PlannedProcess process = (*job_.plan)[first];
     std::erase_if(process.environment, [](const auto& entry) {
@@ -341,6 +362,12 @@ class Maker {
         "sh", "-c",
         fmt::format("exec {} >/dev/null", TrackerCommand(options_, std::to_string(options_.num_workers),
                                                          std::to_string(KubernetesPort(options_))))};
+    if (!Token().empty()) {
+      const std::string name(wire::kTokenVariable);
+      container["env"] = {
+          {{"name", name},
+           {"valueFrom", {{"secretKeyRef", {{"name", NameOf(kTrackerRole)}, {"key", name}}}}}}};
+    }
     container["resources"] = {{"requests", {{"cpu", "100m"}, {"memory", "64Mi"}}},
                               {"limits", {{"cpu", "1"}, {"memory", "512Mi"}}}};
     Json job = JobObject(kTrackerRole);

@@ -42,7 +42,10 @@ if [ -n "$awaited" ] && command -v getent >/dev/null; then
   done
 fi
 [ -z "$tracker" ] || [ "$rank" -ne 0 ] || {
-  $tracker >/dev/null &
+  (
+    environment
+    exec $tracker
+  ) >/dev/null &
   trackers_pid=$!
 }
 

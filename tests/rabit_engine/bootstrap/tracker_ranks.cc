@@ -80,14 +80,14 @@ int Run(const std::vector<std::string>& words) {
     return 0;
   }
   std::vector<std::vector<std::string>> addresses;
-  std::uint64_t secret = 0;
+  tcp::LinkKey key{};
   for (const std::string& record : bootstrap.Allgather(MyRecord(bootstrap))) {
     std::vector<std::string> parts = Words(record);
-    if (addresses.empty()) secret = std::stoull(parts[0]);
+    if (addresses.empty()) key = wire::Sha256().Update(parts[0]).Finish();
     parts.erase(parts.begin());
     addresses.push_back(std::move(parts));
   }
-  TcpTransport transport(rank, world_size, bootstrap.TakeListener(), std::move(addresses), secret, {});
+  TcpTransport transport(rank, world_size, bootstrap.TakeListener(), std::move(addresses), key, {});
   for (const ConnectedPeer& link : bootstrap.TakeLinks()) transport.Adopt(link.rank, link.socket);
   std::vector<int> members(static_cast<std::size_t>(world_size));
   std::iota(members.begin(), members.end(), 0);

@@ -1,66 +1,16 @@
 """The tracker dies, too: workers do what needs none, and one that is started again on the same state takes over."""
 
 import os
-import re
 import signal
-import subprocess
 import tempfile
 import unittest
 
 import training
-from training import WORKER
+from training import LIMIT_S, Job
 from warren_testing import Tracker, wait_for
 
 RANKS = 4
 VERSIONS = 60
-LIMIT_S = 60
-
-
-class Job:
-    """Workers that somebody else than dmlc-submit started: each is started again when it was killed."""
-
-    def __init__(self, tracker, env=None):
-        self.env = {**os.environ, **tracker.env, **(env or {})}
-        self.processes = {}
-        self.errors = {}
-        self.output = {}
-        self.folder = tempfile.TemporaryDirectory()
-        for task in range(RANKS):
-            self.start(task, 0)
-
-    def start(self, task, attempt):
-        name = os.path.join(self.folder.name, str(task))
-        with open(name + ".out", "a") as out, open(name + ".err", "a") as err:
-            self.processes[task] = subprocess.Popen(
-                [WORKER, str(VERSIONS), "500", "sleep=20", "tell"], stdout=out, stderr=err,
-                env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
-
-    def await_version(self, version):
-        """Until all have ended it: they are past LoadCheckPoint."""
-        told = rf"rank (\d): version {version}\b"
-        wait_for(lambda: len(set(re.findall(told, self.text("err")))) == RANKS, LIMIT_S, f"version {version}")
-
-    def kill(self, task):
-        self.processes[task].kill()
-        self.processes[task].wait()
-
-    def finish(self):
-        """Exit codes, and what all wrote to stdout and stderr."""
-        codes = [self.processes[task].wait(LIMIT_S) for task in range(RANKS)]
-        return codes, self.text("out"), self.text("err")
-
-    def text(self, kind):
-        whole = ""
-        for task in range(RANKS):
-            with open(os.path.join(self.folder.name, f"{task}.{kind}")) as file:
-                whole += file.read()
-        return whole
-
-    def close(self):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-        self.folder.cleanup()
 
 
 class TrackerDeath(unittest.TestCase):
@@ -81,7 +31,7 @@ class TrackerDeath(unittest.TestCase):
         return tracker
 
     def job(self, tracker, env=None):
-        job = Job(tracker, env)
+        job = Job(tracker.env, RANKS, VERSIONS, env)
         self.addCleanup(job.close)
         return job
 

@@ -1,16 +1,18 @@
-"""Jobs of training_worker under dmlc-submit, whose workers die and are started again."""
+"""Jobs of training_worker, whose workers die and are started again, under dmlc-submit or by hand."""
 
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import uuid
 
-from warren_testing import BIN
+from warren_testing import BIN, wait_for
 
 SUBMIT = BIN / "dmlc-submit"
 WORKER = BIN / "training_worker"
 VERSIONS = 3
+LIMIT_S = 60
 # Calls of one version: an allreduce, three broadcasts of a length and a text each, the places and the slices of an
 # allgather, an allreduce; then the checkpoint.
 CALLS = 10
@@ -59,3 +61,50 @@ def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):
     if left := {name for name in set(os.listdir("/dev/shm")) - segments if "warren" in name or "rabit" in name}:
         raise AssertionError(f"shared memory is left: {left}")
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+class Job:
+    """Workers that somebody else than dmlc-submit started; who kills one starts it again, or does not."""
+
+    def __init__(self, tracker_env, ranks, versions, env=None, words=()):
+        self.env = {**os.environ, **tracker_env, **(env or {})}
+        self.ranks = ranks
+        self.words = [str(versions), "500", "sleep=20", "tell", *words]
+        self.processes = {}
+        self.folder = tempfile.TemporaryDirectory()
+        for task in range(ranks):
+            self.start(task, 0)
+
+    def start(self, task, attempt):
+        name = os.path.join(self.folder.name, str(task))
+        with open(name + ".out", "a") as out, open(name + ".err", "a") as err:
+            self.processes[task] = subprocess.Popen(
+                [WORKER, *self.words], stdout=out, stderr=err,
+                env={**self.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": str(attempt), "DMLC_MAX_ATTEMPT": "3"})
+
+    def await_version(self, version):
+        """Until all have ended it: they are past LoadCheckPoint."""
+        told = rf"rank (\d): version {version}\b"
+        wait_for(lambda: len(set(re.findall(told, self.text("err")))) == self.ranks, LIMIT_S, f"version {version}")
+
+    def kill(self, task):
+        self.processes[task].kill()
+        self.processes[task].wait()
+
+    def finish(self):
+        """Exit codes, and what all wrote to stdout and stderr."""
+        codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
+        return codes, self.text("out"), self.text("err")
+
+    def text(self, kind):
+        whole = ""
+        for task in range(self.ranks):
+            with open(os.path.join(self.folder.name, f"{task}.{kind}")) as file:
+                whole += file.read()
+        return whole
+
+    def close(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+        self.folder.cleanup()

@@ -3,11 +3,11 @@
 // taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
 // end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [lazy] [tell]
-//   [key=value of rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [seed=<number>] [lazy]
+//   [tell] [key=value of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
-// themselves on so many hosts: shared memory inside, TCP between.
+// themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   bool lazy = false;
   int leaver = -1;
   bool tells = false;
+  int seed = 0;
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
@@ -104,6 +105,7 @@ int main(int argc, char** argv) {
       setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
     }
     if (std::strcmp(argv[i], "tell") == 0) tells = true;
+    if (std::strncmp(argv[i], "seed=", 5) == 0) seed = std::atoi(argv[i] + 5);
     if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "sleep=", 6) == 0)
       pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
@@ -114,7 +116,7 @@ int main(int argc, char** argv) {
   const int rank = rabit::GetRank();
   local.values.assign(5 + rank, 0.25 * (rank + 1));
   int version = lazy ? rabit::LoadCheckPoint(&global) : rabit::LoadCheckPoint(&global, &local);
-  if (version == 0) global.values.assign(elements, 1.0);
+  if (version == 0) global.values.assign(elements, 1.0 + seed);
   for (; version < versions; ++version) {
     if (lazy) local.values.assign(5 + rank, 0.25 * (rank + 1) + version);
     if (version == 1 && rank == leaver) _exit(0);

@@ -30,7 +30,7 @@ class World {
   explicit World(int size) {
     for (int rank = 0; rank < size; ++rank) {
       ranks_.push_back(std::make_unique<TcpTransport>(rank, size, -1, std::vector<std::vector<std::string>>(),
-                                                      0, TcpOptions()));
+                                                      tcp::LinkKey{}, TcpOptions()));
     }
     for (int a = 0; a < size; ++a) {
       for (int b = a + 1; b < size; ++b) {

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr std::uint64_t kSecret = 0x1234567887654321;
+constexpr tcp::LinkKey kKey = {1, 2, 3};
 
 /// Ranks with listeners on the loopback address and no links yet.
 class World {
@@ -43,7 +43,7 @@ class World {
   TcpTransport& operator[](int rank) {
     if (!ranks_[rank]) {
       ranks_[rank] = std::make_unique<TcpTransport>(rank, size(), listeners_[rank].Release(), addresses_,
-                                                    kSecret, options_);
+                                                    kKey, options_);
     }
     return *ranks_[rank];
   }
@@ -235,13 +235,15 @@ TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
 TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
   World world(2);
   tcp::Hello hello;
-  hello.job_secret = kSecret + 1;
   hello.from = 0;
   hello.to = 1;
+  constexpr tcp::LinkKey kOther = {1, 2, 4};
+  hello = tcp::Proved(hello, kOther);
   const tcp::Socket link = Stranger(world.port(1));
   send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   hello.kind = tcp::HelloKind::kAlarm;
   hello.lost = 0;
+  hello = tcp::Proved(hello, kOther);
   const tcp::Socket alarm = Stranger(world.port(1));
   send(alarm.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   world.ConnectAll();

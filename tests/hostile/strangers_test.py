@@ -1,0 +1,247 @@
+"""A job with a token, and strangers who connect to its tracker and to its workers as long as it lives: whatever they
+send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and nobody's memory
+grows with them."""
+
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.environ["WARREN_SOURCE"], "tests", "rabit_engine", "recovery"))
+
+import training
+from training import Job
+from warren_testing import MAGIC, Tracker, wait_for
+
+RANKS = 4
+VERSIONS = 150
+SEED = int(os.environ.get("HOSTILE_SEED", 1))
+INTRODUCTION = 0x494A5257
+LINK = 0x4E525257
+ENGINE = struct.pack("@II", 0x4B4C5257, 3)
+
+
+def string(text):
+    return struct.pack("@i", len(text)) + text
+
+
+def classic(command, rank=-1, world=-1, task=b"0", more=b""):
+    return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command) + more
+
+
+def derive(token, purpose, context=b""):
+    return hmac.new(token, b"warren " + purpose + b"\0" + context, hashlib.sha256).digest()
+
+
+def introduction(token):
+    """As a worker that knows this token begins."""
+    nonce = os.urandom(32)
+    return struct.pack("@i", INTRODUCTION) + nonce + derive(token, b"claim", nonce)
+
+
+def link_hello(kind, sender, receiver, lost=-1):
+    """Of the transport, with a proof made up."""
+    return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
+
+
+def attacks(rng):
+    """What a stranger may send, each a list of pieces, without end."""
+    wrong = os.urandom(32)
+    while True:
+        rank = rng.randrange(-1, RANKS + 1)
+        xgboost = json.dumps({"world_size": RANKS, "rank": rank, "task_id": str(max(rank, 0))}).encode()
+        whole = rng.choice([
+            classic(b"start", rank), classic(b"start", -1, 1), classic(b"start", world=100),
+            classic(b"recover", rank, RANKS, str(rank).encode()), classic(b"shutdown", rank, RANKS, str(rank).encode()),
+            classic(b"print", rank, RANKS, more=string(b"\x1b[2Jboo\n")),
+            struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":1,"port":9000,"error_port":0}'),
+            struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":2}'),
+            struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":4,"msg":"boo"}'),
+            introduction(wrong), introduction(wrong) + os.urandom(32) + classic(b"shutdown", rank),
+            struct.pack("@i", INTRODUCTION) + bytes(64), struct.pack("@i", INTRODUCTION) + os.urandom(4000),
+            struct.pack("@i", rank), struct.pack("@i", rank) + ENGINE, struct.pack("@i", rank) + os.urandom(64) + ENGINE,
+            link_hello(1, rank, 1), link_hello(2, rank, 1, 0), link_hello(3, rank, 2), link_hello(1, 0, rank) + os.urandom(32),
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01" + os.urandom(300), os.urandom(rng.randrange(1, 5000)),
+            struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), bytes(1 << 16),
+        ])
+        if rng.random() < 0.3:
+            whole = whole[:rng.randrange(1, len(whole) + 1)]  # and then nothing
+        cut = rng.randrange(len(whole) + 1)
+        yield [whole[:cut], whole[cut:]]
+
+
+def listening_ports(pid):
+    """The ports at which a process listens."""
+    ports = set()
+    inodes = set()
+    try:
+        for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(entry)
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    except OSError:
+        return ports
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                ports.add(int(words[1].rpartition(":")[2], 16))
+    return ports
+
+
+def peak_memory_mb(pid):
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    lines = [line for line in text.splitlines() if line.startswith("VmHWM")]
+    return int(lines[0].split()[1]) // 1024 if lines else 0
+
+
+class Strangers:
+    """A thread that attacks the ports that `ports` gives, 12 connections at a time, until it is told to stop."""
+
+    def __init__(self, ports, seed):
+        self.ports, self.rng = ports, random.Random(seed)
+        self.made = 0
+        self.got = []  # what anybody answered to whom
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
+
+    def run(self):
+        source = attacks(self.rng)
+        while not self.over.is_set():
+            open_ones = []
+            for _ in range(12):
+                ports = sorted(self.ports())
+                if not ports:
+                    break
+                pieces = next(source)
+                try:
+                    sock = socket.create_connection(("127.0.0.1", self.rng.choice(ports)), timeout=2)
+                    sock.sendall(pieces[0])
+                    open_ones.append((sock, pieces))
+                    self.made += 1
+                except OSError:
+                    continue  # it has ended, or closed in the middle of what we say
+            for sock, pieces in open_ones:
+                try:
+                    sock.sendall(pieces[1])
+                    sock.settimeout(0.003)
+                    if answer := sock.recv(4096):
+                        self.got.append((pieces, answer))
+                except OSError:
+                    pass  # closed, or silent so far
+            for sock, _ in open_ones:
+                sock.close()
+            time.sleep(0.005)
+
+
+class Hostile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        calm = training.train(RANKS, versions=VERSIONS)
+        assert calm.code == 0, calm.errors
+        cls.expected = calm.digests
+
+    def job(self, *options):
+        tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
+        self.addCleanup(tracker.__exit__)
+        job = Job(tracker.env, RANKS, VERSIONS, {"RABIT_SHARED_MEMORY": "off"})
+        self.addCleanup(job.close)
+        return tracker, job
+
+    def attack(self, tracker, job, seed):
+        def ports():
+            pids = [process.pid for process in job.processes.values()]
+            return {tracker.port}.union(*(listening_ports(pid) for pid in pids))
+
+        strangers = [Strangers(ports, seed * 10 + number) for number in range(2)]
+        for one in strangers:
+            self.addCleanup(one.stop)
+        return strangers
+
+    def check_end(self, tracker, job, strangers):
+        peak = 0
+        while any(process.poll() is None for process in job.processes.values()):
+            pids = [tracker.process.pid, *(process.pid for process in job.processes.values())]
+            peak = max(peak, *map(peak_memory_mb, pids))
+            time.sleep(0.05)
+        codes, output, errors = job.finish()
+        for one in strangers:
+            one.stop()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        code, log = tracker.finish()
+        self.assertEqual(code, 0, log)
+        self.assertEqual([one for stranger in strangers for one in stranger.got], [])
+        self.assertNotIn("boo", output + errors)
+        self.assertNotIn("\x1b", log)
+        self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
+        made = sum(stranger.made for stranger in strangers)
+        self.assertGreater(made, 50)
+        self.assertLess(peak, 100, "MB")
+        print(f"{made} connections of strangers, at most {peak} MB in a process")
+
+    def test_strangers_get_nothing_from_a_running_job(self):
+        tracker, job = self.job("--admit", "token")
+        job.await_version(1)
+        self.check_end(tracker, job, self.attack(tracker, job, SEED))
+
+    def test_nor_from_the_first_moment_of_a_job_to_its_last(self):
+        tracker, job = self.job("--admit", "token")
+        self.check_end(tracker, job, self.attack(tracker, job, SEED + 1))
+
+    def test_nor_while_a_worker_is_lost_and_comes_back(self):
+        tracker, job = self.job("--admit", "token")
+        job.await_version(1)
+        strangers = self.attack(tracker, job, SEED + 2)
+        for attempt, victim in enumerate((2, 0, 3), 1):
+            job.kill(victim)
+            job.start(victim, attempt)
+            wait_for(lambda task=victim: (job.processes[task].poll() is not None or
+                                          len(listening_ports(job.processes[task].pid)) > 0), 30, "its return")
+        self.check_end(tracker, job, strangers)
+
+    def test_a_claim_that_is_repeated_gets_a_nonce_and_no_more(self):
+        """Who can listen on the network knows what workers began with."""
+        tracker, job = self.job("--admit", "token")
+        job.await_version(1)
+        overheard = introduction(bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"]))
+        for more in (b"", os.urandom(32), overheard[4:36]):
+            with tracker.connect() as sock:
+                sock.sendall(overheard)
+                answer = b""
+                while len(answer) < 36:
+                    answer += sock.recv(36 - len(answer))
+                if not more:
+                    continue
+                sock.sendall(more + classic(b"shutdown", 0, RANKS))
+                try:
+                    self.assertEqual(sock.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+        self.check_end_calmly(tracker, job)
+
+    def check_end_calmly(self, tracker, job):
+        codes, output, errors = job.finish()
+        self.assertEqual(codes, [0] * RANKS, errors)
+        self.assertEqual(training.digests(output), self.expected)
+        self.assertEqual(tracker.finish()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

@@ -1,0 +1,300 @@
+// Who may take part in a job: what the tracker makes of those that prove the job's token, of those that do
+// not and of those that try. Message by message, without sockets or clocks.
+#include "tracker/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tracker/job.h"
+#include "wire/classic.h"
+#include "wire/collective.h"
+#include "wire/introduction.h"
+
+namespace warren::tracker {
+namespace {
+
+namespace classic = wire::classic;
+using classic::Command;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kHere[] = "10.0.0.1";
+constexpr char kElsewhere[] = "10.0.0.99";
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  TimePoint now{};
+  wire::JobToken token = wire::JobToken::Random();
+  std::optional<Job> job;
+  std::vector<std::string> warnings;
+  std::vector<std::string> prints;
+  std::vector<Note> notes;
+  std::map<ConnectionId, std::string> received;
+  std::set<ConnectionId> closed;
+  std::map<std::string, int> ranks;
+  bool finished = false;
+  bool broken = false;
+  ConnectionId next = 1;
+
+  JobOptions OptionsFor(int num_workers, Admit admit, std::set<std::string> hosts = {}) const {
+    JobOptions options;
+    options.num_workers = num_workers;
+    options.timeout = std::chrono::milliseconds(0);
+    options.takes_notes = true;
+    options.admission = {token, wire::RandomNonce(), admit, std::move(hosts)};
+    return options;
+  }
+  void Start(int num_workers, Admit admit, std::set<std::string> hosts = {}) {
+    job.emplace(OptionsFor(num_workers, admit, std::move(hosts)), now);
+  }
+  void Collect() {
+    for (Action& action : job->TakeActions()) {
+      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
+      if (auto* close = std::get_if<Close>(&action)) closed.insert(close->connection);
+      if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
+      if (auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
+      if (auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
+      if (std::get_if<Finished>(&action)) finished = true;
+      if (std::get_if<Broken>(&action)) broken = true;
+      if (auto* report = std::get_if<Report>(&action)) {
+        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
+      }
+    }
+  }
+  ConnectionId Connect(const std::string& bytes, const std::string& host = kHere) {
+    const ConnectionId id = next++;
+    job->Opened(id, host, static_cast<std::uint16_t>(40000 + id), now);
+    Say(id, bytes);
+    return id;
+  }
+  void Say(ConnectionId id, const std::string& bytes) {
+    job->Received(id, bytes, now);
+    Collect();
+  }
+  /// What the tracker has said and nobody has taken yet.
+  std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
+
+  /// A connection that proves `known`, up to the tracker's own proof.
+  ConnectionId Introduce(const wire::JobToken& known, const std::string& host = kHere) {
+    const wire::Nonce own = wire::RandomNonce();
+    const ConnectionId id = Connect(wire::EncodeHello(known, own), host);
+    if (closed.contains(id)) return id;
+    const auto theirs = NonceIn(Take(id));
+    Say(id, std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, known, own, theirs))));
+    expected_ = wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, known, own, theirs));
+    return id;
+  }
+  static wire::Nonce NonceIn(const std::string& bytes) {
+    wire::Reader reader;
+    reader.Append(bytes);
+    EXPECT_EQ(reader.Int(), wire::kIntroductionMagic);
+    return wire::NextDigest(reader).value_or(wire::Nonce());
+  }
+  static std::string Words(const std::string& task, Command command = Command::kStart, int rank = -1) {
+    return classic::EncodeMagic() + classic::Encode(classic::Hello{rank, -1, task, command});
+  }
+  ConnectionId Ours(const std::string& task, Command command = Command::kStart, int rank = -1,
+                    const std::string& host = kHere) {
+    const ConnectionId id = Introduce(token, host);
+    Take(id);
+    Say(id, Words(task, command, rank));
+    return id;
+  }
+  ConnectionId Stock(const std::string& task, Command command = Command::kStart, int rank = -1,
+                     const std::string& host = kHere) {
+    return Connect(Words(task, command, rank), host);
+  }
+  void Link(ConnectionId id) {
+    Say(id, classic::Encode(classic::GoodLinks{}));
+    Say(id, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
+  }
+  bool IsClosed(ConnectionId id) const { return closed.contains(id); }
+
+  std::string expected_;  ///< the tracker's proof
+};
+
+TEST_F(AdmissionTest, TheTrackerProvesTheTokenTooAndThenTheDialectBegins) {
+  Start(1, Admit::kToken);
+  const ConnectionId id = Introduce(token);
+  EXPECT_EQ(Take(id), expected_);
+  Say(id, Words("0"));
+  EXPECT_EQ(ranks.at("0"), 0);
+  EXPECT_TRUE(received[id].starts_with(classic::EncodeMagic()));
+}
+
+TEST_F(AdmissionTest, AnIntroductionMayComeInPieces) {
+  Start(1, Admit::kToken);
+  const wire::Nonce own = wire::RandomNonce();
+  const ConnectionId id = Connect("");
+  for (const char c : wire::EncodeHello(token, own)) Say(id, std::string(1, c));
+  const auto theirs = NonceIn(Take(id));
+  for (const char c : wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, theirs)))
+    Say(id, std::string(1, c));
+  EXPECT_EQ(Take(id), wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, token, own, theirs)));
+  for (const char c : Words("0")) Say(id, std::string(1, c));
+  EXPECT_EQ(ranks.at("0"), 0);
+}
+
+TEST_F(AdmissionTest, AnotherJobsWorkerIsDroppedWithoutAWord) {
+  Start(1, Admit::kAny);
+  const ConnectionId id = Introduce(wire::JobToken::Random());
+  EXPECT_EQ(Take(id), "");
+  EXPECT_TRUE(IsClosed(id));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("does not know this job's token: it belongs to another job")));
+}
+
+TEST_F(AdmissionTest, AProofThatWasOverheardIsOfNoUse) {
+  Start(2, Admit::kToken);
+  const wire::Nonce own = wire::RandomNonce();
+  const ConnectionId first = Connect(wire::EncodeHello(token, own));
+  const std::string proof(
+      wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, NonceIn(Take(first)))));
+  Say(first, proof);
+  EXPECT_FALSE(IsClosed(first));
+  const ConnectionId second = Connect(wire::EncodeHello(token, own));
+  Take(second);
+  Say(second, proof);
+  EXPECT_EQ(Take(second), "");
+  EXPECT_TRUE(IsClosed(second));
+}
+
+TEST_F(AdmissionTest, WhoRepeatsAClaimAndHasNoProofIsDropped) {
+  Start(1, Admit::kAny);
+  const ConnectionId id = Connect(wire::EncodeHello(token, wire::RandomNonce()));
+  EXPECT_EQ(Take(id).size(), 36U);
+  Say(id, std::string(32, 'x'));
+  EXPECT_EQ(Take(id), "");
+  EXPECT_TRUE(IsClosed(id));
+}
+
+TEST_F(AdmissionTest, TheTrackersOwnProofSentBackIsNone) {
+  Start(2, Admit::kToken);
+  const wire::Nonce own = wire::RandomNonce();
+  const ConnectionId id = Connect(wire::EncodeHello(token, own));
+  const auto theirs = NonceIn(Take(id));
+  Say(id, std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, token, own, theirs))));
+  EXPECT_TRUE(IsClosed(id));
+}
+
+TEST_F(AdmissionTest, NoNonceIsSaidTwiceNotEvenByTheNextTracker) {
+  std::set<std::string> nonces;
+  for (int tracker = 0; tracker < 3; ++tracker) {
+    Start(1, Admit::kToken);
+    for (int i = 0; i < 3; ++i) nonces.insert(Take(Connect(wire::EncodeHello(token, wire::RandomNonce()))));
+  }
+  EXPECT_EQ(nonces.size(), 9U);
+}
+
+TEST_F(AdmissionTest, WithoutTheTokenNotEvenTheMagicIsAnsweredWhereNoneAreAdmitted) {
+  Start(1, Admit::kToken);
+  for (const Command command : {Command::kStart, Command::kRecover, Command::kShutdown, Command::kPrint}) {
+    const ConnectionId id = Stock("0", command, 0);
+    EXPECT_EQ(Take(id), "");
+    EXPECT_TRUE(IsClosed(id));
+  }
+  EXPECT_EQ(warnings.size(), 4U);
+  EXPECT_THAT(warnings[0], HasSubstr("--admit hosts or --admit any lets them in"));
+  EXPECT_FALSE(finished);
+}
+
+TEST_F(AdmissionTest, FromTheHostsOfTheJobStockWorkersAreAdmitted) {
+  Start(2, Admit::kHosts, {kHere});
+  const ConnectionId stranger = Stock("0", Command::kStart, -1, kElsewhere);
+  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_EQ(Take(stranger), "");
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("10.0.0.99 is none of the job's 1 hosts (10.0.0.1)")));
+  Stock("0");
+  Stock("1");
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST_F(AdmissionTest, OnceAWorkerHasProvedTheTokenAllOthersHaveTo) {
+  Start(2, Admit::kAny);
+  const ConnectionId stranger = Stock("0");
+  const ConnectionId impostor = Stock("impostor", Command::kStart, 1);  // has a rank at once
+  EXPECT_EQ(ranks.at("impostor"), 1);
+  Ours("0");
+  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_TRUE(IsClosed(impostor));
+  EXPECT_TRUE(IsClosed(Stock("1")));
+  ranks.clear();
+  Ours("1");
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
+  EXPECT_TRUE(IsClosed(Stock("0", Command::kShutdown, 0)));
+  EXPECT_FALSE(finished);
+}
+
+TEST_F(AdmissionTest, ATokenDoesNotBreakAJobOfStockWorkersThatRuns) {
+  Start(1, Admit::kAny);
+  Link(Stock("0"));
+  const ConnectionId late = Ours("1");
+  EXPECT_TRUE(IsClosed(late));
+  Stock("0", Command::kShutdown, 0);
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, WithTheTokenAWorkerMaySpeakFromWhereverItIs) {
+  Start(1, Admit::kToken);
+  Link(Ours("0"));
+  EXPECT_FALSE(IsClosed(Ours("0", Command::kRecover, 0, kElsewhere)));
+}
+
+TEST_F(AdmissionTest, WithoutItOnlyTheHostThatJoinedSpeaksForARank) {
+  Start(1, Admit::kAny);
+  Link(Stock("0"));
+  for (const Command command : {Command::kShutdown, Command::kRecover, Command::kPrint}) {
+    const ConnectionId id = Stock("0", command, 0, kElsewhere);
+    if (command == Command::kPrint) Say(id, classic::Encode(classic::PrintText{"boo"}));
+    EXPECT_TRUE(IsClosed(id)) << classic::CommandName(command);
+    EXPECT_THAT(warnings.back(), HasSubstr("rank 0 joined from 10.0.0.1, and a"));
+  }
+  EXPECT_THAT(prints, IsEmpty());
+  EXPECT_FALSE(finished);
+  Stock("0", Command::kShutdown, 0);
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, TheSameHoldsForWorkersOfXgboost21) {
+  namespace collective = wire::collective;
+  Start(1, Admit::kAny);
+  const auto say = [&](const collective::WorkerMessage& message, int rank, const std::string& host) {
+    const auto encode = [](const auto& one) { return collective::Encode(one); };
+    const int world = rank < 0 ? -1 : 1;
+    return Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{world, rank, "0"}) +
+                       std::visit(encode, message),
+                   host);
+  };
+  say(collective::Start{9010, 0}, -1, kHere);
+  ASSERT_EQ(ranks.at("0"), 0);
+  EXPECT_TRUE(IsClosed(say(collective::Shutdown{}, 0, kElsewhere)));
+  say(collective::Print{"boo"}, 0, kElsewhere);
+  EXPECT_THAT(prints, IsEmpty());
+  say(collective::Failure{"boo", 1}, 0, kElsewhere);
+  job->Tick(now += std::chrono::seconds(60));
+  Collect();
+  EXPECT_FALSE(finished);
+  EXPECT_FALSE(broken);
+  job->Closed(say(collective::Shutdown{}, 0, kHere), "it closed the connection", now);
+  Collect();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, TheNextTrackerKeepsAJobToThoseWhoKnowTheToken) {
+  Start(2, Admit::kAny);
+  Ours("0");
+  job.emplace(OptionsFor(2, Admit::kAny), now);
+  job->TakeOver(notes, now);
+  EXPECT_TRUE(IsClosed(Stock("1")));
+  EXPECT_FALSE(IsClosed(Ours("1")));
+}
+
+TEST_F(AdmissionTest, ATrackerWithoutATokenSaysThatItHasNone) {
+  job.emplace(JobOptions{}, now);
+  const ConnectionId id = Connect(wire::EncodeHello(token, wire::RandomNonce()));
+  EXPECT_TRUE(IsClosed(id));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker was given none")));
+}
+
+}  // namespace
+}  // namespace warren::tracker

@@ -1,0 +1,42 @@
+// How a worker of ours and its tracker prove to each other that they know the token of the job, before
+// anything else is said and without the token or anything that could be said again. Pure.
+//
+//   worker                                            tracker
+//   int kIntroductionMagic, nonce w (32 bytes),
+//   claim over w (32 bytes)                      ->
+//                                                <-   int kIntroductionMagic, nonce t (32 bytes)
+//   proof of the worker over w and t (32 bytes)  ->
+//                                                <-   proof of the tracker over w and t (32 bytes)
+//   and then the dialect of its choice, from its magic on
+//
+// Whoever has a claim or a proof that is wrong hears nothing more: the connection closes. A stranger, who has
+// no claim, hears nothing at all; who repeats a claim that he overheard, a nonce.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/bytes.h"
+#include "wire/job_token.h"
+
+namespace warren::wire {
+
+inline constexpr std::int32_t kIntroductionMagic = 0x494a5257;  // "WRJI"
+
+enum class Introduced { kWorker, kTracker };
+/// What one of the two shows for the nonces of both.
+Digest ProofOf(Introduced who, const JobToken& token, const Nonce& of_worker, const Nonce& of_tracker);
+
+/// What the worker begins with.
+Digest ClaimOf(const JobToken& token, const Nonce& of_worker);
+
+std::string EncodeHello(const JobToken& token, const Nonce& of_worker);
+/// What the tracker answers.
+std::string EncodeNonce(const Nonce& of_tracker);
+
+/// One message of 32 bytes, `std::nullopt` until all of it has come.
+std::optional<Digest> NextDigest(Reader& reader);
+
+}  // namespace warren::wire

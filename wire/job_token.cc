@@ -1,0 +1,80 @@
+#include "wire/job_token.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace warren::wire {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+int DigitOf(char c) {
+  if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  const std::size_t digit = kDigits.find(c);
+  return digit == std::string_view::npos ? -1 : static_cast<int>(digit);
+}
+
+Digest RandomBytes() {
+  Digest bytes;
+  // Up to 256 bytes come whole or not at all.
+  while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "no random numbers");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+JobToken JobToken::Random() {
+  JobToken token;
+  token.bytes_ = RandomBytes();
+  return token;
+}
+
+JobToken JobToken::Parse(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+  JobToken token;
+  const auto refuse = [&](const char* what) {
+    throw std::invalid_argument(std::string("a job token has 64 hexadecimal digits, ") + what);
+  };
+  if (text.size() != 2 * token.bytes_.size()) {
+    refuse(("these are " + std::to_string(text.size()) + " characters").c_str());
+  }
+  for (std::size_t i = 0; i < token.bytes_.size(); ++i) {
+    const int high = DigitOf(text[2 * i]);
+    const int low = DigitOf(text[2 * i + 1]);
+    if (high < 0 || low < 0) refuse("and here is something else among them");
+    token.bytes_[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return token;
+}
+
+std::string JobToken::ToHex() const {
+  return wire::ToHex(BytesOf(bytes_));
+}
+
+Digest JobToken::Derive(std::string_view purpose, std::string_view context) const {
+  // No purpose holds a NUL, so none is the beginning of another.
+  return HmacSha256(BytesOf(bytes_), {"warren ", purpose, std::string_view("\0", 1), context});
+}
+
+Nonce RandomNonce() {
+  return RandomBytes();
+}
+
+std::string ToHex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<unsigned char>(c) >> 4];
+    text += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return text;
+}
+
+}  // namespace warren::wire

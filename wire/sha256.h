@@ -1,0 +1,42 @@
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), all the cryptography that a job token needs. Its own code
+// because librabit is preloaded into other people's programs and may ask for no library there; encryption,
+// which is asked for, comes from OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace warren::wire {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+class Sha256 {
+ public:
+  Sha256& Update(std::string_view bytes);
+  /// The digest of all that was given. Once.
+  Digest Finish();
+
+ private:
+  void Compress(const std::uint8_t* block);
+
+  std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::uint8_t, 64> block_{};
+  std::uint64_t bytes_ = 0;
+};
+
+/// Over the parts one after the other: of parts of varying length the caller makes the boundaries known.
+Digest HmacSha256(std::string_view key, std::initializer_list<std::string_view> parts);
+
+/// The bytes of a digest, to be put into a message.
+inline std::string_view BytesOf(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+/// In the same time wherever they differ.
+bool Same(std::string_view a, std::string_view b);
+
+}  // namespace warren::wire

@@ -1,6 +1,8 @@
 """What the process tests share: where the programs are, a tracker to talk to, and a rabit worker in Python."""
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import time
 BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
+INTRODUCTION_MAGIC = 0x494A5257
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
@@ -106,11 +109,29 @@ class Wire:
         return self.recv_exactly(self.recv_int()).decode()
 
 
-class ClassicWorker:
-    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one."""
+def derive(token, purpose, context=b""):
+    """A secret for one purpose, from the 32 bytes of a job's token."""
+    return hmac.new(token, b"warren " + purpose + b"\0" + context, hashlib.sha256).digest()
 
-    def __init__(self, tracker_address, task_id, rank=-1, world_size=-1):
+
+def introduce(wire, token_hex):
+    """Proves the job's token to the tracker and has it proved, as wire/introduction.h has it."""
+    token, own = bytes.fromhex(token_hex), os.urandom(32)
+    magic = struct.pack("@i", INTRODUCTION_MAGIC)
+    wire.sock.sendall(magic + own + derive(token, b"claim", own))
+    assert wire.recv_exactly(4) == magic
+    nonces = own + wire.recv_exactly(32)
+    wire.sock.sendall(hmac.new(derive(token, b"worker"), nonces, hashlib.sha256).digest())
+    assert wire.recv_exactly(32) == hmac.new(derive(token, b"tracker"), nonces, hashlib.sha256).digest()
+
+
+class ClassicWorker:
+    """A rabit worker, as far as its tracker and its peers can see. Blocking, like the real one. With a token one of
+    ours, until it has links to make."""
+
+    def __init__(self, tracker_address, task_id, rank=-1, world_size=-1, token=None):
         self.tracker_address = tracker_address
+        self.token = token
         self.task_id = str(task_id)
         self.rank = rank
         self.world_size = world_size
@@ -119,6 +140,8 @@ class ClassicWorker:
     def hello(self, command):
         """Opens a connection to the tracker; returns it after the command is sent."""
         wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
+        if self.token:
+            introduce(wire, self.token)
         wire.send_int(MAGIC)
         assert wire.recv_int() == MAGIC
         wire.send_int(self.rank, self.world_size)

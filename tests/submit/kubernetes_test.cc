@@ -364,7 +364,7 @@ TEST(KubeManifest, TheTrackerIsLetInAsTheWorkersAre) {
   Options options = ForKubernetes();
   options.kube_worker_template = workers.path();
   options.kube_tracker_template = trackers.path();
-  const Json pod = ManifestOf(options).before.at(1)["spec"]["template"]["spec"];
+  const Json pod = ManifestOf(options).before.at(2)["spec"]["template"]["spec"];
   EXPECT_EQ(pod["imagePullSecrets"][0]["name"], "s");
   EXPECT_EQ(pod["securityContext"]["runAsUser"], 7);
   EXPECT_EQ(pod["nodeSelector"]["pool"], "small");

@@ -114,7 +114,7 @@ class Joining(unittest.TestCase):
     def test_a_restarted_worker_gets_its_rank_back_while_the_others_link(self):
         # The first process of task 2 dies between hello and linking: the others wait for the second.
         with our_tracker(3) as tracker, Ranks(tracker.env, 2, "records") as ranks:
-            first = ClassicWorker((tracker.host, tracker.port), 2)
+            first = ClassicWorker((tracker.host, tracker.port), 2, token=tracker.env["DMLC_JOB_TOKEN"])
             wire = first.hello("start")
             first_rank = wire.recv_int()
             wire.sock.close()

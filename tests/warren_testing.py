@@ -118,7 +118,7 @@ def introduce(wire, token_hex):
     """Proves the job's token to the tracker and has it proved, as wire/introduction.h has it."""
     token, own = bytes.fromhex(token_hex), os.urandom(32)
     magic = struct.pack("@i", INTRODUCTION_MAGIC)
-    wire.sock.sendall(magic + own + derive(token, b"claim", own))
+    wire.sock.sendall(magic + own + hmac.new(derive(token, b"claim"), own, hashlib.sha256).digest())
     assert wire.recv_exactly(4) == magic
     nonces = own + wire.recv_exactly(32)
     wire.sock.sendall(hmac.new(derive(token, b"worker"), nonces, hashlib.sha256).digest())

@@ -13,8 +13,13 @@ constexpr std::ptrdiff_t kMaxListed = 4;
 
 }  // namespace
 
+Admission::Admission(AdmissionOptions options)
+    : options_(std::move(options)), seed_(wire::BytesOf(options_.seed)) {
+  if (options_.token) keys_.emplace(*options_.token);
+}
+
 wire::Nonce Admission::NextNonce() {
-  return wire::HmacSha256(wire::BytesOf(options_.seed), {"nonce", std::to_string(num_nonces_++)});
+  return seed_.Code({std::to_string(num_nonces_++)});
 }
 
 std::optional<std::string> Admission::Refusal(const std::string& host) const {

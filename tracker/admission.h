@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "wire/introduction.h"
 #include "wire/job_token.h"
 
 namespace warren::tracker {
@@ -30,9 +31,10 @@ struct AdmissionOptions {
 
 class Admission {
  public:
-  explicit Admission(AdmissionOptions options) : options_(std::move(options)) {}
+  explicit Admission(AdmissionOptions options);
 
-  const std::optional<wire::JobToken>& token() const { return options_.token; }
+  /// None without a token.
+  const std::optional<wire::IntroductionKeys>& keys() const { return keys_; }
   /// One that was never said before.
   wire::Nonce NextNonce();
 
@@ -46,6 +48,8 @@ class Admission {
 
  private:
   AdmissionOptions options_;
+  std::optional<wire::IntroductionKeys> keys_;
+  wire::HmacKey seed_;
   std::uint64_t num_nonces_ = 0;
   bool closed_ = false;
 };

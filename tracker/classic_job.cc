@@ -89,6 +89,7 @@ void ClassicJob::Unassign(int rank) {
 
 void ClassicJob::Forget(ConnectionId connection) {
   applicants_.Remove(connection);
+  asking_.erase(connection);
   peers_.erase(connection);
   desk_.Close(connection);
 }
@@ -134,10 +135,7 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
 // What the workers that are here want, or what the tracker was started with.
 int ClassicJob::ExpectedWorldSize() const {
   if (num_assigned_ > 0) return options_.num_workers;
-  for (const Applicants::Applicant& applicant : applicants_.List()) {
-    const int asked = peers_.at(applicant.connection).hello.world_size;
-    if (asked > 0) return asked;
-  }
+  if (!asking_.empty()) return peers_.at(*asking_.begin()).hello.world_size;
   return configured_workers_;
 }
 
@@ -306,6 +304,7 @@ void ClassicJob::AddPending(ConnectionId connection, Peer& peer, TimePoint now) 
   if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
     Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
+  if (peer.hello.world_size > 0) asking_.insert(connection);
   desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
   desk_.Add(Joined{num_assigned_ + static_cast<int>(applicants_.size()), options_.num_workers});
   AssignPending(now);
@@ -341,6 +340,7 @@ void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint
     linked_ = false;
     incomplete_since_ = now;
   }
+  asking_.erase(connection);
   peer.rank = rank;
   Name(connection, peer);
   peer.phase = Phase::kAssigned;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -114,6 +115,7 @@ class ClassicJob final : public DialectJob {
   int configured_workers_;  ///< what the tracker was started with
   std::unordered_map<ConnectionId, Peer> peers_;
   Applicants applicants_{wire::classic::kNoTaskId};
+  std::set<ConnectionId> asking_;  ///< those of them that named a world size
   std::unordered_map<std::string, int> task_ranks_;
   std::vector<Member> members_;
   std::optional<Topology> topology_;

@@ -54,14 +54,20 @@ const DialectJob& Job::Current() const {
 
 void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now) {
   desk_.Open(connection, std::move(host), port, now + kHelloTimeout);
-  callers_[connection];
+  callers_[connection].since = now;
   if (desk_.strangers() > kMaxStrangers + 2 * static_cast<std::size_t>(world_size())) DropOldestStranger();
 }
 
-bool Job::DropOldestStranger() {
+bool Job::DropSilentStranger(TimePoint now) {
+  const auto oldest = desk_.OldestStranger();
+  if (!oldest || now - callers_.at(*oldest).since < kGrace) return false;
+  DropOldestStranger();
+  return true;
+}
+
+void Job::DropOldestStranger() {
   const auto oldest = desk_.OldestStranger();
   if (oldest) Drop(*oldest, "too many connections that say nothing, and this one is the oldest");
-  return oldest.has_value();
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
@@ -92,7 +98,7 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
     const auto magic = caller.head.Int();
     if (!magic) return false;
     if (*magic == wire::kIntroductionMagic && !desk_.proven(connection)) {
-      if (!admission_.token()) {
+      if (!admission_.keys()) {
         throw wire::ProtocolError(fmt::format(
             "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
       }
@@ -133,7 +139,7 @@ bool Job::ReadIntroduction(ConnectionId connection, Caller& caller) {
   if (caller.step == Caller::Step::kNonce) {
     if (caller.head.available() < sizeof(wire::Nonce) + sizeof(wire::Digest)) return false;
     caller.worker_nonce = *wire::NextDigest(caller.head);
-    RequireSame(*wire::NextDigest(caller.head), wire::ClaimOf(*admission_.token(), caller.worker_nonce));
+    RequireSame(*wire::NextDigest(caller.head), admission_.keys()->Claim(caller.worker_nonce));
     caller.tracker_nonce = admission_.NextNonce();
     desk_.Send(connection, wire::EncodeNonce(caller.tracker_nonce));
     caller.step = Caller::Step::kProof;
@@ -141,7 +147,7 @@ bool Job::ReadIntroduction(ConnectionId connection, Caller& caller) {
   const auto proof = wire::NextDigest(caller.head);
   if (!proof) return false;
   const auto expected = [&](Introduced who) {
-    return wire::ProofOf(who, *admission_.token(), caller.worker_nonce, caller.tracker_nonce);
+    return admission_.keys()->Proof(who, caller.worker_nonce, caller.tracker_nonce);
   };
   RequireSame(*proof, expected(Introduced::kWorker));
   desk_.Send(connection, std::string(wire::BytesOf(expected(Introduced::kTracker))));

@@ -27,6 +27,8 @@ namespace warren::tracker {
 /// How long a peer may take from connecting to the end of its hello. A worker needs microseconds, or seconds
 /// on a machine that starts hundreds at once; a peer that needs longer is not one, or is stuck.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
+/// What it gets where there is room for no others.
+inline constexpr std::chrono::seconds kGrace{2};
 /// Connections that have not said hello yet: twice the workers, and this many strangers. Beyond, the oldest
 /// goes.
 inline constexpr std::size_t kMaxStrangers = 1024;
@@ -49,9 +51,9 @@ class Job {
   void Reached(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// Makes room when the process can take no more connections: drops the oldest one that has not said hello.
-  /// False when there is none.
-  bool DropOldestStranger();
+  /// Makes room when the process can take no more connections: drops the oldest one that has not said hello,
+  /// if it has had kGrace for that. False when there is none.
+  bool DropSilentStranger(TimePoint now);
   /// Drops peers that took too long and ends the job when its time is up.
   void Tick(TimePoint now);
   /// When Tick has something to do next, if ever.
@@ -91,6 +93,7 @@ class Job {
   struct Caller {
     enum class Step { kMagic, kNonce, kProof, kDialect };
     Step step = Step::kMagic;
+    TimePoint since;
     wire::Nonce worker_nonce{};
     wire::Nonce tracker_nonce{};
     wire::Reader head;
@@ -104,6 +107,7 @@ class Job {
   static std::string_view Expected(const Caller& caller);
   const DialectJob& OtherThan(const DialectJob& job) const;
   std::string RefusalOf(const DialectJob& job) const;
+  void DropOldestStranger();
   void DropStrangersOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);
 

@@ -26,25 +26,37 @@ using std::chrono::steady_clock;
 
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Connections taken in one go. The kernel queues a few thousand (net.core.somaxconn) and makes whoever comes
-/// when that is full wait for a second, so the queue is emptied fast; but those already served get their turn
-/// in between.
-constexpr int kAcceptBatch = 256;
+/// Connections taken in one go. The kernel queues 4,096 (net.core.somaxconn) and makes whoever comes when
+/// that is full wait for a second, so all of the queue is emptied at once; those already served get their
+/// turn in between.
+constexpr int kAcceptBatch = 4096;
 /// One read's worth; a worker's messages are tens of bytes.
-constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kReadBytes = 512;
 /// Answers waiting for a peer that does not read them. A worker's are below a kilobyte.
 constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
-/// A server that owns many connections wants all the descriptors it may have.
-void RaiseDescriptorLimit() {
+/// Descriptors of the process that are not workers' connections.
+constexpr rlim_t kOtherDescriptors = 128;
+
+/// All the descriptors it may have; more than that where it may have them. A worker has two connections at
+/// most, its own and the one to its error port; all workers have at least one at the same time.
+void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto workers = static_cast<rlim_t>(num_workers);
+  const rlimit wanted = {2 * workers + kOtherDescriptors, 2 * workers + kOtherDescriptors};
+  if (limit.rlim_max < wanted.rlim_max && setrlimit(RLIMIT_NOFILE, &wanted) == 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= workers + kOtherDescriptors) return;
+  spdlog::warn(
+      "tracker: {} workers need more connections at once than the {} files that this process may open; raise "
+      "the limit (ulimit -n)",
+      num_workers, limit.rlim_cur);
 }
 
 /// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the one before is
 /// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel
-/// forgets this wish as it sees fit: it is renewed after every read.
+/// forgets this wish as it sees fit: it is renewed after every read that was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
@@ -88,6 +100,9 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
     if (any && !error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
+    // What it accepts inherits these. A host that vanishes without a word is noticed while its worker waits.
+    if (!error) acceptor.set_option(tcp::no_delay(true), error);
+    if (!error) acceptor.set_option(asio::socket_base::keep_alive(true), error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) return acceptor;
     if (error != asio::error::address_in_use) break;
@@ -109,7 +124,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
  public:
   Impl(asio::io_context& io, const ServerOptions& options, ServerEvents events)
       : events_(std::move(events)),
-        acceptor_((RaiseDescriptorLimit(), Listen(io, options))),
+        acceptor_((RaiseDescriptorLimit(options.job.num_workers), Listen(io, options))),
         timer_(io),
         accept_pause_(io),
         job_(Seeded(options.job), steady_clock::now()) {
@@ -157,6 +172,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     explicit Connection(tcp::socket peer) : socket(std::move(peer)) {}
     tcp::socket socket;
     std::string unsent;
+    std::array<char, kReadBytes> received;
+    bool answered = false;  ///< since it was read from last
     bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
@@ -182,35 +199,39 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   /// Accepting failed, as it does when the process or the machine is out of descriptors: whoever has said
-  /// nothing so far goes, so that workers get in.
+  /// nothing for a while goes, so that workers get in. Those that just came may be workers, who wait where
+  /// they are until another has gone.
   void MakeRoom(error_code why) {
     if (!std::exchange(told_of_full_, true)) {
       spdlog::warn(
           "tracker: cannot accept more connections than the {} that are open: {}; dropping silent ones",
           connections_.size(), why.message());
     }
-    const bool made_room = job_.DropOldestStranger();
+    const bool made_room = job_.DropSilentStranger(steady_clock::now());
     Perform();
     if (stopped_) return;
     if (made_room) return WaitToAccept();
+    accept_paused_ = true;
     accept_pause_.expires_after(kAcceptPause);
     accept_pause_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error && !self->stopped_) self->WaitToAccept();
+      if (!error) self->AcceptAgain();
     });
+  }
+
+  void AcceptAgain() {
+    if (stopped_ || !std::exchange(accept_paused_, false)) return;
+    accept_pause_.cancel();
+    WaitToAccept();
   }
 
   void Add(tcp::socket socket, const tcp::endpoint& remote) {
     error_code error;
     socket.non_blocking(true, error);
-    if (!error) socket.set_option(tcp::no_delay(true), error);
-    // A host that vanishes without a word is noticed while its worker waits for the others.
-    if (!error) socket.set_option(asio::socket_base::keep_alive(true), error);
     const std::string address = PlainAddress(remote.address()).to_string();
     if (error) {
       spdlog::warn("tracker: dropped {}:{}: {}", address, remote.port(), error.message());
       return;
     }
-    AcknowledgeAtOnce(socket);
     const ConnectionId id = next_id_++;
     connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
     job_.Opened(id, address, remote.port(), steady_clock::now());
@@ -221,26 +242,26 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void WaitToRead(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
-    found->second->socket.async_wait(tcp::socket::wait_read, [self = shared_from_this(), id,
-                                                              connection = found->second](error_code error) {
-      if (!error) self->Read(id, *connection);
-    });
+    // Tries to read first, which is cheaper than asking the kernel anew when there may be something.
+    found->second->socket.async_read_some(
+        asio::buffer(found->second->received),
+        [self = shared_from_this(), id, connection = found->second](error_code error, std::size_t count) {
+          self->Read(id, *connection, error, count);
+        });
   }
 
-  void Read(ConnectionId id, Connection& connection) {
-    if (connection.closing || stopped_) return;
-    error_code error;
-    const std::size_t count = connection.socket.read_some(asio::buffer(read_buffer_), error);
-    if (error == asio::error::would_block) return WaitToRead(id);
+  void Read(ConnectionId id, Connection& connection, error_code error, std::size_t count) {
+    if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (error) {
       job_.Closed(id, error == asio::error::eof ? "it closed the connection" : error.message(),
                   steady_clock::now());
       Perform();
       return;
     }
-    AcknowledgeAtOnce(connection.socket);
-    job_.Received(id, {read_buffer_.data(), count}, steady_clock::now());
+    connection.answered = false;
+    job_.Received(id, {connection.received.data(), count}, steady_clock::now());
     Perform();
+    if (!connection.answered && !connection.closing) AcknowledgeAtOnce(connection.socket);
     WaitToRead(id);
   }
 
@@ -251,6 +272,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     error_code error;
     while (!connection.unsent.empty() && !error) {
       const std::size_t sent = connection.socket.write_some(asio::buffer(connection.unsent), error);
+      connection.answered = true;
       connection.unsent.erase(0, sent);
     }
     if (error == asio::error::would_block && connection.unsent.size() < kMaxUnsentBytes) {
@@ -261,6 +283,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       // A wait for more from this peer may still hold the connection; the descriptor goes now.
       connection.socket.close(error);
       connections_.erase(found);
+      AcceptAgain();
     } else if (error) {
       job_.Closed(id, error.message(), steady_clock::now());
     }
@@ -363,10 +386,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    if (deadline == armed_for_) return;
+    // One that comes too early finds nothing to do and is set anew: deadlines come and go with each message.
+    if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
-    timer_.cancel();
-    if (!deadline) return;
     timer_.expires_at(*deadline);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (error || self->stopped_) return;
@@ -382,10 +404,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   asio::steady_timer accept_pause_;
   Job job_;
   std::unordered_map<ConnectionId, std::shared_ptr<Connection>> connections_;
-  std::array<char, kReadBytes> read_buffer_;
   std::optional<TimePoint> armed_for_;
   ConnectionId next_id_ = 1;
   bool stopped_ = false;
+  bool accept_paused_ = false;
   bool told_of_full_ = false;
 };
 

@@ -4,17 +4,21 @@
 
 namespace warren::wire {
 
-Digest ProofOf(Introduced who, const JobToken& token, const Nonce& of_worker, const Nonce& of_tracker) {
-  const Digest key = token.Derive(who == Introduced::kWorker ? "worker" : "tracker");
-  return HmacSha256(BytesOf(key), {BytesOf(of_worker), BytesOf(of_tracker)});
+IntroductionKeys::IntroductionKeys(const JobToken& token)
+    : claim_(BytesOf(token.Derive("claim"))),
+      worker_(BytesOf(token.Derive("worker"))),
+      tracker_(BytesOf(token.Derive("tracker"))) {}
+
+Digest IntroductionKeys::Claim(const Nonce& of_worker) const {
+  return claim_.Code({BytesOf(of_worker)});
 }
 
-Digest ClaimOf(const JobToken& token, const Nonce& of_worker) {
-  return token.Derive("claim", BytesOf(of_worker));
+Digest IntroductionKeys::Proof(Introduced who, const Nonce& of_worker, const Nonce& of_tracker) const {
+  return (who == Introduced::kWorker ? worker_ : tracker_).Code({BytesOf(of_worker), BytesOf(of_tracker)});
 }
 
-std::string EncodeHello(const JobToken& token, const Nonce& of_worker) {
-  return EncodeNonce(of_worker).append(BytesOf(ClaimOf(token, of_worker)));
+std::string IntroductionKeys::Hello(const Nonce& of_worker) const {
+  return EncodeNonce(of_worker).append(BytesOf(Claim(of_worker)));
 }
 
 std::string EncodeNonce(const Nonce& nonce) {

@@ -26,13 +26,22 @@ namespace warren::wire {
 inline constexpr std::int32_t kIntroductionMagic = 0x494a5257;  // "WRJI"
 
 enum class Introduced { kWorker, kTracker };
-/// What one of the two shows for the nonces of both.
-Digest ProofOf(Introduced who, const JobToken& token, const Nonce& of_worker, const Nonce& of_tracker);
 
-/// What the worker begins with.
-Digest ClaimOf(const JobToken& token, const Nonce& of_worker);
+/// What is shown, made from one token.
+class IntroductionKeys {
+ public:
+  explicit IntroductionKeys(const JobToken& token);
+  /// What the worker begins with.
+  Digest Claim(const Nonce& of_worker) const;
+  /// What one of the two shows for the nonces of both.
+  Digest Proof(Introduced who, const Nonce& of_worker, const Nonce& of_tracker) const;
+  /// The worker's first message.
+  std::string Hello(const Nonce& of_worker) const;
 
-std::string EncodeHello(const JobToken& token, const Nonce& of_worker);
+ private:
+  HmacKey claim_, worker_, tracker_;
+};
+
 /// What the tracker answers.
 std::string EncodeNonce(const Nonce& of_tracker);
 

@@ -83,22 +83,25 @@ Digest Sha256::Finish() {
   return digest;
 }
 
-Digest HmacSha256(std::string_view key, std::initializer_list<std::string_view> parts) {
-  std::array<char, kBlockBytes> inner_pad{};
+HmacKey::HmacKey(std::string_view key) {
+  std::array<char, kBlockBytes> pad{};
   if (key.size() > kBlockBytes) {
     const Digest shorter = Sha256().Update(key).Finish();
-    std::memcpy(inner_pad.data(), shorter.data(), shorter.size());
+    std::memcpy(pad.data(), shorter.data(), shorter.size());
   } else {
-    std::copy(key.begin(), key.end(), inner_pad.begin());
+    std::copy(key.begin(), key.end(), pad.begin());
   }
-  std::array<char, kBlockBytes> outer_pad = inner_pad;
-  for (char& byte : inner_pad) byte = static_cast<char>(byte ^ 0x36);
-  for (char& byte : outer_pad) byte = static_cast<char>(byte ^ 0x5c);
-  Sha256 inner;
-  inner.Update({inner_pad.data(), inner_pad.size()});
+  for (char& byte : pad) byte = static_cast<char>(byte ^ 0x36);
+  inner_.Update({pad.data(), pad.size()});
+  for (char& byte : pad) byte = static_cast<char>(byte ^ 0x36 ^ 0x5c);
+  outer_.Update({pad.data(), pad.size()});
+}
+
+Digest HmacKey::Code(std::initializer_list<std::string_view> parts) const {
+  Sha256 inner = inner_;
   for (const std::string_view part : parts) inner.Update(part);
   const Digest digest = inner.Finish();
-  return Sha256().Update({outer_pad.data(), outer_pad.size()}).Update(BytesOf(digest)).Finish();
+  return Sha256(outer_).Update(BytesOf(digest)).Finish();
 }
 
 bool Same(std::string_view a, std::string_view b) {

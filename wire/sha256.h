@@ -28,8 +28,21 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-/// Over the parts one after the other: of parts of varying length the caller makes the boundaries known.
-Digest HmacSha256(std::string_view key, std::initializer_list<std::string_view> parts);
+/// A key that many codes are made with: half of the work for a short message is the key's.
+class HmacKey {
+ public:
+  explicit HmacKey(std::string_view key);
+  /// Over the parts one after the other: of parts of varying length the caller makes the boundaries known.
+  Digest Code(std::initializer_list<std::string_view> parts) const;
+
+ private:
+  Sha256 inner_;
+  Sha256 outer_;
+};
+
+inline Digest HmacSha256(std::string_view key, std::initializer_list<std::string_view> parts) {
+  return HmacKey(key).Code(parts);
+}
 
 /// The bytes of a digest, to be put into a message.
 inline std::string_view BytesOf(const Digest& digest) {

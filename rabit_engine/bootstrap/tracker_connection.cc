@@ -67,7 +67,7 @@ void TrackerConnection::Connect() {
 }
 
 void TrackerConnection::Introduce() {
-  const wire::JobToken& token = *settings_.job_token;
+  const wire::IntroductionKeys keys(*settings_.job_token);
   const auto deadline = Clock::now() + settings_.connect_timeout * kFirstAnswerPatience;
   wire::Reader reader;
   const auto read = [&](auto next, const char* what) {
@@ -90,7 +90,7 @@ void TrackerConnection::Introduce() {
     return read([&] { return wire::NextDigest(reader); }, what);
   };
   const wire::Nonce own = wire::RandomNonce();
-  Send(wire::EncodeHello(token, own));
+  Send(keys.Hello(own));
   const std::int32_t magic = read([&] { return reader.Int(); }, "its introduction");
   if (magic != wire::kIntroductionMagic) {
     throw EngineError(fmt::format(
@@ -99,9 +99,9 @@ void TrackerConnection::Introduce() {
         tracker_, wire::kTokenVariable));
   }
   const wire::Nonce theirs = read_digest("its introduction");
-  Send(std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, theirs))));
+  Send(std::string(wire::BytesOf(keys.Proof(wire::Introduced::kWorker, own, theirs))));
   const wire::Digest proof = read_digest("its proof that it knows the job's token");
-  const wire::Digest expected = wire::ProofOf(wire::Introduced::kTracker, token, own, theirs);
+  const wire::Digest expected = keys.Proof(wire::Introduced::kTracker, own, theirs);
   if (!wire::Same(wire::BytesOf(proof), wire::BytesOf(expected))) {
     throw EngineError(
         fmt::format("whoever listens at {} does not know this job's token ({}): it is not this job's tracker",

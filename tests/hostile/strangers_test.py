@@ -2,6 +2,8 @@
 send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and nobody's memory
 grows with them."""
 
+import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -38,7 +40,7 @@ def classic(command, rank=-1, world=-1, task=b"0", more=b""):
 def introduction(token):
     """As a worker that knows this token begins."""
     nonce = os.urandom(32)
-    return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + derive(token, b"claim", nonce)
+    return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + hmac.new(derive(token, b"claim"), nonce, hashlib.sha256).digest()
 
 
 def link_hello(kind, sender, receiver, lost=-1):

@@ -78,11 +78,12 @@ class AdmissionTest : public ::testing::Test {
   /// A connection that proves `known`, up to the tracker's own proof.
   ConnectionId Introduce(const wire::JobToken& known, const std::string& host = kHere) {
     const wire::Nonce own = wire::RandomNonce();
-    const ConnectionId id = Connect(wire::EncodeHello(known, own), host);
+    const ConnectionId id = Connect(wire::IntroductionKeys(known).Hello(own), host);
     if (closed.contains(id)) return id;
     const auto theirs = NonceIn(Take(id));
-    Say(id, std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, known, own, theirs))));
-    expected_ = wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, known, own, theirs));
+    Say(id, std::string(
+                wire::BytesOf(wire::IntroductionKeys(known).Proof(wire::Introduced::kWorker, own, theirs))));
+    expected_ = wire::BytesOf(wire::IntroductionKeys(known).Proof(wire::Introduced::kTracker, own, theirs));
     return id;
   }
   static wire::Nonce NonceIn(const std::string& bytes) {
@@ -127,11 +128,13 @@ TEST_F(AdmissionTest, AnIntroductionMayComeInPieces) {
   Start(1, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
   const ConnectionId id = Connect("");
-  for (const char c : wire::EncodeHello(token, own)) Say(id, std::string(1, c));
+  for (const char c : wire::IntroductionKeys(token).Hello(own)) Say(id, std::string(1, c));
   const auto theirs = NonceIn(Take(id));
-  for (const char c : wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, theirs)))
+  for (const char c :
+       wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, theirs)))
     Say(id, std::string(1, c));
-  EXPECT_EQ(Take(id), wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, token, own, theirs)));
+  EXPECT_EQ(Take(id),
+            wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kTracker, own, theirs)));
   for (const char c : Words("0")) Say(id, std::string(1, c));
   EXPECT_EQ(ranks.at("0"), 0);
 }
@@ -147,12 +150,12 @@ TEST_F(AdmissionTest, AnotherJobsWorkerIsDroppedWithoutAWord) {
 TEST_F(AdmissionTest, AProofThatWasOverheardIsOfNoUse) {
   Start(2, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
-  const ConnectionId first = Connect(wire::EncodeHello(token, own));
-  const std::string proof(
-      wire::BytesOf(wire::ProofOf(wire::Introduced::kWorker, token, own, NonceIn(Take(first)))));
+  const ConnectionId first = Connect(wire::IntroductionKeys(token).Hello(own));
+  const std::string proof(wire::BytesOf(
+      wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, NonceIn(Take(first)))));
   Say(first, proof);
   EXPECT_FALSE(IsClosed(first));
-  const ConnectionId second = Connect(wire::EncodeHello(token, own));
+  const ConnectionId second = Connect(wire::IntroductionKeys(token).Hello(own));
   Take(second);
   Say(second, proof);
   EXPECT_EQ(Take(second), "");
@@ -161,7 +164,7 @@ TEST_F(AdmissionTest, AProofThatWasOverheardIsOfNoUse) {
 
 TEST_F(AdmissionTest, WhoRepeatsAClaimAndHasNoProofIsDropped) {
   Start(1, Admit::kAny);
-  const ConnectionId id = Connect(wire::EncodeHello(token, wire::RandomNonce()));
+  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()));
   EXPECT_EQ(Take(id).size(), 36U);
   Say(id, std::string(32, 'x'));
   EXPECT_EQ(Take(id), "");
@@ -171,9 +174,10 @@ TEST_F(AdmissionTest, WhoRepeatsAClaimAndHasNoProofIsDropped) {
 TEST_F(AdmissionTest, TheTrackersOwnProofSentBackIsNone) {
   Start(2, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
-  const ConnectionId id = Connect(wire::EncodeHello(token, own));
+  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(own));
   const auto theirs = NonceIn(Take(id));
-  Say(id, std::string(wire::BytesOf(wire::ProofOf(wire::Introduced::kTracker, token, own, theirs))));
+  Say(id, std::string(
+              wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kTracker, own, theirs))));
   EXPECT_TRUE(IsClosed(id));
 }
 
@@ -181,7 +185,8 @@ TEST_F(AdmissionTest, NoNonceIsSaidTwiceNotEvenByTheNextTracker) {
   std::set<std::string> nonces;
   for (int tracker = 0; tracker < 3; ++tracker) {
     Start(1, Admit::kToken);
-    for (int i = 0; i < 3; ++i) nonces.insert(Take(Connect(wire::EncodeHello(token, wire::RandomNonce()))));
+    for (int i = 0; i < 3; ++i)
+      nonces.insert(Take(Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()))));
   }
   EXPECT_EQ(nonces.size(), 9U);
 }
@@ -291,7 +296,7 @@ TEST_F(AdmissionTest, TheNextTrackerKeepsAJobToThoseWhoKnowTheToken) {
 
 TEST_F(AdmissionTest, ATrackerWithoutATokenSaysThatItHasNone) {
   job.emplace(JobOptions{}, now);
-  const ConnectionId id = Connect(wire::EncodeHello(token, wire::RandomNonce()));
+  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()));
   EXPECT_TRUE(IsClosed(id));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker was given none")));
 }

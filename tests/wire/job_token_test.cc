@@ -82,12 +82,12 @@ TEST(Introduction, AProofHoldsForOneSideOneTokenAndTheseNoncesOnly) {
   const JobToken token = JobToken::Random();
   const Nonce a = RandomNonce();
   const Nonce b = RandomNonce();
-  const Digest proof = ProofOf(Introduced::kWorker, token, a, b);
-  EXPECT_EQ(ProofOf(Introduced::kWorker, token, a, b), proof);
-  EXPECT_NE(ProofOf(Introduced::kTracker, token, a, b), proof);
-  EXPECT_NE(ProofOf(Introduced::kWorker, token, b, a), proof);
-  EXPECT_NE(ProofOf(Introduced::kWorker, token, a, RandomNonce()), proof);
-  EXPECT_NE(ProofOf(Introduced::kWorker, JobToken::Random(), a, b), proof);
+  const Digest proof = IntroductionKeys(token).Proof(Introduced::kWorker, a, b);
+  EXPECT_EQ(IntroductionKeys(token).Proof(Introduced::kWorker, a, b), proof);
+  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kTracker, a, b), proof);
+  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kWorker, b, a), proof);
+  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kWorker, a, RandomNonce()), proof);
+  EXPECT_NE(IntroductionKeys(JobToken::Random()).Proof(Introduced::kWorker, a, b), proof);
 }
 
 TEST(PrintableLines, LeavesTextAndEscapesWhatATerminalWouldObey) {

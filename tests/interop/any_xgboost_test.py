@@ -177,6 +177,35 @@ except TypeError:
         self.assertIn("train-error:0.0", output)
         self.assertTrue((self.folder / "a.model").exists())
 
+    def test_14_what_scripts_wrote_for_0_7_to_1_2_does_what_it_did(self):
+        (self.folder / "rows.txt").write_text("".join(
+            f"{int(row % 7 > 2) ^ int(row % 11 == 0)} 0:{row % 7} 1:{row % 5} 2:{row % 3} 3:{row % 2}\n"
+            for row in range(210)))
+        script = FOLDER / "idioms_2018.py"
+        done = subprocess.run([PYTHON, "-W", "ignore", "-m", "warren.compat", script, "rows.txt", self.folder],
+                              capture_output=True, text=True, env=environment(), cwd=self.folder, timeout=LIMIT_S,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("done: "), script.read_text().count("def idiom_"), done.stdout)
+
+    def test_15_how_a_script_of_2018_ends_is_how_its_worker_ends(self):
+        (self.folder / "train.txt").write_text("".join(f"{row % 2} 0:1 1:{row % 5}\n" for row in range(200)))
+        ends = {"raise ValueError('no such luck')": (1, "ValueError: no such luck"), "sys.exit(7)": (7, ""),
+                "sys.exit('no such luck')": (1, "no such luck"), "raise KeyboardInterrupt": (130, "KeyboardInterrupt")}
+        for end, (code, story) in ends.items():
+            (self.folder / "script.py").write_text(f"""
+import sys, time
+import xgboost as xgb
+xgb.rabit.init()
+bst = xgb.train({{"max_depth": 2}}, xgb.DMatrix("train.txt"), 2)
+if xgb.rabit.get_rank() == 1:
+    {end}
+time.sleep({SEVERAL_MINUTES_S})
+""")
+            output = self.submit(3, "-W", "ignore", "-m", "warren.compat", "script.py", code=code)
+            self.assertRegex(output, rf"error: worker 1 \(rank 1, .*\) exited with code {code} on attempt 1 of 1")
+            self.assertIn(story, output)
+
     @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 has no error port: a launcher ends its workers")
     def test_09_without_a_launcher_the_tracker_ends_the_survivors_of_a_killed_worker(self):
         tracker = subprocess.Popen([BIN / "rabit-tracker", "--num-workers", "3", "--host-ip", "127.0.0.1", "--port", "0"],

@@ -1,4 +1,5 @@
-"""Gives scripts of XGBoost 1.x what newer versions removed: `xgboost.rabit`, and DMatrix from a text file.
+"""Gives scripts of XGBoost 0.7 to 1.x what newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments
+such as `feval` and `ntree_limit`; docs/xgboost.md has them all.
 
 In a script `import warren.compat` comes before the first use; a script that is not to be changed is run as
 
@@ -10,6 +11,7 @@ import inspect
 import os
 import runpy
 import sys
+import traceback
 import types
 import warnings
 from typing import Any, Callable, Iterable, Optional, Union
@@ -17,10 +19,15 @@ from typing import Any, Callable, Iterable, Optional, Union
 from numpy.typing import NDArray
 import xgboost as xgb
 
+from warren import _training_1x
 from warren import xgboost as wxgb
 
 #: Later ones want to be told the format, or do not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
+#: From then on callbacks had to be objects; what else is missing came later.
+_ALL_WAS_THERE_BEFORE = (1, 6)
+#: As a shell reports a program that Ctrl-C has ended.
+_INTERRUPTED = 130
 #: How a file of DMatrix.save_binary begins.
 _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
@@ -128,15 +135,23 @@ def install() -> None:
         sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
     if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
         _reads_text()
+    if wxgb.VERSION >= _ALL_WAS_THERE_BEFORE:
+        _training_1x.install()
 
 
 def main() -> None:
-    """Runs the script that the arguments name."""
+    """Runs the script that the arguments name. What it raises is the verdict: the tracker is told, and the exit code is that of
+    Python for it, 130 for KeyboardInterrupt."""
     if len(sys.argv) < 2:
         sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]")
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    try:
+        with wxgb.left_in_the_end():
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        sys.exit(_INTERRUPTED)
 
 
 install()

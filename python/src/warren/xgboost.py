@@ -84,13 +84,9 @@ def finalize() -> None:
 
 
 @contextlib.contextmanager
-def communicator(**arguments: Any) -> Iterator[None]:
-    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job.
-
-    After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
-    told (XGBoost 2.1 and later), and the others stop.
-    """
-    init(**arguments)
+def left_in_the_end() -> Iterator[None]:
+    """Leaves the job, if it was joined, when the block ends. After an exception, sys.exit with a failure included, the
+    tracker is told that this worker has failed (XGBoost 2.1 and later); the exception goes on."""
     try:
         yield
     except BaseException as error:
@@ -99,10 +95,23 @@ def communicator(**arguments: Any) -> Iterator[None]:
         elif _joined and VERSION >= (2, 1):
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
+            with contextlib.suppress(Exception):
                 # To end its threads, without which the process may crash on its way out. The tracker knows better.
                 finalize()
         raise
     finalize()
+
+
+@contextlib.contextmanager
+def communicator(**arguments: Any) -> Iterator[None]:
+    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job.
+
+    After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
+    told (XGBoost 2.1 and later), and the others stop.
+    """
+    init(**arguments)
+    with left_in_the_end():
+        yield
 
 
 def get_rank() -> int:

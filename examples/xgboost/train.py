@@ -55,8 +55,8 @@ def save_whole(model: xgb.Booster, path: str) -> None:
 class Progress(xgb.callback.TrainingCallback):
     """The model so far, in a file beside the final one, with a note that tells which run it belongs to.
 
-    A resumed run ends with the model of an undisturbed one, unless columns are drawn at random (colsample_*): that
-    generator is in no model.
+    A resumed run ends with the model of an undisturbed one, unless it draws random numbers (subsample, colsample_*, dart,
+    ranking): their generator is in no model.
     """
 
     def __init__(self, arguments: argparse.Namespace, params: dict) -> None:
@@ -92,8 +92,7 @@ class Progress(xgb.callback.TrainingCallback):
 
 def main() -> None:
     arguments = parse_arguments()
-    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 3, "nthread": 1,
-              "seed_per_iteration": True}
+    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 3, "nthread": 1}
     params.update(pair.split("=", 1) for pair in arguments.param)
 
     xgb.rabit.init()  # reads DMLC_TRACKER_URI and its companions

@@ -1,6 +1,7 @@
 // The table of parameters: which settings it takes, refuses and leaves to the booster.
 #include "examples/xgboost/xgb_train/parameters.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,6 +9,8 @@
 
 namespace warren::xgb_train {
 namespace {
+
+using ::testing::HasSubstr;
 
 Parameters Make(std::string text) {
   return MakeParameters(ParseConfig("data = train.txt\n" + text, "a.conf"));
@@ -27,6 +30,15 @@ TEST(Parameters, TheLaterOfTwoValuesWins) {
   EXPECT_EQ(p.num_round, 5);
   ASSERT_EQ(p.booster.size(), 1u);
   EXPECT_EQ(p.booster[0].value, "2");
+}
+
+TEST(Parameters, WhatCannotBeResumedIsRefusedWhereModelsAreSaved) {
+  for (const std::string setting : {"seed_per_iteration = 0", "process_type = update"}) {
+    EXPECT_THAT(Complaint(setting + "\nsave_period = 2"), HasSubstr("a.conf:2: found " + setting));
+    EXPECT_EQ(Complaint(setting), "accepted");
+    EXPECT_EQ(Complaint(setting + "\nsave_period = 2\nresume = 0"), "accepted");
+  }
+  EXPECT_EQ(Complaint("seed_per_iteration = 1\nprocess_type = default\nsave_period = 2"), "accepted");
 }
 
 TEST(Parameters, AnAliasReplacesItsName) {

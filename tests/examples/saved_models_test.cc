@@ -49,10 +49,12 @@ TEST(DescribeRun, DiffersWhenWhatGrowsTheTreesDiffers) {
   EXPECT_NE(run, Describe("data=a\neta=1", 1, "model"));
 }
 
-TEST(DescribeRun, DependsOnTheSavePeriodOnlyWhereColumnsAreSampled) {
+TEST(DescribeRun, DependsOnTheSavePeriodOnlyWhereABoosterKeepsWhatNoModelHolds) {
   EXPECT_EQ(Describe("data=a\nsave_period=1"), Describe("data=a\nsave_period=2"));
-  EXPECT_NE(Describe("data=a\ncolsample_bytree=0.5\nsave_period=1"),
-            Describe("data=a\ncolsample_bytree=0.5\nsave_period=2"));
+  for (const std::string parameter : {"colsample_bytree=0.5", "subsample=0.5", "feature_selector=shuffle"}) {
+    EXPECT_NE(Describe("data=a\nsave_period=1\n" + parameter),
+              Describe("data=a\nsave_period=2\n" + parameter));
+  }
 }
 
 TEST(DescribeRun, IsTheSameWhenOnlyLengthOrDisplayDiffers) {

@@ -237,9 +237,18 @@ class Resuming(XgbTrainTest):
 
     def test_a_run_that_lost_its_end_gives_the_undisturbed_model(self):
         for booster in (["tree_method=exact"], ["tree_method=approx"], ["tree_method=hist"],
+                        *(["tree_method=" + method, drawing] for method in ("exact", "approx", "hist")
+                          for drawing in ("subsample=0.5", "colsample_bytree=0.5", "colsample_bylevel=0.5",
+                                          "colsample_bynode=0.4")),
                         ["tree_method=hist", "subsample=0.5", "colsample_bytree=0.5", "seed=3"],
-                        ["tree_method=approx", "colsample_bynode=0.4"],
-                        ["booster=dart", "rate_drop=0.3"], ["booster=gblinear", "updater=coord_descent"]):
+                        ["tree_method=hist", "subsample=0.5", "num_parallel_tree=3"],
+                        ["tree_method=hist", "subsample=0.5", "objective=multi:softprob", "num_class=2"],
+                        ["booster=dart", "rate_drop=0.3"], ["booster=dart", "rate_drop=0.3", "skip_drop=0.5"],
+                        ["booster=dart", "rate_drop=0.1", "one_drop=1", "sample_type=weighted"],
+                        ["booster=dart", "rate_drop=0.3", "subsample=0.5"],
+                        ["booster=gblinear", "updater=shotgun"], ["booster=gblinear", "updater=coord_descent"],
+                        *(["booster=gblinear", "updater=coord_descent", "feature_selector=" + selector]
+                          for selector in ("random", "shuffle", "greedy", "thrifty"))):
             with self.subTest(booster=booster):
                 self.train(*self.SAVING, *booster, "resume=0")
                 whole = self.read("final.model")
@@ -248,6 +257,17 @@ class Resuming(XgbTrainTest):
                 text = self.train(*self.SAVING, *booster)
                 self.assertEqual(text.splitlines()[0], "resuming from models/0004.model at round 4")
                 self.assertEqual(re.findall(r"^\[(\d+)\]", text, re.M), ["4", "5"])
+                self.assertEqual(self.read("final.model"), whole)
+
+    def test_a_ranking_that_lost_its_end_gives_the_undisturbed_model(self):
+        self.write("ranking.txt", "".join(f"{row % 3} qid:{row // 10} 0:{row % 7} 1:{row % 11}\n" for row in range(300)))
+        ranking = ("data=ranking.txt", "eval[test]=ranking.txt", "tree_method=hist", *self.SAVING)
+        for objective in ("rank:pairwise", "rank:ndcg"):
+            with self.subTest(objective=objective):
+                self.train(*ranking, "objective=" + objective, "resume=0")
+                whole = self.read("final.model")
+                os.remove(self.path("models/0006.model"))
+                self.assertIn("resuming from models/0004.model", self.train(*ranking, "objective=" + objective))
                 self.assertEqual(self.read("final.model"), whole)
 
     def test_a_killed_run_carries_on_where_it_was(self):

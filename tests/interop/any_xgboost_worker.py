@@ -102,6 +102,52 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
             print("rounds", model.num_boosted_rounds())
 
 
+def resumed(data: str, ranking: str) -> None:
+    """Each that draws random numbers, alone: trained at a stretch, and broken off and begun again, at several rounds."""
+    class Stop(xgb.callback.TrainingCallback):
+        """Breaks the training off."""
+
+        def __init__(self, rounds: int) -> None:
+            super().__init__()
+            self.rounds = rounds
+
+        def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
+            """Raises."""
+            if model.num_boosted_rounds() == self.rounds:
+                raise InterruptedError
+
+    linear = {"booster": "gblinear", "updater": "coord_descent", "tree_method": "auto"}
+    ways = [{**method, **drawing} for method in ({}, {"tree_method": "approx"}) for drawing in (
+        {"subsample": 0.5}, {"colsample_bytree": 0.5}, {"colsample_bylevel": 0.5}, {"colsample_bynode": 0.5},
+        {"num_parallel_tree": 3, "subsample": 0.5}, {"booster": "dart", "rate_drop": 0.5},
+        {"booster": "dart", "rate_drop": 0.5, "skip_drop": 0.5}, {"booster": "dart", "rate_drop": 0.1, "one_drop": 1})]
+    ways += [{**linear, "feature_selector": "random"}, {**linear, "feature_selector": "shuffle"},
+             {"objective": "multi:softprob", "num_class": 2, "subsample": 0.5, "eval_metric": "mlogloss"},
+             {"objective": "rank:ndcg", "eval_metric": "ndcg"},
+             {"objective": "rank:pairwise", "lambdarank_pair_method": "mean", "eval_metric": "ndcg"}]
+    with wx.communicator():
+        for way in ways:
+            params = {**PARAMS, **way}
+
+            def train(*callbacks: object) -> bytes:
+                matrix = wx.load_dmatrix(ranking if "rank" in params["objective"] else data)
+                if "rank" not in params["objective"]:
+                    matrix.set_label((matrix.get_label() > 0).astype(float))
+                return bytes(wx.train_with_checkpoints(params, matrix, 6, "resumed.ubj", every=2,
+                                                       callbacks=callbacks).save_raw("json"))
+
+            whole = train()
+            for rounds in (3, 5):
+                try:
+                    train(Stop(rounds))
+                except InterruptedError:
+                    pass
+                wx.broadcast(rounds)  # the checkpoint is there
+                if train() != whole:
+                    print("differs", rounds, json.dumps(way))
+    print("tried", len(ways))
+
+
 def join() -> None:
     """Comes and goes."""
     with wx.communicator():

@@ -81,6 +81,26 @@ class Restart(TrainingCase):
         self.assertRegex(text, rf"resuming from hit-{engine}/\d+\.model at round \d+")
         self.assertEqual(self.read(f"hit-{engine}.json"), self.read(f"calm-{engine}.json"))
 
+    def test_each_that_draws_random_numbers_alone_costs_no_bit_of_the_model(self):
+        base = [BIN / "xgb-train", "objective=binary:logistic", "nthread=1", "max_depth=3", "save_period=2",
+                "data=heart.txt?format=libsvm"]
+        for drawing in (*(("tree_method=" + method, drawing) for method in ("hist", "approx")
+                          for drawing in ("subsample=0.5", "colsample_bytree=0.5", "colsample_bylevel=0.5",
+                                          "colsample_bynode=0.5")),
+                        ("tree_method=hist", "subsample=0.5", "num_parallel_tree=3"),
+                        ("tree_method=hist", "booster=dart", "rate_drop=0.5"),
+                        ("booster=gblinear", "updater=coord_descent", "feature_selector=shuffle"),
+                        ("booster=gblinear", "updater=coord_descent", "feature_selector=random")):
+            folder = "-".join(drawing)
+            command = [*base, *drawing]
+            self.distributed(3, [*command, "num_round=6", f"model_dir=whole-{folder}", "model_out=whole.json"])
+            for begun in (2, 4):
+                ended = [f"model_dir=ended-{folder}-{begun}", "model_out=ended.json"]
+                self.distributed(3, [*command, f"num_round={begun}", *ended])
+                text = self.distributed(3, [*command, "num_round=6", *ended])
+                self.assertIn(f"at round {begun}\n", text)
+                self.assertEqual(self.read("ended.json"), self.read("whole.json"), f"{drawing} from {begun}")
+
     def test_xgb_train_on_xgboosts_own_communication(self):
         self.check_xgb_train("own")
 

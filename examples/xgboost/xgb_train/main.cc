@@ -51,10 +51,12 @@ Files are written aside and renamed: a name never stands for half a model.
 With save_period=k a run that is started again carries on from the newest model in model_dir that
 belongs to it, that is: whose data contents, booster parameters, model_in and XGBoost version are the same
 (num_round and the number of workers may differ). It says so in one line; saved models of
-other runs are left alone until their round is saved anew. resume=0 starts over. Random choices follow
-from seed and round (seed_per_iteration=1), so the resumed model equals that of an undisturbed run. For
-colsample_by* XGBoost keeps a generator from round to round; it starts afresh at every saved model,
-so there save_period is part of what decides the trees.
+other runs are left alone until their round is saved anew. resume=0 starts over. The resumed model equals
+that of an undisturbed run: random choices follow from seed and round (seed_per_iteration=1, whatever
+XGBoost's default). What XGBoost keeps from round to round beside the model (with subsample, colsample_by*
+and feature_selector) starts afresh at every saved model; there save_period is part of what decides the
+trees. Refused with save_period, but for resume=0: seed_per_iteration=0, process_type=update. Nobody can
+repeat gblinear's updater shotgun on several threads (nthread), whose threads race.
 
 Exit code: 0 done; 1 something failed while running (data, files, the job); 2 bad usage or
 configuration.

@@ -182,12 +182,30 @@ void RequireWhatTheTaskNeeds(const Parameters& p) {
   if (p.task == Task::kDump) Require(p.model_in, "model_in", "dump");
 }
 
+// A run that may be resumed has to grow the same trees whether it is or not.
+void RefuseWhatCannotResume(const Parameters& p) {
+  if (p.task != Task::kTrain || p.save_period == 0 || !p.resume) return;
+  for (const Setting& setting : p.booster) {
+    if (setting.key == "seed_per_iteration" && setting.value != "1" && setting.value != "true") {
+      Reject(setting,
+             "1 with save_period: without a seed a round a resumed run draws other random numbers; or "
+             "resume = 0");
+    }
+    if (setting.key == "process_type" && setting.value == "update") {
+      Reject(setting,
+             "default with save_period: a saved model lacks the trees that are still to be updated; or "
+             "resume = 0");
+    }
+  }
+}
+
 }  // namespace
 
 Parameters MakeParameters(const std::vector<Setting>& settings) {
   Parameters parameters;
   for (const Setting& setting : LaterWins(settings)) Apply(parameters, setting);
   RequireWhatTheTaskNeeds(parameters);
+  RefuseWhatCannotResume(parameters);
   return parameters;
 }
 

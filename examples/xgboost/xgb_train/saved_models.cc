@@ -62,9 +62,11 @@ std::vector<int> SavedRounds(const std::string& folder) {
   return rounds;
 }
 
-bool SamplesColumns(const Parameters& parameters) {
-  return std::any_of(parameters.booster.begin(), parameters.booster.end(),
-                     [](const Setting& setting) { return setting.key.starts_with("colsample_by"); });
+bool StartsAfreshWhenSaved(const Parameters& parameters) {
+  return std::any_of(parameters.booster.begin(), parameters.booster.end(), [](const Setting& setting) {
+    return setting.key == "subsample" || setting.key.starts_with("colsample_by") ||
+           setting.key == "feature_selector";
+  });
 }
 
 std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
@@ -75,8 +77,7 @@ std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, cons
   }
   std::string text = fmt::format("xgboost={}\ndata={:016x}\nmodel_in={:016x}\n", xgboost_version, data_digest,
                                  DigestOf(model_in_bytes));
-  // Where columns are sampled, saving restarts the sampler (see train.cc).
-  if (SamplesColumns(parameters)) text += fmt::format("save_period={}\n", parameters.save_period);
+  if (StartsAfreshWhenSaved(parameters)) text += fmt::format("save_period={}\n", parameters.save_period);
   for (const auto& [key, value] : sorted) text += fmt::format("{}={}\n", key, value);
   return text;
 }

@@ -21,9 +21,11 @@ bool IsSavedModelName(const std::string& name);
 /// among them, do not count; a folder that is not there holds none.
 std::vector<int> SavedRounds(const std::string& folder);
 
-/// Whether the booster draws columns at random. XGBoost's updaters then carry a generator from round to
-/// round that no model holds.
-bool SamplesColumns(const Parameters& parameters);
+/// Whether XGBoost carries more from round to round than a model holds, so that every run has to go on from
+/// the saved model as a resumed one does. A seed a round is not enough: the sampler of columns has a
+/// generator of its own (colsample_by*), hist draws that one's seed in the first round of a booster, before
+/// the rows (subsample), and gblinear shuffles the order that it had shuffled before (feature_selector).
+bool StartsAfreshWhenSaved(const Parameters& parameters);
 
 /// What decides the trees of a run, as text: contents of the data, the model it started from, booster
 /// parameters, XGBoost's version. Two runs of one description produce the same saved models, so one may

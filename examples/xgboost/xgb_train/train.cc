@@ -136,8 +136,7 @@ void Boost(Booster& booster, const Parameters& p, const Data& data, int first_ro
     if (job.IsRoot()) job.Print(line);
     if (!IsPeriodic(p, round + 1)) continue;
     if (job.IsRoot()) SavePeriodic(booster, p, round + 1, run);
-    // Letting go of the column sampler makes the run the same with and without an interruption here.
-    if (SamplesColumns(p)) {
+    if (StartsAfreshWhenSaved(p)) {
       booster = MakeBooster(p, booster.SaveModel(ModelFormat::kUbjson), data.all_matrices);
     }
   }

@@ -158,6 +158,34 @@ class BadData(XgbTrainTest):
 
 
 class Models(XgbTrainTest):
+    def test_pages_on_disk_go_with_the_run_however_it_ends(self):
+        long_run = ("data=train.txt#rows", "num_round=100000")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with subprocess.Popen([XGB_TRAIN, "a.conf", *long_run], cwd=self.folder, env=environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+                process.stdout.readline()
+                self.assertTrue([file for _, _, files in os.walk(self.folder) for file in files if ".page" in file])
+                process.send_signal(number)
+                self.assertEqual(process.wait(LIMIT_S), -number)
+            left = [file for _, _, files in os.walk(self.folder) for file in files if ".page" in file]
+            self.assertEqual(bool(left), number == signal.SIGKILL, left)
+        # Nobody can clean up after that one but the next.
+        self.train("data=train.txt#rows")
+        self.assertEqual([name for name in self.files() if name.startswith("rows")], ["rows.part0-of-1"])
+        self.run_badly(1, XGB_TRAIN, "a.conf", "data=train.txt#rows", "tree_method=hist", "subsample=0.5",
+                       "sampling_method=gradient_based")
+        self.assertEqual([name for name in self.files() if name.startswith("rows")], ["rows.part0-of-1"])
+
+    def test_pages_of_a_run_that_lives_are_left_to_it(self):
+        with subprocess.Popen([XGB_TRAIN, "a.conf", "data=train.txt#rows", "num_round=100000"], cwd=self.folder,
+                              env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            process.stdout.readline()
+            self.train("data=train.txt#rows")
+            for _ in range(3):
+                self.assertRegex(process.stdout.readline(), r"^\[\d+\]")
+            process.kill()
+            self.assertEqual(process.wait(LIMIT_S), -signal.SIGKILL)
+
     def test_evaluation_lines_appear_once_a_round(self):
         lines = self.train("eval_train=1").splitlines()
         self.assertEqual(len(lines), 6)

@@ -12,8 +12,8 @@ namespace warren::xgb_train {
 /// Leave() ends the membership in order. A worker that fails must not call it: the tracker would count
 /// the worker as done. The broken links then end the others.
 ///
-/// Calls are collective except Rank, Size and Print: every worker makes them in the same order. All throw
-/// std::runtime_error.
+/// Calls are collective except Rank, InJob, Size and Print: every worker makes them in the same order. All
+/// throw std::runtime_error.
 class Communicator {
  public:
   static Communicator Join();
@@ -21,6 +21,8 @@ class Communicator {
 
   int Rank() const { return rank_; }
   int Size() const { return size_; }
+  /// Whether there is a job, perhaps of one worker.
+  bool InJob() const { return joined_; }
   bool IsRoot() const { return rank_ == 0; }
 
   /// Shows a line once, wherever it is called: through the tracker, or on standard output without one.

@@ -16,6 +16,7 @@
 #include "data/xgboost/dmatrix.h"
 #include "data/xgboost/dmatrix_pages.h"
 #include "examples/xgboost/xgb_train/digest.h"
+#include "examples/xgboost/xgb_train/page_folder.h"
 
 namespace warren::xgb_train {
 namespace {
@@ -53,6 +54,15 @@ int Threads() {
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
 }
 
+/// Pages, and the matrix that XGBoost made of them, in the order that they need each other.
+struct PagedMatrix {
+  explicit PagedMatrix(const std::string& stem) : folder(stem) {}
+
+  PageFolder folder;
+  std::unique_ptr<data::Pages<uint32_t>> pages;
+  std::unique_ptr<data::DMatrixPages> matrix;
+};
+
 class Loader {
  public:
   Loader(const std::string& uri, Communicator& job, int verbosity)
@@ -61,9 +71,16 @@ class Loader {
     options_.on_progress = [this](const data::Progress& progress) { bar_.Show(progress); };
   }
 
-  Dataset Load() {
+  Dataset Load(Use use) {
     const data::Share share{job_.Rank(), job_.Size()};
-    Dataset set = uri_.cache.empty() ? IntoMemory(share) : OntoDisk(share);
+    const bool can_be_paged = use != Use::kTraining || !job_.InJob();
+    if (!uri_.cache.empty() && !can_be_paged && job_.IsRoot() && verbosity_ >= 1) {
+      fmt::print(stderr,
+                 "xgb-train: {}: XGBoost cannot train on pages in a job; each worker reads its share into "
+                 "memory, and the cache is not used\n",
+                 text_);
+    }
+    Dataset set = uri_.cache.empty() || !can_be_paged ? IntoMemory(share) : OntoDisk(share);
     set.rows = job_.Sum(set.rows);
     set.digest = job_.Sum(set.digest);
     if (set.rows == 0)
@@ -87,16 +104,18 @@ class Loader {
     options.on_stale_cache = [this](const std::string& why) {
       if (verbosity_ >= 2) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
     };
-    const auto pages = std::make_shared<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
     const data::Share own = uri_.options.share.value_or(share);
-    TellOf(pages->bad_rows());
-    TellOfEmptyShares(pages->rows());
+    const auto paged = std::make_shared<PagedMatrix>(
+        fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, own.index, own.count));
+    paged->pages = std::make_unique<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
+    data::Pages<uint32_t>& pages = *paged->pages;
+    TellOf(pages.bad_rows());
+    TellOfEmptyShares(pages.rows());
     Dataset set;
-    for (View page; pages->Next(page);) set.digest += DigestOf(page);
-    set.rows = pages->rows();
-    const auto matrix = std::make_shared<data::DMatrixPages>(
-        *pages, fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, own.index, own.count));
-    set.matrix = DMatrix(matrix->handle(), [pages, matrix] {});
+    for (View page; pages.Next(page);) set.digest += DigestOf(page);
+    set.rows = pages.rows();
+    paged->matrix = std::make_unique<data::DMatrixPages>(pages, paged->folder.path() + "/pages");
+    set.matrix = DMatrix(paged->matrix->handle(), [paged] {});
     return set;
   }
 
@@ -126,8 +145,8 @@ class Loader {
 
 }  // namespace
 
-Dataset LoadDataset(const std::string& uri, Communicator& job, int verbosity) {
-  return Loader(uri, job, verbosity).Load();
+Dataset LoadDataset(const std::string& uri, Use use, Communicator& job, int verbosity) {
+  return Loader(uri, job, verbosity).Load(use);
 }
 
 }  // namespace warren::xgb_train

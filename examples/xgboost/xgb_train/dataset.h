@@ -9,6 +9,9 @@
 
 namespace warren::xgb_train {
 
+/// What a data set is for.
+enum class Use { kTraining, kPredicting };
+
 struct Dataset {
   DMatrix matrix;       ///< this worker's rows
   uint64_t rows = 0;    ///< of all workers
@@ -16,11 +19,13 @@ struct Dataset {
 };
 
 /// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache the
-/// rows are kept on disk, in memory is a page of them at a time; else they are all in memory.
+/// rows are kept on disk, in memory is a page of them at a time; else they are all in memory. Those to train
+/// on in a job always are: XGBoost 1.7 and 2.0 take the index of a histogram from their first page only, and
+/// look it up at the last, where workers add up.
 ///
 /// A collective call: all workers agree on the number of columns. `verbosity`: from 1 on bad rows that
-/// were skipped and workers without rows are told of, from 2 on stale caches. Throws data::DataError (a bad
-/// row, a missing file) or std::runtime_error (no rows at all).
-Dataset LoadDataset(const std::string& uri, Communicator& job, int verbosity);
+/// were skipped, workers without rows and a cache that is not used are told of, from 2 on stale caches.
+/// Throws data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
+Dataset LoadDataset(const std::string& uri, Use use, Communicator& job, int verbosity);
 
 }  // namespace warren::xgb_train

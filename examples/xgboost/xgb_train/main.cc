@@ -10,6 +10,7 @@
 
 #include "examples/xgboost/xgb_train/communicator.h"
 #include "examples/xgboost/xgb_train/config.h"
+#include "examples/xgboost/xgb_train/page_folder.h"
 #include "examples/xgboost/xgb_train/parameters.h"
 #include "examples/xgboost/xgb_train/tasks.h"
 #include "examples/xgboost/xgb_train/xgboost_api.h"
@@ -41,8 +42,9 @@ Parameters, with their defaults in brackets:
 constexpr const char* kNotes = R"(
 Data is LibSVM text: `label[:weight] [qid:n] index[:value] ...`, one row a line; or libfm or CSV. A data set
 is `path[;path...][?key=value...][#cache]`: files, folders, patterns, plain or compressed, with keys such as
-`format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`; with a cache the rows stay on disk. A row
-that cannot be read ends the program with its file, line and column. docs/data.md has it all.
+`format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`; with a cache the rows stay on disk, but for
+those to train on in a job: XGBoost cannot, and each worker has its share in memory. A row that cannot be
+read ends the program with its file, line and column. docs/data.md has it all.
 
 In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) each worker reads its
 share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.
@@ -137,6 +139,7 @@ int Main(std::span<const std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  RemovePageFoldersOnSignals();
   try {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     return Main(arguments);

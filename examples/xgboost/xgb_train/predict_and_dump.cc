@@ -47,7 +47,7 @@ void RequireFeatureMap(const std::string& path) {
 
 void Predict(const Parameters& p, Communicator& job) {
   if (job.IsRoot() && p.name_pred != "stdout") RequireWritable(p.name_pred);
-  const Dataset data = LoadDataset(p.test_path, job, p.verbosity);
+  const Dataset data = LoadDataset(p.test_path, Use::kPredicting, job, p.verbosity);
   Booster booster = MakeBooster(p, ReadModelForAll(p.model_in, job), {});
   const PredictOptions options{p.pred_margin, p.iteration_begin, p.iteration_end, p.ntree_limit};
   const std::string text = job.GatherToRoot(OneALine(booster.Predict(data.matrix, options)));

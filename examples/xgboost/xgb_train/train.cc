@@ -42,9 +42,9 @@ struct Data {
 };
 
 Data LoadData(const Parameters& p, Communicator& job) {
-  Data data{LoadDataset(p.train_path, job, p.verbosity), {}, {}, {}, {}};
+  Data data{LoadDataset(p.train_path, Use::kTraining, job, p.verbosity), {}, {}, {}, {}};
   for (const EvalSet& set : p.eval_sets) {
-    data.others.push_back(LoadDataset(set.path, job, p.verbosity));
+    data.others.push_back(LoadDataset(set.path, Use::kPredicting, job, p.verbosity));
     data.eval_names.push_back(set.name);
   }
   return data;

@@ -1,0 +1,117 @@
+// Folders, their locks, and the thread that waits for signals.
+#include "examples/xgboost/xgb_train/page_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+namespace warren::xgb_train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLockName = "lock";
+constexpr size_t kUniqueLetters = 6;
+
+/// The folders of this process. Never destroyed: the thread that waits for signals outlives main.
+struct Folders {
+  std::mutex mutex;
+  std::set<std::string> paths;
+};
+
+Folders& Mine() {
+  static auto* const folders = new Folders;
+  return *folders;
+}
+
+void Remove(const std::string& folder) {
+  std::error_code ignored;  // what cannot be removed now, the next process will try
+  fs::remove_all(folder, ignored);
+}
+
+/// An open file that is locked, or -1 when there is none or another process has it.
+int LockOf(const std::string& folder, int flags) {
+  const int file = open((fs::path(folder) / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0666);
+  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  close(file);
+  return -1;
+}
+
+// One without a lock is about to get it from the process that has just made it.
+void RemoveThoseOfDeadProcesses(const std::string& stem) {
+  const fs::path beside = fs::path(stem).has_parent_path() ? fs::path(stem).parent_path() : fs::path(".");
+  const std::string begin = fs::path(stem).filename().string() + ".";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(beside, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || name.size() != begin.size() + kUniqueLetters) continue;
+    const int lock = LockOf(entry.path().string(), 0);
+    if (lock < 0) continue;
+    Remove(entry.path().string());
+    close(lock);
+  }
+}
+
+}  // namespace
+
+PageFolder::PageFolder(const std::string& stem) {
+  RemoveThoseOfDeadProcesses(stem);
+  do {
+    path_ = stem + "." + std::string(kUniqueLetters, 'X');
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw std::runtime_error(
+          fmt::format("{}: cannot make a folder for XGBoost's pages: {}", path_, std::strerror(errno)));
+    }
+  } while (!Lock());
+  const std::lock_guard hold(Mine().mutex);
+  Mine().paths.insert(path_);
+}
+
+PageFolder::~PageFolder() {
+  Remove(path_);
+  close(lock_);
+  const std::lock_guard hold(Mine().mutex);
+  Mine().paths.erase(path_);
+}
+
+// False when another process has taken the folder for one of a dead process, and is removing it.
+bool PageFolder::Lock() {
+  lock_ = LockOf(path_, O_CREAT);
+  if (lock_ >= 0) return true;
+  const int reason = errno;
+  if (reason == EWOULDBLOCK || reason == ENOENT) return false;
+  Remove(path_);
+  throw std::runtime_error(fmt::format("{}: cannot lock the folder: {}", path_, std::strerror(reason)));
+}
+
+void RemovePageFoldersOnSignals() {
+  static sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([] {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) return;
+    {
+      const std::lock_guard hold(Mine().mutex);
+      for (const std::string& folder : Mine().paths) Remove(folder);
+    }
+    signal(number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    kill(getpid(), number);
+  }).detach();
+}
+
+}  // namespace warren::xgb_train

@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "data/cache/cache.h"
+#include "data/cache/cache_format.h"
 #include "data/error.h"
 #include "data/source/inputs.h"
 
@@ -58,6 +61,17 @@ std::string Identity(const DataUri& uri, Share share) {
 }
 
 /// A cache among the files of its own data set would be read as text the next time, or while it is made.
+/// What is there may be anything that the user has named by mistake.
+void RequireNoOtherFile(const std::string& cache) {
+  std::array<char, internal::kCacheMagic.size()> begin{};
+  std::ifstream file(cache, std::ios::binary);
+  if (!file.read(begin.data(), begin.size()) && file.gcount() == 0) return;
+  if (begin == internal::kCacheMagic) return;
+  throw DataError(fmt::format(
+      "{}: found a file that is no cache, which the cache would overwrite; name another, or remove it",
+      cache));
+}
+
 void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::absolute(cache).parent_path();
@@ -108,6 +122,10 @@ class WholeQueries {
 };
 
 }  // namespace
+
+std::string CachePath(const std::string& cache, Share share) {
+  return share.count == 1 ? cache : fmt::format("{}.part{}-of-{}", cache, share.index, share.count);
+}
 
 template <typename Index>
 class Pages<Index>::Source {
@@ -205,7 +223,7 @@ class Pages<Index>::Source {
   }
 
   void OpenOrMakeCache(const PageOptions& options, RowBlock<Index>& shape) {
-    const std::string path = fmt::format("{}.part{}-of-{}", uri_.cache, share_.index, share_.count);
+    const std::string path = CachePath(uri_.cache, share_);
     RequireElsewhere(uri_, path);
     const std::string identity = Identity(uri_, share_);
     std::string why;
@@ -220,6 +238,7 @@ class Pages<Index>::Source {
       const CachePage<Index> first = cache_->Page(0);
       return SetShape(shape, !first.View().qids.empty());
     }
+    RequireNoOtherFile(path);
     MakeCache(path, identity, shape);
     cache_ = Cache<Index>::Open(path, identity, why);
     if (!cache_) throw DataError(fmt::format("{}: was made just now and cannot be used: {}", path, why));

@@ -23,9 +23,13 @@ struct PageOptions {
   std::function<void(const std::string&)> on_stale_cache;
 };
 
-/// With a cache (`uri.cache`), the file is `<cache>.part<k>-of-<n>`. It is made from the text when there is
+/// The file of a part's cache: `cache` itself when there is one part, `<cache>.part<k>-of-<n>` else.
+std::string CachePath(const std::string& cache, Share share);
+
+/// With a cache (`uri.cache`), the file is CachePath. It is made from the text when there is
 /// none or when it is not of these files (names, sizes, times of the last change), options and part; a torn
-/// or damaged one is made anew, too. Only the process whose part it is may have it open while it is made.
+/// or damaged one is made anew, too; a file that is no cache is a DataError, and stays. Only the process
+/// whose part it is may have it open while it is made.
 ///
 /// Not thread safe.
 template <typename Index>

@@ -73,7 +73,8 @@ class ChunkSource::StreamCutter {
       if (filled + kTextPadding == buffer.size()) {
         if (rows_end > 0) break;
         RequireRowEnds(stream_->name(), position_, filled);
-        buffer.resize(2 * filled + kTextPadding);  // one row is longer than a chunk
+        // One row is longer than a chunk.
+        buffer.resize(std::min<std::size_t>(2 * filled, kMostBytesToFindRowEnd) + kTextPadding);
       }
       const std::size_t got = stream_->Read(buffer.data() + filled, buffer.size() - kTextPadding - filled);
       ended_ = got == 0;

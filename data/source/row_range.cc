@@ -77,7 +77,8 @@ bool RowScanner::ReadMore() {
   const std::size_t old = text_.size();
   RequireRowEnds(file_.name(), begin_, old);
   // A row of any length is read in few steps.
-  const std::uint64_t more = std::min(std::max<std::uint64_t>(kBlock, old), file_.size() - known);
+  const std::uint64_t more =
+      std::min({std::max<std::uint64_t>(kBlock, old), kMostBytesToFindRowEnd - old, file_.size() - known});
   text_.resize(old + more);
   file_.ReadAt(known, text_.data() + old, more);
   return true;
@@ -100,10 +101,13 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<ch
   }
   // The last row begins before `end`, so its line end is at end - 1 or behind.
   std::size_t last = FindLineEnd(text(), range - 1);
+  std::size_t last_row = range - 1;
+  while (last_row > first && !IsLineEnd(text()[last_row - 1])) --last_row;
   while (last == text().size() && to < file.size()) {
-    const std::uint64_t more = std::min(std::max(kTail, to - from), file.size() - to);
     const std::size_t old = text().size();
-    RequireRowEnds(file.name(), end, old - range);
+    RequireRowEnds(file.name(), from + last_row, old - last_row);
+    const std::uint64_t more =
+        std::min({std::max(kTail, to - from), kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
     to += more;
     resize();
     file.ReadAt(to - more, buffer.data() + old, static_cast<std::size_t>(more));
@@ -131,8 +135,9 @@ std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& 
 
 void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes) {
   if (bytes <= kMostRowBytes) return;
-  throw DataError(fmt::format("{}: no line end in the {} bytes from byte {} on, expected rows of text", file,
-                              bytes, begin));
+  throw DataError(
+      fmt::format("{}: no line end in the {} bytes from byte {} on, expected rows of text, of at most {} MiB",
+                  file, bytes, begin, kMostRowBytes >> 20));
 }
 
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr) {

@@ -55,9 +55,12 @@ using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
 /// begin. The first row at or behind `offset` when that names no query.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of);
 
-/// A row is held in memory whole. One that is longer is none, but binary data or the like.
-inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{1} << 30;
-/// Throws DataError when the row that begins at `begin` has come to more than that.
+/// A row is held in memory whole. One that is longer, without its line end, is none, but binary data, or a
+/// few compressed bytes that would fill all memory. Ten million entries like `7:0.123456` are shorter.
+inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
+/// Where to stop reading a row: a longer one is known by one more byte.
+inline constexpr std::uint64_t kMostBytesToFindRowEnd = kMostRowBytes + 1;
+/// Throws DataError when the row that begins at `begin` has come to more than kMostRowBytes.
 void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes);
 
 /// The number of the line that the byte is in, counted from 1; CR LF ends one line. Reads all that is before

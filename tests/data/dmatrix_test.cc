@@ -219,7 +219,7 @@ TEST(DMatrixPages, AnErrorOfAPageIsTheCallersError) {
   PageOptions options;
   options.memory_bytes = 16 << 10;
   Pages<std::uint32_t> pages(ParseDataUri(path + "#" + folder / "cache"), {}, options);
-  std::filesystem::resize_file(folder / "cache.part0-of-1", 200);
+  std::filesystem::resize_file(folder / "cache", 200);
   EXPECT_THROW(DMatrixPages(pages, folder / "xgboost"), DataError);
 }
 

@@ -200,7 +200,7 @@ class CachedPagesTest : public ::testing::Test {
 TEST_F(CachedPagesTest, TheTextIsNotReadAgain) {
   const std::string uri = folder_.Write("a", Rows(100)) + "#" + folder_ / "cache";
   const std::string first = Read(uri);
-  const std::string file = folder_ / "cache.part0-of-1";
+  const std::string file = folder_ / "cache";
   // One that is made anew is another file.
   std::filesystem::create_hard_link(file, folder_ / "link");
   EXPECT_EQ(Read(uri), first);
@@ -254,7 +254,7 @@ TEST_F(CachedPagesTest, ADamagedOrTornOneIsMadeAnew) {
   const std::string path = folder_.Write("a", Rows(100));
   const std::string uri = path + "#" + folder_ / "cache";
   const std::string first = Read(uri);
-  const std::string file = folder_ / "cache.part0-of-1";
+  const std::string file = folder_ / "cache";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   EXPECT_EQ(Read(uri), first);
   EXPECT_THAT(stale_, ElementsAre(HasSubstr(file)));
@@ -265,7 +265,7 @@ TEST_F(CachedPagesTest, OneThatShrinksWhileItIsReadIsAnError) {
   Pages<std::uint32_t> pages(ParseDataUri(path + "#" + folder_ / "cache"), {}, options_);
   RowView<std::uint32_t> page;
   ASSERT_TRUE(pages.Next(page));
-  std::filesystem::resize_file(folder_ / "cache.part0-of-1", 100);
+  std::filesystem::resize_file(folder_ / "cache", 100);
   EXPECT_THROW(pages.Next(page), DataError);
 }
 

@@ -1,6 +1,9 @@
 """rabit-data as a process: what it tells, what it writes, what it refuses."""
 
+import bz2
 import gzip
+import lzma
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -28,6 +31,35 @@ class RabitDataTest(unittest.TestCase):
                               cwd=self.folder, **options)
         self.assertEqual(done.returncode, code, done.stderr.decode())
         return done.stdout.decode() if code == 0 else done.stdout.decode() + done.stderr.decode()
+
+
+class LongestRow(RabitDataTest):
+    LIMIT_BYTES = 128 << 20
+
+    def test_a_row_may_be_as_long_as_the_limit_and_no_byte_longer(self):
+        begin = b"1 0:1 #"
+        for extra in (0, 1):
+            with open(self.folder / "long", "wb") as file:
+                file.write(begin + b"x" * (self.LIMIT_BYTES + extra - len(begin)) + b"\n0 1:1\n")
+            with open(self.folder / "long", "rb") as piped:
+                for arguments, options in ((["long"], {}), (["-"], {"stdin": piped})):
+                    text = self.run_program(extra, "inspect", *arguments, **options)
+                    self.assertIn("expected rows of text, of at most 128 MiB" if extra else "rows:     2\n", text)
+
+    def test_a_bomb_is_refused_in_bounded_memory_whatever_it_is_compressed_with(self):
+        # Streams that follow each other are one text: 1 GiB without a line end.
+        text, times = b"1" * (8 << 20), 128
+        bombs = {"gzip": gzip.compress(text, 1), "bzip2": bz2.compress(text), "xz": lzma.compress(text),
+                 "zstd": subprocess.run(["zstd", "-q", "-c"], input=text, capture_output=True, check=True).stdout}
+        for name, bomb in bombs.items():
+            path = self.write(name, bomb * times)
+            with open(self.folder / "error", "wb") as error:
+                process = subprocess.Popen([RABIT_DATA, "inspect", path], stdout=subprocess.DEVNULL, stderr=error)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 1, name)
+            self.assertIn("expected rows of text, of at most 128 MiB", (self.folder / "error").read_text())
+            self.assertLess(usage.ru_maxrss << 10, 2 * self.LIMIT_BYTES, name)
 
 
 class Inspect(RabitDataTest):
@@ -91,10 +123,21 @@ class Convert(RabitDataTest):
         self.assertEqual(done.stdout, b"1 3:4\n")
         self.assertIn(b"fields of libfm were left out", done.stderr)
 
-    def test_a_cache_can_be_used_as_one(self):
+    def test_a_cache_has_the_name_that_was_given_or_that_of_its_part(self):
         path = self.write("a", "1 1:2\n0 3:4\n")
-        self.run_program(0, "convert", path, "cache", "--to", "cache")
-        self.assertEqual([p.name for p in self.folder.glob("cache*")], ["cache.part0-of-1"])
+        self.run_program(0, "convert", path, "a.cache", "--to", "cache")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a", "a.cache"])
+        before = (self.folder / "a.cache").stat().st_mtime_ns
+        self.run_program(0, "convert", path, "a.cache", "--to", "cache")
+        self.assertEqual((self.folder / "a.cache").stat().st_mtime_ns, before)  # it is the one that a#a.cache uses
+        self.run_program(0, "convert", path, "b", "--to", "cache", "--part", 1, "--parts", 2)
+        self.assertEqual(sorted(p.name for p in self.folder.glob("b*")), ["b.part1-of-2"])
+
+    def test_a_file_that_is_no_cache_is_not_overwritten_by_one(self):
+        path, mine = self.write("a", "1 1:2\n"), self.write("mine", "what I wrote\n")
+        message = self.run_program(1, "convert", path, mine, "--to", "cache")
+        self.assertIn("mine: found a file that is no cache", message)
+        self.assertEqual(pathlib.Path(mine).read_text(), "what I wrote\n")
 
     def test_bad_data_leaves_no_file(self):
         self.run_program(1, "convert", self.write("a", "1 1:2\nx\n"), "out")

@@ -60,13 +60,18 @@ PyObject* Allreduce(PyObject* module, PyObject* const* arguments, Py_ssize_t cou
   const bool can = type_number && buffer.len > 0 && op >= 0 && op <= kBitOr &&
                    !(op == kBitOr && IsFloating(*type_number)) &&
                    reinterpret_cast<std::size_t>(buffer.buf) % static_cast<std::size_t>(buffer.itemsize) == 0;
+  int result = 0;
   if (can) {
     Py_BEGIN_ALLOW_THREADS;
-    RabitAllreduce(buffer.buf, static_cast<std::size_t>(buffer.len / buffer.itemsize), *type_number,
-                   static_cast<int>(op), nullptr, nullptr);
+    result = RabitTryAllreduce(buffer.buf, static_cast<std::size_t>(buffer.len / buffer.itemsize),
+                               *type_number, static_cast<int>(op), nullptr, nullptr);
     Py_END_ALLOW_THREADS;
   }
   PyBuffer_Release(&buffer);
+  if (result != 0) {
+    PyErr_SetString(PyExc_RuntimeError, RabitGetLastError());
+    return nullptr;
+  }
   return PyBool_FromLong(can);
 }
 

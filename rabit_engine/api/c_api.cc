@@ -12,6 +12,7 @@
 
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
+#include "rabit_engine/core/error.h"
 
 namespace {
 
@@ -23,42 +24,143 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-void Print(const std::exception& error) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "%s\n", error.what());
+std::string& LastError() {
+  thread_local std::string text;
+  return text;
 }
 
-/// Runs the call with the session of this thread. There is no way to tell a C caller of an error: print it
-/// and leave. _Exit: other threads may be in the middle of anything.
+/// 0, or -1 with the error kept.
 template <typename Function>
-auto OrLeave(const Call& call, Function&& function) {
+int Attempt(Function&& function) {
   try {
-    return function(*Session::Require(call, Threads::kShare));
+    function();
+    return 0;
   } catch (const std::exception& error) {
-    Print(error);
-    std::_Exit(kErrorExitCode);
+    LastError() = error.what();
+    return -1;
   }
+}
+
+/// The same with the session of this thread.
+template <typename Function>
+int AttemptWithSession(const Call& call, Function&& function) {
+  return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });
+}
+
+/// Of a call of rabit's own.
+int PrintIfFailed(int result) {
+  if (result != 0) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", LastError().c_str());
+  }
+  return result;
+}
+
+/// There is no way to tell rabit's callers of an error: print it and leave. _Exit: other threads may be in
+/// the middle of anything.
+int OrLeave(int result) {
+  if (PrintIfFailed(result) != 0) std::_Exit(kErrorExitCode);
+  return 0;
+}
+
+int Init(int argc, char* argv[]) {
+  return Attempt([&] { Session::Init(Call{"RabitInit"}, argc, argv); });
+}
+
+int Finalize() {
+  return Attempt([] {
+    if (!Session::Finalize(Call{"RabitFinalize"}, Threads::kShare)) {
+      throw warren::EngineError("RabitFinalize: an earlier error had ended the job for this rank");
+    }
+  });
+}
+
+int TrackerPrint(const char* msg) {
+  const std::string text = msg == nullptr ? "" : msg;
+  if (!Session::Find(Threads::kShare)) {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  const Call call{"RabitTrackerPrint"};
+  return AttemptWithSession(call, [&](Session& session) { session.TrackerPrint(call, text); });
+}
+
+int Broadcast(void* data, rbt_ulong size, int root) {
+  const Call call{"RabitBroadcast"};
+  return AttemptWithSession(call, [&](Session& session) { session.Broadcast(call, data, size, root); });
+}
+
+int Allgather(void* buffer, size_t total, size_t begin, size_t size_or_end, int dtype) {
+  const Call call{"RabitAllgather"};
+  return AttemptWithSession(call, [&](Session& session) {
+    session.AllgatherSlice(call, buffer, session.ElementBytes(call, dtype), total, begin, size_or_end);
+  });
+}
+
+int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(void* arg), void* prepare_arg) {
+  const Call call{"RabitAllreduce"};
+  return AttemptWithSession(call, [&](Session& session) {
+    session.AllreduceTyped(call, buffer, count, dtype, op, Prepare{prepare, prepare_arg});
+  });
+}
+
+int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
+                   rbt_ulong* out_local_bytes) {
+  // The caller's until the next call.
+  thread_local std::string global;
+  thread_local std::string local;
+  global.clear();
+  local.clear();
+  const Call call{"RabitLoadCheckPoint"};
+  const int result = AttemptWithSession(call, [&](Session& session) {
+    if (out_global == nullptr || out_global_bytes == nullptr ||
+        (out_local == nullptr) != (out_local_bytes == nullptr)) {
+      session.Refuse(call,
+                     "the places for a model and for its length have to be given both or, for the local "
+                     "model, neither");
+    }
+    const auto loaded = session.LoadCheckPoint(call, true, out_local != nullptr);
+    version = loaded ? loaded->version : 0;
+    if (!loaded) return;
+    global = *loaded->global;
+    if (out_local != nullptr) local = *loaded->local;
+  });
+  if (result != 0) return result;
+  const auto give = [](std::string& bytes, char** model, rbt_ulong* length) {
+    *model = bytes.empty() ? nullptr : bytes.data();
+    *length = bytes.size();
+  };
+  give(global, out_global, out_global_bytes);
+  if (out_local != nullptr) give(local, out_local, out_local_bytes);
+  return 0;
+}
+
+int CheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model, rbt_ulong local_len) {
+  const Call call{"RabitCheckPoint"};
+  return AttemptWithSession(call, [&](Session& session) {
+    if (global_model == nullptr && global_len > 0) {
+      session.Refuse(call, "the global model is null, and its length is not 0");
+    }
+    std::string global(global_model == nullptr ? "" : global_model, global_len);
+    std::optional<std::string> local;
+    if (local_model != nullptr) local.emplace(local_model, local_len);
+    session.CheckPoint(call, std::move(global), std::move(local));
+  });
 }
 
 }  // namespace
 
+// --- rabit's own -------------------------------------------------------------------------------------------
+
 bool RabitInit(int argc, char* argv[]) {
-  try {
-    Session::Init(Call{"RabitInit"}, argc, argv);
-    return true;
-  } catch (const std::exception& error) {
-    Print(error);
-    return false;
-  }
+  return PrintIfFailed(Init(argc, argv)) == 0;
 }
 
 int RabitFinalize() {
-  try {
-    return Session::Finalize(Call{"RabitFinalize"}, Threads::kShare) ? 1 : 0;
-  } catch (const std::exception& error) {
-    Print(error);
-    return 0;
-  }
+  bool well = false;
+  // That an earlier error had ended the job is no news.
+  PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
+  return well ? 1 : 0;
 }
 
 int RabitGetRingPrevRank() {
@@ -78,14 +180,7 @@ int RabitIsDistributed() {
 }
 
 int RabitTrackerPrint(const char* msg) {
-  const std::string text = msg == nullptr ? "" : msg;
-  if (!Session::Find(Threads::kShare)) {
-    std::fputs(text.c_str(), stdout);
-    return 0;
-  }
-  const Call call{"RabitTrackerPrint"};
-  OrLeave(call, [&](Session& session) { session.TrackerPrint(call, text); });
-  return 0;
+  return OrLeave(TrackerPrint(msg));
 }
 
 void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len) {
@@ -100,72 +195,29 @@ void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len
 }
 
 int RabitBroadcast(void* sendrecv_data, rbt_ulong size, int root) {
-  const Call call{"RabitBroadcast"};
-  OrLeave(call, [&](Session& session) { session.Broadcast(call, sendrecv_data, size, root); });
-  return 0;
+  return OrLeave(Broadcast(sendrecv_data, size, root));
 }
 
 int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
                    size_t /*size_prev_slice*/, int enum_dtype) {
-  const Call call{"RabitAllgather"};
-  OrLeave(call, [&](Session& session) {
-    session.AllgatherSlice(call, sendrecvbuf, session.ElementBytes(call, enum_dtype), total_size, beginIndex,
-                           size_node_slice);
-  });
-  return 0;
+  return OrLeave(Allgather(sendrecvbuf, total_size, beginIndex, size_node_slice, enum_dtype));
 }
 
 int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                    void (*prepare_fun)(void* arg), void* prepare_arg) {
-  const Call call{"RabitAllreduce"};
-  OrLeave(call, [&](Session& session) {
-    session.AllreduceTyped(call, sendrecvbuf, count, enum_dtype, enum_op, Prepare{prepare_fun, prepare_arg});
-  });
-  return 0;
+  return OrLeave(Allreduce(sendrecvbuf, count, enum_dtype, enum_op, prepare_fun, prepare_arg));
 }
 
 int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
                         rbt_ulong* out_local_len) {
-  // The caller's until the next call.
-  thread_local std::string global;
-  thread_local std::string local;
-  global.clear();
-  local.clear();
-  const Call call{"RabitLoadCheckPoint"};
-  const int version = OrLeave(call, [&](Session& session) {
-    if (out_global_model == nullptr || out_global_len == nullptr ||
-        (out_local_model == nullptr) != (out_local_len == nullptr)) {
-      session.Refuse(call,
-                     "the places for a model and for its length have to be given both or, for the local "
-                     "model, neither");
-    }
-    const auto loaded = session.LoadCheckPoint(call, true, out_local_model != nullptr);
-    if (!loaded) return 0;
-    global = *loaded->global;
-    if (out_local_model != nullptr) local = *loaded->local;
-    return loaded->version;
-  });
-  const auto give = [](std::string& bytes, char** model, rbt_ulong* length) {
-    *model = bytes.empty() ? nullptr : bytes.data();
-    *length = bytes.size();
-  };
-  give(global, out_global_model, out_global_len);
-  if (out_local_model != nullptr) give(local, out_local_model, out_local_len);
+  int version = 0;
+  OrLeave(LoadCheckPoint(version, out_global_model, out_global_len, out_local_model, out_local_len));
   return version;
 }
 
 void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                      rbt_ulong local_len) {
-  const Call call{"RabitCheckPoint"};
-  OrLeave(call, [&](Session& session) {
-    if (global_model == nullptr && global_len > 0) {
-      session.Refuse(call, "the global model is null, and its length is not 0");
-    }
-    std::string global(global_model == nullptr ? "" : global_model, global_len);
-    std::optional<std::string> local;
-    if (local_model != nullptr) local.emplace(local_model, local_len);
-    session.CheckPoint(call, std::move(global), std::move(local));
-  });
+  OrLeave(CheckPoint(global_model, global_len, local_model, local_len));
 }
 
 int RabitVersionNumber() {
@@ -174,4 +226,50 @@ int RabitVersionNumber() {
 
 int RabitLinkTag() {
   return 0;
+}
+
+// --- for callers that go on after an error -----------------------------------------------------------------
+
+int RabitTryInit(int argc, char* argv[]) {
+  return Init(argc, argv);
+}
+
+int RabitTryFinalize() {
+  return Finalize();
+}
+
+int RabitTryTrackerPrint(const char* msg) {
+  return TrackerPrint(msg);
+}
+
+int RabitTryBroadcast(void* sendrecv_data, rbt_ulong size, int root) {
+  return Broadcast(sendrecv_data, size, root);
+}
+
+int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
+                      int enum_dtype) {
+  return Allgather(sendrecvbuf, total_size, beginIndex, size_node_slice, enum_dtype);
+}
+
+int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
+                      void (*prepare_fun)(void* arg), void* prepare_arg) {
+  return Allreduce(sendrecvbuf, count, enum_dtype, enum_op, prepare_fun, prepare_arg);
+}
+
+int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
+                           char** out_local_model, rbt_ulong* out_local_len) {
+  int version = 0;
+  const int result =
+      LoadCheckPoint(version, out_global_model, out_global_len, out_local_model, out_local_len);
+  if (out_version != nullptr) *out_version = version;
+  return result;
+}
+
+int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
+                       rbt_ulong local_len) {
+  return CheckPoint(global_model, global_len, local_model, local_len);
+}
+
+const char* RabitGetLastError() {
+  return LastError().c_str();
 }

@@ -2,6 +2,8 @@
 #include "rabit_engine/api/session.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -24,11 +26,16 @@ namespace {
 constexpr int kNumRabitTypes = 10;
 constexpr int kNumRabitOperations = 4;
 
+std::string Describe(const Call& call);
+
 struct Registry {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with the number of each
   std::uint64_t last_number = 0;
   std::optional<int> rank_that_left;  // the last one, for messages
+  // In a process that was forked while there were sessions: they are those of this other process, whose
+  // links, shared memory and place at the tracker are its own.
+  std::optional<pid_t> owner;
 
   std::shared_ptr<Session> Find(std::uint64_t number) const {
     for (const auto& [key, session] : sessions) {
@@ -38,10 +45,31 @@ struct Registry {
   }
 };
 
-// Never destroyed: a program may end without Finalize, with threads still in calls.
+// Never destroyed: a program may end without Finalize, with threads still in calls. A process is forked with
+// the mutex free, whatever other threads do.
 Registry& AllSessions() {
-  static Registry& registry = *new Registry;
+  static Registry& registry = *[] {
+    pthread_atfork([] { AllSessions().mutex.lock(); }, [] { AllSessions().mutex.unlock(); },
+                   [] {
+                     Registry& inherited = AllSessions();
+                     if (!inherited.sessions.empty() && !inherited.owner) inherited.owner = getppid();
+                     inherited.mutex.unlock();
+                   });
+    return new Registry;
+  }();
   return registry;
+}
+
+// Throws in a process that was forked from the one that joined the job.
+void RequireOwner(const Call& call) {
+  const auto owner = AllSessions().owner;
+  if (!owner) return;
+  throw Misuse(fmt::format(
+      "{}: called in process {}, which was forked from process {} after that had joined its job; only that "
+      "one "
+      "takes part in it. Fork before Init, or start processes that are no forks (multiprocessing's \"spawn\" "
+      "or \"forkserver\")",
+      Describe(call), getpid(), *owner));
 }
 
 // The number of the session that this thread's Init made, also when it has ended. Without a destructor, since
@@ -96,6 +124,7 @@ std::vector<std::size_t> Boundaries(std::span<const Slice> slices, std::size_t t
 }  // namespace
 
 void Session::Init(const Call& call, int argc, const char* const* argv) {
+  RequireOwner(call);
   if (Find(Threads::kSeparate)) return;
   std::vector<std::string> arguments;
   for (int i = 0; argv != nullptr && i < argc; ++i) {
@@ -130,6 +159,7 @@ std::shared_ptr<Session> Session::Find(Threads threads) {
 }
 
 std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
+  RequireOwner(call);
   if (auto session = Find(threads)) return session;
   Registry& registry = AllSessions();
   const std::lock_guard lock(registry.mutex);
@@ -148,7 +178,7 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
 
 bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Session> session = Find(threads);
-  if (!session) return true;
+  if (!session || AllSessions().owner) return true;  // a fork has nothing to leave
   const Turn turn(*session, call);
   {
     Registry& registry = AllSessions();
@@ -186,6 +216,7 @@ void Session::Refuse(const Call& call, const std::string& what) const {
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
+  RequireOwner(call);  // of who looked for the session himself
   while (session.busy_.test_and_set(std::memory_order_acquire)) {
     if (!session.looked_into_) {
       session.Refuse(

@@ -193,5 +193,117 @@ class Jobs(unittest.TestCase):
         self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1")
 
 
+class Errors(unittest.TestCase):
+    """They are exceptions: nothing ends the interpreter."""
+
+    def test_a_lost_peer_is_an_exception_in_every_call_and_the_program_goes_on(self):
+        output = job(3, """
+            import os
+            rabit.init()
+            rank = rabit.get_rank()
+            rabit.allreduce(np.zeros(3), rabit.SUM)
+            if rank == 1:
+                os._exit(0)
+            ways = (lambda: rabit.allreduce(np.zeros(3), rabit.SUM), lambda: rabit.allreduce(np.zeros(3)[::2], rabit.SUM),
+                    lambda: rabit.broadcast("x", 0), lambda: rabit.load_checkpoint(), lambda: rabit.checkpoint(1),
+                    rabit.finalize)
+            for way in ways:
+                try:
+                    way()
+                    print("no error")
+                except RuntimeError as error:
+                    print(f"rank {rank} was told", "rank 1" in str(error) or "earlier error" in str(error))
+            print("goes on as", rabit.get_rank(), "of", rabit.get_world_size())
+        """)
+        self.assertEqual(output.count("was told True"), 12, output)
+        self.assertEqual(output.count("goes on as 0 of 1"), 2, output)
+        self.assertNotIn("no error", output)
+
+    def test_refused_calls_end_nothing(self):
+        output = job(2, """
+            with rabit.context():
+                for wrong in (lambda: rabit.broadcast(1, 7), lambda: rabit.broadcast(1, -1)):
+                    try:
+                        wrong()
+                    except RuntimeError as error:
+                        print(error)
+                print("sum", rabit.allreduce(np.ones(1), rabit.SUM)[0])
+        """)
+        self.assertEqual(output.count("root 7 is no rank; ranks are 0 to 1"), 2, output)
+        self.assertEqual(output.count("sum 2.0"), 2, output)
+
+    def test_a_job_that_cannot_be_joined_is_an_exception_that_says_why(self):
+        done = subprocess.run([PYTHON, "-c", "from warren import rabit\n"
+                               "try:\n    rabit.init(['rabit_tracker_uri=127.0.0.1', 'rabit_tracker_port=1',"
+                               " 'DMLC_WORKER_CONNECT_RETRY=1'])\n"
+                               "except RuntimeError as error:\n    print('told:', error)\n"
+                               "rabit.init(['rabit_tracker_uri=NULL'])\nprint(rabit.get_world_size())"],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+        self.assertRegex(done.stdout, r"told: RabitInit: the tracker at 127\.0\.0\.1:1 cannot be reached.*\n1\n")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Forks(unittest.TestCase):
+    """A process that is forked from a worker takes no part in the job, and does it no harm."""
+
+    SETTINGS = ({}, {"RABIT_SHARED_MEMORY": "off"})
+
+    def run_with_child(self, child, told):
+        for settings in self.SETTINGS:
+            with self.subTest(**settings):
+                options = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
+                output = job(3, f"""
+                    import os, sys, multiprocessing
+                    def tell(rank):
+                        try:
+                            rabit.allreduce(np.full(4, 1000.0), rabit.SUM)
+                            print("took part")
+                        except RuntimeError as error:
+                            sys.stdout.write(f"child of {{rank}}, itself {{rabit.get_rank()}}: {{error}}\\n")
+                            sys.stdout.flush()
+                    def main():
+                        rank = rabit.get_rank()
+                        for round in range(20):
+                            {child}
+                            total = rabit.allreduce(np.full(4, rank + round * 1.0), rabit.SUM)
+                            assert total.tolist() == [3.0 + 3 * round] * 4, (round, total)
+                        print("sums are right")
+                    with rabit.context():
+                        main()
+                """, *options)
+                self.assertEqual(output.count("sums are right"), 3, output)
+                self.assertNotIn("took part", output)
+                if told:
+                    told_by = {line.partition(":")[0] for line in output.splitlines() if "was forked from process" in line}
+                    self.assertEqual({line.partition("] ")[2] for line in told_by},
+                                     {f"child of {rank}, itself {rank}" for rank in range(3)}, output)
+
+    def test_a_child_that_calls_a_collective_gets_an_error_and_may_end_in_any_way(self):
+        for end in ("os._exit(0)", "sys.exit(0)", "rabit.finalize(); sys.exit(0)"):
+            with self.subTest(end=end):
+                self.run_with_child(f"""
+                            child = os.fork()
+                            if child == 0:
+                                tell(rank)
+                                {end}
+                            os.waitpid(child, 0)""", True)
+
+    def test_a_child_that_returns_through_the_callers_context_leaves_the_job_alone(self):
+        self.run_with_child("""
+                            child = os.fork() if round == 3 else 1
+                            if child == 0:
+                                print("child goes")
+                                return
+                            child == 1 or os.waitpid(child, 0)""", False)
+
+    def test_multiprocessing_with_fork_beside_collectives(self):
+        self.run_with_child("""
+                            if round % 5 == 0:
+                                with multiprocessing.get_context("fork").Pool(2) as pool:
+                                    assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
+                                    pool.apply(tell, (rank,))""", True)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -5,8 +5,9 @@
         total = rabit.allreduce(numpy.ones(3), rabit.SUM)
 
 Outside a job there is one worker, rank 0, and every call works, between `init` and `finalize`. Not thread safe, but for
-the questions (rank, world size). Errors of the engine (a peer that cannot be reached any more) end the process with code
-255 and a line on standard error, as in rabit.
+the questions (rank, world size). Errors of the engine (a peer that cannot be reached any more, say) are RuntimeErrors.
+After one this rank is out of the job: further calls raise it again, and `finalize` ends the session, with an error, too;
+then `init` may join again. A call that was refused for its arguments ends nothing.
 """
 import contextlib
 import ctypes
@@ -43,12 +44,11 @@ _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
 
 def _library() -> ctypes.CDLL:
     library = _native.library("librabit.so")
-    library.RabitInit.restype = ctypes.c_bool
-    library.RabitBroadcast.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int]
-    library.RabitAllreduce.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, _PREPARE,
+    library.RabitGetLastError.restype = ctypes.c_char_p
+    library.RabitTryBroadcast.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int]
+    library.RabitTryAllreduce.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, _PREPARE,
                                        ctypes.c_void_p]
-    library.RabitCheckPoint.argtypes = [ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_ulong]
-    library.RabitCheckPoint.restype = None
+    library.RabitTryCheckPoint.argtypes = [ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_ulong]
     library.RabitGetProcessorName.restype = None
     return library
 
@@ -63,21 +63,24 @@ _EXTENSION = _native.extension("warren_allreduce")  # after librabit, which it f
 _reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # whether it has done the work: arrays that are ready for it
 
 
+def _check(result: int) -> None:
+    if result != 0:
+        raise RuntimeError(_LIB.RabitGetLastError().decode(errors="replace"))
+
+
 def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standard") -> None:
     """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. `lib` is there for old programs:
-    whatever they name, it is Warren's. Raises RuntimeError when the job cannot be joined; the reason is on standard
-    error."""
+    whatever they name, it is Warren's. Raises RuntimeError when the job cannot be joined."""
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     array = (ctypes.c_char_p * len(words))(*words)
-    if not _LIB.RabitInit(len(words), array):
-        raise RuntimeError("the job could not be joined; the line before on standard error says why")
+    _check(_LIB.RabitTryInit(len(words), array))
 
 
 def finalize() -> None:
-    """Leaves the job. Raises RuntimeError when that failed; the reason is on standard error."""
-    if not _LIB.RabitFinalize():
-        raise RuntimeError("the job could not be left; the line before on standard error says why")
+    """Leaves the job. Raises RuntimeError when that failed, or an error before had ended the job for this rank; the session
+    is over in any case."""
+    _check(_LIB.RabitTryFinalize())
 
 
 @contextlib.contextmanager
@@ -108,7 +111,7 @@ def tracker_print(msg: Any) -> None:
     """Shows `str(msg)` to the user who watches the job."""
     text = str(msg)
     if is_distributed():
-        _LIB.RabitTrackerPrint(text.encode())
+        _check(_LIB.RabitTryTrackerPrint(text.encode()))
     else:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -129,14 +132,14 @@ def broadcast(data: Optional[T], root: int) -> T:
     if get_rank() == root:
         pickled = pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
         length.value = len(pickled)
-    _LIB.RabitBroadcast(ctypes.byref(length), ctypes.sizeof(length), root)
+    _check(_LIB.RabitTryBroadcast(ctypes.byref(length), ctypes.sizeof(length), root))
     if get_rank() == root:
-        _LIB.RabitBroadcast(ctypes.cast(ctypes.c_char_p(pickled), ctypes.c_void_p), length.value, root)
+        _check(_LIB.RabitTryBroadcast(ctypes.cast(ctypes.c_char_p(pickled), ctypes.c_void_p), length.value, root))
         assert data is not None or pickled
         return data  # type: ignore[return-value]
     buffer = bytearray(length.value)
     if buffer:
-        _LIB.RabitBroadcast((ctypes.c_char * len(buffer)).from_buffer(buffer), len(buffer), root)
+        _check(_LIB.RabitTryBroadcast((ctypes.c_char * len(buffer)).from_buffer(buffer), len(buffer), root))
     result: T = pickle.loads(buffer)
     return result
 
@@ -172,9 +175,10 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
             failure.append(error)
 
     callback = _NOTHING if prepare_fun is None else _PREPARE(prepare)
-    _LIB.RabitAllreduce(buffer.ctypes.data, buffer.size, number, int(op), callback, None)
+    result = _LIB.RabitTryAllreduce(buffer.ctypes.data, buffer.size, number, int(op), callback, None)
     if failure:
         raise failure[0]
+    _check(result)
     if not in_place and data.flags.writeable:
         np.copyto(data, buffer)
         return data
@@ -193,9 +197,11 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
     global_length = ctypes.c_ulong()
     local_model = ctypes.POINTER(ctypes.c_char)()
     local_length = ctypes.c_ulong()
-    version = _LIB.RabitLoadCheckPoint(ctypes.byref(global_model), ctypes.byref(global_length),
+    number = ctypes.c_int()
+    _check(_LIB.RabitTryLoadCheckPoint(ctypes.byref(number), ctypes.byref(global_model), ctypes.byref(global_length),
                                        ctypes.byref(local_model) if with_local else None,
-                                       ctypes.byref(local_length) if with_local else None)
+                                       ctypes.byref(local_length) if with_local else None))
+    version = number.value
     found = pickle.loads(ctypes.string_at(global_model, global_length.value)) if version > 0 else None
     if not with_local:
         return version, found
@@ -208,4 +214,4 @@ def checkpoint(global_model: Any, local_model: Any = None) -> None:
     own local one, and goes on here."""
     whole = pickle.dumps(global_model, protocol=pickle.HIGHEST_PROTOCOL)
     local = None if local_model is None else pickle.dumps(local_model, protocol=pickle.HIGHEST_PROTOCOL)
-    _LIB.RabitCheckPoint(whole, len(whole), local, 0 if local is None else len(local))
+    _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

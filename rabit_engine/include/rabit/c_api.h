@@ -4,6 +4,12 @@
  * call prints "rank R: RabitAllreduce: ..." to the standard error and ends the process with exit code 255.
  * The int results that are only there for programs written for XGBoost's copy of rabit are always 0.
  *
+ * The functions whose names begin with RabitTry do the same, end no process and print nothing: they return 0,
+ * or -1 when there was an error, which RabitGetLastError has. After an error in a call with other ranks this
+ * rank is out of the job: every further one returns the same error, and RabitTryFinalize is what is left (it
+ * returns -1, too). A call that was refused for its arguments ends nothing. After Finalize, whether or not it
+ * succeeded, RabitTryInit may join again.
+ *
  * RabitGetRank and the other questions may be asked at any time; everything else belongs between RabitInit
  * and RabitFinalize. Threads: as in rabit.h.
  *
@@ -75,6 +81,25 @@ RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global
 /* Ends a version: keeps a copy of both models. local_model is NULL when there is none. */
 RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                rbt_ulong local_len);
+
+/* The same calls for callers that go on after an error: notebooks, servers, other languages. 0 or -1. */
+RABIT_DLL int RabitTryInit(int argc, char* argv[]);
+RABIT_DLL int RabitTryFinalize(void);
+RABIT_DLL int RabitTryTrackerPrint(const char* msg);
+RABIT_DLL int RabitTryBroadcast(void* sendrecv_data, rbt_ulong size, int root);
+RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex,
+                                size_t size_node_slice, int enum_dtype);
+RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
+                                void (*prepare_fun)(void* arg), void* prepare_arg);
+/* The version, 0 when there is none, is written to *out_version. */
+RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
+                                     char** out_local_model, rbt_ulong* out_local_len);
+RABIT_DLL int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
+                                 rbt_ulong local_len);
+
+/* What was wrong with the last RabitTry call of this thread that returned -1. The text is the library's and
+ * stays as it is until the next such error. Empty when there was none. */
+RABIT_DLL const char* RabitGetLastError(void);
 
 /* How many versions have been ended. */
 RABIT_DLL int RabitVersionNumber(void);

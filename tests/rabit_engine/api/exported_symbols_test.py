@@ -10,6 +10,8 @@ C_API = {
     "RabitAllgather", "RabitAllreduce", "RabitBroadcast", "RabitCheckPoint", "RabitFinalize", "RabitGetProcessorName",
     "RabitGetRank", "RabitGetRingPrevRank", "RabitGetWorldSize", "RabitInit", "RabitIsDistributed", "RabitLinkTag",
     "RabitLoadCheckPoint", "RabitTrackerPrint", "RabitVersionNumber",
+    "RabitTryAllgather", "RabitTryAllreduce", "RabitTryBroadcast", "RabitTryCheckPoint", "RabitTryFinalize", "RabitTryInit",
+    "RabitTryLoadCheckPoint", "RabitTryTrackerPrint", "RabitGetLastError",
     "RabitDeviceAllgather", "RabitDeviceAllreduce", "RabitDeviceBroadcast", "RabitDeviceDescribe", "RabitDeviceGetLastError",
     "RabitDeviceGroupEnd", "RabitDeviceGroupStart", "RabitDeviceReduceScatter", "RabitDeviceSelect",
     "RabitDeviceSynchronize",

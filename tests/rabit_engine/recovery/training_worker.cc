@@ -3,8 +3,8 @@
 // taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
 // end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [seed=<number>] [lazy]
-//   [tell] [key=value of rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [seed=<number>]
+//   [lazy] [tell] [key=value of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.

@@ -299,6 +299,12 @@ class JobRun {
     if (phase_ == Phase::kRunning) {
       if (status.ok()) {
         OnSuccess(index);
+      } else if (status.was_taken_away() && HasDoneItsPart(member)) {
+        spdlog::warn(
+            "{} {} after all workers had left the job, which is done; what its program does after "
+            "Finalize it may not have done",
+            member.Describe(), status.Describe());
+        OnSuccess(index);
       } else {
         OnFailure(index, status);
       }
@@ -358,6 +364,11 @@ class JobRun {
     Fail(kTrouble,
          fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}",
                      member.Describe(), when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
+  }
+
+  /// All workers have ended the job at the tracker, this one among them.
+  bool HasDoneItsPart(const Member& member) const {
+    return server_ && member.process->role == tracker::Role::kWorker && server_->job().finished();
   }
 
   /// A worker that has left the job at the tracker cannot take part in it again.

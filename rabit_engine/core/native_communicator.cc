@@ -551,15 +551,24 @@ void NativeCommunicator::TrackerPrint(const std::string& text) {
 }
 
 void NativeCommunicator::Finalize() {
-  if (world_size_ > 1) {
-    transport().ExpectPeersToLeave();
-    Barrier();
-  }
+  FinishCalls();
   bootstrap_->Shutdown();
 }
 
 bool NativeCommunicator::LeaveTogether() {
   return bootstrap_->ShutdownTogether();
+}
+
+void NativeCommunicator::FinishCalls() {
+  if (world_size_ == 1) return;
+  transport().ExpectPeersToLeave();
+  Barrier();
+  watch_.reset();
+  host_.reset();
+  mixed_.reset();
+  shm_.reset();
+  tcp_.reset();
+  segment_.reset();
 }
 
 }  // namespace warren

@@ -66,8 +66,12 @@ class NativeCommunicator final : public Communicator {
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// Messages from any rank to any other: all ranks give the same list (collective/exchange.h).
   void Exchange(std::span<const Message> messages);
-  /// Says goodbye to the tracker and waits until all ranks have. False: one of them was lost before; this
-  /// rank has not left and has to be linked again.
+  /// Waits for all ranks, then lets go of links and shared memory: whoever is killed after his last word to
+  /// the tracker has nothing left to undo. No collective may follow. Throws LostPeer or TimedOut, and then
+  /// nothing is closed.
+  void FinishCalls();
+  /// After FinishCalls: says goodbye to the tracker and waits until all ranks have. False: one of them was
+  /// lost before; this rank has not left and has to be linked again. Throws TimedOut.
   bool LeaveTogether();
 
   /// Who shares memory with whom.

@@ -424,7 +424,7 @@ void RecoverableCommunicator::Finalize() {
   for (;;) {
     std::string loss;
     try {
-      inner_->Barrier();
+      native_->FinishCalls();
     } catch (const LostPeer& error) {
       loss = error.what();
     } catch (const TimedOut& error) {

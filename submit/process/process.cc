@@ -152,6 +152,10 @@ ExitStatus FromShellCode(int code) {
   return {code, 0, false, {}};
 }
 
+bool ExitStatus::was_taken_away() const {
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGXCPU;
+}
+
 std::string ExitStatus::Describe() const {
   if (!story.empty()) return story;
   if (signal == 0) return fmt::format("exited with code {}", code);

@@ -27,6 +27,9 @@ struct ExitStatus {
   bool ok() const { return code == 0 && signal == 0; }
   /// As a shell reports it: the code, or 128 + the signal.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
+  /// Somebody else ended it, a person, the kernel or a queue: killed by SIGKILL, SIGTERM, SIGHUP, SIGINT or
+  /// SIGXCPU, and not by a signal of its own fault.
+  bool was_taken_away() const;
   /// "exited with code 3", "was killed by signal 9 (SIGKILL)".
   std::string Describe() const;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Parameters Make(std::string text) {
+Parameters Make(const std::string& text) {
   return MakeParameters(ParseConfig("data = train.txt\n" + text, "a.conf"));
 }
 

@@ -63,7 +63,7 @@ void Trade(TcpTransport& transport, const std::vector<int>& members, const CallT
 }
 
 int Run(const std::vector<std::string>& words) {
-  const std::string mode = words.at(1);
+  const std::string& mode = words.at(1);
   const Settings settings = ReadSettings(words);
   TrackerBootstrap bootstrap(settings, std::nullopt);
   const int rank = bootstrap.rank();

@@ -1,6 +1,8 @@
 """A worker that dies at any call comes back, and what comes out has the bits it would have had."""
 
 import os
+import pathlib
+import tempfile
 import unittest
 
 from training import CALLS, VERSIONS, train
@@ -8,6 +10,7 @@ from training import CALLS, VERSIONS, train
 FULL = os.environ.get("WARREN_SWEEP") == "full"
 TCP = {"RABIT_SHARED_MEMORY": "off"}
 RANKS = 4
+END_KILLS = int(os.environ.get("WARREN_END_KILLS", "20"))
 
 
 class RecoveryCase(unittest.TestCase):
@@ -74,6 +77,44 @@ class SeveralTest(RecoveryCase):
         self.assertNotEqual(result.code, 0)
         self.assertRegex(result.errors, r"worker \d \(.*\) exited with code 0 without Finalize, where others wait for it: "
                                         r"the job can never go on; the other 3 processes were stopped")
+
+    def test_one_that_is_killed_when_all_have_left_is_no_failure(self):
+        for shape in {}, TCP:
+            result = train(RANKS, "killed=1", attempts=3, env=shape)
+            self.assertEqual(result.code, 0, result.errors)
+            self.assertEqual(len(result.digests), RANKS)
+            self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 9 \(SIGKILL\) after all workers had left "
+                                            r"the job, which is done; what its program does after Finalize")
+
+    def test_kills_around_the_end(self):
+        """One worker is killed, at a moment from its start to after its end."""
+        expected = self.expected(RANKS)
+        for i in range(END_KILLS):
+            victim, moment = i % RANKS, 0.005 + 0.06 * i / END_KILLS
+            kill = ["sh", "-c", f'if [ "$DMLC_NUM_ATTEMPT.$DMLC_TASK_ID" = 0.{victim} ]; then (sleep {moment}; kill -9 $$) & '
+                                'fi; exec "$@"', "sh"]
+            result = train(RANKS, attempts=3, under=kill, env=TCP if i // RANKS % 2 else {})
+            self.assertEqual((result.code, result.digests), (0, expected), f"{moment:.4f} s: {result.errors}")
+
+    def test_a_fault_of_its_own_after_finalize_is_a_failure(self):
+        result = train(RANKS, "faulty=1", attempts=3)
+        self.assertEqual(result.code, 139, result.errors)
+        self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 11 .*, not started again because it had "
+                                        r"left the job at the tracker")
+
+    def test_links_and_memory_are_gone_before_the_last_word(self):
+        """Counted in the system calls of a worker: what it closes and unmaps after the tracker has let it go."""
+        for shape in {}, TCP:
+            with tempfile.TemporaryDirectory() as folder:
+                # exec leaves the shell's name for the trace to strace.
+                trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
+                result = train(RANKS, attempts=3, under=trace, env=shape)
+                self.assertEqual(result.code, 0, result.errors)
+                for task in range(RANKS):
+                    calls = (pathlib.Path(folder) / str(task)).read_text().splitlines()
+                    last_word = max(i for i, call in enumerate(calls) if "recvfrom(" in call and call.endswith("= 4"))
+                    after = [call for call in calls[last_word + 1:] if call.startswith(("close(", "munmap("))]
+                    self.assertLessEqual(len(after), 1, "\n".join(calls[last_word:]))  # the tracker's connection
 
     def test_at_a_checkpoint_and_right_after_it(self):
         self.check((3, 0, CALLS, 0), (1, 1, 0, 0))

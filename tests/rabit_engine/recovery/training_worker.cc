@@ -3,14 +3,16 @@
 // taken for another's is seen. Prints "rank R of N: <digest of the global model> <of the local model>" at the
 // end.
 //
-//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [seed=<number>]
-//   [lazy] [tell] [key=value of rabit...]
+//   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [killed=<rank>]
+//   [faulty=<rank>] [seed=<number>] [lazy] [tell] [key=value of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.
+// killed=1, faulty=1: this rank ends by SIGKILL, SIGSEGV after Finalize.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -93,6 +95,8 @@ int main(int argc, char** argv) {
   const std::size_t elements = std::strtoull(argv[2], nullptr, 10);
   bool lazy = false;
   int leaver = -1;
+  int killed = -1;
+  int faulty = -1;
   bool tells = false;
   int seed = 0;
   useconds_t pause_us = 0;
@@ -107,6 +111,8 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "tell") == 0) tells = true;
     if (std::strncmp(argv[i], "seed=", 5) == 0) seed = std::atoi(argv[i] + 5);
     if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
+    if (std::strncmp(argv[i], "killed=", 7) == 0) killed = std::atoi(argv[i] + 7);
+    if (std::strncmp(argv[i], "faulty=", 7) == 0) faulty = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "sleep=", 6) == 0)
       pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
   }
@@ -140,5 +146,7 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(local.Digest()));
   std::fflush(stdout);
   rabit::Finalize();
+  if (rank == killed) raise(SIGKILL);
+  if (rank == faulty) raise(SIGSEGV);
   return 0;
 }

@@ -21,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// All ranks of a small world, each linked with each other.

@@ -75,8 +75,6 @@ bool Answer(const Options& options) {
 }
 
 void SayWhatIsAssumed(const Options& options) {
-  if (!options.cluster_was_chosen)
-    spdlog::info("no --cluster given: running on this machine (--cluster local)");
   if (!options.ignored.empty()) {
     spdlog::warn("without effect on --cluster {}{}: {}", ClusterName(options.cluster),
                  options.num_servers > 0 ? " with --num-servers" : "", fmt::join(options.ignored, ", "));

@@ -72,6 +72,11 @@ void Count(Options& options, const std::string& value) {
       static_cast<std::remove_reference_t<decltype(options.*member)>>(ParseCount(value, least, most));
 }
 
+void StoreWorkerCores(Options& options, const std::string& value) {
+  Count<&Options::worker_cores, 1, kMaxCount>(options, value);
+  options.worker_cores_were_chosen = true;
+}
+
 template <auto member>
 void Memory(Options& options, const std::string& value) {
   options.*member = ParseMemorySize(value);
@@ -281,8 +286,11 @@ const std::vector<Option>& OptionTable() {
       {"--log-file", "FILE", "", kOutputGroup, kEveryCluster,
        "Also writes what dmlc-submit and the tracker say to FILE, with the time.", Text<&Options::log_file>},
 
-      {"--worker-cores", "N", "1", kResourceGroup, kBatch, "Processor cores for each worker.",
-       Count<&Options::worker_cores, 1, kMaxCount>},
+      {"--worker-cores", "N", "local, ssh, mpi: its share of the host's cores; else 1", kResourceGroup,
+       kEveryCluster,
+       "Processor cores for each worker. Also its OMP_NUM_THREADS, where the environment and --env have "
+       "none.",
+       StoreWorkerCores},
       {"--worker-memory", "SIZE", "the cluster's own; 1g with yarn", kResourceGroup, kBatch,
        "Memory for each worker, such as 512m or 1.5g.", Memory<&Options::worker_memory_bytes>},
       {"--server-cores", "N", "1", kResourceGroup, kBatch, "Processor cores for each parameter server.",

@@ -67,6 +67,7 @@ struct Options {
   ColorChoice color = ColorChoice::kAuto;
 
   int worker_cores = 1;
+  bool worker_cores_were_chosen = false;
   int server_cores = 1;
   int worker_gpus = 0;
   std::optional<std::uint64_t> worker_memory_bytes;

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "submit/process/cores.h"
 #include "wire/job_token.h"
 
 namespace warren::submit {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
+constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 13> kJobVariables = {
@@ -72,6 +74,15 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
+  if (role == tracker::Role::kWorker) {
+    const Threads threads = ThreadsOf(options, context.inherited);
+    if (threads == Threads::kChosen) {
+      process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
+    } else if (threads == Threads::kShare && options.cluster == kLocal) {
+      process.environment.emplace_back(
+          kThreadsVariable, std::to_string(ThreadsOfWorker(context.usable_cores, options.num_workers)));
+    }
+  }
   for (const std::string& name : context.inherited) {
     const bool of_a_job = std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end();
     if (of_a_job && !Names(process.environment, name)) process.unset.push_back(name);
@@ -85,6 +96,15 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
 std::string ProcessName(tracker::Role role, int task_id) {
   if (role == tracker::Role::kScheduler) return "scheduler";
   return fmt::format("{} {}", tracker::RoleName(role), task_id);
+}
+
+Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited) {
+  const bool is_set = Names(options.environment, kThreadsVariable) ||
+                      std::find(inherited.begin(), inherited.end(), kThreadsVariable) != inherited.end();
+  if (is_set) return Threads::kOfUser;
+  if (options.worker_cores_were_chosen) return Threads::kChosen;
+  const bool shares = (options.cluster & (kLocal | kSsh | kMpi | kSlurm)) != 0;
+  return shares ? Threads::kShare : Threads::kOfUser;
 }
 
 std::vector<PlannedProcess> Plan(const Options& options, const PlanContext& context) {

@@ -28,7 +28,16 @@ struct PlanContext {
   tracker::JobAddress address;         ///< where the tracker and the scheduler are found
   FoundCommand command;                ///< what options.command[0] names
   std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's own environment
+  int usable_cores = 1;                ///< here, for workers that run here
 };
+
+/// How many threads a worker is told to use, by OMP_NUM_THREADS.
+enum class Threads {
+  kOfUser,  ///< the environment or --env has OMP_NUM_THREADS, or the cluster knows best
+  kChosen,  ///< --worker-cores
+  kShare,   ///< its share of the cores of its host; where that is not this machine a script finds it out
+};
+Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited);
 
 /// The processes of the job in the order they are started: scheduler, servers, workers. Throws UsageError
 /// when

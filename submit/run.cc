@@ -24,6 +24,7 @@
 #include "submit/judgement.h"
 #include "submit/member.h"
 #include "submit/process/children.h"
+#include "submit/process/cores.h"
 #include "submit/process/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
@@ -126,8 +127,22 @@ class JobRun {
           "the processes reach this machine at {} port {}, the address of {} (--host-ip gives another)",
           host_.address, port, host_.why);
     }
-    plan_ = Plan(options_,
-                 {AddressOf(options_, host_.address, port, token_.ToHex()), command_, InheritedNames()});
+    plan_ = Plan(options_, {AddressOf(options_, host_.address, port, token_.ToHex()), command_,
+                            InheritedNames(), cores_});
+  }
+
+  /// The user's own number needs no words, nor does a worker that has a machine for itself.
+  void SayWhoTakesWhichCores() const {
+    if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
+    if (options_.cluster == kLocal) {
+      const int threads = ThreadsOfWorker(cores_, options_.num_workers);
+      spdlog::info(
+          "{} of {} core{} for each worker (OMP_NUM_THREADS={}; --worker-cores gives another number)",
+          threads, cores_, cores_ == 1 ? "" : "s", threads);
+    } else {
+      spdlog::info(
+          "each worker gets its share of its host's cores (OMP_NUM_THREADS; --worker-cores gives a number)");
+    }
   }
 
   void StartTracker(const std::string& host) {
@@ -195,6 +210,7 @@ class JobRun {
   // --- starting --------------------------------------------------------------------------------------------
 
   void Begin() {
+    if (starts_ == 0 && job_restarts_ == 0) SayWhoTakesWhichCores();
     cluster_->Prepare([this] { StartNext(); });
   }
 
@@ -638,6 +654,7 @@ class JobRun {
   LocalCluster scheduler_;
   /// The same when the whole job is started again: what a queue keeps for it has this one.
   const wire::JobToken token_ = wire::JobToken::Random();
+  const int cores_ = UsableCores();
   JobHost host_;
   int starts_ = 0;  ///< of the whole job, before this one
   std::unique_ptr<Cluster> cluster_;
@@ -687,7 +704,8 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const tracker::JobAddress address =
       AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
                 options.dry_run ? kShownToken : wire::JobToken::Random().ToHex());
-  return text + ShowCluster(options, Plan(options, {address, command, InheritedNames()}), host.address);
+  return text + ShowCluster(options, Plan(options, {address, command, InheritedNames(), UsableCores()}),
+                            host.address);
 }
 
 }  // namespace warren::submit

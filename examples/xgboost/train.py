@@ -10,8 +10,11 @@ With --save-every it goes on from where it was when it is started again, by itse
 
     dmlc-submit --num-workers 3 --max-restarts 5 python3 examples/xgboost/train.py --save-every 2
 
-It needs XGBoost's Python package up to 1.7 (Debian: python3-xgboost, whose interpreter is
-/usr/bin/python3); xgb.rabit became xgb.collective in 2.0.
+It is written for XGBoost up to 1.7. Debian's python3-xgboost is one, and belongs to /usr/bin/python3: say
+/usr/bin/python3 where another python3 comes first on PATH. In an environment of pip, with any newer XGBoost and the
+warren package, the same script runs unchanged by its own interpreter and warren.compat:
+
+    dmlc-submit --num-workers 3 python -m warren.compat examples/xgboost/train.py
 """
 import argparse
 import contextlib

@@ -81,7 +81,9 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
           : options.job_name;
   PlannedProcess process = example;
   process.environment = WithoutTask(std::move(process.environment));
-  plan.script = [process, first, count, context](const ScriptSetting& setting) {
+  const bool shares =
+      example.role == tracker::Role::kWorker && ThreadsOf(options, InheritedNames()) == Threads::kShare;
+  plan.script = [process, first, count, context, shares](const ScriptSetting& setting) {
     GangScriptContext whole = context;
     if (!setting.directory.empty()) whole.directory = setting.directory;
     PlannedProcess one = process;
@@ -91,6 +93,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
       one.environment.push_back(entry);
     }
     whole.archives = setting.archives;
+    if (shares) whole.cores = setting.cores;
     return GangScript(one, first, count, setting.rank, whole);
   };
   return plan;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "submit/cluster/script.h"
 #include "submit/options.h"
 #include "submit/plan.h"
 #include "submit/shipping.h"
@@ -57,6 +58,7 @@ struct ScriptSetting {
   tracker::Environment environment = {};  ///< for the processes, where the job does not set the same
   std::string directory = {};             ///< where they run; empty: the current one, by its full name
   std::vector<Archive> archives = {};     ///< that lie there and are to be unpacked
+  CoreShare cores = {};                   ///< taken when the workers are to share the cores of their hosts
 };
 
 /// What a launch is made of.

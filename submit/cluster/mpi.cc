@@ -140,7 +140,8 @@ tracker::Reached RouteToMpiHosts(const Options& options) {
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   const ScriptInEnvironment script = InEnvironment(
-      plan.script({.rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID}}}}"}));
+      plan.script({.rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID}}}}",
+                   .cores = {.workers = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"}}));
   Launch launch;
   launch.name = "mpirun";
   launch.environment = script.variables;

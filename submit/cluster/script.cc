@@ -33,6 +33,12 @@ std::string EnvironmentFunction(const tracker::Environment& environment) {
   return text + "}\n";
 }
 
+std::string ShareFunction(const CoreShare& share) {
+  const bool shares = !share.workers.empty() || !share.cores.empty();
+  return shares ? fmt::format("share() {{ share_cores \"{}\" \"{}\"; }}\n", share.workers, share.cores)
+                : "share() { :; }\n";
+}
+
 /// The command as words of a shell, with those variables in front that `export` cannot set. The user may give
 /// the command a PATH of its own; it is not set yet where the words are read.
 std::string CommandWords(const PlannedProcess& process) {
@@ -54,11 +60,11 @@ std::string CommandWords(const PlannedProcess& process) {
 }  // namespace
 
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
-                          const std::string& job_mark, const std::string& directory) {
+                          const std::string& job_mark, const std::string& directory, const CoreShare& cores) {
   std::string script =
       fmt::format("{{\njob={}\nindex={}\nattempt={}\nmark=$job.$index.$attempt\ndirectory={}\n", job_mark,
                   index, attempt, Quoted(directory));
-  script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt));
+  script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt)) + ShareFunction(cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   return script + kCommonScript + kMarksScript + kWatchedScript + "}\n";
 }
@@ -76,7 +82,7 @@ std::string GangScript(const PlannedProcess& process, std::size_t first, std::si
       "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n",
       context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.home_host),
       context.home_port, PortVariable(process));
-  script += EnvironmentFunction(process.environment);
+  script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";
   for (const Archive& archive : context.archives) {

@@ -19,10 +19,16 @@ namespace warren::submit {
 /// one.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
+/// What a script divides the cores of its host by, unless OMP_NUM_THREADS is set there: words of the shell.
+struct CoreShare {
+  std::string workers;     ///< of this job on that host; both empty: nothing is shared out
+  std::string cores = {};  ///< of this worker, where its cluster says so; empty or unset there: its share
+};
+
 /// For one process over ssh, read by `sh` from its standard input, of which the rest is then watched: see
 /// scripts/watched.sh. `directory`: where the process runs.
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
-                          const std::string& job_mark, const std::string& directory);
+                          const std::string& job_mark, const std::string& directory, const CoreShare& cores);
 
 /// Where a gang's scripts find dmlc-submit.
 struct GangScriptContext {
@@ -31,6 +37,7 @@ struct GangScriptContext {
   std::string home_host;
   std::uint16_t home_port = 0;
   std::vector<Archive> archives = {};  ///< to be unpacked there
+  CoreShare cores = {};
 };
 
 /// DMLC_TRACKER_PORT, or DMLC_PS_ROOT_PORT in a parameter-server job: what another start of the job may

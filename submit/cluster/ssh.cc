@@ -88,6 +88,17 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
+/// Among so many workers a host's cores are shared out: all that have their place there, servers before them
+/// in `places`, and this one, should its own host be gone.
+CoreShare ShareOf(const Options& options, const PlannedProcess& process,
+                  const std::vector<std::size_t>& places, std::size_t index, std::size_t host) {
+  if (process.role != tracker::Role::kWorker || ThreadsOf(options, InheritedNames()) != Threads::kShare)
+    return {};
+  const auto workers = std::count(places.end() - options.num_workers, places.end(), host);
+  const bool moved = places[index % places.size()] != host;
+  return {.workers = std::to_string(workers + (moved ? 1 : 0))};
+}
+
 /// Appends, and forgets what is long ago.
 void Remember(std::string& words, std::string_view bytes) {
   words += bytes;
@@ -239,7 +250,8 @@ Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int 
   const std::size_t chosen = ChooseHost(index);
   Place& place = hosts_[chosen];
   std::string script =
-      WatchedScript(ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_));
+      WatchedScript(ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_),
+                    ShareOf(options_, process, places_, index, chosen));
   auto session = std::make_shared<Session>(index, chosen, std::move(script), job_mark_);
   sessions_[index] = session;
   ++place.running;
@@ -409,10 +421,12 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
       text += ShowPlan({plan[i]});
       continue;
     }
-    const Host& host = hosts[places[next++]];
+    const std::size_t own = next++;
+    const Host& host = hosts[places[own]];
     text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
                         ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),
-                        WatchedScript(ForHost(plan[i], host), i, 0, "JOB", WorkingDirectory(options)));
+                        WatchedScript(ForHost(plan[i], host), i, 0, "JOB", WorkingDirectory(options),
+                                      ShareOf(options, plan[i], places, own, places[own])));
   }
   return text;
 }

@@ -92,6 +92,10 @@ class ClusterCase(SubmitCase):
         for task in range(tasks):
             self.file(f"ready-{task}").unlink()
 
+    def threads_of_two(self):
+        """OMP_NUM_THREADS of each of two workers; empty: the cluster's own affair."""
+        return ""
+
 
 class ServersCase(ClusterCase):
     """A cluster whose servers are started once for all tests of a class, and which has jobs."""
@@ -155,6 +159,18 @@ class ClusterBehaviour(ClusterCase):
             self.assertEqual(variables[b"PATH"], b"/nowhere")
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
             self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+
+    def test_workers_take_their_share_of_the_cores(self):
+        show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS $(nproc --all)"]
+        process = self.submit("--num-workers", 2, *show)
+        self.assertEqual(process.returncode, 0, process.err)
+        expected = self.threads_of_two()
+        self.assertEqual(process.out.count(f"threads={expected} "), 2, process.out)
+        told = "each worker gets its share of its host's cores (OMP_NUM_THREADS; --worker-cores gives a number)"
+        self.assertEqual(process.err.count(told), 1 if expected else 0, process.err)
+        process = self.submit("--num-workers", 2, "--env", "OMP_NUM_THREADS=5", *show)
+        self.assertEqual(process.out.count("threads=5 "), 2, process.err)
+        self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
         code = 'i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; echo problem >&2; printf end' % RESULT

@@ -1,5 +1,6 @@
 """What dmlc-submit says to a command line before anything is started, and --dry-run."""
 
+import os
 import re
 import subprocess
 import unittest
@@ -37,10 +38,22 @@ class CommandLine(SubmitCase):
         self.assertIn("use kubernetes, slurm or yarn", said)
         self.assertIn("is none of local, ssh", self.refused("--cluster", "moon", "--num-workers", 2, "true"))
 
-    def test_default_cluster_is_said_in_one_line(self):
-        process = self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""})
-        self.assertEqual(process.err, "dmlc-submit: no --cluster given: running on this machine (--cluster local)\n")
-        self.assertEqual(self.submit("--num-workers", 1, "true").err, "")
+    def test_a_job_of_one_worker_on_this_machine_needs_no_words(self):
+        self.assertEqual(self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""}).err, "")
+
+    def test_workers_share_the_cores_and_that_is_said_in_one_line(self):
+        cores = len(os.sched_getaffinity(0))  # no container with a quota is taken into account here
+        share = max(1, cores // 3)
+        show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS"]
+        process = self.submit("--num-workers", 3, *show)
+        self.assertEqual(process.out.count(f"threads={share}\n"), 3, process.out)
+        self.assertEqual(process.err, f"dmlc-submit: {share} of {cores} core{'s' * (cores > 1)} for each worker "
+                                      f"(OMP_NUM_THREADS={share}; --worker-cores gives another number)\n")
+        for words, environment, threads in ((["--worker-cores", 7], {}, 7), (["--env", "OMP_NUM_THREADS=6"], {}, 6),
+                                            ([], {"OMP_NUM_THREADS": "5"}, 5)):
+            process = self.submit("--num-workers", 3, *words, *show, environment=environment)
+            self.assertEqual((process.out.count(f"threads={threads}\n"), process.err), (3, ""))
+        self.assertIn(f"OMP_NUM_THREADS={share} ", self.submit("--num-workers", 3, "--dry-run", *show).out)
 
     def test_options_without_effect_are_named_in_one_line(self):
         process = self.submit("--num-workers", 1, "--queue", "q", "--kube-namespace", "n", "true")

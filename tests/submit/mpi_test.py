@@ -62,6 +62,9 @@ class MpiCase(ClusterCase):
     def cluster_options(self):
         return ["--cluster", "mpi", "--mpirun", self.mpirun]
 
+    def threads_of_two(self):
+        return max(1, len(os.sched_getaffinity(0)) // 2)
+
 
 class OpenMpi4(ClusterBehaviour, MpiCase):
     MPIRUN = "mpirun.openmpi"

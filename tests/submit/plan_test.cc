@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "submit/process/cores.h"
+
 namespace warren::submit {
 namespace {
 
@@ -51,6 +53,51 @@ TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
     EXPECT_EQ(Get(process.environment, "DMLC_JOB_CLUSTER"), "local");
     EXPECT_EQ(process.log_file, "");
   }
+}
+
+TEST(Plan, LocalWorkersShareTheCoresUnlessTheUserSaysOtherwise) {
+  Options options = SomeOptions();
+  PlanContext context = SomeContext();
+  const auto threads = [&] { return Get(Plan(options, context).front().environment, "OMP_NUM_THREADS"); };
+  context.usable_cores = 7;
+  EXPECT_EQ(threads(), "3");
+  context.usable_cores = 1;
+  EXPECT_EQ(threads(), "1");
+  options.worker_cores = 5;
+  options.worker_cores_were_chosen = true;
+  EXPECT_EQ(threads(), "5");
+  context.inherited = {"OMP_NUM_THREADS"};
+  EXPECT_EQ(threads(), "(unset)");
+  context.inherited.clear();
+  options.environment = {{"OMP_NUM_THREADS", "2"}};
+  EXPECT_EQ(threads(), "2");
+}
+
+TEST(Plan, ElsewhereTheHostKnowsItsCores) {
+  Options options = SomeOptions();
+  PlanContext context = SomeContext();
+  context.usable_cores = 8;
+  for (const ClusterKind cluster : {kSsh, kMpi, kSlurm}) {
+    options.cluster = cluster;
+    EXPECT_EQ(ThreadsOf(options, {}), Threads::kShare);
+    EXPECT_EQ(ThreadsOf(options, {"OMP_NUM_THREADS"}), Threads::kOfUser);
+    EXPECT_EQ(Get(Plan(options, context).front().environment, "OMP_NUM_THREADS"), "(unset)");
+  }
+  for (const ClusterKind cluster : {kSge, kYarn, kKubernetes}) {
+    options.cluster = cluster;
+    EXPECT_EQ(ThreadsOf(options, {}), Threads::kOfUser);
+  }
+  options.worker_cores_were_chosen = true;
+  EXPECT_EQ(ThreadsOf(options, {}), Threads::kChosen);
+}
+
+TEST(Cores, AQuotaIsRoundedUp) {
+  EXPECT_EQ(CoresOfQuota("150000 100000"), 2);
+  EXPECT_EQ(CoresOfQuota("200000 100000"), 2);
+  EXPECT_EQ(CoresOfQuota("1000 100000"), 1);
+  EXPECT_EQ(CoresOfQuota("max 100000"), std::nullopt);
+  EXPECT_EQ(CoresOfQuota(""), std::nullopt);
+  EXPECT_GE(UsableCores(), 1);
 }
 
 TEST(Plan, ParameterServerJobHasASchedulerServersAndWorkers) {

@@ -20,6 +20,9 @@ class SlurmCase(ServersCase):
     def make_servers(cls, directory):
         return SlurmCluster(directory, nodes=3, cpus=4, gpus=2)
 
+    def threads_of_two(self):
+        return 1  # --cpus-per-task
+
     def jobs(self):
         done = self.servers.run("squeue", "--noheader", "--format=%i", capture_output=True, text=True)
         return done.stdout.split()

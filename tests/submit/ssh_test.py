@@ -1,5 +1,6 @@
 """dmlc-submit --cluster ssh over real sshds on hosts of their own."""
 
+import os
 import re
 import subprocess
 import unittest
@@ -33,6 +34,9 @@ class SshCase(ClusterCase):
 
     def left(self):
         return self.hosts.processes()
+
+    def threads_of_two(self):
+        return len(os.sched_getaffinity(0))  # one on each host
 
     def start(self, *words, hosts=None, **settings):
         """`hosts`: the text of the host file."""

@@ -245,6 +245,15 @@ TEST_F(AdmissionTest, WithTheTokenAWorkerMaySpeakFromWhereverItIs) {
   EXPECT_FALSE(IsClosed(Ours("0", Command::kRecover, 0, kElsewhere)));
 }
 
+TEST_F(AdmissionTest, WithTheTokenAProcessWithoutARankMayPrint) {
+  Start(1, Admit::kAny);
+  const auto print = [&](ConnectionId id) { Say(id, classic::Encode(classic::PrintText{"over MPI"})); };
+  print(Stock("NULL", Command::kPrint));
+  EXPECT_THAT(prints, IsEmpty());
+  print(Ours("NULL", Command::kPrint));
+  EXPECT_THAT(prints, ElementsAre("over MPI"));
+}
+
 TEST_F(AdmissionTest, WithoutItOnlyTheHostThatJoinedSpeaksForARank) {
   Start(1, Admit::kAny);
   Link(Stock("0"));

@@ -17,6 +17,30 @@ await() {
   pid= # it may become another's
 }
 
+# share_cores WORKERS CORES: gives each of so many workers its share of the cores that may be used here, or those
+# CORES, unless OMP_NUM_THREADS says something already.
+share_cores() {
+  [ -z "$OMP_NUM_THREADS" ] || return 0
+  if [ -n "$2" ]; then
+    OMP_NUM_THREADS=$2
+  else
+    cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+    group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
+    while :; do
+      quota= period=
+      if read -r quota period && [ "${quota:-max}" != max ]; then
+        quota=$(((quota + period - 1) / period))
+        [ "$quota" -ge "$cores" ] || cores=$quota
+      fi 2>/dev/null </sys/fs/cgroup"$group"/cpu.max
+      [ -n "$group" ] || break
+      group=${group%/*}
+    done
+    OMP_NUM_THREADS=$((cores / ${1:-1}))
+    [ "$OMP_NUM_THREADS" -ge 1 ] || OMP_NUM_THREADS=1
+  fi
+  export OMP_NUM_THREADS
+}
+
 # unpack ARCHIVE DIRECTORY, for one process of a host at a time
 unpack() {
   [ ! -d "$2" ] || return 0

@@ -2,8 +2,8 @@
 # dmlc-submit hears over connections made by bash: see home.h. It says when to start the command, and the end of the
 # connection ends it.
 # Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, home_host, home_port,
-# port_variable, the function environment, which exports what the command, and only the command, is to
-# have, and the function unpack_all.
+# port_variable, the functions environment, which exports what the command, and only the command, is to have, share,
+# which gives it its share of the cores, and unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
 case $rank in
@@ -29,6 +29,7 @@ unpack_all || {
 
 # What the process finds in its environment; `attempt` and `port` are as dmlc-submit said last.
 begin() {
+  share # first: the environment may have a PATH of its own
   environment
   export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
   [ -z "$port" ] || [ "$port" = 0 ] || export "$port_variable=$port"

@@ -1,6 +1,7 @@
 # Runs the command in "$@", started by ssh, and ends it when standard input ends or stays without a line for
 # a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, attempt, directory, and the
-# function environment, which exports what the command, and only the command, is to have.
+# functions environment, which exports what the command, and only the command, is to have, and share, which gives it its
+# share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
   note fail "there is no directory '$directory' on $(uname -n)"
@@ -15,6 +16,7 @@ trap stop USR1 TERM HUP INT
 trap : PIPE  # notes that nobody reads any more are no reason to go before the command has been ended
 (
   exec 3<&-
+  share # first: the environment may have a PATH of its own
   environment
   export DMLC_SUBMIT_MARK="$mark;"
   exec "$setsid" "$@"

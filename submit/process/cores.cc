@@ -1,0 +1,50 @@
+#include "submit/process/cores.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace warren::submit {
+namespace {
+
+constexpr char kControlGroups[] = "/sys/fs/cgroup";
+
+/// Of this process: "/user.slice/session-1.scope". In a container it is mostly "/".
+std::filesystem::path OwnControlGroup() {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::/")) return line.substr(4);
+  }
+  return {};
+}
+
+}  // namespace
+
+int ThreadsOfWorker(int cores, int workers) {
+  return std::max(1, cores / std::max(1, workers));
+}
+
+std::optional<int> CoresOfQuota(const std::string& cpu_max) {
+  std::istringstream text(cpu_max);
+  long allowed = 0;
+  long period = 0;
+  if (!(text >> allowed >> period) || allowed <= 0 || period <= 0) return std::nullopt;
+  return static_cast<int>((allowed + period - 1) / period);
+}
+
+int UsableCores() {
+  int cores = 1;
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) cores = std::max(1, CPU_COUNT(&mask));
+  for (std::filesystem::path group = OwnControlGroup();; group = group.parent_path()) {
+    std::ifstream file(kControlGroups / group / "cpu.max");
+    std::string quota;
+    if (std::getline(file, quota)) cores = std::min(cores, CoresOfQuota(quota).value_or(cores));
+    if (group.empty()) return cores;
+  }
+}
+
+}  // namespace warren::submit

@@ -9,6 +9,20 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
   DESTINATION ${WARREN_CMAKE_DIR})
 
+# The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
+set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})
+set(warren_pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
+set(warren_pc_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" up ${up})
+  set(warren_pc_prefix "\${pcfiledir}/${up}")
+  set(warren_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(warren_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
+endif()
+
 # warren_install_package(<export> <name.pc>): one component's targets and its pkg-config file.
 function(warren_install_package export pc)
   install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR})
@@ -19,4 +33,6 @@ warren_install_package(warrenTargets warren.pc)
 install(EXPORT warrenDataTargets NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR})
 if(TARGET warren::rabit)
   warren_install_package(warrenRabitTargets rabit.pc)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/rabit_xgboost.pc.in ${PROJECT_BINARY_DIR}/rabit_xgboost.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rabit_xgboost.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <dmlc/logging.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -135,6 +136,38 @@ const OwnEngine* Own() {
   return own ? &*own : nullptr;
 }
 
+// --- whether the way is taken ---
+
+/// At the end of a process of a job that has loaded XGBoost: says so when XGBoost never came here, for it has
+/// trained over its own communication then, although somebody linked or preloaded this library.
+class Usage {
+ public:
+  static void Note() { used_.store(true, std::memory_order_relaxed); }
+  ~Usage() {
+    const char* tracker = std::getenv("DMLC_TRACKER_URI");
+    if (used_ || tracker == nullptr || *tracker == '\0') return;
+    void* const xgboost = FindXgboost();
+    if (xgboost == nullptr) return;
+    const char* const why =
+        dlsym(xgboost, kInit) == nullptr
+            ? "this XGBoost is none up to 1.7, whose communication it could take over"
+            : "XGBoost's own comes first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
+    std::fprintf(stderr, "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
+  }
+
+ private:
+  static void* FindXgboost() {
+    for (const char* name : {"libxgboost.so.0", "libxgboost.so"}) {
+      if (void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
+    }
+    return nullptr;
+  }
+
+  static constexpr const char* kInit = "_ZN5rabit6engine4InitEiPPc";
+  static inline std::atomic<bool> used_ = false;
+};
+const Usage usage;
+
 // --- the way through ---
 
 /// Versions ended outside a job, where XGBoost counts them, too.
@@ -206,6 +239,7 @@ Seam& TheSeam() {
 }  // namespace
 
 bool Init(int argc, char* argv[]) {
+  Usage::Note();
   if (const OwnEngine* own = Own()) return own->init(argc, argv);
   Translated([&] { Session::Init(Call{"XGBoost's Init"}, argc, argv); });
   return true;
@@ -217,6 +251,7 @@ bool Finalize() {
 }
 
 IEngine* GetEngine() {
+  Usage::Note();
   if (const OwnEngine* own = Own()) return own->get_engine();
   return &TheSeam();
 }

@@ -342,7 +342,6 @@ void RecoverableCommunicator::TrackerPrint(const std::string& text) {
 // ------------------------------------------------------------------------------------------------
 
 Models& RecoverableCommunicator::LoadCheckPoint() {
-  MockBefore("LoadCheckPoint", settings_, rank_, version(), state_->calls().completed());
   state_->Load();
   return state_->models();
 }

@@ -18,8 +18,10 @@ cmake --build "$scratch/build"
 "$scratch/build/consumer"
 
 pc=$(dirname "$(find "$prefix" -name warren.pc)")
-# The installed .pc names the configured prefix; a moved tree is found by overriding it, as distributors do.
-query() { PKG_CONFIG_PATH=$pc pkg-config --define-variable=prefix="$prefix" "$@"; }
+query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
+for package in "$pc"/*.pc; do
+  [ "$(realpath "$(query --variable=prefix "$(basename "$package" .pc)")")" = "$(realpath "$prefix")" ]
+done
 # shellcheck disable=SC2046
 "$compiler" -std=c++20 $flags "$here/consumer/main.cc" -o "$scratch/by-pkg-config" $(query --static --cflags --libs warren)
 "$scratch/by-pkg-config"
@@ -48,7 +50,7 @@ export LD_LIBRARY_PATH; LD_LIBRARY_PATH=$(dirname "$pc")
     $(query --static --cflags --libs rabit | sed 's/-lrabit/-l:librabit.a/')
   "$compiler" -x c -std=c99 $flags "$here/rabit_consumer/main.c" -x none -o "$scratch/rabit-c" $(query --cflags --libs rabit)
 }
-for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi} "$scratch"/rabit-{shared,static,c}; do
+for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rabit_{static,mpi,mock_static} "$scratch"/rabit-{shared,static,c}; do
   # What Open MPI does not give back at its end is not ours to look for.
   case $program in *with_rabit_mpi) leaks=0 ;; *) leaks=1 ;; esac
   ASAN_OPTIONS=detect_leaks=$leaks "$program"
@@ -58,6 +60,13 @@ for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rab
   RABIT_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
 done
 "$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
+# The mock, and what stands in for XGBoost's communication and is asked for by no symbol.
+"$scratch/rabit-build/with_rabit_mock_static" mock=0,0,0,0 2>&1 | grep 'rank 0 ends before .* as mock=0,0,0,0 says'
+# shellcheck disable=SC2046
+"$compiler" $flags -Wl,--as-needed "$here/rabit_consumer/empty.cc" -o "$scratch/seam" $(query --libs rabit_xgboost)
+for program in "$scratch/seam" "$scratch/rabit-build/with_rabit_xgboost"; do
+  readelf -d "$program" | grep 'NEEDED.*librabit_xgboost'
+done
 if [ -e "$prefix/bin/xgb-train" ]; then
   unset LD_LIBRARY_PATH
   ldd "$prefix/bin/xgb-train" | grep "librabit_xgboost.*=> $prefix"

@@ -3,7 +3,9 @@
 That training gives the same models is tested in tests/interop.
 """
 
+import os
 import subprocess
+import tempfile
 import textwrap
 import unittest
 
@@ -37,6 +39,23 @@ class EngineFunctions(unittest.TestCase):
         done = alone(BIN / "api-seam-caller", WARREN_XGBOOST_ENGINE="other")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("WARREN_XGBOOST_ENGINE is 'other', expected 'warren' or 'own'", done.stderr)
+
+
+class Usage(unittest.TestCase):
+    """What is said where XGBoost communicates by itself although the library is there."""
+
+    LINE = "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; "
+
+    def test_the_order_of_libraries_is_named_in_a_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for program, env, said in (("api-xgboost-before-seam", {"DMLC_TRACKER_URI": "127.0.0.1"}, 1),
+                                       ("api-xgboost-before-seam", {}, 0),
+                                       ("api-seam-caller", {"DMLC_TRACKER_URI": ""}, 0)):  # fmt: skip
+                done = alone(BIN / program, os.path.join(folder, "model.json"), **env)
+                self.assertEqual(done.stderr.count(self.LINE + "XGBoost's own comes first"), said, done.stderr)
+
+    def test_a_job_that_communicates_over_it_says_nothing(self):
+        self.assertNotIn(self.LINE, job(2, BIN / "api-seam-caller").stderr)
 
 
 class Python(unittest.TestCase):

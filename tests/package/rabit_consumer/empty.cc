@@ -1,0 +1,2 @@
+// A program that calls XGBoost only.
+int main() {}

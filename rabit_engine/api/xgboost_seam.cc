@@ -148,11 +148,12 @@ class Usage {
     if (used_ || tracker == nullptr || *tracker == '\0') return;
     void* const xgboost = FindXgboost();
     if (xgboost == nullptr) return;
-    const char* const why =
-        dlsym(xgboost, kInit) == nullptr
-            ? "this XGBoost is none up to 1.7, whose communication it could take over"
-            : "XGBoost's own comes first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
-    std::fprintf(stderr, "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
+    const char* const why = dlsym(xgboost, kInit) == nullptr
+                                ? "this XGBoost is none up to 1.7, whose communication it could take over"
+                                : "XGBoost's own comes first: link librabit_xgboost before libxgboost, or "
+                                  "preload it (LD_PRELOAD)";
+    std::fprintf(stderr,
+                 "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
   }
 
  private:

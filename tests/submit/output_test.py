@@ -16,7 +16,7 @@ from warren_testing import wait_for
 class Output(SubmitCase):
     def test_each_line_has_its_worker_in_front_and_keeps_its_stream(self):
         code = "import os, sys; print('out', os.environ['DMLC_TASK_ID']); print('err', file=sys.stderr)"
-        process = self.submit("--num-workers", 2, *python(code))
+        process = self.submit("--num-workers", 2, "--env", "OMP_NUM_THREADS=1", *python(code))
         self.assertEqual(sorted(process.out.splitlines()), ["[0] out 0", "[1] out 1"])
         self.assertEqual(sorted(process.err.splitlines()), ["[0] err", "[1] err"])
 

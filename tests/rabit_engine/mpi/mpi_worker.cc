@@ -59,6 +59,8 @@ Settings SettingsOfTest() {
   if (const auto host = FromEnvironment("DMLC_TRACKER_URI")) {
     settings.tracker_host = *host;
     settings.tracker_port = std::atoi(std::getenv("DMLC_TRACKER_PORT"));
+    if (const auto token = FromEnvironment(wire::kTokenVariable.data()))
+      settings.job_token = wire::JobToken::Parse(*token);
   }
   if (const auto seconds = FromEnvironment("RABIT_CONNECT_TIMEOUT")) {
     settings.connect_timeout = std::chrono::seconds(std::atoi(seconds->c_str()));

@@ -39,6 +39,7 @@ class Desk {
   /// It has said who it is: no stranger any more, and no deadline.
   void Greet(ConnectionId connection);
   std::size_t strangers() const { return strangers_.size(); }
+  bool IsStranger(ConnectionId connection) const { return strangers_.contains(connection); }
   std::optional<ConnectionId> OldestStranger() const;
 
   void SetDeadline(ConnectionId connection, std::optional<TimePoint> deadline);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "wire/classic.h"
 #include "wire/dialect.h"
@@ -70,10 +71,39 @@ void Job::DropOldestStranger() {
   if (oldest) Drop(*oldest, "too many connections that say nothing, and this one is the oldest");
 }
 
+/// Down to half of the limit, so that counting anew is rare.
+void Job::LimitStrangerBytes() {
+  std::vector<std::pair<std::size_t, ConnectionId>> senders;
+  stranger_bytes_ = 0;
+  for (const auto& [connection, caller] : callers_) {
+    if (!desk_.IsStranger(connection)) continue;
+    senders.emplace_back(caller.bytes, connection);
+    stranger_bytes_ += caller.bytes;
+  }
+  if (stranger_bytes_ <= kMaxStrangerBytes) return;
+  std::sort(senders.begin(), senders.end());
+  for (; stranger_bytes_ > kMaxStrangerBytes / 2; senders.pop_back()) {
+    stranger_bytes_ -= senders.back().first;
+    Drop(
+        senders.back().second,
+        fmt::format("it has sent {} bytes without saying who it is, more than others, and {} MiB is the most "
+                    "that all such may send",
+                    senders.back().first, kMaxStrangerBytes >> 20));
+  }
+}
+
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
   if (finished() || !desk_.Has(connection)) return;
   const auto found = callers_.find(connection);
   if (found == callers_.end()) return;  // an error port has nothing to say
+  if (desk_.IsStranger(connection)) {
+    found->second.bytes += bytes.size();
+    stranger_bytes_ += bytes.size();
+    if (stranger_bytes_ > kMaxStrangerBytes) {
+      LimitStrangerBytes();
+      if (!desk_.Has(connection)) return;
+    }
+  }
   try {
     Caller& caller = found->second;
     if (caller.job == nullptr && !ReadHead(connection, caller, bytes)) return;

@@ -33,6 +33,10 @@ inline constexpr std::chrono::seconds kGrace{2};
 /// goes.
 inline constexpr std::size_t kMaxStrangers = 1024;
 
+/// What connections that have not said who they are may have sent, together. Workers need some hundred bytes
+/// for that, and one that fails a stack trace. Beyond, those with most of it go.
+inline constexpr std::size_t kMaxStrangerBytes = std::size_t{16} << 20;
+
 class Job {
  public:
   /// Throws std::invalid_argument for a number of workers that no job has.
@@ -94,6 +98,7 @@ class Job {
     enum class Step { kMagic, kNonce, kProof, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
+    std::size_t bytes = 0;  ///< received
     wire::Nonce worker_nonce{};
     wire::Nonce tracker_nonce{};
     wire::Reader head;
@@ -108,6 +113,7 @@ class Job {
   const DialectJob& OtherThan(const DialectJob& job) const;
   std::string RefusalOf(const DialectJob& job) const;
   void DropOldestStranger();
+  void LimitStrangerBytes();
   void DropStrangersOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);
 
@@ -117,6 +123,7 @@ class Job {
   ClassicJob classic_;
   CollectiveJob collective_;
   std::unordered_map<ConnectionId, Caller> callers_;
+  std::size_t stranger_bytes_ = 0;  ///< at least what strangers have sent; counted anew at the limit
 };
 
 }  // namespace warren::tracker

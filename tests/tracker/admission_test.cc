@@ -294,6 +294,22 @@ TEST_F(AdmissionTest, TheSameHoldsForWorkersOfXgboost21) {
   EXPECT_TRUE(finished);
 }
 
+TEST_F(AdmissionTest, WhatStrangersSendIsBoundedTogether) {
+  namespace collective = wire::collective;
+  Start(1, Admit::kAny);
+  const std::string whole = classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
+                            collective::Encode(collective::Print{std::string(500'000, 'x')});
+  const std::string half = whole.substr(0, 500'000);
+  std::vector<ConnectionId> strangers;
+  for (int i = 0; i < 500; ++i) strangers.push_back(Connect(half));
+  const auto open = std::count_if(strangers.begin(), strangers.end(), [&](auto id) { return !IsClosed(id); });
+  EXPECT_LE(static_cast<std::size_t>(open) * half.size(), kMaxStrangerBytes);
+  EXPECT_GE(open, 10);
+  EXPECT_THAT(warnings.back(), HasSubstr("it has sent 500000 bytes without saying who it is"));
+  Link(Ours("0"));
+  EXPECT_EQ(ranks.size(), 1U);
+}
+
 TEST_F(AdmissionTest, TheNextTrackerKeepsAJobToThoseWhoKnowTheToken) {
   Start(2, Admit::kAny);
   Ours("0");

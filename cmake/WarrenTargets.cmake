@@ -1,4 +1,4 @@
-# How every target of this tree is compiled: warnings, which are errors unless a user's compiler has others; sanitizers by
+# How every target of this tree is compiled: warnings, which are errors in the presets only; sanitizers by
 # one cache variable.
 
 add_library(warren_compile_options INTERFACE)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -183,6 +184,21 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
+/// None where the kernel has no room; beyond the limit of file sizes (ulimit -f) it would send SIGXFSZ.
+Descriptor MakeMemory(std::size_t bytes, int rank) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    fmt::print(stderr,
+               "rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes "
+               "(ulimit -f) is {} bytes; the ranks here use TCP\n",
+               rank, bytes, limit.rlim_cur);
+    return {};
+  }
+  Descriptor memory(memfd_create("warren", MFD_CLOEXEC));
+  if (memory && ftruncate(memory.fd(), static_cast<off_t>(bytes)) != 0) return {};
+  return memory;
+}
+
 /// The leader's side: takes the descriptors of the members that said they are connected. Connections of
 /// strangers are closed.
 bool AcceptMembers(int listener, std::span<const int> expected,
@@ -247,8 +263,8 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(Bootstrap& bootstrap,
   Descriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   ok = ok && lifeline && doorbell;
   if (ok && is_leader) {
-    memory = Descriptor(memfd_create("warren", MFD_CLOEXEC));
-    ok = memory && ftruncate(memory.fd(), static_cast<off_t>(Bytes(group.size()))) == 0;
+    memory = MakeMemory(Bytes(group.size()), me);
+    ok = static_cast<bool>(memory);
   } else if (ok) {
     to_leader = Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const std::string& offer = offers[group.front()];

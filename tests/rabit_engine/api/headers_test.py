@@ -31,6 +31,12 @@ class Headers(unittest.TestCase):
         check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, user], None)
                          for compiler in CXX_COMPILERS for standard in STANDARDS for user in USERS])
 
+    def test_they_compile_as_a_release_without_a_warning(self):
+        """-O3, as CMake's Release has it: some warnings come from the optimizer."""
+        check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-O3", "-DNDEBUG", "-c", "-o", os.devnull, "-I", INCLUDE,
+                           user], None)
+                         for compiler in CXX_COMPILERS for standard in ("c++11", "c++20") for user in USERS])
+
     def test_each_header_compiles_on_its_own(self):
         self.assertIn("rabit/internal/io.h", HEADERS)
         check_all(self, [([compiler, "-std=c++11", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, "-x", "c++", "-"],

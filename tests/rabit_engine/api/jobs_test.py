@@ -33,6 +33,13 @@ class Jobs(unittest.TestCase):
         self.assertRegex(out, r"(?m)^printed$")
         self.assertRegex(out, r"(?m)^printed 2 of x{3000}$")
 
+    def test_a_limit_of_file_sizes_leaves_tcp(self):
+        done = job(3, "sh", "-c", 'ulimit -f 16; exec "$0"', BIN / "api-user-rabit_0_1")
+        out = self.assert_ends_well(done)
+        self.assertEqual(out.count("] done\n"), 3, out)
+        self.assertRegex(done.stderr, r"rabit: rank 0: the shared memory of this host takes \d+ bytes, and its limit of file "
+                                      r"sizes \(ulimit -f\) is \d+ bytes; the ranks here use TCP")
+
     def test_arguments_win_over_the_environment(self):
         done = alone(BIN / "api-user-xgboost_copy", "rabit_tracker_uri=NULL", DMLC_TRACKER_URI="127.0.0.1",
                      DMLC_TRACKER_PORT="1")

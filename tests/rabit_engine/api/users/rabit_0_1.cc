@@ -189,7 +189,7 @@ int main(int argc, char* argv[]) {
     rabit::SerializeReducer<Words> join;
     Words words[2];
     words[0].text = std::string(1, static_cast<char>('a' + rank));
-    join.Allreduce(words, 64, 2, [&]() { words[1].text = "x"; });
+    join.Allreduce(words, 64, 2, [&]() { words[1].text.assign(1, 'x'); });
     utils::Check(words[0].text == std::string("abcdefgh", world), "order of ranks: %s",
                  words[0].text.c_str());
     utils::Check(words[1].text == std::string(world, 'x'), "serialized");

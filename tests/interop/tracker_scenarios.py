@@ -31,9 +31,11 @@ def one_worker(host):
     tracker = Tracker(n_workers=1, host_ip=host)
     tracker.start()
     port = tracker.worker_args()["dmlc_tracker_port"]
-    raised(Tracker(n_workers=1, host_ip=host, port=port).start)
+    another = functools.partial(Tracker, n_workers=1, host_ip=host, port=port)
+    assert "Failed to bind socket" in raised(another)
     with collective.CommunicatorContext(**tracker.worker_args()):
         assert collective.broadcast("test1234", 0) == "test1234"
+    assert "Failed to bind socket" in raised(another)
     tracker.wait_for(LIMIT_S)
 
 
@@ -42,7 +44,7 @@ def nobody_comes(host):
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     assert "Timeout waiting for the tracker" in raised(functools.partial(tracker.wait_for, 1))
-    tracker.free()
+    assert "Failed to accept" in raised(tracker.free)
     raised(tracker.wait_for)
 
 
@@ -58,7 +60,7 @@ def wrong_port(host):
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     raised(lambda: collective.init(**{**tracker.worker_args(), "dmlc_tracker_port": 0, "dmlc_retry": 1}), Exception)
-    tracker.free()
+    raised(tracker.free)
 
 
 def after_shutdown(host):

@@ -1,9 +1,11 @@
 """A tracker that is started from Python, for hosts that start the workers themselves."""
+import errno
+import socket
 import subprocess
 import sys
 import threading
 import weakref
-from typing import Dict, NoReturn, Optional, Union
+from typing import IO, Dict, List, NoReturn, Optional, Union
 
 from warren import _native
 
@@ -14,32 +16,38 @@ class Tracker:
 
     Parameters: `n_workers`, all of the job. `host_ip`: the address of this machine that workers are told; None: that of
     the default route. `port`: 0 takes any free one. `sortby`: "host" or "task", the order of ranks. `timeout`: seconds
-    that workers may be missing; 0: for ever.
+    that workers may be missing; 0: for ever. `admit`: which workers may come that do not know the job's token, as XGBoost's
+    own: "any", "hosts" (those of this machine) or "token" (none).
 
-    The tracker is a process of its own (rabit-tracker); what workers print goes to this process's standard error. It
-    ends with the job, with `free`, or with this process. When a worker fails it tells the others to stop, and waits for all
-    to come again (as XGBoost's does), for `timeout`. Thread safe.
+    The port is taken until `free`. The tracker is a process of its own (rabit-tracker); what workers print goes to this
+    process's standard error. It ends with the job, with `free`, or with this process. When a worker fails it tells the
+    others to stop, and waits for all to come again (as XGBoost's does), for `timeout`. Raises ValueError for arguments that
+    mean nothing and for a port that is taken. Thread safe.
     """
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
-                 timeout: float = 0) -> None:
+                 timeout: float = 0, admit: str = "any") -> None:
         if n_workers < 1:
             raise ValueError(f"a job of {n_workers} workers: expected 1 or more")
         if sortby not in ("host", "task"):
             raise ValueError(f"sortby is {sortby!r}, expected 'host' or 'task'")
+        if admit not in ("any", "hosts", "token"):
+            raise ValueError(f"admit is {admit!r}, expected 'any', 'hosts' or 'token'")
+        self._place = _hold_port(host_ip, port)
+        port = self._place.getsockname()[1]
         self._command = [_native.program("rabit-tracker"), "--num-workers", str(n_workers), "--host-ip",
                          host_ip or "auto", "--port", str(port), "--port-end", str(port), "--sortby", sortby,
-                         "--timeout", str(timeout), "--log-level", "WARNING",
-                         "--until-stdin-closes"]
+                         "--timeout", str(timeout), "--admit", admit, "--log-level", "WARNING", "--until-stdin-closes"]
         self._n_workers = n_workers
         self._lock = threading.Lock()
         self._freed = False
         self._process: Optional["subprocess.Popen[str]"] = None
         self._environment: Dict[str, str] = {}
+        self._errors: Optional[_Errors] = None
 
     def start(self, n_workers: Optional[int] = None) -> None:
-        """Starts it; workers may connect when this returns. Raises ValueError when it cannot, for example because the
-        port is taken. `n_workers` is there for callers of XGBoost 1.x, which said it a second time here."""
+        """Starts it; workers may connect when this returns. Raises ValueError when it cannot. `n_workers` is there for
+        callers of XGBoost 1.x, which said it a second time here."""
         with self._lock:
             if n_workers not in (None, self._n_workers):
                 raise ValueError(f"a tracker of {self._n_workers} workers was started for {n_workers}")
@@ -47,8 +55,11 @@ class Tracker:
                 raise ValueError("the tracker has been freed; a new job takes a new one")
             if self._process is not None:
                 return
-            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            assert process.stdout is not None
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, errors="replace")
+            assert process.stdout is not None and process.stderr is not None
+            self._errors = _Errors(process.stderr)
             for line in process.stdout:
                 name, found, value = line.rstrip("\n").partition("=")
                 if found:
@@ -56,9 +67,11 @@ class Tracker:
                 if name == "DMLC_TRACKER_ENV_END":
                     break
             else:
-                code = process.wait()
+                process.wait()
+                why = self._errors.last()
                 _end(process)
-                raise ValueError(f"the tracker could not start (exit code {code}); its message is above")
+                raise ValueError(f"the tracker could not start: {why}")
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             self._process = process
             weakref.finalize(self, _end, process)
 
@@ -73,7 +86,8 @@ class Tracker:
         if self._freed:
             raise ValueError("the tracker was freed before the job had ended")
         if code != 0:
-            raise ValueError(f"the tracker ended with code {code}; its message is above")
+            assert self._errors is not None
+            raise ValueError(f"the tracker ended with code {code}: {self._errors.last()}")
 
     def worker_args(self) -> Dict[str, Union[str, int]]:
         """For `xgboost.collective.init` (2.1 and later)."""
@@ -86,7 +100,8 @@ class Tracker:
         self._running()
         return {"DMLC_TRACKER_URI": self._environment["DMLC_TRACKER_URI"],
                 "DMLC_TRACKER_PORT": int(self._environment["DMLC_TRACKER_PORT"]),
-                "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"])}
+                "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"]),
+                "DMLC_JOB_TOKEN": self._environment["DMLC_JOB_TOKEN"]}
 
     def join(self) -> None:
         """`wait_for` under the name that it has in XGBoost up to 2.0."""
@@ -97,16 +112,71 @@ class Tracker:
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
-        """Ends it, whatever the job does."""
+        """Ends it and gives the port back. Raises ValueError, when that is done, if the job had begun and not ended. More
+        than once does nothing more."""
         with self._lock:
+            unfinished = not self._freed and self.alive() and not self._ends_soon()
             self._freed = True
+            self._place.close()
             if self._process is not None:
                 _end(self._process)
+        if unfinished:
+            raise ValueError("Failed to accept any more workers: the tracker was freed before the job had ended")
+
+    def _ends_soon(self) -> bool:
+        """It takes a moment after the last worker's shutdown."""
+        try:
+            self._running().wait(0.2)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None:
             raise ValueError("the tracker has not been started: call start() first")
         return self._process
+
+
+def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
+    """A socket that has the port, in the way of any other until it allows for the tracker's by SO_REUSEADDR."""
+    entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, _, _, address = entries[0]
+    place = socket.socket(family, kind)
+    try:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address that leads here from elsewhere
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    except OSError as error:
+        place.close()
+        raise ValueError(f"Failed to bind socket to {host_ip or 'any address'} port {port}: {error.strerror}") from None
+    return place
+
+
+class _Errors:
+    """Passes on what a process writes to its standard error, and keeps the last lines."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self._lines: List[str] = []
+        self._thread = threading.Thread(target=self._pass_on, args=(pipe,), daemon=True)
+        self._thread.start()
+
+    def _pass_on(self, pipe: IO[str]) -> None:
+        with pipe:
+            for line in pipe:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+                self._lines = [*self._lines[-20:], line.rstrip("\n")]
+
+    def last(self) -> str:
+        """What the process said last of an error, when it has ended."""
+        self._thread.join(10)
+        said = [line for line in self._lines if "error" in line] or self._lines
+        return said[-1] if said else "it said nothing"
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

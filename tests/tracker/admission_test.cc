@@ -130,9 +130,8 @@ TEST_F(AdmissionTest, AnIntroductionMayComeInPieces) {
   const ConnectionId id = Connect("");
   for (const char c : wire::IntroductionKeys(token).Hello(own)) Say(id, std::string(1, c));
   const auto theirs = NonceIn(Take(id));
-  for (const char c :
-       wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, theirs)))
-    Say(id, std::string(1, c));
+  const auto proof = wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, theirs);
+  for (const char c : wire::BytesOf(proof)) Say(id, std::string(1, c));
   EXPECT_EQ(Take(id),
             wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kTracker, own, theirs)));
   for (const char c : Words("0")) Say(id, std::string(1, c));

@@ -98,8 +98,8 @@ class SeveralTest(RecoveryCase):
 
     def test_a_fault_of_its_own_after_finalize_is_a_failure(self):
         result = train(RANKS, "faulty=1", attempts=3)
-        self.assertEqual(result.code, 139, result.errors)
-        self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 11 .*, not started again because it had "
+        self.assertEqual(result.code, 134, result.errors)
+        self.assertRegex(result.errors, r"worker \d \(.*\) was killed by signal 6 .*, not started again because it had "
                                         r"left the job at the tracker")
 
     def test_links_and_memory_are_gone_before_the_last_word(self):
@@ -108,7 +108,8 @@ class SeveralTest(RecoveryCase):
             with tempfile.TemporaryDirectory() as folder:
                 # exec leaves the shell's name for the trace to strace.
                 trace = ["sh", "-c", f'exec strace -e trace=close,munmap,recvfrom -o {folder}/$DMLC_TASK_ID "$@"', "sh"]
-                result = train(RANKS, attempts=3, under=trace, env=shape)
+                # LeakSanitizer cannot work where strace does.
+                result = train(RANKS, attempts=3, under=trace, env={"ASAN_OPTIONS": "detect_leaks=0", **shape})
                 self.assertEqual(result.code, 0, result.errors)
                 for task in range(RANKS):
                     calls = (pathlib.Path(folder) / str(task)).read_text().splitlines()

@@ -8,7 +8,7 @@
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.
-// killed=1, faulty=1: this rank ends by SIGKILL, SIGSEGV after Finalize.
+// killed=1, faulty=1: this rank ends by SIGKILL, SIGABRT after Finalize.
 #include <rabit/rabit.h>
 #include <unistd.h>
 
@@ -147,6 +147,6 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   rabit::Finalize();
   if (rank == killed) raise(SIGKILL);
-  if (rank == faulty) raise(SIGSEGV);
+  if (rank == faulty) raise(SIGABRT);
   return 0;
 }

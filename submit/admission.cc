@@ -14,6 +14,7 @@ tracker::AdmissionOptions AdmissionOf(const Options& options, const wire::JobTok
   using tracker::Admit;
   tracker::AdmissionOptions admission;
   admission.token = token;
+  admission.tls = options.tls;
   admission.admit = options.admit.value_or(tracker::IsLoopback(bound) ? Admit::kAny : Admit::kHosts);
   if (admission.admit != Admit::kHosts) return admission;
   const std::vector<std::string> names = KnownHosts(options);

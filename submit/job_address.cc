@@ -50,6 +50,7 @@ tracker::JobAddress AddressOf(const Options& options, const std::string& host, s
   address.num_workers = options.num_workers;
   address.num_servers = options.num_servers;
   if (options.num_servers == 0) address.token = token;
+  address.tls = options.tls;
   if (options.num_servers > 0) {
     address.ps_root_host = host;
     address.ps_root_port = port;

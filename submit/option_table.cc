@@ -263,6 +263,12 @@ const std::vector<Option>& OptionTable() {
        Count<&Options::port_end, 0, 65535>},
       {"--sortby", "host|task", "host", kTrackerGroup, kEveryCluster,
        "What workers are sorted by before they get their ranks.", StoreSortBy},
+      {"--tls", "", "", kTrackerGroup, kEveryCluster,
+       "Encrypts the connections of workers with Warren's engine, to the tracker and among each other, by "
+       "TLS 1.3 "
+       "with the job's token as the key; needs OpenSSL 3 on every host. XGBoost's own connections stay in "
+       "the clear.",
+       Flag<&Options::tls>},
       {"--admit", "token|hosts|any", "", kTrackerGroup, kEveryCluster,
        "Which workers the tracker takes that cannot prove the job's token, as XGBoost's own: none, those "
        "from "

@@ -192,6 +192,11 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (options.port_end < options.port) {
     throw UsageError(fmt::format("--port-end {} is below --port {}", options.port_end, options.port));
   }
+  if (options.tls && options.num_servers > 0) {
+    throw UsageError(
+        "--tls: parameter servers (--num-servers) have connections of their own, which nothing here "
+        "encrypts");
+  }
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct Options {
   bool port_was_chosen = false;  ///< else the tracker begins anywhere in the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
+  bool tls = false;
   std::optional<tracker::Admit> admit;                            ///< none: what suits the cluster
   std::chrono::milliseconds timeout{std::chrono::seconds{1800}};  ///< zero: for ever
 

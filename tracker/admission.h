@@ -27,6 +27,8 @@ struct AdmissionOptions {
   Admit admit = Admit::kAny;
   /// Addresses, as a connection shows them: "10.0.0.7", "fd00::7".
   std::set<std::string> hosts;
+  /// The token is proved by TLS alone, which encrypts what follows.
+  bool tls = false;
 };
 
 class Admission {
@@ -35,6 +37,7 @@ class Admission {
 
   /// None without a token.
   const std::optional<wire::IntroductionKeys>& keys() const { return keys_; }
+  bool requires_tls() const { return options_.tls; }
   /// One that was never said before.
   wire::Nonce NextNonce();
 

@@ -24,6 +24,7 @@ struct JobAddress {
   std::string ps_root_host;  ///< parameter-server jobs only
   std::uint16_t ps_root_port = 0;
   std::string token = {};  ///< of the job, as JobToken::ToHex; empty: none
+  bool tls = false;        ///< connections are encrypted, with the token as the key
 };
 
 /// What one process of the job has to itself.

@@ -11,6 +11,14 @@
 #include "wire/introduction.h"
 
 namespace warren::tracker {
+namespace {
+
+// The first bytes of a connection with TLS: a handshake's record, of the version that all versions begin
+// with.
+constexpr std::int32_t kTlsMask = 0xffffff;
+constexpr std::int32_t kTlsBegin = 0x010316;
+
+}  // namespace
 
 Job::Job(const JobOptions& options, TimePoint now)
     : admission_(options.admission),
@@ -71,6 +79,17 @@ void Job::DropOldestStranger() {
   if (oldest) Drop(*oldest, "too many connections that say nothing, and this one is the oldest");
 }
 
+void Job::CountStrangerBytes(ConnectionId connection, std::size_t bytes) {
+  if (!desk_.IsStranger(connection)) return;
+  callers_.at(connection).bytes += bytes;
+  stranger_bytes_ += bytes;
+  if (stranger_bytes_ > kMaxStrangerBytes) LimitStrangerBytes();
+}
+
+void Job::Heard(ConnectionId connection, std::size_t bytes) {
+  if (!finished() && desk_.Has(connection)) CountStrangerBytes(connection, bytes);
+}
+
 /// Down to half of the limit, so that counting anew is rare.
 void Job::LimitStrangerBytes() {
   std::vector<std::pair<std::size_t, ConnectionId>> senders;
@@ -96,14 +115,8 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   if (finished() || !desk_.Has(connection)) return;
   const auto found = callers_.find(connection);
   if (found == callers_.end()) return;  // an error port has nothing to say
-  if (desk_.IsStranger(connection)) {
-    found->second.bytes += bytes.size();
-    stranger_bytes_ += bytes.size();
-    if (stranger_bytes_ > kMaxStrangerBytes) {
-      LimitStrangerBytes();
-      if (!desk_.Has(connection)) return;
-    }
-  }
+  CountStrangerBytes(connection, bytes.size());
+  if (!desk_.Has(connection)) return;
   try {
     Caller& caller = found->second;
     if (caller.job == nullptr && !ReadHead(connection, caller, bytes)) return;
@@ -132,9 +145,18 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
         throw wire::ProtocolError(fmt::format(
             "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
       }
+      if (admission_.requires_tls()) {
+        throw wire::ProtocolError(
+            "it would prove the job's token and go on in the clear, and this job's connections are encrypted "
+            "(--tls): its environment lacks RABIT_TLS=1");
+      }
       caller.step = Caller::Step::kNonce;
       if (!ReadIntroduction(connection, caller)) return false;
       return ReadHead(connection, caller, bytes = {});
+    }
+    if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
+      throw wire::ProtocolError(
+          "it wants TLS (RABIT_TLS=1 in its environment), and this tracker was started without --tls");
     }
     if (*magic != wire::kMagic) {
       throw wire::ProtocolError(

@@ -47,6 +47,8 @@ class Job {
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
+  /// The peer has sent this many bytes that are no message: its handshake of TLS.
+  void Heard(ConnectionId connection, std::size_t bytes);
   /// The peer has proved the job's token in another way than by an introduction: the connection is encrypted
   /// with it.
   void Proved(ConnectionId connection);
@@ -113,6 +115,7 @@ class Job {
   const DialectJob& OtherThan(const DialectJob& job) const;
   std::string RefusalOf(const DialectJob& job) const;
   void DropOldestStranger();
+  void CountStrangerBytes(ConnectionId connection, std::size_t bytes);
   void LimitStrangerBytes();
   void DropStrangersOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);

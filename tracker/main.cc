@@ -48,6 +48,7 @@ struct Options {
   SortBy sort_by = SortBy::kHost;
   std::string state_path;  ///< empty: the job ends with this process
   bool until_stdin_closes = false;
+  bool tls = false;
   std::string token_file;  ///< empty: the token is made here and printed
   std::optional<Admit> admit;
   std::vector<std::string> admitted_hosts;
@@ -82,6 +83,10 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--token-file", options.token_file,
                  "read the job's token, 64 hexadecimal digits, from this file instead of the variable "
                  "DMLC_JOB_TOKEN; without either one is made and printed with the environment");
+  app.add_flag(
+      "--tls", options.tls,
+      "encrypt the connections of workers that know the token, with it as the key (TLS 1.3), and tell "
+      "them by RABIT_TLS=1 to do so among each other");
   app.add_option(
          "--admit", options.admit,
          "which workers may come without the token, as XGBoost's own: token (none), hosts (those from "
@@ -145,6 +150,7 @@ std::optional<wire::JobToken> ToldToken(const Options& options) {
 AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token, const std::string& bound) {
   AdmissionOptions admission;
   admission.token = token;
+  admission.tls = options.tls;
   admission.admit = options.admit.value_or(IsLoopback(bound) ? Admit::kAny : Admit::kHosts);
   for (const std::string& host : options.admitted_hosts) admission.hosts.merge(AddressesOf(host));
   if (admission.admit == Admit::kHosts) admission.hosts.merge(AddressesOfThisMachine());
@@ -262,6 +268,7 @@ int Serve(const Options& options) {
   address.num_workers = options.num_workers;
   address.num_servers = options.num_servers;
   if (!told) address.token = token.ToHex();
+  address.tls = options.tls;
   PrintEnvironment(address);
   if (server_options.notes.empty()) {
     spdlog::info("tracker: waiting for {} workers on {}:{}", options.num_workers, host, server.port());

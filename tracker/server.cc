@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tls/session.h"
+
 namespace warren::tracker {
 namespace {
 
@@ -113,6 +115,16 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
                                        error.message()));
 }
 
+std::optional<tls::Context> TlsOf(const AdmissionOptions& admission) {
+  if (!admission.tls || !admission.token) return std::nullopt;
+  try {
+    return tls::Context(std::string(wire::kTlsToTracker),
+                        wire::TlsSecret(*admission.token, wire::kTlsToTracker));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("--tls: {}", error.what()));
+  }
+}
+
 JobOptions Seeded(JobOptions options) {
   options.admission.seed = wire::RandomNonce();
   return options;
@@ -127,6 +139,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         acceptor_((RaiseDescriptorLimit(options.job.num_workers), Listen(io, options))),
         timer_(io),
         accept_pause_(io),
+        tls_(TlsOf(options.job.admission)),
         job_(Seeded(options.job), steady_clock::now()) {
     if (!options.notes.empty()) job_.TakeOver(options.notes, steady_clock::now());
   }
@@ -143,12 +156,15 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     for (const Send& word : job_.LastWords()) {
       const auto found = connections_.find(word.connection);
       if (found != connections_.end() && !found->second->connecting)
-        found->second->socket.write_some(asio::buffer(word.bytes), ignored);
+        Write(*found->second, word.bytes, ignored);
     }
     acceptor_.close(ignored);
     timer_.cancel();
     accept_pause_.cancel();
-    for (const auto& [id, connection] : connections_) connection->socket.close(ignored);
+    for (const auto& [id, connection] : connections_) {
+      connection->closing = true;
+      connection->socket.close(ignored);
+    }
     connections_.clear();
   }
 
@@ -171,9 +187,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   struct Connection {
     explicit Connection(tcp::socket peer) : socket(std::move(peer)) {}
     tcp::socket socket;
+    std::unique_ptr<tls::Session> tls;  ///< if it is encrypted
+    bool is_clear = false;              ///< if it is known not to be
+    std::size_t heard = 0;              ///< of the handshake of TLS, as the job knows
     std::string unsent;
     std::array<char, kReadBytes> received;
-    bool answered = false;  ///< since it was read from last
+    bool is_proven = false;  ///< by TLS
+    bool answered = false;   ///< since it was read from last
     bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
@@ -242,10 +262,19 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void WaitToRead(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
+    const std::shared_ptr<Connection>& connection = found->second;
+    if (tls_ && !connection->is_clear) {
+      const bool to_write = connection->tls && connection->tls->wants_to_write();
+      connection->socket.async_wait(to_write ? tcp::socket::wait_write : tcp::socket::wait_read,
+                                    [self = shared_from_this(), id, connection](error_code error) {
+                                      self->ReadEncrypted(id, *connection, error);
+                                    });
+      return;
+    }
     // Tries to read first, which is cheaper than asking the kernel anew when there may be something.
-    found->second->socket.async_read_some(
-        asio::buffer(found->second->received),
-        [self = shared_from_this(), id, connection = found->second](error_code error, std::size_t count) {
+    connection->socket.async_read_some(
+        asio::buffer(connection->received),
+        [self = shared_from_this(), id, connection](error_code error, std::size_t count) {
           self->Read(id, *connection, error, count);
         });
   }
@@ -265,13 +294,69 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
+  /// Of a connection that is encrypted, or may be: its first byte tells.
+  void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
+    if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
+    if (!error && !connection.tls) {
+      char first = 0;
+      connection.is_clear =
+          recv(connection.socket.native_handle(), &first, 1, MSG_PEEK) != 1 || first != tls::kFirstByte;
+      if (connection.is_clear) return WaitToRead(id);
+      connection.tls =
+          std::make_unique<tls::Session>(*tls_, tls::Role::kServer, connection.socket.native_handle());
+    }
+    for (bool more = !error; more && !connection.closing && !stopped_;) {
+      const ssize_t count = connection.tls->Receive(connection.received.data(), connection.received.size());
+      const int why = errno;
+      more = count > 0;
+      if (!connection.is_proven) TellOfHandshake(id, connection);
+      if (count > 0) {
+        job_.Received(id, {connection.received.data(), static_cast<std::size_t>(count)}, steady_clock::now());
+      } else if (count == 0) {
+        error = asio::error::eof;
+      } else if (why == EPROTO) {
+        job_.Closed(id, DescribeFailure(connection), steady_clock::now());
+      } else if (why != EAGAIN && why != EWOULDBLOCK) {
+        error = error_code(why, boost::system::system_category());
+      }
+      Perform();
+    }
+    if (connection.closing || stopped_) return;
+    if (error) return Read(id, connection, error, 0);
+    WaitToRead(id);
+  }
+
+  void TellOfHandshake(ConnectionId id, Connection& connection) {
+    const std::size_t heard = connection.tls->bytes_read();
+    job_.Heard(id, heard - connection.heard);
+    connection.heard = heard;
+    connection.is_proven = connection.tls->established();
+    if (connection.is_proven) job_.Proved(id);
+  }
+
+  static std::string DescribeFailure(const Connection& connection) {
+    return fmt::format("TLS: {}{}", connection.tls->error(),
+                       connection.is_proven
+                           ? ""
+                           : fmt::format("; it belongs to another job or to none, or its {} is "
+                                         "not this tracker's",
+                                         wire::kTokenVariable));
+  }
+
+  static std::size_t Write(Connection& connection, const std::string& bytes, error_code& error) {
+    if (!connection.tls) return connection.socket.write_some(asio::buffer(bytes), error);
+    const ssize_t count = connection.tls->Send(nullptr, 0, bytes.data(), bytes.size());
+    error = count < 0 ? error_code(errno, boost::system::system_category()) : error_code();
+    return count < 0 ? 0 : static_cast<std::size_t>(count);
+  }
+
   void Flush(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end() || found->second->waits_to_write || found->second->connecting) return;
     Connection& connection = *found->second;
     error_code error;
     while (!connection.unsent.empty() && !error) {
-      const std::size_t sent = connection.socket.write_some(asio::buffer(connection.unsent), error);
+      const std::size_t sent = Write(connection, connection.unsent, error);
       connection.answered = true;
       connection.unsent.erase(0, sent);
     }
@@ -402,6 +487,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
   asio::steady_timer accept_pause_;
+  std::optional<tls::Context> tls_;
   Job job_;
   std::unordered_map<ConnectionId, std::shared_ptr<Connection>> connections_;
   std::optional<TimePoint> armed_for_;

@@ -35,6 +35,15 @@ class JobToken {
   Digest bytes_{};
 };
 
+// The purposes of TLS, each with a pre-shared key of its own.
+inline constexpr std::string_view kTlsToTracker = "tracker";
+inline constexpr std::string_view kTlsOfLinks = "links";
+inline constexpr std::string_view kTlsOfMeeting = "meeting";
+/// The pre-shared key of TLS for that purpose (tls/session.h).
+inline Digest TlsSecret(const JobToken& token, std::string_view purpose) {
+  return token.Derive("tls", purpose);
+}
+
 /// 256 random bits that are said once: whoever proves something proves it for these.
 using Nonce = Digest;
 Nonce RandomNonce();

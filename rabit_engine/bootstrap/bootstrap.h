@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/transport/tcp/stream.h"
+
 namespace warren {
 
-/// A connected socket to a peer that the bootstrap made on its way; whoever takes it owns it.
+/// A connection to a peer that the bootstrap made on its way.
 struct ConnectedPeer {
   int rank = -1;
-  int socket = -1;
+  tcp::Stream stream;
 };
 
 /// Not thread safe. Every call is made by all ranks in the same order.
@@ -23,7 +25,7 @@ class Bootstrap {
   virtual int world_size() const = 0;
   /// Every rank's record, by rank: small strings (up to some KiB each). Throws EngineError.
   virtual std::vector<std::string> Allgather(const std::string& record) = 0;
-  /// The sockets the bootstrap made between ranks; empty afterwards. No Allgather may follow.
+  /// The connections the bootstrap made between ranks; empty afterwards. No Allgather may follow.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
   /// Shows a line to the user who watches the job (the tracker's console; stdout where there is no tracker).
   virtual void Print(const std::string& text) = 0;

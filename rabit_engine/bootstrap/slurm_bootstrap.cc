@@ -11,6 +11,7 @@
 #include "rabit_engine/bootstrap/pmi_bootstrap.h"
 #include "rabit_engine/bootstrap/slurm_meeting.h"
 #include "rabit_engine/bootstrap/slurm_step.h"
+#include "rabit_engine/core/tls_context.h"
 
 namespace warren {
 namespace {
@@ -44,9 +45,11 @@ std::optional<PmiPlace> FindPmi() {
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings) {
   if (const auto place = FindPmi()) return MakePmiBootstrap(*place, settings.connect_timeout);
   SlurmStep step = ReadSlurmStep(&FromEnvironment);
-  if (settings.job_token)
+  if (settings.job_token) {
     step.token = wire::ToHex(wire::BytesOf(settings.job_token->Derive("meeting", step.id)));
-  return MeetAtRankZero(step, settings.connect_timeout);
+    step.has_job_token = true;
+  }
+  return MeetAtRankZero(step, settings.connect_timeout, TlsFor(settings, wire::kTlsOfMeeting));
 }
 
 }  // namespace warren

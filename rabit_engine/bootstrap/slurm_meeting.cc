@@ -148,8 +148,12 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
 /// Rank 0 while the others come.
 class Door {
  public:
-  Door(const SlurmStep& step, Clock::time_point deadline)
-      : step_(step), deadline_(deadline), listener_(ListenOnOneOf(step)), seats_(step.world_size) {}
+  Door(const SlurmStep& step, const std::optional<tls::Context>& tls, Clock::time_point deadline)
+      : step_(step),
+        tls_(tls),
+        deadline_(deadline),
+        listener_(ListenOnOneOf(step)),
+        seats_(step.world_size) {}
 
   /// The connections by rank; none at 0.
   std::vector<DeadlineStream> WaitForAll() {
@@ -179,7 +183,9 @@ class Door {
     for (;;) {
       tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!socket) return;
-      visitors_.emplace_back(DeadlineStream(std::move(socket)));
+      tcp::Stream stream(std::move(socket));
+      if (tls_) stream.Encrypt(*tls_, tls::Role::kServer);
+      visitors_.emplace_back(DeadlineStream(std::move(stream)));
     }
   }
 
@@ -190,7 +196,8 @@ class Door {
       if (!greeting) return visitor.out_of_patience();
       DeadlineStream stream = visitor.TakeStream();
       if (const std::string objection = Objection(*greeting); !objection.empty()) {
-        stream.Send(Answer(false, objection), Clock::now() + kGreetingTime);
+        const bool stranger = step_.has_job_token && greeting->token != step_.token;
+        if (!stranger) stream.Send(Answer(false, objection), Clock::now() + kGreetingTime);
         return true;
       }
       stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
@@ -239,6 +246,7 @@ class Door {
   }
 
   const SlurmStep& step_;
+  const std::optional<tls::Context>& tls_;
   Clock::time_point deadline_;
   tcp::Socket listener_;
   std::list<Visitor> visitors_;
@@ -248,8 +256,8 @@ class Door {
 
 class MeetingHost : public Bootstrap {
  public:
-  MeetingHost(const SlurmStep& step, std::chrono::seconds timeout)
-      : step_(step), timeout_(timeout), guests_(Door(step, Clock::now() + timeout).WaitForAll()) {}
+  MeetingHost(const SlurmStep& step, const std::optional<tls::Context>& tls, std::chrono::seconds timeout)
+      : step_(step), timeout_(timeout), guests_(Door(step, tls, Clock::now() + timeout).WaitForAll()) {}
 
   int rank() const override { return 0; }
   int world_size() const override { return step_.world_size; }
@@ -322,9 +330,10 @@ class Refused : public EngineError {
 
 class MeetingGuest : public Bootstrap {
  public:
-  MeetingGuest(const SlurmStep& step, std::chrono::seconds timeout) : step_(step), timeout_(timeout) {
+  MeetingGuest(const SlurmStep& step, const std::optional<tls::Context>& tls, std::chrono::seconds timeout)
+      : step_(step), timeout_(timeout) {
     const auto deadline = Clock::now() + timeout_;
-    Enter(deadline);
+    Enter(tls, deadline);
     Await("waiting for all ranks", 0, deadline + kGrace);
   }
 
@@ -358,13 +367,13 @@ class MeetingGuest : public Bootstrap {
 
  private:
   /// Goes from port to port until rank 0 of this very step answers.
-  void Enter(Clock::time_point deadline) {
+  void Enter(const std::optional<tls::Context>& tls, Clock::time_point deadline) {
     constexpr auto kPause = 20ms;
     std::string seen;
     for (;;) {
       for (const int port : step_.meeting_ports) {
         try {
-          return Greet(port, std::min(deadline, Clock::now() + kGreetingTime));
+          return Greet(port, tls, std::min(deadline, Clock::now() + kGreetingTime));
         } catch (const EngineError& error) {
           seen = fmt::format("{}:{}: {}", step_.meeting_host, port, error.what());
         }
@@ -380,8 +389,8 @@ class MeetingGuest : public Bootstrap {
     }
   }
 
-  void Greet(int port, Clock::time_point deadline) {
-    DeadlineStream stream = DeadlineStream::Connect(step_.meeting_host, port, deadline);
+  void Greet(int port, const std::optional<tls::Context>& tls, Clock::time_point deadline) {
+    DeadlineStream stream = DeadlineStream::Connect(step_.meeting_host, port, deadline, tls);
     stream.Send(Encode(Greeting{step_.id, step_.token, step_.rank, step_.world_size}), deadline);
     const std::int32_t refused = ReceiveInt(stream, deadline);
     const std::string text = ReceiveString(stream, kMaxTextBytes, deadline);
@@ -412,9 +421,10 @@ class MeetingGuest : public Bootstrap {
 
 }  // namespace
 
-std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout) {
-  if (step.rank == 0) return std::make_unique<MeetingHost>(step, timeout);
-  return std::make_unique<MeetingGuest>(step, timeout);
+std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
+                                          const std::optional<tls::Context>& tls) {
+  if (step.rank == 0) return std::make_unique<MeetingHost>(step, tls, timeout);
+  return std::make_unique<MeetingGuest>(step, tls, timeout);
 }
 
 }  // namespace warren

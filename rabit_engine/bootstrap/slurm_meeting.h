@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "rabit_engine/bootstrap/bootstrap.h"
 #include "rabit_engine/bootstrap/slurm_step.h"
@@ -28,6 +29,8 @@ inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
 /// Returns when all ranks have come. Throws TimedOut after `timeout`, on all ranks, with the ranks that are
 /// missing; EngineError when rank 0 cannot listen.
-std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout);
+/// The meeting is encrypted with `tls`.
+std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
+                                          const std::optional<tls::Context>& tls = std::nullopt);
 
 }  // namespace warren

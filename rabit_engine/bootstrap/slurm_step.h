@@ -23,6 +23,7 @@ struct SlurmStep {
   /// What only tasks of this step can easily know. Keeps jobs apart that meet at one port by chance; it is no
   /// defence against a user of the same host, unless RABIT_BOOTSTRAP_TOKEN holds a secret.
   std::string token;
+  bool has_job_token = false;  ///< `token` is made from the job's; who does not know it hears nothing
 };
 
 /// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and the like,

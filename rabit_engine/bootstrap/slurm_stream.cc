@@ -1,7 +1,6 @@
 #include "rabit_engine/bootstrap/slurm_stream.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -10,33 +9,40 @@
 
 namespace warren {
 
-DeadlineStream::DeadlineStream(tcp::Socket socket) : socket_(std::move(socket)) {
-  tcp::PrepareLink(socket_.fd(), /*no_delay=*/true);
+DeadlineStream::DeadlineStream(tcp::Stream stream) : stream_(std::move(stream)) {
+  tcp::PrepareLink(stream_.fd(), /*no_delay=*/true);
 }
 
-DeadlineStream DeadlineStream::Connect(const std::string& host, int port, Clock::time_point deadline) {
+DeadlineStream DeadlineStream::Connect(const std::string& host, int port, Clock::time_point deadline,
+                                       const std::optional<tls::Context>& tls) {
   int error = 0;
+  std::string seen;
   for (const tcp::Address& address : tcp::Resolve(host, port)) {
-    if (tcp::Socket socket = tcp::ConnectUntil(address, deadline, error))
-      return DeadlineStream(std::move(socket));
+    tcp::Stream stream(tcp::ConnectUntil(address, deadline, error));
+    if (stream && tls) {
+      stream.Encrypt(*tls, tls::Role::kClient);
+      error = stream.HandshakeUntil(deadline);
+    }
+    if (stream && error == 0) return DeadlineStream(std::move(stream));
+    seen = stream.TextOf(error);
   }
-  if (error == ETIMEDOUT) throw TimedOut(tcp::ErrorText(error));
-  throw EngineError(tcp::ErrorText(error));
+  if (error == ETIMEDOUT) throw TimedOut(seen);
+  throw EngineError(seen);
 }
 
 void DeadlineStream::WaitFor(short events, Clock::time_point deadline) const {
-  if (!tcp::WaitFor(socket_.fd(), events, deadline)) throw TimedOut("nothing came before the deadline");
+  if (!tcp::WaitFor(stream_.fd(), events, deadline)) throw TimedOut("nothing came before the deadline");
 }
 
 void DeadlineStream::Send(std::string_view bytes, Clock::time_point deadline) {
   while (!bytes.empty()) {
-    const ssize_t sent = send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = stream_.Send(bytes.data(), bytes.size());
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       WaitFor(POLLOUT, deadline);
     } else if (errno != EINTR) {
-      throw EngineError(tcp::ErrorText(errno));
+      throw EngineError(stream_.TextOf(errno));
     }
   }
 }
@@ -45,11 +51,11 @@ std::string DeadlineStream::ReceiveSome(std::size_t limit) {
   std::string bytes(limit, '\0');
   ssize_t received = 0;
   do {
-    received = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
+    received = stream_.Receive(bytes.data(), bytes.size());
   } while (received < 0 && errno == EINTR);
   if (received == 0) throw EngineError("the other side closed the connection");
   if (received < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK) throw EngineError(tcp::ErrorText(errno));
+    if (errno != EAGAIN && errno != EWOULDBLOCK) throw EngineError(stream_.TextOf(errno));
     received = 0;
   }
   bytes.resize(static_cast<std::size_t>(received));

@@ -4,10 +4,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/stream.h"
 
 namespace warren {
 
@@ -17,14 +18,16 @@ class DeadlineStream {
   using Clock = std::chrono::steady_clock;
 
   DeadlineStream() = default;
-  /// Takes a connected socket.
-  explicit DeadlineStream(tcp::Socket socket);
-  /// Connects to the first address of the host that answers. Throws EngineError or TimedOut.
-  static DeadlineStream Connect(const std::string& host, int port, Clock::time_point deadline);
+  /// Takes a connection.
+  explicit DeadlineStream(tcp::Stream stream);
+  /// Connects to the first address of the host that answers, with TLS if it is given. Throws EngineError or
+  /// TimedOut.
+  static DeadlineStream Connect(const std::string& host, int port, Clock::time_point deadline,
+                                const std::optional<tls::Context>& tls = std::nullopt);
 
-  bool is_open() const { return static_cast<bool>(socket_); }
-  int fd() const { return socket_.fd(); }
-  void Close() { socket_.Close(); }
+  bool is_open() const { return static_cast<bool>(stream_); }
+  int fd() const { return stream_.fd(); }
+  void Close() { stream_.Close(); }
 
   /// Sends all of the bytes. Throws EngineError when the connection is broken, TimedOut after the deadline.
   void Send(std::string_view bytes, Clock::time_point deadline);
@@ -36,7 +39,7 @@ class DeadlineStream {
  private:
   void WaitFor(short events, Clock::time_point deadline) const;
 
-  tcp::Socket socket_;
+  tcp::Stream stream_;
 };
 
 }  // namespace warren

@@ -19,6 +19,7 @@
 
 #include "rabit_engine/bootstrap/tracker_connection.h"
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/core/tls_context.h"
 
 namespace warren {
 namespace {
@@ -73,28 +74,27 @@ std::string_view BytesIn(const Value& value) {
 }
 
 // A message of the handshake into the empty buffer of a fresh connection.
-bool SendSmall(int fd, std::initializer_list<std::string_view> parts) {
+bool SendSmall(tcp::Stream& stream, std::initializer_list<std::string_view> parts) {
   std::string bytes;
   for (const std::string_view part : parts) bytes += part;
-  return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(bytes.size());
+  return stream.Send(bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }
 
 enum class ReadState { kWhole, kTimeout, kEnded };
 
-ReadState ReadAll(int fd, void* data, std::size_t bytes, TrackerConnection::Clock::time_point deadline,
-                  int& error) {
+ReadState ReadAll(tcp::Stream& stream, void* data, std::size_t bytes,
+                  TrackerConnection::Clock::time_point deadline, int& error) {
   auto* out = static_cast<char*>(data);
   std::size_t done = 0;
   error = 0;
   while (done < bytes) {
-    const ssize_t count = recv(fd, out + done, bytes - done, MSG_DONTWAIT);
+    const ssize_t count = stream.Receive(out + done, bytes - done);
     if (count > 0) {
       done += static_cast<std::size_t>(count);
     } else if (count == 0) {
       return ReadState::kEnded;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!tcp::WaitFor(fd, POLLIN, deadline)) return ReadState::kTimeout;
+      if (!tcp::WaitFor(stream.fd(), POLLIN, deadline)) return ReadState::kTimeout;
     } else if (errno != EINTR) {
       error = errno;
       return ReadState::kEnded;
@@ -103,9 +103,9 @@ ReadState ReadAll(int fd, void* data, std::size_t bytes, TrackerConnection::Cloc
   return ReadState::kWhole;
 }
 
-std::string WhyNotRead(ReadState state, int error) {
+std::string WhyNotRead(const tcp::Stream& stream, ReadState state, int error) {
   if (state == ReadState::kTimeout) return "no answer in time";
-  return error == 0 ? "it closed the connection" : tcp::ErrorText(error);
+  return error == 0 ? "it closed the connection" : stream.TextOf(error);
 }
 
 bool HasEnded(int fd) {
@@ -117,7 +117,7 @@ bool HasEnded(int fd) {
 
 /// Somebody who connected to us and has not said its rank yet, or not proved that it is of this job.
 struct TrackerBootstrap::Newcomer {
-  tcp::Socket socket;
+  tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
   int rank = -1;               ///< once it was answered
@@ -128,6 +128,7 @@ struct TrackerBootstrap::Newcomer {
 TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
     : settings_(settings),
       patience_(rank ? settings.recovery_timeout : std::max(settings.recovery_timeout, kLeastPatience)),
+      tls_(TlsFor(settings, wire::kTlsOfLinks)),
       listener_(tcp::ListenAnywhere()) {
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
@@ -177,8 +178,8 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
   Clock::time_point give_up{};
   for (int round = 1;; ++round) {
     classic::GoodLinks good;
-    for (const auto& [rank, socket] : links_) {
-      if (!HasEnded(socket.fd())) good.ranks.push_back(rank);
+    for (const auto& [rank, stream] : links_) {
+      if (!HasEnded(stream.fd())) good.ranks.push_back(rank);
     }
     tracker.Send(classic::Encode(good));
     classic::LinkPlan plan = tracker.ReadLinkPlan("the list of ranks to link with", deadline);
@@ -216,24 +217,29 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
     for (const tcp::Address& address : tcp::Resolve(peer.host, peer.port)) {
       const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
       int error = 0;
-      tcp::Socket socket = tcp::ConnectUntil(address, deadline, error);
-      if (!socket) {
+      tcp::Stream stream(tcp::ConnectUntil(address, deadline, error));
+      if (!stream) {
         failure = tcp::ErrorText(error);
         continue;
       }
-      tcp::PrepareLink(socket.fd(), settings_.tcp_no_delay, settings_.host_timeout);
-      tcp::SetUserTimeout(socket.fd(), settings_.host_timeout);
+      tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
+      tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
+      if (tls_) stream.Encrypt(*tls_, tls::Role::kClient);
+      if (const int why = stream.HandshakeUntil(deadline); why != 0) {
+        failure = stream.TextOf(why);
+        continue;
+      }
       const std::int32_t mine = assignment_.rank;
       std::int32_t theirs = -1;
       const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
       const auto claim = settings_.job_token ? ClaimOf(*settings_.job_token, mine, nonce) : wire::Digest();
-      if (!SendSmall(socket.fd(), {BytesIn(mine), IfProved(nonce), IfProved(claim)})) {
+      if (!SendSmall(stream, {BytesIn(mine), IfProved(nonce), IfProved(claim)})) {
         failure = "the connection broke at once";
         continue;
       }
-      const ReadState state = ReadAll(socket.fd(), &theirs, sizeof theirs, deadline, error);
+      const ReadState state = ReadAll(stream, &theirs, sizeof theirs, deadline, error);
       if (state != ReadState::kWhole) {
-        failure = WhyNotRead(state, error);
+        failure = WhyNotRead(stream, state, error);
         continue;
       }
       if (theirs != peer.rank) {
@@ -244,10 +250,10 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
       if (settings_.job_token) {
         EngineHello hello;
         wire::Nonce answer;
-        ReadState read = ReadAll(socket.fd(), &hello, sizeof hello, deadline, error);
-        if (read == ReadState::kWhole) read = ReadAll(socket.fd(), &answer, sizeof answer, deadline, error);
+        ReadState read = ReadAll(stream, &hello, sizeof hello, deadline, error);
+        if (read == ReadState::kWhole) read = ReadAll(stream, &answer, sizeof answer, deadline, error);
         if (read != ReadState::kWhole || hello != EngineHello()) {
-          failure = read == ReadState::kWhole ? "another engine answered" : WhyNotRead(read, error);
+          failure = read == ReadState::kWhole ? "another engine answered" : WhyNotRead(stream, read, error);
           continue;
         }
         const auto proof_of = [&](LinkEnd end) {
@@ -256,11 +262,11 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
         proof = proof_of(LinkEnd::kConnector);
         awaited_proofs_[peer.rank] = proof_of(LinkEnd::kAcceptor);
       }
-      if (!SendSmall(socket.fd(), {BytesIn(EngineHello()), IfProved(proof)})) {
+      if (!SendSmall(stream, {BytesIn(EngineHello()), IfProved(proof)})) {
         failure = "the connection broke after the handshake";
         continue;
       }
-      links_[peer.rank] = std::move(socket);
+      links_[peer.rank] = std::move(stream);
       return "";
     }
   } catch (const EngineError& error) {
@@ -276,10 +282,10 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     Clock::time_point next = deadline;
     if (!newcomers.empty()) next = std::min(next, newcomers.front().deadline);
     std::vector<pollfd> waits{{listener_.fd(), POLLIN, 0}};
-    for (const Newcomer& newcomer : newcomers) waits.push_back({newcomer.socket.fd(), POLLIN, 0});
+    for (const Newcomer& newcomer : newcomers) waits.push_back({newcomer.stream.fd(), POLLIN, 0});
     std::vector<int> linked;
-    for (const auto& [rank, socket] : links_) {
-      waits.push_back({socket.fd(), POLLRDHUP, 0});
+    for (const auto& [rank, stream] : links_) {
+      waits.push_back({stream.fd(), POLLRDHUP, 0});
       linked.push_back(rank);
     }
     waits.push_back({tracker.descriptor(), 0, 0});
@@ -308,7 +314,8 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       if (socket) {
         if (newcomers.size() >= kMaxNewcomers) newcomers.pop_front();
         newcomers.push_back(
-            {.socket = std::move(socket), .deadline = Clock::now() + settings_.connect_timeout});
+            {.stream = tcp::Stream(std::move(socket)), .deadline = Clock::now() + settings_.connect_timeout});
+        if (tls_) newcomers.back().stream.Encrypt(*tls_, tls::Role::kServer);
       } else if (errno == EMFILE || errno == ENFILE) {
         if (newcomers.empty()) {
           throw EngineError(
@@ -327,13 +334,12 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
 
 // Reads what has come. Returns true when this newcomer is done with: it has become a link, or is none.
 bool TrackerBootstrap::Greet(Newcomer& newcomer) {
-  const int fd = newcomer.socket.fd();
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
   // Not a byte more than belongs to the handshake: what follows is the link's.
   const std::size_t wanted =
       newcomer.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
   std::array<char, 128> bytes;
-  const ssize_t got = recv(fd, bytes.data(), wanted - newcomer.received.size(), MSG_DONTWAIT);
+  const ssize_t got = newcomer.stream.Receive(bytes.data(), wanted - newcomer.received.size());
   if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
   if (got == 0) return true;
   newcomer.received.append(bytes.data(), static_cast<std::size_t>(got));
@@ -342,8 +348,8 @@ bool TrackerBootstrap::Greet(Newcomer& newcomer) {
   if (newcomer.rank < 0) return Answer(newcomer, message);
   const std::string_view proof = std::string_view(message).substr(sizeof(EngineHello));
   if (message.starts_with(BytesIn(EngineHello())) && wire::Same(proof, wire::BytesOf(newcomer.expected)) &&
-      IsWanted(newcomer.rank) && SendSmall(fd, {wire::BytesOf(newcomer.own)})) {
-    Keep(newcomer.rank, std::move(newcomer.socket));
+      IsWanted(newcomer.rank) && SendSmall(newcomer.stream, {wire::BytesOf(newcomer.own)})) {
+    Keep(newcomer.rank, std::move(newcomer.stream));
   }
   return true;
 }
@@ -359,14 +365,14 @@ bool TrackerBootstrap::Answer(Newcomer& newcomer, const std::string& message) {
     const std::string_view claim = std::string_view(message).substr(sizeof theirs + asked.size());
     if (!wire::Same(claim, wire::BytesOf(ClaimOf(*settings_.job_token, theirs, asked)))) return true;
   }
-  const int fd = newcomer.socket.fd();
+  const int fd = newcomer.stream.fd();
   tcp::PrepareLink(fd, settings_.tcp_no_delay, settings_.host_timeout);
   tcp::SetUserTimeout(fd, settings_.host_timeout);
   const std::int32_t mine = assignment_.rank;
   const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
-  if (!SendSmall(fd, {BytesIn(mine), BytesIn(EngineHello()), IfProved(nonce)})) return true;
+  if (!SendSmall(newcomer.stream, {BytesIn(mine), BytesIn(EngineHello()), IfProved(nonce)})) return true;
   if (!settings_.job_token) {
-    Keep(theirs, std::move(newcomer.socket));
+    Keep(theirs, std::move(newcomer.stream));
     return true;
   }
   const auto proof_of = [&](LinkEnd end) {
@@ -378,8 +384,8 @@ bool TrackerBootstrap::Answer(Newcomer& newcomer, const std::string& message) {
   return false;
 }
 
-void TrackerBootstrap::Keep(int rank, tcp::Socket socket) {
-  links_[rank] = std::move(socket);
+void TrackerBootstrap::Keep(int rank, tcp::Stream stream) {
+  links_[rank] = std::move(stream);
   awaited_proofs_.erase(rank);
 }
 
@@ -412,34 +418,35 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
 // with a token hellos are read before, and of those that this rank has connected to a proof is awaited.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
-  const auto read = [&](int rank, const tcp::Socket& socket, void* data, std::size_t bytes) {
+  const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
     int error = 0;
-    const ReadState state = ReadAll(socket.fd(), data, bytes, deadline, error);
+    const ReadState state = ReadAll(stream, data, bytes, deadline, error);
     if (state == ReadState::kEnded) {
       throw LostPeer(
-          rank, fmt::format("{} lost rank {} at {} while linking: {}. Look at what it printed last.", Name(),
-                            rank, tcp::Address::Remote(socket.fd()).ToString(), WhyNotRead(state, error)));
+          rank,
+          fmt::format("{} lost rank {} at {} while linking: {}. Look at what it printed last.", Name(), rank,
+                      tcp::Address::Remote(stream.fd()).ToString(), WhyNotRead(stream, state, error)));
     }
     return state == ReadState::kWhole;
   };
-  for (const auto& [rank, socket] : links_) {
+  for (auto& [rank, stream] : links_) {
     const auto awaited = awaited_proofs_.find(rank);
     wire::Digest proof{};
     if (awaited != awaited_proofs_.end() &&
-        !(read(rank, socket, &proof, sizeof proof) &&
+        !(read(rank, stream, &proof, sizeof proof) &&
           wire::Same(wire::BytesOf(proof), wire::BytesOf(awaited->second)))) {
       throw EngineError(
           fmt::format("whoever answered for rank {} at {} does not know the token of this job ({})", rank,
-                      tcp::Address::Remote(socket.fd()).ToString(), wire::kTokenVariable));
+                      tcp::Address::Remote(stream.fd()).ToString(), wire::kTokenVariable));
     }
     if (settings_.job_token) continue;
     EngineHello theirs;
-    const bool whole = read(rank, socket, &theirs, sizeof theirs);
+    const bool whole = read(rank, stream, &theirs, sizeof theirs);
     if (whole && theirs == EngineHello()) continue;
     throw EngineError(fmt::format(
         "rank {} at {} runs another allreduce engine than {}: {}. All workers of a job "
         "must use the same version of this library.",
-        rank, tcp::Address::Remote(socket.fd()).ToString(), Name(),
+        rank, tcp::Address::Remote(stream.fd()).ToString(), Name(),
         whole ? fmt::format("it introduced itself as {:#x}, version {}", theirs.magic, theirs.version)
               : std::string("it has not introduced itself")));
   }
@@ -512,25 +519,26 @@ void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
     return rank < 0 || rank == assignment_.rank || std::find(tree.begin(), tree.end(), rank) != tree.end();
   });
   for (const int rank : awaited) WriteTo(rank, std::string(1, '\1'));
-  while (!awaited.empty()) {
+  for (;;) {
+    for (const int rank : std::set<int>(awaited)) {
+      char theirs = 0;
+      const ssize_t count = links_.at(rank).Receive(&theirs, sizeof theirs);
+      if (count > 0) {
+        awaited.erase(rank);
+      } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+        ThrowLost(rank, count == 0 ? "it closed the connection" : links_.at(rank).TextOf(errno));
+      }
+    }
+    if (awaited.empty()) return;
+    if (Clock::now() >= deadline) {
+      throw TimedOut(fmt::format("{} waited for ranks {} to have all records: no answer in time", Name(),
+                                 fmt::join(awaited, ", ")));
+    }
     std::vector<pollfd> waits;
     waits.reserve(awaited.size());
     for (const int rank : awaited) waits.push_back({links_.at(rank).fd(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
     if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
-    for (const int rank : std::set<int>(awaited)) {
-      char theirs = 0;
-      const ssize_t count = recv(links_.at(rank).fd(), &theirs, sizeof theirs, MSG_DONTWAIT);
-      if (count > 0) {
-        awaited.erase(rank);
-      } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        ThrowLost(rank, count == 0 ? "it closed the connection" : tcp::ErrorText(errno));
-      }
-    }
-    if (!awaited.empty() && Clock::now() >= deadline) {
-      throw TimedOut(fmt::format("{} waited for ranks {} to have all records: no answer in time", Name(),
-                                 fmt::join(awaited, ", ")));
-    }
   }
 }
 
@@ -552,13 +560,13 @@ void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::
   auto* out = static_cast<char*>(data);
   std::size_t done = 0;
   while (done < bytes) {
-    const ssize_t count = recv(link->second.fd(), out + done, bytes - done, MSG_DONTWAIT);
+    const ssize_t count = link->second.Receive(out + done, bytes - done);
     if (count > 0) {
       done += static_cast<std::size_t>(count);
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       WaitForBytes(peer, deadline);
     } else if (count == 0 || errno != EINTR) {
-      ThrowLost(peer, count == 0 ? "it closed the connection" : tcp::ErrorText(errno));
+      ThrowLost(peer, count == 0 ? "it closed the connection" : link->second.TextOf(errno));
     }
   }
 }
@@ -574,8 +582,8 @@ void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
 void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const {
   std::vector<pollfd> waits;
   std::vector<int> ranks;
-  for (const auto& [rank, socket] : links_) {
-    waits.push_back({socket.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
+  for (const auto& [rank, stream] : links_) {
+    waits.push_back({stream.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
     ranks.push_back(rank);
   }
   const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
@@ -595,22 +603,23 @@ void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
   const int fd = link->second.fd();
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t sent = send(fd, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = link->second.Send(bytes.data() + done, bytes.size() - done);
     if (sent >= 0) {
       done += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (tcp::WaitFor(fd, POLLOUT, Clock::now() + patience_)) continue;
       throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
     } else if (errno != EINTR) {
-      throw LostPeer(peer, fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(),
-                                       peer, tcp::Address::Remote(fd).ToString(), tcp::ErrorText(errno)));
+      throw LostPeer(peer,
+                     fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(), peer,
+                                 tcp::Address::Remote(fd).ToString(), link->second.TextOf(errno)));
     }
   }
 }
 
 std::vector<ConnectedPeer> TrackerBootstrap::TakeLinks() {
   std::vector<ConnectedPeer> links;
-  for (auto& [rank, socket] : links_) links.push_back({rank, socket.Release()});
+  for (auto& [rank, stream] : links_) links.push_back({rank, std::move(stream)});
   links_.clear();
   return links;
 }

@@ -14,7 +14,7 @@
 
 #include "rabit_engine/bootstrap/bootstrap.h"
 #include "rabit_engine/core/settings.h"
-#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/stream.h"
 #include "wire/classic.h"
 
 namespace warren {
@@ -55,7 +55,7 @@ class TrackerBootstrap final : public Bootstrap {
   void AcceptLinks(int count, TrackerConnection& tracker);
   bool Greet(Newcomer& newcomer);
   bool Answer(Newcomer& newcomer, const std::string& message);
-  void Keep(int rank, tcp::Socket socket);
+  void Keep(int rank, tcp::Stream stream);
   bool IsNeighbor(int rank) const;
   bool IsWanted(int rank) const;
   std::string_view IfProved(const wire::Digest& digest) const;
@@ -73,11 +73,12 @@ class TrackerBootstrap final : public Bootstrap {
   std::string Name() const;
 
   Settings settings_;
-  std::chrono::seconds patience_;  ///< for others to come
+  std::chrono::seconds patience_;    ///< for others to come
+  std::optional<tls::Context> tls_;  ///< of the links
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;
-  std::map<int, tcp::Socket> links_;            ///< by rank
+  std::map<int, tcp::Stream> links_;            ///< by rank
   std::map<int, wire::Digest> awaited_proofs_;  ///< of ranks that this one has connected to
 };
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/core/tls_context.h"
 #include "wire/introduction.h"
 
 namespace warren {
@@ -32,7 +33,11 @@ TrackerConnection::TrackerConnection(const Settings& settings, const wire::class
                                      const std::string& more)
     : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
   Connect();
-  if (settings_.job_token) Introduce();
+  if (const auto tls = TlsFor(settings_, wire::kTlsToTracker)) {
+    Encrypt(*tls);
+  } else if (settings_.job_token) {
+    Introduce();
+  }
   ExchangeMagics();
   Send(wire::classic::Encode(hello) + more);
 }
@@ -45,9 +50,10 @@ void TrackerConnection::Connect() {
     try {
       for (const tcp::Address& address : tcp::Resolve(settings_.tracker_host, settings_.tracker_port)) {
         int error = 0;
-        socket_ = tcp::ConnectUntil(address, Clock::now() + settings_.connect_timeout, error);
-        if (socket_) {
-          tcp::PrepareLink(socket_.fd(), true);
+        connection_ =
+            tcp::Stream(tcp::ConnectUntil(address, Clock::now() + settings_.connect_timeout, error));
+        if (connection_) {
+          tcp::PrepareLink(connection_.fd(), true);
           return;
         }
         failure = fmt::format("{}: {}", address.ToString(), tcp::ErrorText(error));
@@ -64,6 +70,26 @@ void TrackerConnection::Connect() {
       fmt::format("the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are "
                   "DMLC_TRACKER_URI and DMLC_TRACKER_PORT those that it printed?",
                   tracker_, rounds, failure));
+}
+
+// Both have proved that they know the token when it is over.
+void TrackerConnection::Encrypt(const tls::Context& tls) {
+  connection_.Encrypt(tls, tls::Role::kClient);
+  const int error =
+      connection_.HandshakeUntil(Clock::now() + settings_.connect_timeout * kFirstAnswerPatience);
+  if (error == 0) return;
+  const std::string begin = fmt::format("TLS with the tracker at {} (RABIT_TLS=1): ", tracker_);
+  if (error == ETIMEDOUT) throw TimedOut(begin + "it has not answered in time");
+  if (error == EPROTO) {
+    throw EngineError(fmt::format("{}{}: whoever listens there does not know this job's token ({})", begin,
+                                  connection_.TextOf(error), wire::kTokenVariable));
+  }
+  throw TrackerLost(
+      TrackerLost::When::kTalking,
+      fmt::format("{}{}. It ends at this moment, or was not started with --tls, or is another "
+                  "job's and does not know this one's token ({}). Its console says why.",
+                  begin, error == ECONNRESET ? "it closed the connection" : tcp::ErrorText(error),
+                  wire::kTokenVariable));
 }
 
 void TrackerConnection::Introduce() {
@@ -126,11 +152,11 @@ void TrackerConnection::Send(const std::string& bytes) {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t sent = send(socket_.fd(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    const ssize_t sent = connection_.Send(bytes.data() + done, bytes.size() - done);
     if (sent >= 0) {
       done += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(socket_.fd(), POLLOUT, deadline)) continue;
+      if (tcp::WaitFor(connection_.fd(), POLLOUT, deadline)) continue;
       throw TimedOut(fmt::format("the tracker at {} has not read what this worker says for {} s", tracker_,
                                  settings_.connect_timeout.count()));
     } else if (errno != EINTR) {
@@ -138,7 +164,7 @@ void TrackerConnection::Send(const std::string& bytes) {
           TrackerLost::When::kTalking,
           fmt::format("the connection to the tracker at {} broke: {}. The tracker's console says "
                       "more.",
-                      tracker_, tcp::ErrorText(errno)));
+                      tracker_, connection_.TextOf(errno)));
     }
   }
 }
@@ -146,13 +172,8 @@ void TrackerConnection::Send(const std::string& bytes) {
 /// Waits for more of what the tracker says.
 void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
   for (;;) {
-    if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
-      throw TimedOut(fmt::format(
-          "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
-          tracker_, what));
-    }
     std::array<char, 4096> bytes;
-    const ssize_t count = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
+    const ssize_t count = connection_.Receive(bytes.data(), bytes.size());
     if (count > 0) {
       received_.assign(bytes.data(), static_cast<std::size_t>(count));
       return;
@@ -162,7 +183,12 @@ void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
           TrackerLost::When::kTalking,
           fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "
                       "ended, or refused this worker. Its console says why.",
-                      tracker_, what, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+                      tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
+    }
+    if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) {
+      throw TimedOut(fmt::format(
+          "the tracker at {} has not sent {} in time: other workers are missing, or it is no rabit tracker",
+          tracker_, what));
     }
   }
 }
@@ -196,14 +222,14 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   for (;;) {
     std::int32_t word = 0;
     // Words are written whole, and there is room for them.
-    const ssize_t count = recv(socket_.fd(), &word, sizeof word, 0);
+    const ssize_t count = connection_.Receive(&word, sizeof word);
     if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kComeBack)) return false;
     if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kHeld)) {
       held = true;
     } else if (count > 0) {
       return true;
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-      if (!tcp::WaitFor(socket_.fd(), POLLIN, deadline)) {
+      if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
@@ -212,13 +238,13 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
       throw TrackerLost(
           TrackerLost::When::kTalking,
           fmt::format("the tracker at {} was lost while this worker waited for the others to end: {}",
-                      tracker_, count == 0 ? "end of stream" : tcp::ErrorText(errno)));
+                      tracker_, count == 0 ? "end of stream" : connection_.TextOf(errno)));
     }
   }
 }
 
 void TrackerConnection::ThrowIfBroken() {
-  if (const int error = tcp::ConnectError(socket_.fd()); error != 0) {
+  if (const int error = tcp::ConnectError(connection_.fd()); error != 0) {
     throw TrackerLost(TrackerLost::When::kTalking,
                       fmt::format("the connection to the tracker at {} broke before it had heard all: {}",
                                   tracker_, tcp::ErrorText(error)));

@@ -1,6 +1,6 @@
 // One conversation with a rabit tracker, as the worker has it: connect, prove the job's token to each other
-// if there is one (wire/introduction.h), exchange magics, say hello; then the caller sends and reads what
-// wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
+// if there is one (by TLS with RABIT_TLS=1, else wire/introduction.h), exchange magics, say hello; then the
+// caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
 // the latter two answer one worker at a time, so an answer may be minutes away in a large job.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "rabit_engine/core/settings.h"
-#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/stream.h"
 #include "wire/classic.h"
 
 namespace warren {
@@ -32,12 +32,13 @@ class TrackerConnection {
   bool ReadRelease(Clock::time_point deadline);
   /// Throws TrackerLost when the tracker's end of the connection broke. (That it closed is no news.)
   void ThrowIfBroken();
-  int descriptor() const { return socket_.fd(); }
+  int descriptor() const { return connection_.fd(); }
   /// The address of this host that the tracker sees.
-  std::string local_host() const { return tcp::Address::Local(socket_.fd()).host(); }
+  std::string local_host() const { return tcp::Address::Local(connection_.fd()).host(); }
 
  private:
   void Connect();
+  void Encrypt(const tls::Context& tls);
   void Introduce();
   void ExchangeMagics();
   void Receive(const char* what, Clock::time_point deadline);
@@ -47,7 +48,7 @@ class TrackerConnection {
 
   const Settings& settings_;
   std::string tracker_;  ///< for messages
-  tcp::Socket socket_;
+  tcp::Stream connection_;
   std::string received_;  ///< by the last Receive
   wire::classic::TrackerStream stream_;
 };

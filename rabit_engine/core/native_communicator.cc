@@ -21,6 +21,7 @@
 #include "rabit_engine/collective/ring.h"
 #include "rabit_engine/collective/tree.h"
 #include "rabit_engine/core/error.h"
+#include "rabit_engine/core/tls_context.h"
 
 namespace warren {
 namespace {
@@ -188,9 +189,10 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
                                                    .host_timeout = settings_.host_timeout,
                                                    .connect_retry = settings_.connect_retry,
                                                    .answer_timeout = settings_.collective_timeout,
+                                                   .tls = TlsFor(settings_, wire::kTlsOfLinks),
                                                    .may_spin = may_spin});
-  const std::vector<ConnectedPeer> links = bootstrap_->TakeLinks();
-  for (const ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, peer.socket);
+  std::vector<ConnectedPeer> links = bootstrap_->TakeLinks();
+  for (ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, std::move(peer.stream));
   watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_);
   if (segment_) {
     if (!may_spin) segment_->GiveWay();

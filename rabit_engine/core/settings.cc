@@ -135,6 +135,8 @@ constexpr Setting kSettings[] = {
        }
        return true;
      }},
+    {nullptr, "RABIT_TLS", kBool,
+     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tls); }},
     {"rabit_task_id", "DMLC_TASK_ID", "a name of at most 1024 bytes",
      [](const std::string& text, Reading& r) {
        if (text.size() > kMaxTaskIdBytes) return false;

@@ -37,11 +37,11 @@ int MaxUnanswered(std::chrono::seconds timeout) {
 
 }  // namespace
 
-TcpLink::TcpLink(Owner& owner, int peer, tcp::Socket socket)
+TcpLink::TcpLink(Owner& owner, int peer, tcp::Stream stream)
     : owner_(owner),
       peer_(peer),
-      socket_(std::move(socket)),
-      address_(tcp::Address::Remote(socket_.fd()).ToString()) {}
+      stream_(std::move(stream)),
+      address_(tcp::Address::Remote(stream_.fd()).ToString()) {}
 
 std::size_t TcpLink::TrySend(const void* data, std::size_t bytes) {
   return TrySendWithHead(nullptr, 0, data, bytes);
@@ -50,14 +50,10 @@ std::size_t TcpLink::TrySend(const void* data, std::size_t bytes) {
 std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
                                      std::size_t bytes) {
   bytes = std::min(bytes, kMaxCallBytes);
-  iovec pieces[2] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(data), bytes}};
-  msghdr message{};
-  message.msg_iov = head_bytes == 0 ? pieces + 1 : pieces;
-  message.msg_iovlen = head_bytes == 0 ? 1 : 2;
   const std::size_t wanted = head_bytes + bytes;
   if (wanted == 0) return 0;
   for (;;) {
-    const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = stream_.Send(head, head_bytes, data, bytes);
     if (sent >= 0) {
       if (static_cast<std::size_t>(sent) < wanted) NoteFull();
       return static_cast<std::size_t>(sent);
@@ -83,8 +79,8 @@ std::size_t TcpLink::FailedSend(int error) {
   may_send_ = false;
   may_receive_ = true;
   int unread = 0;
-  const bool something =
-      stash_begin_ < stash_end_ || (ioctl(socket_.fd(), FIONREAD, &unread) == 0 && unread > 0);
+  const bool something = stash_begin_ < stash_end_ || stream_.has_unread() ||
+                         (ioctl(stream_.fd(), FIONREAD, &unread) == 0 && unread > 0);
   if (!something) owner_.ThrowLost(peer_, DescribeEnd());
   owner_.NoteEnd();
   return 0;
@@ -106,7 +102,7 @@ std::size_t TcpLink::TryReceive(void* data, std::size_t bytes) {
 
 std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
   for (;;) {
-    const ssize_t count = recv(socket_.fd(), data, bytes, MSG_DONTWAIT);
+    const ssize_t count = stream_.Receive(data, bytes);
     if (count > 0) {
       // Less than asked for means that the socket is empty; epoll tells of whatever comes after.
       may_receive_ = ended_ || static_cast<std::size_t>(count) == bytes;
@@ -143,18 +139,18 @@ void TcpLink::Note(std::uint32_t events) {
 }
 
 std::string TcpLink::DescribeEnd() const {
-  const int error = error_ != 0 ? error_ : tcp::ConnectError(socket_.fd());
+  const int error = error_ != 0 ? error_ : tcp::ConnectError(stream_.fd());
   if (error == 0 || error == EPIPE) return "it closed the connection: its process has ended";
   if (error == ETIMEDOUT || error == EHOSTUNREACH) {
     return fmt::format("its host does not answer: {}", tcp::ErrorText(error));
   }
-  return fmt::format("the connection broke: {}", tcp::ErrorText(error));
+  return fmt::format("the connection broke: {}", stream_.TextOf(error));
 }
 
 bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) {
   tcp_info info{};
   socklen_t length = sizeof info;
-  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  if (getsockopt(stream_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
   const int unanswered = std::max(info.tcpi_retransmits, info.tcpi_probes);
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
@@ -163,7 +159,7 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
 }
 
 void TcpLink::CloseSending() {
-  shutdown(socket_.fd(), SHUT_WR);
+  shutdown(stream_.fd(), SHUT_WR);
 }
 
 }  // namespace warren

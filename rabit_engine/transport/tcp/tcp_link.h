@@ -1,6 +1,6 @@
-// One TCP connection as a link. The stream is raw: nothing is put between the bytes, so a large message costs
-// what the kernel takes for it and nothing more. How a rank tells its peers that it gives up is therefore not
-// in this stream; see tcp_transport.h.
+// One TCP connection as a link. The stream is raw: nothing is put between the bytes (but TLS where it is
+// asked for), so a large message costs what the kernel takes for it and nothing more. How a rank tells its
+// peers that it gives up is therefore not in this stream; see tcp_transport.h.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/stream.h"
 #include "rabit_engine/transport/transport.h"
 
 namespace warren {
@@ -29,7 +29,7 @@ class TcpLink final : public Link {
     ~Owner() = default;
   };
 
-  TcpLink(Owner& owner, int peer, tcp::Socket socket);
+  TcpLink(Owner& owner, int peer, tcp::Stream stream);
 
   std::size_t TrySend(const void* data, std::size_t bytes) override;
   std::size_t TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
@@ -37,7 +37,7 @@ class TcpLink final : public Link {
   std::size_t TryReceive(void* data, std::size_t bytes) override;
 
   int peer() const { return peer_; }
-  int fd() const { return socket_.fd(); }
+  int fd() const { return stream_.fd(); }
   /// The peer's end, for messages: "10.0.0.3:40112".
   const std::string& address() const { return address_; }
 
@@ -63,7 +63,7 @@ class TcpLink final : public Link {
 
   Owner& owner_;
   int peer_;
-  tcp::Socket socket_;
+  tcp::Stream stream_;
   std::string address_;
   bool may_send_ = true;
   bool watched_for_room_ = false;

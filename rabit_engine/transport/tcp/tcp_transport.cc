@@ -59,8 +59,15 @@ constexpr std::uint64_t NumberOf(std::uint64_t key) {
 // Sends a message of the handshake on a fresh connection, whose buffer has room for it: all of it fits or the
 // connection is broken.
 template <typename Message>
-bool SendWhole(int fd, const Message& message) {
-  return send(fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
+bool SendWhole(tcp::Stream& stream, const Message& message) {
+  return stream.Send(&message, sizeof message) == sizeof message;
+}
+
+// Alarms and questions are not encrypted, so that a rank can leave them with a peer that is not listening
+// now.
+bool BeginsTls(int fd) {
+  char first = 0;
+  return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
 // Bytes of a message of the handshake as they come.
@@ -70,10 +77,10 @@ struct MessageBuffer {
   std::size_t count = 0;
 
   enum class State { kMore, kWhole, kEnded };
-  State Read(int fd, int& error) {
+  State Read(tcp::Stream& stream, int& error) {
     error = 0;
     while (count < bytes.size()) {
-      const ssize_t got = recv(fd, bytes.data() + count, bytes.size() - count, MSG_DONTWAIT);
+      const ssize_t got = stream.Receive(bytes.data() + count, bytes.size() - count);
       if (got > 0) {
         count += static_cast<std::size_t>(got);
         if (std::is_same_v<Message, tcp::Hello> && !tcp::MayBeHello({bytes.data(), count}))
@@ -97,7 +104,7 @@ using ProofBuffer = MessageBuffer<wire::Digest>;
 
 /// Somebody who connected to us and has not proved yet who it is.
 struct TcpTransport::Newcomer {
-  tcp::Socket socket;
+  tcp::Stream stream;
   Clock::time_point deadline;
   HelloBuffer hello = {};
   int peer = -1;               ///< who it says it is, once it was answered
@@ -107,14 +114,14 @@ struct TcpTransport::Newcomer {
 
 /// A link that this rank is making.
 struct TcpTransport::Dial {
-  enum class Step { kPause, kConnecting, kAnswer };
+  enum class Step { kPause, kConnecting, kHandshake, kAnswer };
 
   int peer = -1;
   Step step = Step::kPause;
   Clock::time_point deadline = kNoDeadline;  ///< of the step
   std::size_t next_address = 0;
   int round = 0;  ///< how often all addresses were tried
-  tcp::Socket socket;
+  tcp::Stream stream;
   std::string address;
   tcp::Hello hello;
   HelloBuffer answer;
@@ -141,19 +148,18 @@ TcpTransport::TcpTransport(int rank, int world_size, int listener,
 
 TcpTransport::~TcpTransport() = default;
 
-void TcpTransport::Adopt(int peer, int socket) {
-  tcp::Socket owned(socket);
+void TcpTransport::Adopt(int peer, tcp::Stream stream) {
   if (peer < 0 || peer >= world_size() || peer == rank_ || links_[peer]) {
     throw Misuse(fmt::format("rank {} cannot take a link to rank {} of {}", rank_, peer, world_size()));
   }
-  tcp::PrepareLink(owned.fd(), options_.no_delay, options_.host_timeout);
-  tcp::SetUserTimeout(owned.fd(), std::chrono::seconds(0));  // the bootstrap may have set one
-  Watch(owned.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
-  AddLink(peer, std::move(owned));
+  tcp::PrepareLink(stream.fd(), options_.no_delay, options_.host_timeout);
+  tcp::SetUserTimeout(stream.fd(), std::chrono::seconds(0));  // the bootstrap may have set one
+  Watch(stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
+  AddLink(peer, std::move(stream));
 }
 
-void TcpTransport::AddLink(int peer, tcp::Socket socket) {
-  links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(socket));
+void TcpTransport::AddLink(int peer, tcp::Stream stream) {
+  links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(stream));
   linked_.push_back(peer);
 }
 
@@ -321,7 +327,8 @@ void TcpTransport::AcceptAll() {
     if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
     const std::uint64_t id = next_newcomer_++;
     Watch(socket.fd(), Key(Subject::kNewcomer, id), kStreamEvents);
-    newcomers_[id] = {.socket = std::move(socket), .deadline = Clock::now() + options_.connect_timeout};
+    newcomers_[id] = {.stream = tcp::Stream(std::move(socket)),
+                      .deadline = Clock::now() + options_.connect_timeout};
     Hear(id);
   }
 }
@@ -337,15 +344,19 @@ void TcpTransport::Hear(std::uint64_t id) {
   if (found == newcomers_.end()) return;
   Newcomer& newcomer = found->second;
   int error = 0;
+  if (options_.tls && !newcomer.stream.is_encrypted() && newcomer.hello.count == 0 &&
+      BeginsTls(newcomer.stream.fd())) {
+    newcomer.stream.Encrypt(*options_.tls, tls::Role::kServer);
+  }
   if (newcomer.peer < 0) {
-    const HelloBuffer::State state = newcomer.hello.Read(newcomer.socket.fd(), error);
+    const HelloBuffer::State state = newcomer.hello.Read(newcomer.stream, error);
     if (state == HelloBuffer::State::kMore) return;
     if (state == HelloBuffer::State::kEnded || !Answer(newcomer)) {
       newcomers_.erase(found);
       return;
     }
   }
-  const ProofBuffer::State state = newcomer.proof.Read(newcomer.socket.fd(), error);
+  const ProofBuffer::State state = newcomer.proof.Read(newcomer.stream, error);
   if (state == ProofBuffer::State::kMore) return;
   Newcomer proved = std::move(newcomer);
   newcomers_.erase(found);
@@ -355,8 +366,8 @@ void TcpTransport::Hear(std::uint64_t id) {
       !wire::Same(proof, wire::BytesOf(proved.expected))) {
     return;
   }
-  Watch(proved.socket.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(proved.peer)), kStreamEvents);
-  AddLink(proved.peer, std::move(proved.socket));
+  Watch(proved.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(proved.peer)), kStreamEvents);
+  AddLink(proved.peer, std::move(proved.stream));
 }
 
 /// What it said first is here. True when it wants a link and was answered.
@@ -372,10 +383,10 @@ bool TcpTransport::Answer(Newcomer& newcomer) {
     return false;
   }
   if (hello->from > rank_ || links_[hello->from]) return false;
-  const int fd = newcomer.socket.fd();
-  tcp::PrepareLink(fd, options_.no_delay, options_.host_timeout);
+  if (options_.tls && !newcomer.stream.is_encrypted()) return false;
+  tcp::PrepareLink(newcomer.stream.fd(), options_.no_delay, options_.host_timeout);
   const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
-  if (!SendWhole(fd, answer)) return false;
+  if (!SendWhole(newcomer.stream, answer)) return false;
   newcomer.peer = hello->from;
   newcomer.expected = tcp::LinkProof(key_, *hello, answer);
   return true;
@@ -448,13 +459,13 @@ void TcpTransport::DialNext(Dial& dial) {
     dial.address = addresses[dial.next_address++];
     const auto address = tcp::Address::Parse(dial.address);
     int error = EINVAL;
-    if (address) dial.socket = tcp::StartConnect(*address, error);
-    if (dial.socket) {
+    if (address) dial.stream = tcp::Stream(tcp::StartConnect(*address, error));
+    if (dial.stream) {
       const bool hurry = dial.round == 0 && addresses.size() > 1;
       dial.step = Dial::Step::kConnecting;
       dial.deadline = Clock::now() + (hurry ? std::min(kFirstRoundLimit, options_.connect_timeout)
                                             : options_.connect_timeout);
-      Watch(dial.socket.fd(), Key(Subject::kDial, static_cast<std::uint64_t>(dial.peer)),
+      Watch(dial.stream.fd(), Key(Subject::kDial, static_cast<std::uint64_t>(dial.peer)),
             kStreamEvents | EPOLLOUT);
       return;
     }
@@ -476,26 +487,33 @@ void TcpTransport::DialNext(Dial& dial) {
 
 void TcpTransport::TryNextAddress(Dial& dial, const std::string& why) {
   dial.last_failure = fmt::format("{}: {}", dial.address, why);
-  dial.socket.Close();
+  dial.stream.Close();
   DialNext(dial);
 }
 
 void TcpTransport::ContinueDial(int peer) {
   const auto dial =
       std::find_if(dials_.begin(), dials_.end(), [&](const Dial& entry) { return entry.peer == peer; });
-  if (dial == dials_.end() || !dial->socket) return;
+  if (dial == dials_.end() || !dial->stream) return;
   if (dial->step == Dial::Step::kConnecting) {
-    pollfd writable{dial->socket.fd(), POLLOUT, 0};
+    pollfd writable{dial->stream.fd(), POLLOUT, 0};
     if (poll(&writable, 1, 0) == 0) return;
-    const int error = tcp::ConnectError(dial->socket.fd());
+    const int error = tcp::ConnectError(dial->stream.fd());
     if (error != 0) return TryNextAddress(*dial, tcp::ErrorText(error));
-    tcp::PrepareLink(dial->socket.fd(), options_.no_delay, options_.host_timeout);
+    tcp::PrepareLink(dial->stream.fd(), options_.no_delay, options_.host_timeout);
+    if (options_.tls) dial->stream.Encrypt(*options_.tls, tls::Role::kClient);
+    dial->step = Dial::Step::kHandshake;
+    dial->deadline = kNoDeadline;  // Connect has one for all
+  }
+  if (dial->step == Dial::Step::kHandshake) {
+    const int error = dial->stream.Handshake();
+    if (error == EAGAIN) return;
+    if (error != 0) return TryNextAddress(*dial, dial->stream.TextOf(error));
     dial->hello = tcp::Proved(MakeHello(tcp::HelloKind::kLink, peer), key_);
-    if (!SendWhole(dial->socket.fd(), dial->hello)) {
+    if (!SendWhole(dial->stream, dial->hello)) {
       return TryNextAddress(*dial, "the connection broke at once");
     }
     dial->step = Dial::Step::kAnswer;
-    dial->deadline = kNoDeadline;  // Connect has one for all
     dial->answer = {};
   }
   ReadAnswer(*dial);
@@ -503,21 +521,21 @@ void TcpTransport::ContinueDial(int peer) {
 
 void TcpTransport::ReadAnswer(Dial& dial) {
   int error = 0;
-  const HelloBuffer::State state = dial.answer.Read(dial.socket.fd(), error);
+  const HelloBuffer::State state = dial.answer.Read(dial.stream, error);
   if (state == HelloBuffer::State::kMore) return;
   if (state == HelloBuffer::State::kEnded) {
     return TryNextAddress(
-        dial, error == 0 ? "it closed the connection during the handshake" : tcp::ErrorText(error));
+        dial, error == 0 ? "it closed the connection during the handshake" : dial.stream.TextOf(error));
   }
   const auto answer = tcp::ReadHello(dial.answer.bytes, key_, rank_, world_size(), dial.hello.nonce);
   if (!answer || answer->kind != tcp::HelloKind::kLink || answer->from != dial.peer) {
     return TryNextAddress(dial, "somebody else answered");
   }
-  if (!SendWhole(dial.socket.fd(), tcp::LinkProof(key_, dial.hello, *answer))) {
+  if (!SendWhole(dial.stream, tcp::LinkProof(key_, dial.hello, *answer))) {
     return TryNextAddress(dial, "the connection broke during the handshake");
   }
-  Watch(dial.socket.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
-  AddLink(dial.peer, std::move(dial.socket));
+  Watch(dial.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
+  AddLink(dial.peer, std::move(dial.stream));
 }
 
 // --- asking ---
@@ -530,7 +548,7 @@ void TcpTransport::Ask(int peer, const CallTag& call) {
     if (!socket) continue;
     const std::uint64_t id = next_question_++;
     Watch(socket.fd(), Key(Subject::kQuestion, id), EPOLLOUT | EPOLLET);
-    own_questions_[id] = {std::move(socket), peer, call};
+    own_questions_[id] = {tcp::Stream(std::move(socket)), peer, call};
     return;
   }
 }
@@ -538,11 +556,11 @@ void TcpTransport::Ask(int peer, const CallTag& call) {
 void TcpTransport::SendQuestion(std::uint64_t id) {
   const auto found = own_questions_.find(id);
   if (found == own_questions_.end()) return;
-  const Question& question = found->second;
-  if (tcp::ConnectError(question.socket.fd()) == 0) {
+  Question& question = found->second;
+  if (tcp::ConnectError(question.stream.fd()) == 0) {
     tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, question.peer);
     hello.call = question.call;
-    SendWhole(question.socket.fd(), tcp::Proved(hello, key_));
+    SendWhole(question.stream, tcp::Proved(hello, key_));
   }
   own_questions_.erase(found);
 }
@@ -563,7 +581,7 @@ void TcpTransport::Abort(int lost_rank) noexcept {
 
 void TcpTransport::SendAlarms(int lost_rank) {
   struct Alarm {
-    tcp::Socket socket;
+    tcp::Stream stream;
     int peer;
   };
   std::vector<int> peers = linked_;
@@ -579,24 +597,24 @@ void TcpTransport::SendAlarms(int lost_rank) {
       const auto address = tcp::Address::Parse(addresses_[peer][i]);
       int error = 0;
       tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
-      if (socket) alarms.push_back({std::move(socket), peer});
+      if (socket) alarms.push_back({tcp::Stream(std::move(socket)), peer});
     }
   }
   const Clock::time_point end = Clock::now() + kAlarmLimit;
   std::vector<pollfd> waits;
   while (!alarms.empty() && Clock::now() < end) {
     waits.clear();
-    for (const Alarm& alarm : alarms) waits.push_back({alarm.socket.fd(), POLLOUT, 0});
+    for (const Alarm& alarm : alarms) waits.push_back({alarm.stream.fd(), POLLOUT, 0});
     if (poll(waits.data(), waits.size(),
              tcp::MillisecondsUntil(end, static_cast<int>(kAlarmLimit.count()))) <= 0) {
       continue;
     }
     for (std::size_t i = alarms.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
-      if (tcp::ConnectError(alarms[i].socket.fd()) == 0) {
+      if (tcp::ConnectError(alarms[i].stream.fd()) == 0) {
         tcp::Hello hello = MakeHello(tcp::HelloKind::kAlarm, alarms[i].peer);
         hello.lost = lost_rank;
-        SendWhole(alarms[i].socket.fd(), tcp::Proved(hello, key_));
+        SendWhole(alarms[i].stream, tcp::Proved(hello, key_));
       }
       alarms.erase(alarms.begin() + static_cast<std::ptrdiff_t>(i));
     }

@@ -23,6 +23,7 @@
 #include "rabit_engine/transport/shm/waiting.h"
 #include "rabit_engine/transport/tcp/handshake.h"
 #include "rabit_engine/transport/tcp/socket.h"
+#include "rabit_engine/transport/tcp/stream.h"
 #include "rabit_engine/transport/tcp/tcp_link.h"
 #include "rabit_engine/transport/transport.h"
 
@@ -40,6 +41,8 @@ struct TcpOptions {
   /// For a peer to make the same Connect call, which it may do after an hour of computing; 0: for ever. A
   /// peer that dies meanwhile is noticed by its links.
   std::chrono::milliseconds answer_timeout{0};
+  /// Links are encrypted with it, those that are adopted excepted.
+  std::optional<tls::Context> tls;
   /// Look for data a few microseconds before giving the core away: only when each rank has a core of its own.
   bool may_spin = false;
 };
@@ -55,8 +58,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
 
-  /// A link that was made elsewhere (by the bootstrap); the socket is owned from now on.
-  void Adopt(int peer, int socket);
+  /// A link that was made elsewhere (by the bootstrap).
+  void Adopt(int peer, tcp::Stream stream);
 
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(links_.size()); }
@@ -96,7 +99,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   struct Newcomer;
   struct Dial;
   struct Question {
-    tcp::Socket socket;
+    tcp::Stream stream;
     int peer;
     CallTag call;
   };
@@ -114,7 +117,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Hear(std::uint64_t id);
   bool Answer(Newcomer& newcomer);
   void DropOldNewcomers();
-  void AddLink(int peer, tcp::Socket socket);
+  void AddLink(int peer, tcp::Stream stream);
 
   // --- connecting ---
   void DialNext(Dial& dial);

@@ -94,11 +94,11 @@ std::string ImageOf(const Options& options, const std::string& role) {
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   return fmt::format(
       "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} "
-      "--admit {}",
+      "--admit {}{}",
       num_workers, port, port, options.sort_by == tracker::SortBy::kTask ? "task" : "host",
       static_cast<double>(options.timeout.count()) / 1000,
       // Nobody knows the addresses of pods before they run.
-      options.admit == tracker::Admit::kToken ? "token" : "any");
+      options.admit == tracker::Admit::kToken ? "token" : "any", options.tls ? " --tls" : "");
 }
 
 /// How long the job may run, as Kubernetes counts it.

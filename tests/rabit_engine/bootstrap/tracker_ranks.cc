@@ -88,7 +88,7 @@ int Run(const std::vector<std::string>& words) {
     addresses.push_back(std::move(parts));
   }
   TcpTransport transport(rank, world_size, bootstrap.TakeListener(), std::move(addresses), key, {});
-  for (const ConnectedPeer& link : bootstrap.TakeLinks()) transport.Adopt(link.rank, link.socket);
+  for (ConnectedPeer& link : bootstrap.TakeLinks()) transport.Adopt(link.rank, std::move(link.stream));
   std::vector<int> members(static_cast<std::size_t>(world_size));
   std::iota(members.begin(), members.end(), 0);
   Clock::time_point last_success = Clock::now();

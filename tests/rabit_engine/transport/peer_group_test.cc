@@ -35,8 +35,8 @@ class World {
       for (int b = a + 1; b < size; ++b) {
         int sockets[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) throw std::bad_alloc();
-        ranks_[a]->Adopt(b, sockets[0]);
-        ranks_[b]->Adopt(a, sockets[1]);
+        ranks_[a]->Adopt(b, tcp::Stream(tcp::Socket(sockets[0])));
+        ranks_[b]->Adopt(a, tcp::Stream(tcp::Socket(sockets[1])));
       }
     }
   }

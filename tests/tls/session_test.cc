@@ -1,0 +1,279 @@
+// Two ends in one thread over a pair of sockets, and others than ours at one of them.
+#include "tls/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace warren::tls {
+namespace {
+
+using Step = Session::Step;
+
+Secret SecretOf(std::uint8_t byte) {
+  Secret secret;
+  secret.fill(byte);
+  return secret;
+}
+
+/// Two sockets that are connected.
+class Wire {
+ public:
+  Wire() {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()) != 0)
+      throw std::bad_alloc();
+  }
+  ~Wire() {
+    for (const int end : ends_) close(end);
+  }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  int client() const { return ends_[0]; }
+  int server() const { return ends_[1]; }
+  /// Room for little: sends are cut anywhere.
+  void MakeNarrow() const {
+    const int bytes = 1;  // the kernel makes 4.5 KiB of it
+    for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  }
+  /// What an end has to read.
+  static std::string Drain(int end) {
+    std::string all(1 << 16, '\0');
+    const ssize_t count = recv(end, all.data(), all.size(), MSG_DONTWAIT);
+    all.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    return all;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+/// Both ends go on until neither can.
+std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
+  Step of_client = Step::kWantsToRead;
+  Step of_server = Step::kWantsToRead;
+  for (int round = 0; round < 10; ++round) {
+    of_client = client.Handshake();
+    of_server = server.Handshake();
+  }
+  return {of_client, of_server};
+}
+
+struct Pair {
+  explicit Pair(std::uint64_t records_per_key = kRecordsPerKey)
+      : context("test", SecretOf(1), records_per_key) {
+    EXPECT_EQ(ShakeHands(client, server), std::pair(Step::kDone, Step::kDone));
+  }
+  Wire wire;
+  Context context;
+  Session client{context, Role::kClient, wire.client()};
+  Session server{context, Role::kServer, wire.server()};
+};
+
+std::string ReceiveAll(Session& session, std::size_t limit = 1 << 20) {
+  std::string all(limit, '\0');
+  const ssize_t count = session.Receive(all.data(), all.size());
+  if (count < 0 && errno != EAGAIN) throw std::runtime_error(session.error());
+  all.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return all;
+}
+
+ssize_t Send(Session& session, const std::string& bytes) {
+  return session.Send(nullptr, 0, bytes.data(), bytes.size());
+}
+
+std::string Noise(std::size_t bytes, unsigned seed) {
+  std::string text(bytes, '\0');
+  std::mt19937 random(seed);
+  for (char& byte : text) byte = static_cast<char>(random());
+  return text;
+}
+
+TEST(TlsSession, BothDirectionsAndNothingInTheClear) {
+  Pair pair;
+  EXPECT_EQ(Send(pair.client, "what the client says"), 20);
+  const std::string seen = Wire::Drain(pair.wire.server());
+  EXPECT_GT(seen.size(), 20U);
+  EXPECT_EQ(seen.find("client"), std::string::npos);
+  ASSERT_EQ(send(pair.wire.client(), seen.data(), seen.size(), 0),
+            static_cast<ssize_t>(seen.size()));                // a replay,
+  EXPECT_EQ(ReceiveAll(pair.server), "what the client says");  // to who has not had it yet
+  EXPECT_EQ(pair.server.Send("head, ", 6, "body", 4), 10);
+  EXPECT_EQ(ReceiveAll(pair.client), "head, body");
+  EXPECT_EQ(ReceiveAll(pair.client), "");
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST(TlsSession, SendAndReceiveShakeHandsByThemselves) {
+  Wire wire;
+  Context context("test", SecretOf(1));
+  Session client(context, Role::kClient, wire.client());
+  Session server(context, Role::kServer, wire.server());
+  EXPECT_EQ(Send(client, "hello"), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(ReceiveAll(server), "");
+  EXPECT_EQ(Send(client, "hello"), 5);
+  EXPECT_EQ(ReceiveAll(server), "hello");
+}
+
+TEST(TlsSession, AnotherSecretAnotherPurposeAndNonsenseHearNothing) {
+  const auto heard_by = [](std::optional<Context> other, const std::string& instead) {
+    Wire wire;
+    Context context("test", SecretOf(1));
+    Session server(context, Role::kServer, wire.server());
+    std::optional<Session> client;
+    if (other) {
+      client.emplace(*other, Role::kClient, wire.client());
+      EXPECT_EQ(client->Handshake(), Step::kWantsToRead);
+    } else {
+      send(wire.client(), instead.data(), instead.size(), MSG_NOSIGNAL);
+    }
+    EXPECT_EQ(server.Handshake(), Step::kFailed);
+    EXPECT_NE(server.error(), "");
+    EXPECT_EQ(server.Handshake(), Step::kFailed);
+    char byte = 0;
+    EXPECT_EQ(server.Receive(&byte, 1), -1);
+    EXPECT_EQ(errno, EPROTO);
+    return Wire::Drain(wire.client());
+  };
+  EXPECT_EQ(heard_by(Context("test", SecretOf(2)), ""), "");
+  EXPECT_EQ(heard_by(Context("else", SecretOf(1)), ""), "");
+  EXPECT_EQ(heard_by(std::nullopt, "GET / HTTP/1.0\r\n\r\n"), "");
+  EXPECT_EQ(heard_by(std::nullopt, Noise(400, 3)), "");
+}
+
+TEST(TlsSession, AChangedByteIsNoticed) {
+  Pair pair;
+  Send(pair.client, "important");
+  std::string seen = Wire::Drain(pair.wire.server());
+  seen[seen.size() / 2] ^= 1;
+  ASSERT_GT(send(pair.wire.client(), seen.data(), seen.size(), 0), 0);
+  char byte = 0;
+  EXPECT_EQ(pair.server.Receive(&byte, 1), -1);
+  EXPECT_EQ(errno, EPROTO);
+  EXPECT_THAT(pair.server.error(), testing::HasSubstr("bad record mac"));
+}
+
+TEST(TlsSession, TheEndOfTheConnectionIsTheEndOfTheStream) {
+  Pair pair;
+  Send(pair.client, "last");
+  shutdown(pair.wire.client(), SHUT_WR);
+  EXPECT_EQ(ReceiveAll(pair.server), "last");
+  char byte = 0;
+  EXPECT_EQ(pair.server.Receive(&byte, 1), 0);
+  EXPECT_EQ(pair.server.Receive(&byte, 1), 0);
+}
+
+TEST(TlsSession, ASendToWhoHasGoneIsAnErrorAndNoSignal) {
+  Pair pair;
+  shutdown(pair.wire.server(), SHUT_RDWR);
+  signal(SIGPIPE, SIG_DFL);
+  EXPECT_EQ(Send(pair.client, "anybody?"), -1);
+  EXPECT_EQ(errno, EPIPE);
+}
+
+// The caller sends the same bytes in other pieces each time that there was no room, as collectives do.
+TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
+  for (const std::uint64_t records_per_key : {kRecordsPerKey, std::uint64_t{3}}) {
+    Pair pair(records_per_key);
+    pair.wire.MakeNarrow();
+    const std::string message = Noise(1 << 20, 5);
+    std::mt19937 random(7);
+    std::string received;
+    std::size_t sent = 0;
+    while (received.size() < message.size()) {
+      for (int call = 0; call < 4 && sent < message.size(); ++call) {
+        const std::size_t bytes = std::min<std::size_t>(message.size() - sent, random() % 40'000);
+        const std::size_t head = std::min<std::size_t>(bytes, random() % 3 * 1000);
+        const char* from = message.data() + sent;
+        const ssize_t count = pair.client.Send(from, head, from + head, bytes - head);
+        if (count < 0) {
+          ASSERT_EQ(errno, EAGAIN);
+        } else {
+          sent += static_cast<std::size_t>(count);
+        }
+      }
+      received += ReceiveAll(pair.server, 1 + random() % 50'000);
+    }
+    EXPECT_EQ(received, message);
+  }
+}
+
+TEST(TlsSession, TellsOfBytesThatTheSocketDoesNotShow) {
+  Pair pair;
+  Send(pair.client, "two words");
+  EXPECT_EQ(ReceiveAll(pair.server, 3), "two");
+  EXPECT_EQ(Wire::Drain(pair.wire.server()), "");
+  EXPECT_TRUE(pair.server.has_unread());
+  EXPECT_EQ(ReceiveAll(pair.server), " words");
+  EXPECT_FALSE(pair.server.has_unread());
+}
+
+/// Somebody at the other end who is not ours: knows TLS and has a certificate of its own making.
+struct WithACertificate {
+  SSL_CTX* context = SSL_CTX_new(TLS_method());
+  SSL* ssl = nullptr;
+
+  explicit WithACertificate(int fd) {
+    EVP_PKEY* key = EVP_EC_gen("P-256");
+    X509* certificate = X509_new();
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_set_pubkey(certificate, key);
+    X509_sign(certificate, key, EVP_sha256());
+    SSL_CTX_use_certificate(context, certificate);
+    SSL_CTX_use_PrivateKey(context, key);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    ssl = SSL_new(context);
+    SSL_set_fd(ssl, fd);
+  }
+  ~WithACertificate() {
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+  }
+  WithACertificate(const WithACertificate&) = delete;
+  WithACertificate& operator=(const WithACertificate&) = delete;
+};
+
+TEST(TlsSession, NoCertificateDoesInPlaceOfTheSecret) {
+  {
+    Wire wire;
+    Context context("test", SecretOf(1));
+    Session client(context, Role::kClient, wire.client());
+    WithACertificate server(wire.server());
+    SSL_set_accept_state(server.ssl);
+    Step step = Step::kWantsToRead;
+    for (int round = 0; round < 10 && step == Step::kWantsToRead; ++round) {
+      step = client.Handshake();
+      SSL_do_handshake(server.ssl);
+    }
+    EXPECT_EQ(step, Step::kFailed);
+    EXPECT_FALSE(client.established());
+  }
+  Wire wire;
+  Context context("test", SecretOf(1));
+  Session server(context, Role::kServer, wire.server());
+  WithACertificate client(wire.client());
+  SSL_set_connect_state(client.ssl);
+  SSL_do_handshake(client.ssl);
+  EXPECT_EQ(server.Handshake(), Step::kFailed);
+  EXPECT_EQ(Wire::Drain(wire.client()), "");
+}
+
+}  // namespace
+}  // namespace warren::tls

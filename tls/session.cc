@@ -29,9 +29,9 @@ constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
 /// Of a connection, for both directions.
 struct Socket {
   int fd = -1;
-  std::size_t bytes_read = 0;
   bool keeps_silent = false;  ///< about what it does not like: strangers hear nothing
   bool ended = false;
+  std::size_t bytes_read = 0;
 };
 
 struct SocketMethods {

@@ -14,14 +14,14 @@ class Job:
     `host_of_task[i]` and the tracker between them. Each is started by the command `enter`, if there is one."""
 
     def __init__(self, num_workers, *arguments, env=None, env_of_task=None, hosts=None, host_of_task=None,
-                 enter=()):
+                 enter=(), tracker_options=(), program=WORKER):
         address = hosts.middle_address if hosts else "127.0.0.1"
-        self.tracker = Tracker("--num-workers", num_workers, "--host-ip", address,
+        self.tracker = Tracker("--num-workers", num_workers, "--host-ip", address, *tracker_options,
                                enter=(lambda command: hosts.inside("middle", command)) if hosts else None)
         self.workers = []
         self.by_rank = {}
         for task in range(num_workers):
-            command = [*enter, WORKER, *map(str, arguments)]
+            command = [*enter, program, *map(str, arguments)]
             if hosts:
                 command = hosts.inside(host_of_task[task], command)
             task_env = {**os.environ, **self.tracker.env, "DMLC_TASK_ID": str(task), **(env or {}),

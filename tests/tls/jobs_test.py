@@ -1,0 +1,237 @@
+"""Jobs with --tls: the same results, nothing in the clear, a worker that is lost comes back, and whoever has another idea
+of encryption is told so."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import network_namespaces
+import training
+from jobs import Job
+from network_namespaces import NetworkNamespaces
+from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
+
+WHY_NO_HOSTS = network_namespaces.why_not()
+TCP = {"RABIT_SHARED_MEMORY": "off"}
+OTHER_TOKEN = "ab" * 32
+# Reports which of these words went over any network of where it runs, until its standard input closes.
+LISTENER = """
+import socket, sys, threading
+words = [word.encode() for word in sys.argv[1:]]
+heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+heard.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+heard.settimeout(0.3)
+print("listening", flush=True)
+over = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+seen, count = set(), 0
+while True:
+    try:
+        packet = heard.recv(1 << 17)
+    except TimeoutError:
+        if over.is_set():
+            break
+        continue
+    count += len(packet)
+    seen.update(word for word in words if word in packet)
+print(count, *(word.decode() for word in sorted(seen)))
+"""
+
+
+class Listener:
+    """Somebody who can read all packets."""
+
+    def __init__(self, words, enter=lambda command: command):
+        self.process = subprocess.Popen(enter([sys.executable, "-c", LISTENER, *words]), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+
+    def finish(self):
+        """How many bytes went by, and the words that were among them."""
+        out, _ = self.process.communicate(timeout=60)
+        count, *words = out.split()
+        return int(count), set(words)
+
+
+def may_listen():
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)).close()
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+class Results(unittest.TestCase):
+    def checksum(self, *arguments, ranks=3, tls=True, env=None):
+        options = ["--tls"] if tls else []
+        with Job(ranks, *arguments, env={**TCP, **(env or {})}, tracker_options=options) as job:
+            return job.checksum(self)
+
+    def test_every_collective_has_the_bits_it_has_in_the_clear(self):
+        for arguments, ranks in ((("all",), 3), (("random", 100), 4)):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.checksum(*arguments, ranks=ranks),
+                                 self.checksum(*arguments, ranks=ranks, tls=False))
+
+    def test_shared_memory_stays_shared_memory(self):
+        with Job(2, "random", 20, env={"RABIT_PRINT_CHOICE": "1"}, tracker_options=["--tls"]) as job:
+            codes, results = job.finish()
+        self.assertEqual(codes, [0, 0])
+        self.assertIn("shared_memory", "".join(errors for _, errors in results))
+
+    def test_killed_workers_come_back(self):
+        calm = training.train(4, env=TCP)
+        with Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", "--tls",
+                     "--admit", "token") as tracker:
+            job = training.Job(tracker.env, 4, 30, TCP)
+            self.addCleanup(job.close)
+            for attempt, victim in enumerate((3, 0), 1):
+                job.await_version(3 * attempt)
+                job.kill(victim)
+                job.start(victim, attempt)
+            codes, output, errors = job.finish()
+            code, log = tracker.finish()
+        self.assertEqual(codes, [0] * 4, errors)
+        self.assertEqual(code, 0, log)
+        self.assertEqual(calm.code, 0)
+        undisturbed = training.train(4, versions=30, env=TCP)
+        self.assertEqual(training.digests(output), undisturbed.digests)
+
+    def test_dmlc_submit_hands_it_to_its_workers_and_restarts_them(self):
+        submitted = training.command(3, "kill=1,1,2,0", attempts=2)
+        submitted.insert(1, "--tls")
+        done = subprocess.run(submitted, env={**os.environ, **TCP}, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(training.digests(done.stdout), training.train(3).digests)
+
+
+class OnTheWire(unittest.TestCase):
+    # What a classic worker says to its tracker, and what rabit-broadcast says to the other ranks.
+    WORDS = ["shutdown", "good morning"]
+
+    def overheard(self, options, hosts=None, enter=lambda command: command):
+        listener = Listener(["shutdown", "morning"], enter)
+        try:
+            where = {"hosts": hosts, "host_of_task": [0, 1, 2]} if hosts else {"env": TCP}
+            with Job(3, program=BIN / "rabit-broadcast", tracker_options=options, **where) as job:
+                codes, results = job.finish()
+                self.assertEqual(codes, [0, 0, 0], results)
+        finally:
+            count, words = listener.finish()
+        self.assertGreater(count, 5000)
+        return words
+
+    @unittest.skipUnless(may_listen(), "SKIPPED: this user may not listen to packets")
+    def test_nothing_can_be_overheard_on_this_machine(self):
+        self.assertEqual(self.overheard([]), {"shutdown", "morning"})
+        self.assertEqual(self.overheard(["--tls"]), set())
+
+    @unittest.skipIf(WHY_NO_HOSTS, WHY_NO_HOSTS)
+    @unittest.skipUnless(may_listen(), "SKIPPED: this user may not listen to packets")
+    def test_nothing_can_be_overheard_between_hosts(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(3)
+            between = lambda command: hosts.inside("middle", command)
+            self.assertEqual(self.overheard([], hosts, between), {"shutdown", "morning"})
+            self.assertEqual(self.overheard(["--tls"], hosts, between), set())
+
+    @unittest.skipUnless(shutil.which("openssl"), "SKIPPED: there is no program openssl")
+    def test_it_is_tls_as_others_speak_it(self):
+        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker:
+            token = bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"])
+
+            def connect(*words):
+                return subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{tracker.port}", *words], input="",
+                                      capture_output=True, text=True, timeout=20, check=False).stdout
+
+            key = derive(token, b"tls", b"tracker").hex()
+            known = connect("-tls1_3", "-psk", key, "-psk_identity", "tracker")
+            self.assertRegex(known, r"Reused, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256")
+            self.assertRegex(known, r"Server Temp Key|Peer Temp Key|Negotiated TLS1.3 group")  # not the token alone
+            for words in (["-tls1_3"], ["-tls1_2"], ["-tls1_3", "-psk", "00" * 32, "-psk_identity", "tracker"],
+                          ["-tls1_3", "-psk", key, "-psk_identity", "links"]):
+                with self.subTest(words=words):
+                    refused = connect(*words)
+                    self.assertIn("SSL handshake has read 0 bytes", refused)
+
+
+class Disagreements(unittest.TestCase):
+    """All of them end at once, and say what is to be done."""
+
+    def worker(self, env, *under):
+        return subprocess.Popen([*under, BIN / "rabit-broadcast"], env={**os.environ, "DMLC_TASK_ID": "0", **TCP, **env},
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def refused(self, options, change):
+        with Tracker("--num-workers", 1, "--host-ip", "127.0.0.1", "--port", 0, *options) as tracker:
+            env = {**tracker.env, "DMLC_WORKER_CONNECT_RETRY": "1", **change}
+            worker = self.worker({name: value for name, value in env.items() if value is not None})
+            _, errors = worker.communicate(timeout=30)
+            self.assertNotEqual(worker.returncode, 0)
+            tracker.process.terminate()
+            _, log = tracker.finish()
+            return errors, log
+
+    def test_a_worker_with_tls_and_a_tracker_without(self):
+        errors, log = self.refused([], {"RABIT_TLS": "1"})
+        self.assertRegex(errors, r"TLS with the tracker at 127.0.0.1:\d+ \(RABIT_TLS=1\): it closed.*started with --tls")
+        self.assertRegex(log, r"dropped .*it wants TLS \(RABIT_TLS=1 .*started without --tls")
+
+    def test_a_worker_without_tls_and_a_tracker_with_it(self):
+        errors, log = self.refused(["--tls"], {"RABIT_TLS": "0"})
+        self.assertRegex(errors, r"the tracker at 127.0.0.1:\d+ closed the connection")
+        self.assertRegex(log, r"dropped .*in the clear.*lacks RABIT_TLS=1")
+
+    def test_another_token(self):
+        errors, log = self.refused(["--tls"], {"DMLC_JOB_TOKEN": OTHER_TOKEN})
+        self.assertRegex(errors, r"does not know this one's token \(DMLC_JOB_TOKEN\)")
+        self.assertRegex(log, r"dropped .*TLS: .*; it belongs to another job.*DMLC_JOB_TOKEN is not this tracker's")
+
+    def test_no_token(self):
+        errors, _ = self.refused(["--tls"], {"DMLC_JOB_TOKEN": None})
+        self.assertRegex(errors, r"RABIT_TLS=1 takes its key from the job's token, and DMLC_JOB_TOKEN is not set")
+
+    def test_no_openssl(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "libssl.so.3").write_text("no library")
+            broken = {**os.environ, "LD_LIBRARY_PATH": folder}
+            without = [BIN / "rabit-tracker", "--num-workers", "1", "--host-ip", "127.0.0.1"]
+            done = subprocess.run([*without, "--tls"], env=broken, capture_output=True, text=True, timeout=20, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"--tls: TLS needs OpenSSL 3, .*libssl.so.3.*libssl3")
+            errors, _ = self.refused(["--tls"], {"LD_LIBRARY_PATH": folder})
+            self.assertRegex(errors, r"RABIT_TLS=1: TLS needs OpenSSL 3, .*libssl.so.3.*on every host")
+            # Nobody else needs it.
+            with Job(2, "random", 5, env={"LD_LIBRARY_PATH": folder}) as job:
+                job.checksum(self)
+
+    def test_parameter_servers(self):
+        done = subprocess.run([BIN / "dmlc-submit", "--tls", "--num-servers", "1", "--num-workers", "1", "true"],
+                              capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--tls: parameter servers", done.stderr)
+
+    def test_a_program_that_never_says_goodbye_ends_well_all_the_same(self):
+        """OpenSSL has put itself away by the time such a program's links are."""
+        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker:
+            script = "import ctypes; lib = ctypes.CDLL('{}'); lib.RabitInit(0, None); print(lib.RabitGetWorldSize())"
+            library = BIN.parent / "lib/librabit.so"
+            workers = [subprocess.Popen([sys.executable, "-c", script.format(library)], text=True, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE,
+                                        env={**os.environ, **tracker.env, **TCP, "DMLC_TASK_ID": str(task)})
+                       for task in range(2)]
+            for worker in workers:
+                out, errors = worker.communicate(timeout=30)
+                self.assertEqual(out.split()[-1:], ["2"], errors)
+                self.assertGreaterEqual(worker.returncode, 0, errors)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

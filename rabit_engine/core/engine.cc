@@ -20,7 +20,17 @@ Listening ListenHere() {
 }  // namespace
 
 std::unique_ptr<Communicator> Join(const Settings& settings) {
-  if (settings.engine == EngineKind::kMpi) return JoinMpi(settings);
+  if (settings.engine == EngineKind::kMpi) {
+    if (settings.tls) {
+      throw Misuse(
+          "RABIT_TLS=1 asks for encryption, and over MPI (RABIT_ENGINE=mpi, or a program linked with "
+          "librabit_mpi) "
+          "it is MPI that moves the data, in the clear: set RABIT_ENGINE=native, or RABIT_TLS=0 where the "
+          "network "
+          "between the hosts is trusted");
+    }
+    return JoinMpi(settings);
+  }
   if (JoinsThroughTracker(settings)) return JoinThroughTracker(settings);
   switch (settings.bootstrap) {
     case BootstrapKind::kMpi:

@@ -88,6 +88,7 @@ Place DescribePlace(int device, const std::string& trouble) {
   place.process = getpid();
   place.host = HostNumber();
   place.wish = ReadWish(std::getenv("RABIT_DEVICE_PATH"));
+  place.tls = AsksForTls(std::getenv("RABIT_TLS"));
   std::array<char, 64> name{};
   gethostname(name.data(), name.size() - 1);
   place.host_name = name;

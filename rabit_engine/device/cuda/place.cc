@@ -1,8 +1,10 @@
 #include "rabit_engine/device/cuda/place.h"
 
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -22,6 +24,12 @@ std::string AgainstNccl(std::span<const Place> places) {
     const Place& place = places[rank];
     if (place.is_mig != 0)
       return fmt::format("{} has a MIG slice, which NCCL does not serve", Who(places, rank));
+    if (place.tls != 0 && place.host != places.front().host) {
+      return fmt::format(
+          "RABIT_TLS=1 asks for encryption between hosts, which NCCL has not, and {} and {} are not on "
+          "one host, or in different containers",
+          Who(places, 0), Who(places, rank));
+    }
     if (place.nccl == 0)
       return fmt::format("{} could not load NCCL: {}", Who(places, rank), place.no_nccl.data());
     if (place.nccl < kOldestNccl) {
@@ -72,6 +80,10 @@ Wish ReadWish(const char* text) {
   if (wish == "shared") return Wish::kShared;
   if (wish == "staged") return Wish::kStaged;
   return Wish::kUnknown;
+}
+
+bool AsksForTls(const char* text) {
+  return text != nullptr && (std::strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0);
 }
 
 Choice Choose(std::span<const Place> places) {

@@ -12,6 +12,8 @@ namespace warren::device {
 /// RABIT_DEVICE_PATH: what the user wants.
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged, kUnknown };
 Wish ReadWish(const char* text);
+/// RABIT_TLS, which the engine has found to be 0, 1, true or false.
+bool AsksForTls(const char* text);
 
 /// What a rank tells all others. Trivially copyable: it travels as it is between ranks of one build.
 struct Place {
@@ -22,6 +24,7 @@ struct Place {
   std::int32_t shares = 0;              ///< whether its memory and events can be exported (CUDA IPC)
   std::int32_t device = 0;              ///< as this process counts
   std::int32_t process = 0;             ///< its number
+  std::int32_t tls = 0;                 ///< what goes to other hosts has to be encrypted
   Wish wish = Wish::kAuto;
   std::array<char, 64> gpu_name{};
   std::array<char, 64> host_name{};

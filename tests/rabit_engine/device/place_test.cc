@@ -41,6 +41,22 @@ TEST(Choose, NcclWhereEachRankHasAGpu) {
   EXPECT_EQ(Choose(two_hosts).path, Path::kNccl);
 }
 
+TEST(Choose, NcclOnOneHostOnlyWhereEncryptionIsAskedFor) {
+  std::vector<Place> places = Ranks(4);
+  for (Place& place : places) place.tls = 1;
+  EXPECT_EQ(Choose(places).path, Path::kNccl);
+  places[3].host = 8;
+  const Choice choice = Choose(places);
+  EXPECT_EQ(choice.path, Path::kStaged);
+  EXPECT_THAT(choice.why, HasSubstr("RABIT_TLS=1"));
+  for (Place& place : places) place.wish = Wish::kNccl;
+  EXPECT_THAT(Choose(places).trouble, HasSubstr("RABIT_TLS=1"));
+  EXPECT_TRUE(AsksForTls("1"));
+  EXPECT_TRUE(AsksForTls("true"));
+  EXPECT_FALSE(AsksForTls(nullptr));
+  EXPECT_FALSE(AsksForTls("0"));
+}
+
 TEST(Choose, IpcWhereAllShareOne) {
   EXPECT_EQ(Choose(Sharing(2)).path, Path::kShared);
   EXPECT_EQ(Choose(Sharing(kMaxShared)).path, Path::kShared);

@@ -54,6 +54,16 @@ class AnyMpi:
                 )
                 self.expect_well(run, 3)
 
+    def test_and_links_with_them_by_tls(self):
+        token = {"DMLC_JOB_TOKEN": "5a" * 32, "RABIT_TLS": "1"}
+        run = self.run_ranks(self.launcher, 3, "join", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY="off", **token)
+        if "this build has none" in run.stderr:
+            self.skipTest("SKIPPED: no TLS")
+        self.expect_well(run, 3)
+        run = self.run_ranks(self.launcher, 2, "join", RABIT_ENGINE="mpi", **token)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("RABIT_TLS=1 asks for encryption, and over MPI", run.stdout + run.stderr)
+
     def test_a_program_that_began_mpi_itself_keeps_it(self):
         self.expect_well(self.run_ranks(self.launcher, 2, program=self.own_program), 2)
 

@@ -62,12 +62,14 @@ SlurmStep StepOf(int rank, int world_size, const std::vector<int>& ports) {
 
 /// Runs the function for each step in a thread of its own; returns what went wrong there, by rank.
 std::vector<std::string> RunAll(const std::vector<SlurmStep>& steps, std::chrono::seconds timeout,
-                                const std::function<void(Bootstrap&)>& function) {
+                                const std::function<void(Bootstrap&)>& function,
+                                const std::vector<std::optional<tls::Context>>& tls = {}) {
   std::vector<std::future<std::string>> runs;
   for (const SlurmStep& step : steps) {
-    runs.push_back(std::async(std::launch::async, [&function, step, timeout]() -> std::string {
+    const auto own = tls.empty() ? std::nullopt : tls[static_cast<std::size_t>(step.rank)];
+    runs.push_back(std::async(std::launch::async, [&function, step, timeout, own]() -> std::string {
       try {
-        const auto bootstrap = MeetAtRankZero(step, timeout);
+        const auto bootstrap = MeetAtRankZero(step, timeout, own);
         function(*bootstrap);
       } catch (const EngineError& error) {
         return error.what();
@@ -101,6 +103,55 @@ std::vector<SlurmStep> World(int size, const std::vector<int>& ports) {
 
 TEST(SlurmMeeting, EveryRankGetsEveryRecord) {
   EXPECT_THAT(RunAll(World(7, {FreePort()}), 30s, Exchange), Each(""));
+}
+
+std::optional<tls::Context> TlsOf(std::uint8_t secret) {
+  tls::Secret bytes;
+  bytes.fill(secret);
+  try {
+    return tls::Context("meeting", bytes);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;  // this build has none
+  }
+}
+
+TEST(SlurmMeeting, EveryRankGetsEveryRecordEncrypted) {
+  if (!TlsOf(1)) GTEST_SKIP() << "SKIPPED: no TLS";
+  const std::vector<std::optional<tls::Context>> all(7, TlsOf(1));
+  EXPECT_THAT(RunAll(World(7, {FreePort()}), 30s, Exchange, all), Each(""));
+}
+
+TEST(SlurmMeeting, ARankWithAnotherSecretOrWithoutTlsMeetsNobody) {
+  if (!TlsOf(1)) GTEST_SKIP() << "SKIPPED: no TLS";
+  for (const auto& other : {TlsOf(2), std::optional<tls::Context>()}) {
+    const auto errors = RunAll(World(2, {FreePort()}), 2s, Exchange, {TlsOf(1), other});
+    EXPECT_THAT(errors[0], HasSubstr("1 of the others did not come in time (ranks 1)"));
+    EXPECT_THAT(errors[1], HasSubstr("rank 0 was not found"));
+  }
+}
+
+TEST(SlurmMeeting, WhoDoesNotKnowTheJobsTokenHearsNothing) {
+  SlurmStep step = StepOf(0, 2, {FreePort()});
+  step.has_job_token = true;
+  auto meeting = std::async(std::launch::async, [&] { return RunAll({step}, 2s, Exchange); });
+  const auto deadline = DeadlineStream::Clock::now() + 2s;
+  std::string seen;
+  while (seen.empty() && DeadlineStream::Clock::now() < deadline) {
+    try {
+      DeadlineStream stream = DeadlineStream::Connect("127.0.0.1", step.meeting_ports[0], deadline);
+      stream.Send(wire::Writer().Int(kMeetingMagic).String("77.0").String("guess").Int(1).Int(2).Take(),
+                  deadline);
+      try {
+        seen = stream.Receive(1, deadline);
+      } catch (const EngineError& error) {
+        seen = error.what();
+      }
+    } catch (const EngineError&) {
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+  EXPECT_EQ(seen, "the other side closed the connection");
+  meeting.get();
 }
 
 TEST(SlurmMeeting, ARankAloneMeetsNobody) {

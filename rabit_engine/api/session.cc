@@ -139,8 +139,9 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
                  settings.role);
       std::exit(0);
     }
-    auto session = std::make_shared<Session>(recovery::RecoverableCommunicator::Join(settings),
-                                             settings.collective_timeout, settings.debug);
+    auto session = std::make_shared<Session>(
+        recovery::RecoverableCommunicator::Join(settings),
+        device::DeviceOptions{settings.collective_timeout, settings.debug, settings.tls});
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);
     session_of_this_thread = ++registry.last_number;
@@ -202,10 +203,9 @@ bool Session::Finalize(const Call& call, Threads threads) {
 }
 
 Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
-                 std::chrono::seconds timeout, bool debug)
+                 const device::DeviceOptions& options)
     : communicator_(std::move(communicator)),
-      timeout_(timeout),
-      debug_(debug),
+      device_options_(options),
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
@@ -368,7 +368,7 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
 device::DeviceCollectives& Session::Devices() {
   if (!devices_) {
     devices_ = std::make_unique<device::DeviceCollectives>(
-        *communicator_, timeout_, debug_,
+        *communicator_, device_options_,
         [this](const std::function<void()>& function) { WhenIdle(function); });
   }
   return *devices_;

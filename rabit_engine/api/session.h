@@ -52,9 +52,9 @@ class Session {
   /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
-  /// `timeout`: how long collectives on devices wait for other ranks; 0: for ever.
+  /// `options`: of collectives on devices.
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
-                   std::chrono::seconds timeout = std::chrono::seconds(0), bool debug = false);
+                   const device::DeviceOptions& options = {});
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -128,8 +128,7 @@ class Session {
 
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made when first asked for
-  std::chrono::seconds timeout_;
-  bool debug_;
+  device::DeviceOptions device_options_;
   std::atomic<int> version_ = 0;  // for threads that only ask
   int rank_;
   int world_size_;

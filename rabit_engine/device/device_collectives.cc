@@ -58,15 +58,16 @@ std::int32_t DeviceCollectives::Help(void* context, Function&& function) {
 }
 
 DeviceCollectives::DeviceCollectives(recovery::RecoverableCommunicator& communicator,
-                                     std::chrono::seconds timeout, bool debug, WhenIdle when_idle)
+                                     const DeviceOptions& options, WhenIdle when_idle)
     : communicator_(communicator),
-      timeout_(timeout),
+      timeout_(options.timeout),
       when_idle_(std::move(when_idle)),
       links_(&communicator) {
   host_.context = this;
   host_.rank = communicator.rank();
   host_.world_size = communicator.world_size();
-  host_.debug = debug ? 1 : 0;
+  host_.debug = options.debug ? 1 : 0;
+  host_.tls = options.tls ? 1 : 0;
   host_.allgather = [](void* context, void* buffer, std::size_t bytes) {
     return Help(context, [=](DeviceCollectives& self) {
       self.links_->Allgather(buffer, EqualSlices(self.host_.world_size, bytes));

@@ -30,6 +30,12 @@ namespace warren::device {
 /// What is wrong with a collective's arguments; empty when nothing is.
 std::string Complaint(const Collective& call, int rank, int world_size);
 
+struct DeviceOptions {
+  std::chrono::seconds timeout{0};  ///< how long to wait for other ranks; 0: for ever
+  bool debug = false;
+  bool tls = false;  ///< what goes to other hosts has to be encrypted
+};
+
 /// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread safe.
 class DeviceCollectives {
  public:
@@ -37,8 +43,7 @@ class DeviceCollectives {
   /// one. From any thread.
   using WhenIdle = std::function<void(const std::function<void()>&)>;
 
-  /// `timeout`: how long to wait for other ranks; 0: for ever.
-  DeviceCollectives(recovery::RecoverableCommunicator& communicator, std::chrono::seconds timeout, bool debug,
+  DeviceCollectives(recovery::RecoverableCommunicator& communicator, const DeviceOptions& options,
                     WhenIdle when_idle);
   /// Breaks off what is under way.
   ~DeviceCollectives();

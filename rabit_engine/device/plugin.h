@@ -21,6 +21,7 @@ struct WarrenDeviceHost {
   std::int32_t rank;
   std::int32_t world_size;
   std::int32_t debug;
+  std::int32_t tls;  ///< what goes to other hosts has to be encrypted
   std::int32_t
       recovers;  ///< ranks may be lost: nothing on the device may wait for another rank's process. Changes.
   /// `buffer` has a slice of `bytes` for each rank.
@@ -73,7 +74,7 @@ struct WarrenDevices {
 }  // extern "C"
 
 /// Changes with every change of the tables.
-inline constexpr std::int32_t kWarrenDevicesVersion = 2;
+inline constexpr std::int32_t kWarrenDevicesVersion = 3;
 /// The one symbol a plugin exports: `extern "C" const WarrenDevices* warren_devices()`.
 inline constexpr const char* kWarrenDevicesSymbol = "warren_devices";
 using WarrenDevicesEntry = const WarrenDevices* (*)();

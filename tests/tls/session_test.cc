@@ -1,8 +1,11 @@
 // Two ends in one thread over a pair of sockets, and others than ours at one of them.
 #include "tls/session.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
@@ -32,9 +35,13 @@ Secret SecretOf(std::uint8_t byte) {
 /// Two sockets that are connected.
 class Wire {
  public:
-  Wire() {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()) != 0)
+  enum class Kind { kPair, kTcp };
+  explicit Wire(Kind kind = Kind::kPair) {
+    if (kind == Kind::kTcp) {
+      ConnectByTcp();
+    } else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()) != 0) {
       throw std::bad_alloc();
+    }
   }
   ~Wire() {
     for (const int end : ends_) close(end);
@@ -49,6 +56,8 @@ class Wire {
     const int bytes = 1;  // the kernel makes 4.5 KiB of it
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   }
+  /// Whether the kernel has TLS; asks by making it so.
+  bool KernelHasTls() const { return setsockopt(client(), IPPROTO_TCP, TCP_ULP, "tls", sizeof "tls") == 0; }
   /// What an end has to read.
   static std::string Drain(int end) {
     std::string all(1 << 16, '\0');
@@ -58,6 +67,23 @@ class Wire {
   }
 
  private:
+  void ConnectByTcp() {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const plain = reinterpret_cast<sockaddr*>(&address);
+    ends_[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(listener, plain, length) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, plain, &length) != 0 || connect(ends_[0], plain, length) != 0) {
+      throw std::bad_alloc();
+    }
+    ends_[1] = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    close(listener);
+    for (const int end : ends_) fcntl(end, F_SETFL, O_NONBLOCK);
+  }
+
   std::array<int, 2> ends_{};
 };
 
@@ -73,8 +99,8 @@ std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
 }
 
 struct Pair {
-  explicit Pair(std::uint64_t records_per_key = kRecordsPerKey)
-      : context("test", SecretOf(1), records_per_key) {
+  explicit Pair(std::uint64_t records_per_key = kRecordsPerKey, Wire::Kind kind = Wire::Kind::kPair)
+      : wire(kind), context("test", SecretOf(1), records_per_key) {
     EXPECT_EQ(ShakeHands(client, server), std::pair(Step::kDone, Step::kDone));
   }
   Wire wire;
@@ -210,6 +236,30 @@ TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
     }
     EXPECT_EQ(received, message);
   }
+}
+
+// By its own kind of end to the connection: OpenSSL decrypts whoever encrypts.
+TEST(TlsSession, TheKernelEncryptsWhereItCan) {
+  if (!Wire(Wire::Kind::kTcp).KernelHasTls()) GTEST_SKIP() << "SKIPPED: this kernel has no TLS";
+  Pair pair(kRecordsPerKey, Wire::Kind::kTcp);
+  EXPECT_TRUE(pair.client.kernel_sends());
+  EXPECT_TRUE(pair.server.kernel_sends());
+  const std::string message = Noise(8 << 20, 9);
+  std::string received;
+  for (std::size_t sent = 0; received.size() < message.size();) {
+    const char* from = message.data() + sent;
+    const std::size_t head = std::min<std::size_t>(24, message.size() - sent);
+    const ssize_t count = pair.client.Send(from, head, from + head,
+                                           std::min<std::size_t>(message.size() - sent - head, 300'000));
+    ASSERT_TRUE(count >= 0 || errno == EAGAIN);
+    sent += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    received += ReceiveAll(pair.server, 77'777);
+  }
+  EXPECT_EQ(received, message);
+  EXPECT_EQ(Send(pair.server, "answer"), 6);
+  std::string answer;
+  while (answer.empty()) answer = ReceiveAll(pair.client);
+  EXPECT_EQ(answer, "answer");
 }
 
 TEST(TlsSession, TellsOfBytesThatTheSocketDoesNotShow) {

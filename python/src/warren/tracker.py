@@ -1,5 +1,6 @@
 """A tracker that is started from Python, for hosts that start the workers themselves."""
 import errno
+import os
 import socket
 import subprocess
 import sys
@@ -17,7 +18,8 @@ class Tracker:
     Parameters: `n_workers`, all of the job. `host_ip`: the address of this machine that workers are told; None: that of
     the default route. `port`: 0 takes any free one. `sortby`: "host" or "task", the order of ranks. `timeout`: seconds
     that workers may be missing; 0: for ever. `admit`: which workers may come that do not know the job's token, as XGBoost's
-    own: "any", "hosts" (those of this machine) or "token" (none).
+    own: "any", "hosts" (those of this machine) or "token" (none). `tls`: workers with Warren's engine encrypt their
+    connections, to the tracker and among each other, with the job's token as the key.
 
     The port is taken until `free`. The tracker is a process of its own (rabit-tracker); what workers print goes to this
     process's standard error. It ends with the job, with `free`, or with this process. When a worker fails it tells the
@@ -26,7 +28,7 @@ class Tracker:
     """
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
-                 timeout: float = 0, admit: str = "any") -> None:
+                 timeout: float = 0, admit: str = "any", tls: bool = False) -> None:
         if n_workers < 1:
             raise ValueError(f"a job of {n_workers} workers: expected 1 or more")
         if sortby not in ("host", "task"):
@@ -37,7 +39,8 @@ class Tracker:
         port = self._place.getsockname()[1]
         self._command = [_native.program("rabit-tracker"), "--num-workers", str(n_workers), "--host-ip",
                          host_ip or "auto", "--port", str(port), "--port-end", str(port), "--sortby", sortby,
-                         "--timeout", str(timeout), "--admit", admit, "--log-level", "WARNING", "--until-stdin-closes"]
+                         "--timeout", str(timeout), "--admit", admit, "--log-level", "WARNING", "--until-stdin-closes",
+                         *(["--tls"] if tls else [])]
         self._n_workers = n_workers
         self._lock = threading.Lock()
         self._freed = False
@@ -98,10 +101,15 @@ class Tracker:
     def worker_envs(self) -> Dict[str, Union[str, int]]:
         """For `xgboost.rabit.init` and `warren.rabit.init`, as arguments or in the workers' environment."""
         self._running()
-        return {"DMLC_TRACKER_URI": self._environment["DMLC_TRACKER_URI"],
-                "DMLC_TRACKER_PORT": int(self._environment["DMLC_TRACKER_PORT"]),
-                "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"]),
-                "DMLC_JOB_TOKEN": self._environment["DMLC_JOB_TOKEN"]}
+        envs: Dict[str, Union[str, int]] = {
+            "DMLC_TRACKER_URI": self._environment["DMLC_TRACKER_URI"],
+            "DMLC_TRACKER_PORT": int(self._environment["DMLC_TRACKER_PORT"]),
+            "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"]),
+            # A tracker that was told one does not repeat it.
+            "DMLC_JOB_TOKEN": self._environment.get("DMLC_JOB_TOKEN") or os.environ["DMLC_JOB_TOKEN"]}
+        if "RABIT_TLS" in self._environment:
+            envs["RABIT_TLS"] = self._environment["RABIT_TLS"]
+        return envs
 
     def join(self) -> None:
         """`wait_for` under the name that it has in XGBoost up to 2.0."""

@@ -82,13 +82,13 @@ int GpuOf(const void* memory) {
   return attributes.device;
 }
 
-Place DescribePlace(int device, const std::string& trouble) {
+Place DescribePlace(int device, const std::string& trouble, bool tls) {
   Place place;
   place.device = device;
   place.process = getpid();
   place.host = HostNumber();
   place.wish = ReadWish(std::getenv("RABIT_DEVICE_PATH"));
-  place.tls = AsksForTls(std::getenv("RABIT_TLS"));
+  place.tls = tls ? 1 : 0;
   std::array<char, 64> name{};
   gethostname(name.data(), name.size() - 1);
   place.host_name = name;

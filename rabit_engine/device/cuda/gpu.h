@@ -16,7 +16,8 @@ int SelectGpu(int local_rank);
 /// The GPU that holds this memory; the current one for null. Throws CudaError when it is host memory.
 int GpuOf(const void* memory);
 
-/// What this rank tells the others of `device`. Throws nothing: what goes wrong is in the answer.
-Place DescribePlace(int device, const std::string& trouble);
+/// What this rank tells the others of `device`. `tls`: as WarrenDeviceHost has it. Throws nothing: what goes
+/// wrong is in the answer.
+Place DescribePlace(int device, const std::string& trouble, bool tls);
 
 }  // namespace warren::device

@@ -1,10 +1,8 @@
 #include "rabit_engine/device/cuda/place.h"
 
 #include <fmt/format.h>
-#include <strings.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -80,10 +78,6 @@ Wish ReadWish(const char* text) {
   if (wish == "shared") return Wish::kShared;
   if (wish == "staged") return Wish::kStaged;
   return Wish::kUnknown;
-}
-
-bool AsksForTls(const char* text) {
-  return text != nullptr && (std::strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0);
 }
 
 Choice Choose(std::span<const Place> places) {

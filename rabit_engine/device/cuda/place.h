@@ -12,8 +12,6 @@ namespace warren::device {
 /// RABIT_DEVICE_PATH: what the user wants.
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged, kUnknown };
 Wish ReadWish(const char* text);
-/// RABIT_TLS, which the engine has found to be 0, 1, true or false.
-bool AsksForTls(const char* text);
 
 /// What a rank tells all others. Trivially copyable: it travels as it is between ranks of one build.
 struct Place {

@@ -86,7 +86,7 @@ void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<Warr
     trouble = error.what();
   }
   std::vector<Place> places(static_cast<std::size_t>(host.world_size));
-  places[static_cast<std::size_t>(host.rank)] = DescribePlace(group->device, trouble);
+  places[static_cast<std::size_t>(host.rank)] = DescribePlace(group->device, trouble, host.tls != 0);
   CheckHost(host.allgather(host.context, places.data(), sizeof(Place)));
   const Choice choice = Choose(places);
   if (!choice.trouble.empty()) throw CudaError(choice.trouble);

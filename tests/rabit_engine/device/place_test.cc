@@ -51,10 +51,6 @@ TEST(Choose, NcclOnOneHostOnlyWhereEncryptionIsAskedFor) {
   EXPECT_THAT(choice.why, HasSubstr("RABIT_TLS=1"));
   for (Place& place : places) place.wish = Wish::kNccl;
   EXPECT_THAT(Choose(places).trouble, HasSubstr("RABIT_TLS=1"));
-  EXPECT_TRUE(AsksForTls("1"));
-  EXPECT_TRUE(AsksForTls("true"));
-  EXPECT_FALSE(AsksForTls(nullptr));
-  EXPECT_FALSE(AsksForTls("0"));
 }
 
 TEST(Choose, IpcWhereAllShareOne) {

@@ -26,7 +26,7 @@ struct Settings {
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
   /// DMLC_JOB_TOKEN: proved to the tracker and to every rank, and they to this one; none: nothing is proved
   std::optional<wire::JobToken> job_token;
-  bool tls = false;  ///< RABIT_TLS: connections to the tracker and links are encrypted
+  bool tls = false;              ///< RABIT_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted

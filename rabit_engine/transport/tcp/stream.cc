@@ -50,10 +50,11 @@ int Stream::HandshakeUntil(std::chrono::steady_clock::time_point deadline) {
 
 ssize_t Stream::Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes) {
   if (session_) return session_->Send(head, head_bytes, data, bytes);
+  if (head_bytes == 0) return send(fd(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
   iovec pieces[2] = {{const_cast<void*>(head), head_bytes}, {const_cast<void*>(data), bytes}};
   msghdr message{};
-  message.msg_iov = head_bytes == 0 ? pieces + 1 : pieces;
-  message.msg_iovlen = head_bytes == 0 ? 1 : 2;
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
   return sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

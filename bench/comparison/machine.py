@@ -11,7 +11,9 @@ STREAM_LIMIT_S = 120
 def description():
     kernel = f"Linux {platform.release()}"
     compiler = _first_line(["c++", "--version"])
-    return "; ".join(part for part in (f"{_cpu_model()}, {os.cpu_count()} cores", kernel, compiler) if part)
+    commit = _first_line(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"])
+    commit = commit and f"commit {commit}"
+    return "; ".join(part for part in (f"{_cpu_model()}, {os.cpu_count()} cores", kernel, compiler, commit) if part)
 
 
 def memory_available():

@@ -89,6 +89,15 @@ class Warren(WithTracker):
         return {**super().environment(place, mode), **({"RABIT_SHARED_MEMORY": "off"} if place.tcp_only else {})}
 
 
+class WarrenTls(Warren):
+    """Ours with TLS; measured beside ours by bench/tls, no peer of the comparison."""
+
+    title = "ours with TLS"
+
+    def tracker(self):
+        return super().tracker() + ["--tls"]
+
+
 class XgboostRabit(WithTracker):
     key = "xgboost"
     title = "XGBoost 1.7"

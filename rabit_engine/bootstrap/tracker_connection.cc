@@ -106,7 +106,8 @@ void TrackerConnection::Introduce() {
         throw TrackerLost(
             error.when(),
             fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "
-                        "token ({}); one that knows no tokens, such as XGBoost's, needs it to be unset.",
+                        "token ({}); one that knows no tokens, such as XGBoost's, needs it to be unset; "
+                        "one that was started with --tls needs RABIT_TLS=1.",
                         error.what(), wire::kTokenVariable));
       }
       reader.Append(received_);

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 from warren_testing import BIN, SOURCE, ClassicWorker, start_all, wait_for
 
@@ -96,6 +97,33 @@ class TrackerOfPython(unittest.TestCase):
         self.assertFalse(tracker.alive())
         self.assertRaisesRegex(ValueError, "has been freed", tracker.start)
         self.assertRaisesRegex(ValueError, "was freed before", tracker.wait_for)
+
+    def test_with_tls_workers_are_told_to_use_it_and_no_other_is_served(self):
+        tracker = self.make(2, tls=True)
+        tracker.start()
+        variables = tracker.worker_envs()
+        self.assertEqual(variables["RABIT_TLS"], "1")
+        self.assertRegex(variables["DMLC_JOB_TOKEN"], "^[0-9a-f]{64}$")
+        environment = {**os.environ, **{name: str(value) for name, value in variables.items()}, "RABIT_SHARED_MEMORY": "off",
+                       "DMLC_WORKER_CONNECT_RETRY": "1"}
+        worker = [str(BIN / "training_worker"), "2", "10"]
+        done = subprocess.run(worker, env={**environment, "RABIT_TLS": "0", "DMLC_TASK_ID": "0"}, capture_output=True, text=True,
+                              timeout=30, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("RABIT_TLS", done.stderr)
+        with contextlib.ExitStack() as stack:
+            workers = [stack.enter_context(subprocess.Popen(worker, env={**environment, "DMLC_TASK_ID": str(task)},
+                                                            stdout=subprocess.DEVNULL)) for task in range(2)]
+            self.assertEqual([one.wait(30) for one in workers], [0, 0])
+        tracker.wait_for(30)
+
+    def test_without_tls_workers_are_told_nothing_of_it(self):
+        self.assertNotIn("RABIT_TLS", self.start(1).worker_envs())
+
+    def test_a_token_that_the_environment_tells_is_the_job_s(self):
+        token = "5a" * 32
+        with unittest.mock.patch.dict(os.environ, DMLC_JOB_TOKEN=token):
+            self.assertEqual(self.start(1).worker_envs()["DMLC_JOB_TOKEN"], token)
 
     def test_callers_of_1_x_say_the_number_again(self):
         tracker = self.make(2)

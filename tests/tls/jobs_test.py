@@ -218,6 +218,7 @@ class Disagreements(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--tls: parameter servers", done.stderr)
 
+    @unittest.skipIf(os.environ.get("WARREN_SANITIZED") == "1", "a sanitizer wants to be loaded before Python")
     def test_a_program_that_never_says_goodbye_ends_well_all_the_same(self):
         """OpenSSL has put itself away by the time such a program's links are."""
         with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker:

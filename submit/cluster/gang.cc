@@ -17,6 +17,7 @@
 #include "submit/output/line_splitter.h"
 #include "submit/process/environment.h"
 #include "submit/process/guardian.h"
+#include "wire/job_token.h"
 
 namespace warren::submit {
 namespace {
@@ -83,6 +84,12 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   process.environment = WithoutTask(std::move(process.environment));
   const bool shares =
       example.role == tracker::Role::kWorker && ThreadsOf(options, InheritedNames()) == Threads::kShare;
+  tracker::Environment secrets;
+  for (const auto& entry : process.environment) {
+    if (entry.first == wire::kTokenVariable) secrets.push_back(entry);
+  }
+  plan.secrets = ExportCommands(secrets);
+  plan.shared_directory = fmt::format("{}/.dmlc-submit-{}-{}", context.directory, context.job_mark, first);
   plan.script = [process, first, count, context, shares](const ScriptSetting& setting) {
     GangScriptContext whole = context;
     if (!setting.directory.empty()) whole.directory = setting.directory;
@@ -93,6 +100,10 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
       one.environment.push_back(entry);
     }
     whole.archives = setting.archives;
+    whole.secrets_file = setting.secrets_file;
+    if (!setting.secrets_file.empty()) {
+      std::erase_if(one.environment, [](const auto& entry) { return entry.first == wire::kTokenVariable; });
+    }
     if (shares) whole.cores = setting.cores;
     return GangScript(one, first, count, setting.rank, whole);
   };
@@ -208,7 +219,7 @@ void GangCluster::LaunchIfAllAreWanted(Gang& gang) {
 void GangCluster::LaunchGang(Gang& gang) {
   const GangScriptContext context{job_mark_, std::filesystem::current_path().string(), host_, home_.port()};
   gang.launch = make_launch_(PlanGang(options_, gang.example, gang.first, gang.count, context));
-  gang.files = std::make_unique<TemporaryFiles>(gang.launch.files);
+  gang.files = std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory);
   LeaveFarewell(gang);
   gang.ended.reset();
   gang.printed.clear();

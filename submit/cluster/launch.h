@@ -49,6 +49,7 @@ struct Launch {
   std::string input;                 ///< for its standard input
   std::vector<std::pair<std::string, std::string>>
       files;                   ///< name and content, of files that words name as "FILE:name"
+  std::string directory = {};  ///< where they lie; empty: in a temporary one of this machine
   std::optional<Queue> queue;  ///< none: the command runs as long as the processes do
 };
 
@@ -59,6 +60,7 @@ struct ScriptSetting {
   std::string directory = {};             ///< where they run; empty: the current one, by its full name
   std::vector<Archive> archives = {};     ///< that lie there and are to be unpacked
   CoreShare cores = {};                   ///< taken when the workers are to share the cores of their hosts
+  std::string secrets_file = {};          ///< with GangPlan::secrets; empty: they stand in the script
 };
 
 /// What a launch is made of.
@@ -68,6 +70,10 @@ struct GangPlan {
   std::size_t first = 0;  ///< index of the first process in the plan
   std::size_t count = 0;
   std::string job_name;
+  /// Commands of the shell that export what no other user may read, the job's token; empty: there is nothing.
+  std::string secrets;
+  /// Full name of a directory, not made yet, in the one that the job's hosts run it in.
+  std::string shared_directory;
   /// The text of a script that is to run once for each process.
   std::function<std::string(const ScriptSetting& setting)> script;
 };

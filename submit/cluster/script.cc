@@ -24,13 +24,9 @@ bool IsShellName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-/// A shell function that exports the variables; those whose names a shell does not take are left out.
+/// A shell function that does ExportCommands.
 std::string EnvironmentFunction(const tracker::Environment& environment) {
-  std::string text = "environment() {\n:\n";
-  for (const auto& [name, value] : environment) {
-    if (IsShellName(name)) text += fmt::format("export {}={}\n", name, Quoted(value));
-  }
-  return text + "}\n";
+  return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
 
 std::string ShareFunction(const CoreShare& share) {
@@ -59,6 +55,14 @@ std::string CommandWords(const PlannedProcess& process) {
 
 }  // namespace
 
+std::string ExportCommands(const tracker::Environment& environment) {
+  std::string text;
+  for (const auto& [name, value] : environment) {
+    if (IsShellName(name)) text += fmt::format("export {}={}\n", name, Quoted(value));
+  }
+  return text;
+}
+
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores) {
   std::string script =
@@ -79,9 +83,10 @@ std::string PortVariable(const PlannedProcess& process) {
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const std::string& rank, const GangScriptContext& context) {
   std::string script = fmt::format(
-      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n",
+      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n"
+      "secrets_file={}\n",
       context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.home_host),
-      context.home_port, PortVariable(process));
+      context.home_port, PortVariable(process), Quoted(context.secrets_file));
   script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";

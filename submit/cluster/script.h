@@ -38,7 +38,11 @@ struct GangScriptContext {
   std::uint16_t home_port = 0;
   std::vector<Archive> archives = {};  ///< to be unpacked there
   CoreShare cores = {};
+  std::string secrets_file = {};  ///< commands that export more of the environment; empty: there is none
 };
+
+/// Commands of the shell that export the variables; those whose names a shell does not take are left out.
+std::string ExportCommands(const tracker::Environment& environment);
 
 /// DMLC_TRACKER_PORT, or DMLC_PS_ROOT_PORT in a parameter-server job: what another start of the job may
 /// change.

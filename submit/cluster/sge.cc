@@ -37,9 +37,15 @@ Launch SgeLaunch(const GangPlan& plan) {
     launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
   }
   launch.words.insert(launch.words.end(), options.sge_args.begin(), options.sge_args.end());
-  // The arguments stand in the script: those of qsub are cut at newlines and after some 10,000 bytes.
-  launch.input = "#!/bin/bash\nscript_variables=\n" +
-                 plan.script({.rank = "$((SGE_TASK_ID - 1))", .environment = std::move(passed)});
+  // The arguments stand in the script: those of qsub are cut at newlines and after some 10,000 bytes. The
+  // token does not: all users of a host can read the spool that Grid Engine keeps scripts in.
+  ScriptSetting setting{.rank = "$((SGE_TASK_ID - 1))", .environment = std::move(passed)};
+  if (!plan.secrets.empty()) {
+    launch.files.emplace_back("environment", plan.secrets);
+    launch.directory = plan.shared_directory;
+    setting.secrets_file = fmt::format("{}/environment", launch.directory);
+  }
+  launch.input = "#!/bin/bash\nscript_variables=\n" + plan.script(setting);
   launch.queue =
       Queue{.name = "Grid Engine",
             .id = [](std::string_view printed) -> std::optional<std::string> {

@@ -1,6 +1,7 @@
 #include "submit/cluster/temporary_files.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -16,14 +17,22 @@ constexpr std::string_view kPlaceholder = "FILE:";
 
 }  // namespace
 
-TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents) {
+TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents,
+                               std::string directory) {
   if (contents.empty()) return;
-  std::string path = (std::filesystem::temp_directory_path() / "dmlc-submit-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) {
+  if (directory.empty()) {
+    directory = (std::filesystem::temp_directory_path() / "dmlc-submit-XXXXXX").string();
+    if (mkdtemp(directory.data()) == nullptr) {
+      throw std::runtime_error(fmt::format("cannot make a directory like {}: {}", directory,
+                                           std::generic_category().message(errno)));
+    }
+  } else if (mkdir(directory.c_str(), 0700) != 0) {
     throw std::runtime_error(
-        fmt::format("cannot make a directory like {}: {}", path, std::generic_category().message(errno)));
+        fmt::format("cannot make the directory {}: {}; the hosts of the job read files there: start "
+                    "dmlc-submit where it may write, and they can read",
+                    directory, std::generic_category().message(errno)));
   }
-  directory_ = path;
+  directory_ = directory;
   for (const auto& [name, content] : contents) {
     std::ofstream file(fmt::format("{}/{}", directory_, name), std::ios::binary);
     file << content;

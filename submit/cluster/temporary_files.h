@@ -9,8 +9,10 @@ namespace warren::submit {
 
 class TemporaryFiles {
  public:
-  /// Writes them into a directory of their own that only this user can read. Throws std::runtime_error.
-  explicit TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents);
+  /// Writes them into a directory of their own that only this user can read: this new one, or, where none is
+  /// named, a temporary one. Throws std::runtime_error.
+  explicit TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents,
+                          std::string directory = {});
   ~TemporaryFiles();
   TemporaryFiles(const TemporaryFiles&) = delete;
   TemporaryFiles& operator=(const TemporaryFiles&) = delete;

@@ -30,6 +30,28 @@ def processes_with(mark):
     return found
 
 
+def command_lines():
+    """Of all processes of this machine, as every user of it can read them."""
+    lines = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            lines.add(path.read_bytes())
+    return lines
+
+
+def open_to_others(directory):
+    """The files below it that its owner's group or all users can read, whatever they may do in `directory` itself."""
+    for parent, folders, names in os.walk(directory):
+        parent = pathlib.Path(parent)
+        with contextlib.suppress(FileNotFoundError):
+            folders[:] = [name for name in folders if (parent / name).stat(follow_symlinks=False).st_mode & 0o011]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                path = parent / name
+                if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o044:
+                    yield path
+
+
 class ClusterCase(SubmitCase):
     """A cluster that is started for the test, and dmlc-submit beside it."""
 
@@ -85,7 +107,11 @@ class ClusterCase(SubmitCase):
 
     def folders(self):
         """What dmlc-submit keeps for its launcher."""
-        return list(self.temporary.glob("dmlc-submit-*"))
+        return [*self.temporary.glob("dmlc-submit-*"), *self.directory.glob(".dmlc-submit-*")]
+
+    def places_of_files(self):
+        """Directories with all that dmlc-submit and the cluster's own programs write for a job."""
+        return [self.directory, self.temporary]
 
     def ready(self, tasks):
         self.wait_for_files(*(f"ready-{task}" for task in range(tasks)))
@@ -120,6 +146,9 @@ class ServersCase(ClusterCase):
 
     def cluster_environment(self):
         return self.servers.environment()
+
+    def places_of_files(self):
+        return [*super().places_of_files(), self.servers.directory]
 
     def jobs(self):
         """The numbers of the jobs in the queue."""
@@ -160,6 +189,30 @@ class ClusterBehaviour(ClusterCase):
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
             self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
 
+    def test_no_other_user_reads_the_jobs_token(self):
+        process = self.start("--num-workers", 2, "sh", "-c", READY)
+        lines = set()
+
+        def is_ready():
+            lines.update(command_lines())
+            return all(self.file(f"ready-{task}").exists() for task in range(2))
+
+        wait_for(is_ready, LIMIT_S, "the workers")
+        tokens = set()
+        for pid in self.left():
+            with contextlib.suppress(OSError):
+                variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                tokens |= {word.partition(b"=")[2] for word in variables if word.startswith(b"DMLC_JOB_TOKEN=")}
+        self.assertEqual([len(token) for token in tokens], [64], "the workers have one token")
+        [token] = tokens
+        self.assertEqual([line for line in lines | command_lines() if token in line], [])
+        files = [path for place in self.places_of_files() for path in open_to_others(place)]
+        self.assertEqual([str(path) for path in files if token in path.read_bytes()], [])
+        os.kill(self.submit_pid(), signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+        self.check_all_gone()
+        wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
+
     def test_workers_take_their_share_of_the_cores(self):
         show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS $(nproc --all)"]
         process = self.submit("--num-workers", 2, *show)
@@ -173,7 +226,8 @@ class ClusterBehaviour(ClusterCase):
         self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
-        code = 'i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; echo problem >&2; printf end' % RESULT
+        # "problem" first: where both streams share a log, nothing but "end" would keep the next line from its start.
+        code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
         process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)
         for task in range(self.WORKERS):

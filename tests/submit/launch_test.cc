@@ -139,9 +139,22 @@ TEST(Sge, AnArrayJobIsPutIntoTheQueue) {
   EXPECT_EQ(After(launch.words, "-l"), "h_vmem=1536M");
   EXPECT_EQ(After(launch.words, "-o"), "/dev/null");
   EXPECT_THAT(launch.input, HasSubstr("run as $((SGE_TASK_ID - 1))"));
+  EXPECT_TRUE(launch.files.empty());
   EXPECT_EQ(launch.queue->id("a site's greeting\n12.1-3:1\n"), "12");
   EXPECT_EQ(launch.queue->id("7\n"), "7");
   EXPECT_EQ(launch.queue->id("Unable to run job\n"), std::nullopt);
+}
+
+TEST(Sge, SecretsStandInAFileOfTheirOwn) {
+  SomeGang gang;
+  gang.plan.secrets = "export NAME='secret'\n";
+  gang.plan.shared_directory = "/shared/job";
+  gang.plan.script = [](const ScriptSetting& setting) { return "secrets: " + setting.secrets_file; };
+  const Launch launch = SgeLaunch(gang.plan);
+  EXPECT_THAT(launch.files, ElementsAre(testing::Pair("environment", "export NAME='secret'\n")));
+  EXPECT_EQ(launch.directory, "/shared/job");
+  EXPECT_THAT(launch.input, HasSubstr("secrets: /shared/job/environment"));
+  EXPECT_THAT(launch.input, testing::Not(HasSubstr("NAME")));
 }
 
 TEST(Sge, StatesOfAJobAreUnderstood) {

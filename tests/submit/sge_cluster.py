@@ -103,7 +103,7 @@ class SgeCluster:
     """One execution host: this one, with `slots` slots in the queue all.q and a parallel environment smp."""
 
     def __init__(self, directory, slots=4, shell_start_mode="posix_compliant", notify="00:00:02", timeout=60):
-        self.root = pathlib.Path(directory).resolve()
+        self.directory = pathlib.Path(directory).resolve()
         self.processes = []
         self.log = None
         self.ports = free_ports(2)
@@ -115,12 +115,12 @@ class SgeCluster:
 
     def environment(self):
         """What the clients (qsub, qstat, ...) need, on top of the usual environment."""
-        return {"SGE_ROOT": str(self.root), "SGE_CELL": "default", "SGE_QMASTER_PORT": str(self.ports[0]),
+        return {"SGE_ROOT": str(self.directory), "SGE_CELL": "default", "SGE_QMASTER_PORT": str(self.ports[0]),
                 "SGE_EXECD_PORT": str(self.ports[1])}
 
     @property
     def accounting(self):
-        return self.root / "default" / "common" / "accounting"
+        return self.directory / "default" / "common" / "accounting"
 
     def run(self, *words, **more):
         environment = {**os.environ, **self.environment(), **more.pop("env", {})}
@@ -154,16 +154,16 @@ class SgeCluster:
 
     def _start(self, slots, shell_start_mode, notify, timeout):
         admin = "root"
-        common = self.root / "default" / "common"
-        for path in [common, self.root / "qmaster" / "job_scripts", self.root / "execd"]:
+        common = self.directory / "default" / "common"
+        for path in [common, self.directory / "qmaster" / "job_scripts", self.directory / "execd"]:
             path.mkdir(parents=True, exist_ok=True)
-        self.root.chmod(0o755)
+        self.directory.chmod(0o755)
         for name in ["util", "lib", "utilbin", "bin"]:
             source = pathlib.Path("/var/lib/gridengine") / name
-            if source.exists() and not (self.root / name).exists():
-                (self.root / name).symlink_to(source)
+            if source.exists() and not (self.directory / name).exists():
+                (self.directory / name).symlink_to(source)
         host = socket.gethostname()
-        (common / "bootstrap").write_text(BOOTSTRAP.format(admin=admin, root=self.root))
+        (common / "bootstrap").write_text(BOOTSTRAP.format(admin=admin, root=self.directory))
         (common / "act_qmaster").write_text(host + "\n")
         # Where the host's name is an address of many names (127.0.0.1: localhost), qmaster would believe itself another
         # host than its clients do: "local host name error". The first name of each line is the one that counts.
@@ -173,7 +173,7 @@ class SgeCluster:
             (common / "host_aliases").write_text(" ".join(names) + "\n")
         # min_uid: 1000 would forbid root's jobs.
         configuration = (SHARE / "default-configuration").read_text()
-        changes = {"execd_spool_dir": str(self.root / "execd"), "min_uid": "0", "min_gid": "0", "mailer": "/bin/true",
+        changes = {"execd_spool_dir": str(self.directory / "execd"), "min_uid": "0", "min_gid": "0", "mailer": "/bin/true",
                    "load_report_time": "00:00:01", "shell_start_mode": shell_start_mode,
                    "reporting_params": "accounting=true reporting=false flush_time=00:00:01 "
                                        "accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
@@ -181,11 +181,11 @@ class SgeCluster:
         lines = [f"{line.split()[0]} {changes.pop(line.split()[0], ' '.join(line.split()[1:]))}"
                  for line in configuration.splitlines() if line.split()]
         lines += [f"{key} {value}" for key, value in changes.items()]
-        (self.root / "configuration").write_text("\n".join(lines) + "\n")
-        self.log = open(self.root / "daemons.log", "ab")
-        self._need(LIBRARY / "spoolinit", "classic", "libspoolc", f"{common};{self.root / 'qmaster'}", "init")
+        (self.directory / "configuration").write_text("\n".join(lines) + "\n")
+        self.log = open(self.directory / "daemons.log", "ab")
+        self._need(LIBRARY / "spoolinit", "classic", "libspoolc", f"{common};{self.directory / 'qmaster'}", "init")
         default = LIBRARY / "spooldefaults"
-        self._need(default, "configuration", self.root / "configuration")
+        self._need(default, "configuration", self.directory / "configuration")
         self._need(default, "complexes", SHARE / "util" / "resources" / "centry")
         self._need(default, "usersets", SHARE / "util" / "resources" / "usersets")
         self._need(default, "managers", "root")
@@ -204,7 +204,7 @@ class SgeCluster:
                 text = "\n".join(f"{line.split()[0]} 0:0:1" if line.startswith("schedule_interval") else
                                  f"{line.split()[0]} 1" if line.startswith("flush_") else line
                                  for line in text.splitlines()) + "\n"
-            path = self.root / name
+            path = self.directory / name
             path.write_text(text)
             self._need("qconf", option, path)
         self._daemon("sge_execd")
@@ -223,7 +223,7 @@ class SgeCluster:
                       pwd.getpwuid(os.getuid()).pw_dir]  # fmt: skip
         # SGE_ND: not a daemon, so that it stays this process's child.
         self.processes.append(subprocess.Popen([*empty_home, str(LIBRARY / name)], stdin=subprocess.DEVNULL, stdout=self.log,
-                                               stderr=self.log, start_new_session=True, cwd=self.root,
+                                               stderr=self.log, start_new_session=True, cwd=self.directory,
                                                env={**os.environ, **self.environment(), "SGE_ND": "1"}))
 
     def _ready(self):
@@ -233,14 +233,14 @@ class SgeCluster:
 
     def _jobs_processes(self):
         """Shepherds and all that they started: also what a killed shepherd left behind."""
-        mark = f"SGE_JOB_SPOOL_DIR={self.root}/".encode()
+        mark = f"SGE_JOB_SPOOL_DIR={self.directory}/".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
                     if (any(one.startswith(mark) for one in (entry / "environ").read_bytes().split(b"\0"))
                             or b"sge_shepherd" in (entry / "cmdline").read_bytes()
-                            and os.readlink(entry / "cwd").startswith(f"{self.root}/")):
+                            and os.readlink(entry / "cwd").startswith(f"{self.directory}/")):
                         found.append(int(entry.name))
                 except OSError:
                     continue
@@ -258,5 +258,5 @@ def why_not():
 
 
 def _tail(cluster):
-    paths = [cluster.root / "daemons.log", *sorted(cluster.root.rglob("messages"))]
+    paths = [cluster.directory / "daemons.log", *sorted(cluster.directory.rglob("messages"))]
     return "".join(f"\n{path}: {path.read_text(errors='replace')[-1500:]}" for path in paths if path.exists())

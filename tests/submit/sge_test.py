@@ -1,6 +1,7 @@
 """dmlc-submit --cluster sge on a real Grid Engine."""
 
 import signal
+import subprocess
 import unittest
 
 import sge_cluster
@@ -42,6 +43,21 @@ class Sge(ClusterBehaviour, SgeCase):
         process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("nonesuch", process.err)
+
+    def test_where_the_token_cannot_be_written_or_read_it_says_so(self):
+        where = self.file("closed")
+        where.mkdir()
+        subprocess.run(["mount", "--bind", "-o", "ro", where, where], check=True)
+        self.addCleanup(subprocess.run, ["umount", where], check=True)
+        process = self.submit("--num-workers", 1, "true", cwd=where)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertRegex(process.err, "cannot make the directory .*/closed/.dmlc-submit-.*: Read-only file system; the hosts of "
+                                      "the job read files there")  # fmt: skip
+        code = "rm -r .dmlc-submit-*; kill -KILL $$"
+        process = self.submit("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertRegex(process.err, r"worker 0 could not be started: the hosts have to share the directory that dmlc-submit is "
+                                      r"started in, and \S+ cannot read the job's token in '.*/environment'")  # fmt: skip
 
     def test_a_job_in_an_error_state_is_over_and_deleted(self):
         process = self.submit("--num-workers", 1, "--sge-log-dir", "/proc/nonesuch", "true")

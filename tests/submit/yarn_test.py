@@ -67,6 +67,11 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
         return {"HADOOP_HOME": str(home), "PATH": f"{home}/bin:{os.environ['PATH']}",
                 "YARN_RECORD": str(home / "record/commands")}  # fmt: skip
 
+    def places_of_files(self):
+        """Not the stand-in's own: YARN's client copies the script to where its file system lets others read it, or not
+        (docs/security.md)."""
+        return [self.temporary]
+
     def commands(self):
         return [json.loads(line) for line in (self.file("hadoop") / "record/commands").read_text().splitlines()]
 

@@ -2,8 +2,8 @@
 # dmlc-submit hears over connections made by bash: see home.h. It says when to start the command, and the end of the
 # connection ends it.
 # Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, home_host, home_port,
-# port_variable, the functions environment, which exports what the command, and only the command, is to have, share,
-# which gives it its share of the cores, and unpack_all.
+# port_variable, secrets_file (more for the environment, or empty), the functions environment, which exports what the
+# command, and only the command, is to have, share, which gives it its share of the cores, and unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
 case $rank in
@@ -31,12 +31,13 @@ unpack_all || {
 begin() {
   share # first: the environment may have a PATH of its own
   environment
+  eval "$secrets"
   export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
   [ -z "$port" ] || [ "$port" = 0 ] || export "$port_variable=$port"
   unset $script_variables
 }
 
-attempt= port=
+attempt= port= secrets=
 if [ -z "$BASH_VERSION" ]; then
   say "there is no bash: the output comes by way of the launcher, and a failure ends the job"
   begin
@@ -62,6 +63,11 @@ trap : PIPE # a note that nobody reads any more is no reason to go before the co
 
 # Standard output and error pass through pipes, as programs expect, and from there home.
 run() {
+  [ -z "$secrets_file" ] || secrets=$(cat -- "$secrets_file") || {
+    note fail "the hosts have to share the directory that dmlc-submit is started in, and $host cannot read the job's" \
+      "token in '$secrets_file'"
+    exit 1
+  }
   pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" || {
     note fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
     exit 1

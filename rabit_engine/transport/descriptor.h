@@ -1,7 +1,7 @@
-// A file descriptor that closes itself: of sockets, events, memory, epoll.
+// A file descriptor that closes itself: of sockets, events, memory, epoll. And closes itself in a process
+// that is forked from this one: a connection lives as long as any process holds it, so that a child that
+// outlives its parent would hide the parent's death from the other ranks.
 #pragma once
-
-#include <unistd.h>
 
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace warren {
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
+  explicit Descriptor(int fd) : fd_(fd) { Own(fd); }
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
@@ -23,12 +23,15 @@ class Descriptor {
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int Release() { return std::exchange(fd_, -1); }
-  void Close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
+  /// Somebody else closes it from now on, and has it in a forked process, too.
+  int Release();
+  /// In a forked process this does nothing to a descriptor that its parent had: it is closed there already,
+  /// and its number may be somebody else's.
+  void Close();
 
  private:
+  static void Own(int fd);
+
   int fd_ = -1;
 };
 

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from warren_testing import BIN, SOURCE
+from warren_testing import BIN, SOURCE, Tracker
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
@@ -303,6 +303,43 @@ class Forks(unittest.TestCase):
                                 with multiprocessing.get_context("fork").Pool(2) as pool:
                                     assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
                                     pool.apply(tell, (rank,))""", True)
+
+    def test_a_death_is_noticed_while_a_child_of_the_dead_lives(self):
+        for settings in self.SETTINGS:
+            with self.subTest(**settings), Tracker("--num-workers", 3) as tracker:
+                code = """
+                    import os, signal, sys, time
+                    import numpy as np
+                    from warren import rabit
+                    rabit.init(["rabit_timeout_sec=1"])
+                    rank = rabit.get_rank()
+                    rabit.allreduce(np.ones(4), rabit.SUM)
+                    if rank == 1:
+                        if os.fork() == 0:
+                            os.closerange(0, 3)
+                            os.read(int(sys.argv[1]), 1)  # until the test has seen enough
+                            os._exit(0)
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    try:
+                        rabit.allreduce(np.ones(4), rabit.SUM)
+                    except RuntimeError as error:
+                        print(f"told: {error}")
+                """
+                leave, alive = os.pipe()
+                workers = [subprocess.Popen([PYTHON, "-c", textwrap.dedent(code), str(leave)], text=True, pass_fds=[leave],
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                            env={**os.environ, **tracker.env, **settings, "DMLC_TASK_ID": str(task),
+                                                 "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+                           for task in range(3)]
+                os.close(leave)
+                try:
+                    output = "".join(worker.communicate(timeout=LIMIT_S)[0] for worker in workers)
+                finally:
+                    for worker in workers:
+                        worker.kill()
+                    os.close(alive)
+                self.assertEqual(output.count("told:"), 2, output)
+                self.assertIn("rank 1", output)
 
 
 if __name__ == "__main__":

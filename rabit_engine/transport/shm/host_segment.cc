@@ -23,6 +23,7 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "rabit_engine/core/error.h"
 #include "rabit_engine/transport/shm/futex.h"
@@ -167,9 +168,13 @@ Descriptor MakeLifeline() {
   Descriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   if (lifeline) return lifeline;
 #endif
-  std::array<int, 2> ends{-1, -1};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  return Descriptor(ends[0]);
+  static const auto& pipe = *[] {
+    auto* ends = new std::pair<Descriptor, Descriptor>;
+    std::array<int, 2> made{-1, -1};
+    if (pipe2(made.data(), O_CLOEXEC) == 0) *ends = {Descriptor(made[0]), Descriptor(made[1])};
+    return ends;
+  }();
+  return Descriptor(fcntl(pipe.first.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
 std::string ReadLine(const char* path) {

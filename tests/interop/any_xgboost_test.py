@@ -75,6 +75,15 @@ class AnyXgboost(unittest.TestCase):
             self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
             (self.folder / "model.json").unlink()
 
+    def test_17_workers_without_rows_are_told_of_and_train_with_approx(self):
+        (self.folder / "two.svm").write_text("1 0:1 1:2\n0 1:3\n")
+        output = self.submit(3, "-c", "import xgboost, warren.xgboost as wx\nwith wx.communicator():\n"
+                             "    matrix = wx.load_dmatrix('two.svm')\n"
+                             "    xgboost.train({'tree_method': 'approx'}, matrix, 2)\n    print('trained')")
+        self.assertEqual(output.count("1 of 3 workers have no rows of two.svm"), 1, output)
+        self.assertEqual("wait for each other without end" in output, VERSION < (2, 0), output)
+        self.assertEqual(output.count("trained"), 3, output)
+
     def test_02_ranks_follow_the_tasks_and_everybody_is_heard(self):
         output = self.worker(4, "talk")
         said = sorted((json.loads(text) for text in re.findall(r"talk (\{.*\})", output)), key=lambda talk: talk["rank"])

@@ -97,6 +97,21 @@ class Training(TrainingCase):
         self.assertIn("xgb-train: 1 of 3 workers have no rows of two.txt", output)
         self.assertTrue(os.path.exists("two.json"))
 
+    def test_workers_without_rows_are_the_error_where_they_end_the_training(self):
+        with open("two.txt", "w", encoding="ascii") as file:
+            file.write("1 0:1 1:2\n0 1:3\n")
+        for engine in ("own", "warren"):
+            for hist in ("tree_method=hist", "updater=grow_quantile_histmaker,prune"):
+                with self.subTest(engine=engine, hist=hist):
+                    done = subprocess.run(
+                        [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", "--env", f"WARREN_XGBOOST_ENGINE={engine}",
+                         BIN / "xgb-train", "data=two.txt", "objective=binary:logistic", hist, "model_out=hist.json"],
+                        capture_output=True, text=True, timeout=60)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertIn("two.txt: 1 of 3 workers have no rows of it, and tree_method=hist of XGBoost 1.7", done.stderr)
+                    self.assertNotIn("calls allreduce", done.stdout + done.stderr)
+                    self.assertFalse(os.path.exists("hist.json"))
+
     def test_a_model_trained_by_three_workers_predicts_like_one_trained_alone(self):
         command = [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf"]
         self.alone([*command, "model_out=alone.json"])

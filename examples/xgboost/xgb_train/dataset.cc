@@ -81,10 +81,15 @@ class Loader {
                  text_);
     }
     Dataset set = uri_.cache.empty() || !can_be_paged ? IntoMemory(share) : OntoDisk(share);
+    set.workers_without_rows = job_.Sum(set.rows == 0 ? 1 : 0);
     set.rows = job_.Sum(set.rows);
     set.digest = job_.Sum(set.digest);
     if (set.rows == 0)
       throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", text_));
+    if (set.workers_without_rows > 0 && job_.IsRoot() && verbosity_ >= 1) {
+      fmt::print(stderr, "xgb-train: {} of {} workers have no rows of {}\n", set.workers_without_rows,
+                 job_.Size(), text_);
+    }
     return set;
   }
 
@@ -94,7 +99,6 @@ class Loader {
     Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
     TellOf(bad_rows);
     data::Agree(block, uri_.options.indexing, MaxOf(job_));
-    TellOfEmptyShares(block.rows());
     return {DMatrix(data::MakeDMatrix(block.View())), block.rows(), DigestOf(block.View())};
   }
 
@@ -110,7 +114,6 @@ class Loader {
     paged->pages = std::make_unique<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
     data::Pages<uint32_t>& pages = *paged->pages;
     TellOf(pages.bad_rows());
-    TellOfEmptyShares(pages.rows());
     Dataset set;
     for (View page; pages.Next(page);) set.digest += DigestOf(page);
     set.rows = pages.rows();
@@ -123,16 +126,6 @@ class Loader {
     if (verbosity_ < 1 || bad_rows.count == 0) return;
     fmt::print(stderr, "xgb-train: {} bad rows of {} were left out, such as {}\n", bad_rows.count, text_,
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
-  }
-
-  void TellOfEmptyShares(uint64_t own_rows) {
-    const uint64_t empty = job_.Sum(own_rows == 0 ? 1 : 0);
-    if (empty == 0 || job_.Rank() != 0 || verbosity_ < 1) return;
-    fmt::print(
-        stderr,
-        "xgb-train: {} of {} workers have no rows of {}; XGBoost's hist and external memory fail then: "
-        "start fewer workers\n",
-        empty, job_.Size(), text_);
   }
 
   std::string text_;

@@ -16,6 +16,7 @@ struct Dataset {
   DMatrix matrix;       ///< this worker's rows
   uint64_t rows = 0;    ///< of all workers
   uint64_t digest = 0;  ///< of the contents of all workers; the same for any number of workers
+  uint64_t workers_without_rows = 0;
 };
 
 /// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache the

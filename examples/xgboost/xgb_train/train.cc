@@ -1,10 +1,13 @@
 // Training: where to start, the rounds, and what is saved.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "data/cache/atomic_file.h"
 #include "examples/xgboost/xgb_train/booster_setup.h"
@@ -41,8 +44,25 @@ struct Data {
   std::vector<const DMatrix*> all_matrices;
 };
 
+bool GrowsByHistograms(const Parameters& p) {
+  return std::any_of(p.booster.begin(), p.booster.end(), [](const Setting& setting) {
+    return (setting.key == "tree_method" && setting.value == "hist") ||
+           (setting.key == "updater" && setting.value.find("grow_quantile_histmaker") != std::string::npos);
+  });
+}
+
+// XGBoost 1.7's workers make different calls then, and wait for each other, or are told so.
+void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
+  if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;
+  throw std::runtime_error(fmt::format(
+      "{}: {} of {} workers have no rows of it, and tree_method=hist of XGBoost {} cannot train then; "
+      "start fewer workers, or set tree_method=approx",
+      p.train_path, train.workers_without_rows, job.Size(), XgboostVersion()));
+}
+
 Data LoadData(const Parameters& p, Communicator& job) {
   Data data{LoadDataset(p.train_path, Use::kTraining, job, p.verbosity), {}, {}, {}, {}};
+  RequireRowsForHistograms(p, data.train, job);
   for (const EvalSet& set : p.eval_sets) {
     data.others.push_back(LoadDataset(set.path, Use::kPredicting, job, p.verbosity));
     data.eval_names.push_back(set.name);

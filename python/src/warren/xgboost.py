@@ -13,6 +13,7 @@ import pathlib
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+import numpy as np
 from numpy.typing import NDArray
 import xgboost as xgb
 
@@ -141,6 +142,17 @@ def _greatest(values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
+def _tell_of_workers_without_rows(uri: Any, rows: int) -> None:
+    module = _collective()
+    without = int(module.allreduce(np.array([rows == 0], np.int32), module.Op.SUM)[0])
+    if without == 0 or get_rank() != 0:
+        return
+    consequence = "" if VERSION >= (2, 0) else (
+        f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other without end: start fewer of them, "
+        "or use approx")
+    warnings.warn(f"{without} of {get_world_size()} workers have no rows of {uri}{consequence}", stacklevel=4)
+
+
 def load_dmatrix(uri: Union[str, "os.PathLike[str]"], *, quantile: bool = False, nthread: int = 0,
                  **options: Any) -> "xgb.DMatrix":
     """This worker's share of a data set of LibSVM, libfm or CSV text as a DMatrix, with labels, weights and queries.
@@ -161,6 +173,8 @@ def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any
     rows = data.read(uri, get_rank(), size, threads=nthread, allreduce_max=_greatest if size > 1 else None)
     if rows.bad_rows > 0:
         warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=3)
+    if size > 1:
+        _tell_of_workers_without_rows(uri, len(rows.offsets) - 1)
     matrix = scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(len(rows.offsets) - 1, rows.columns))
     return matrix, {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
 

@@ -11,20 +11,28 @@ import unittest
 from cluster_case import ClusterBehaviour, ClusterCase
 
 STAND_IN = r"""
-import json, os, shutil, signal, subprocess, sys, tempfile, time
+import fcntl, json, os, shutil, signal, subprocess, sys, tempfile
 record = os.environ["YARN_RECORD"]
-with open(record, "a") as file:
+with open(record, "a+") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
     file.write(json.dumps(sys.argv[1:]) + "\n")
-pids = record + ".pids"
+    file.seek(0)
+    application = "application_1700000000000_%04d" % (6 + sum(json.loads(line)[0] == "jar" for line in file))
+if sys.argv[1] == "application":
+    application = sys.argv[3]
+pids = open(record + "." + application, "a+")  # locked while it is used; the last line of one that was killed is "killed"
 if sys.argv[1:3] == ["application", "-kill"]:
-    for pid in open(pids).read().split():
+    fcntl.flock(pids, fcntl.LOCK_EX)
+    pids.seek(0)
+    for pid in pids.read().split():
         try:
             os.killpg(int(pid), signal.SIGKILL)
         except ProcessLookupError:
             pass
+    pids.write("killed\n")
     sys.exit(0)
 value = lambda option: sys.argv[sys.argv.index(option) + 1]
-print("INFO impl.YarnClientImpl: Submitted application application_1700000000000_0007", file=sys.stderr, flush=True)
+print("INFO impl.YarnClientImpl: Submitted application " + application, file=sys.stderr, flush=True)
 script = os.path.join(os.path.dirname(record), f"ExecScript-{os.getpid()}.sh")
 shutil.copy(value("-shell_script"), script)
 containers = []
@@ -36,10 +44,15 @@ for number in range(1, int(value("-num_containers")) + 1):
             shutil.copy(name, place)
     # Not what the client has in its environment: other machines.
     environment = {"PATH": os.environ["PATH"], "YARN_SHELL_ID": str(number)}
+    fcntl.flock(pids, fcntl.LOCK_EX)
+    pids.seek(0)
+    if "killed" in pids.read():
+        sys.exit(2)
     containers.append(subprocess.Popen(["bash", script], cwd=place, env=environment, start_new_session=True,
                                        stdin=subprocess.DEVNULL))
-    with open(pids, "a") as file:
-        file.write(f"{containers[-1].pid}\n")
+    pids.write(f"{containers[-1].pid}\n")
+    pids.flush()
+    fcntl.flock(pids, fcntl.LOCK_UN)
 codes = [container.wait() for container in containers]
 sys.exit(2 if any(codes) else 0)
 """

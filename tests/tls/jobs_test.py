@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ OTHER_TOKEN = "ab" * 32
 # Reports which of these words went over any network of where it runs, until its standard input closes.
 LISTENER = """
 import socket, sys, threading
-words = [word.encode() for word in sys.argv[1:]]
+words = [bytes.fromhex(word) for word in sys.argv[1:]]
 heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 heard.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
 heard.settimeout(0.3)
@@ -41,7 +42,7 @@ while True:
         continue
     count += len(packet)
     seen.update(word for word in words if word in packet)
-print(count, *(word.decode() for word in sorted(seen)))
+print(count, *(word.hex() for word in seen))
 """
 
 
@@ -49,7 +50,7 @@ class Listener:
     """Somebody who can read all packets."""
 
     def __init__(self, words, enter=lambda command: command):
-        self.process = subprocess.Popen(enter([sys.executable, "-c", LISTENER, *words]), stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(enter([sys.executable, "-c", LISTENER, *(word.hex() for word in words)]), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.process.stdout.readline()
 
@@ -57,7 +58,7 @@ class Listener:
         """How many bytes went by, and the words that were among them."""
         out, _ = self.process.communicate(timeout=60)
         count, *words = out.split()
-        return int(count), set(words)
+        return int(count), {bytes.fromhex(word) for word in words}
 
 
 def may_listen():
@@ -113,16 +114,18 @@ class Results(unittest.TestCase):
 
 
 class OnTheWire(unittest.TestCase):
-    # What a classic worker says to its tracker, and what rabit-broadcast says to the other ranks.
-    WORDS = ["shutdown", "good morning"]
+    # What a classic worker says to its tracker, what rabit-broadcast says to the other ranks, and how a rank begins a link
+    # that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
+    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 3, 1)}
+    RANKS = 9
 
     def overheard(self, options, hosts=None, enter=lambda command: command):
-        listener = Listener(["shutdown", "morning"], enter)
+        listener = Listener(self.WORDS, enter)
         try:
-            where = {"hosts": hosts, "host_of_task": [0, 1, 2]} if hosts else {"env": TCP}
-            with Job(3, program=BIN / "rabit-broadcast", tracker_options=options, **where) as job:
+            where = {"hosts": hosts, "host_of_task": [rank % 3 for rank in range(self.RANKS)]} if hosts else {}
+            with Job(self.RANKS, program=BIN / "rabit-broadcast", tracker_options=options, env=TCP, **where) as job:
                 codes, results = job.finish()
-                self.assertEqual(codes, [0, 0, 0], results)
+                self.assertEqual(codes, [0] * self.RANKS, results)
         finally:
             count, words = listener.finish()
         self.assertGreater(count, 5000)
@@ -130,7 +133,7 @@ class OnTheWire(unittest.TestCase):
 
     @unittest.skipUnless(may_listen(), "SKIPPED: this user may not listen to packets")
     def test_nothing_can_be_overheard_on_this_machine(self):
-        self.assertEqual(self.overheard([]), {"shutdown", "morning"})
+        self.assertEqual(self.overheard([]), self.WORDS)
         self.assertEqual(self.overheard(["--tls"]), set())
 
     @unittest.skipIf(WHY_NO_HOSTS, WHY_NO_HOSTS)
@@ -139,7 +142,7 @@ class OnTheWire(unittest.TestCase):
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(3)
             between = lambda command: hosts.inside("middle", command)
-            self.assertEqual(self.overheard([], hosts, between), {"shutdown", "morning"})
+            self.assertEqual(self.overheard([], hosts, between), self.WORDS)
             self.assertEqual(self.overheard(["--tls"], hosts, between), set())
 
     @unittest.skipUnless(shutil.which("openssl"), "SKIPPED: there is no program openssl")

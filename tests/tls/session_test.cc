@@ -238,6 +238,19 @@ TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
   }
 }
 
+TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {
+  Pair pair(3);
+  Wire::Drain(pair.wire.server());
+  for (int record = 0; record < 7; ++record) EXPECT_EQ(Send(pair.client, "x"), 1);
+  const std::string sent = Wire::Drain(pair.wire.server());
+  std::vector<int> lengths;
+  for (std::size_t at = 0; at + 5 <= sent.size(); at += 5 + static_cast<std::size_t>(lengths.back())) {
+    lengths.push_back(static_cast<unsigned char>(sent[at + 3]) << 8 | static_cast<unsigned char>(sent[at + 4]));
+  }
+  // RFC 8446, 5.2: the content, a byte for its type, 16 to prove it. KeyUpdate (4.6.3) has five bytes.
+  EXPECT_THAT(lengths, testing::ElementsAre(18, 18, 18, 22, 18, 18, 18, 22, 18));
+}
+
 // By its own kind of end to the connection: OpenSSL decrypts whoever encrypts.
 TEST(TlsSession, TheKernelEncryptsWhereItCan) {
   if (!Wire(Wire::Kind::kTcp).KernelHasTls()) GTEST_SKIP() << "SKIPPED: this kernel has no TLS";

@@ -251,6 +251,28 @@ TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
   EXPECT_EQ(Receive(world[1], 0, 4), "fine");
 }
 
+TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
+  TcpOptions options;
+  try {
+    options.tls.emplace("links", tls::Secret{1, 2, 3});
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << "SKIPPED: " << error.what();
+  }
+  World world(2, options);
+  tcp::Hello hello;
+  hello.from = 0;
+  hello.to = 1;
+  hello = tcp::Proved(hello, kKey);
+  const tcp::Socket link = Stranger(world.port(1));
+  send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  EXPECT_TRUE(tcp::WaitFor(link.fd(), POLLRDHUP, Soon()));
+  char byte = 0;
+  EXPECT_LE(recv(link.fd(), &byte, 1, 0), 0) << "it is answered";
+}
+
 TEST(TcpTransport, MoreStrangersThanItCaresForCostNoLink) {
   World world(2);
   world[1];

@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <unordered_map>
 #include <utility>
@@ -28,10 +30,11 @@ using std::chrono::steady_clock;
 
 /// Pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Connections taken in one go. The kernel queues 4,096 (net.core.somaxconn) and makes whoever comes when
-/// that is full wait for a second, so all of the queue is emptied at once; those already served get their
-/// turn in between.
+/// Connections taken in one go from one listening socket, whose queue is not longer on most systems
+/// (net.core.somaxconn); those already served get their turn in between.
 constexpr int kAcceptBatch = 4096;
+/// Listening sockets at most, so that a burst of all workers of a job finds room in their queues.
+constexpr std::size_t kMostListeners = 64;
 /// One read's worth; a worker's messages are tens of bytes.
 constexpr std::size_t kReadBytes = 512;
 /// Answers waiting for a peer that does not read them. A worker's are below a kilobyte.
@@ -83,7 +86,46 @@ asio::ip::address PlainAddress(const asio::ip::address& address) {
   return address;
 }
 
-tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
+/// How many listening sockets hold the connections of a job's workers when all come in one moment: the kernel
+/// drops whoever comes when a queue is full, who tries again after 1, 2, 4 seconds. Half of each is left
+/// empty, for the kernel spreads connections by a hash.
+std::size_t ListenersFor(int num_workers) {
+  long queue = 128;  // of Linux before 5.4
+  std::ifstream("/proc/sys/net/core/somaxconn") >> queue;
+  const auto room = static_cast<std::size_t>(std::max(queue / 2, 1L));
+  return std::clamp((static_cast<std::size_t>(std::max(num_workers, 1)) + room - 1) / room, std::size_t{1},
+                    kMostListeners);
+}
+
+/// Sockets that have it may listen at one port, which their connections are then spread over.
+bool SharePort(tcp::acceptor& acceptor) {
+  const int on = 1;
+  return setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+}
+
+/// `endpoint` becomes where it listens.
+error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, bool shares_port) {
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (any && error) {  // a machine without IPv6
+    endpoint.address(asio::ip::address_v4::any());
+    acceptor.open(endpoint.protocol(), error);
+  }
+  if (any && !error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error && shares_port && !SharePort(acceptor)) error = asio::error::no_protocol_option;
+  if (!error) acceptor.bind(endpoint, error);
+  // What it accepts inherits these. A host that vanishes without a word is noticed while its worker waits.
+  if (!error) acceptor.set_option(tcp::no_delay(true), error);
+  if (!error) acceptor.set_option(asio::socket_base::keep_alive(true), error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) endpoint = acceptor.local_endpoint(error);
+  return error;
+}
+
+/// One port, and as many sockets that listen there as the job needs. The first shares its port with nobody
+/// until it listens: the port of another tracker is refused, although that one shares it.
+std::vector<tcp::acceptor> Listen(asio::io_context& io, const ServerOptions& options) {
   const bool any = options.bind_address.empty();
   const auto address =
       any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(options.bind_address);
@@ -92,22 +134,19 @@ tcp::acceptor Listen(asio::io_context& io, const ServerOptions& options) {
   const unsigned offset = options.begin_anywhere ? std::random_device()() % count : 0;
   error_code error;
   for (unsigned i = 0; i < count; ++i) {
-    tcp::acceptor acceptor(io);
     tcp::endpoint endpoint(address, static_cast<std::uint16_t>(options.port + (offset + i) % count));
-    acceptor.open(endpoint.protocol(), error);
-    if (any && error) {  // a machine without IPv6
-      endpoint.address(asio::ip::address_v4::any());
-      acceptor.open(endpoint.protocol(), error);
+    std::vector<tcp::acceptor> acceptors;
+    error = ListenAt(acceptors.emplace_back(io), endpoint, any, false);
+    if (error == asio::error::address_in_use) continue;
+    if (error) break;
+    const std::size_t wanted = ListenersFor(options.job.num_workers);
+    bool shares = wanted > 1 && SharePort(acceptors.front());
+    while (shares && acceptors.size() < wanted) {
+      tcp::acceptor another(io);
+      shares = !ListenAt(another, endpoint, any, true);
+      if (shares) acceptors.push_back(std::move(another));
     }
-    if (any && !error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    // What it accepts inherits these. A host that vanishes without a word is noticed while its worker waits.
-    if (!error) acceptor.set_option(tcp::no_delay(true), error);
-    if (!error) acceptor.set_option(asio::socket_base::keep_alive(true), error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (!error) return acceptor;
-    if (error != asio::error::address_in_use) break;
+    return acceptors;
   }
   throw std::runtime_error(fmt::format("the tracker cannot listen on {}, port {}{}: {}",
                                        any ? std::string("any address") : options.bind_address, options.port,
@@ -136,7 +175,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
  public:
   Impl(asio::io_context& io, const ServerOptions& options, ServerEvents events)
       : events_(std::move(events)),
-        acceptor_((RaiseDescriptorLimit(options.job.num_workers), Listen(io, options))),
+        acceptors_((RaiseDescriptorLimit(options.job.num_workers), Listen(io, options))),
         timer_(io),
         accept_pause_(io),
         tls_(TlsOf(options.job.admission)),
@@ -145,8 +184,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   void Start() {
-    acceptor_.non_blocking(true);
-    WaitToAccept();
+    for (tcp::acceptor& acceptor : acceptors_) {
+      acceptor.non_blocking(true);
+      WaitToAccept(acceptor);
+    }
     Perform();
   }
 
@@ -158,7 +199,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       if (found != connections_.end() && !found->second->connecting)
         Write(*found->second, word.bytes, ignored);
     }
-    acceptor_.close(ignored);
+    for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
     timer_.cancel();
     accept_pause_.cancel();
     for (const auto& [id, connection] : connections_) {
@@ -168,7 +209,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     connections_.clear();
   }
 
-  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  std::uint16_t port() const { return acceptors_.front().local_endpoint().port(); }
   const Job& job() const { return job_; }
 
   void WaitAnew() {
@@ -199,29 +240,29 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     bool waits_to_write = false;
   };
 
-  void WaitToAccept() {
-    acceptor_.async_wait(tcp::acceptor::wait_read, [self = shared_from_this()](error_code error) {
-      if (!error && !self->stopped_) self->Accept();
+  void WaitToAccept(tcp::acceptor& acceptor) {
+    acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &acceptor](error_code error) {
+      if (!error && !self->stopped_) self->Accept(acceptor);
     });
   }
 
-  void Accept() {
+  void Accept(tcp::acceptor& acceptor) {
     for (int count = 0; count < kAcceptBatch && !stopped_; ++count) {
-      tcp::socket socket(acceptor_.get_executor());
+      tcp::socket socket(acceptor.get_executor());
       tcp::endpoint remote;
       error_code error;
-      acceptor_.accept(socket, remote, error);
+      acceptor.accept(socket, remote, error);
       if (error == asio::error::would_block) break;
-      if (error) return MakeRoom(error);
+      if (error) return MakeRoom(acceptor, error);
       Add(std::move(socket), remote);
     }
-    if (!stopped_) WaitToAccept();
+    if (!stopped_) WaitToAccept(acceptor);
   }
 
   /// Accepting failed, as it does when the process or the machine is out of descriptors: whoever has said
   /// nothing for a while goes, so that workers get in. Those that just came may be workers, who wait where
   /// they are until another has gone.
-  void MakeRoom(error_code why) {
+  void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(told_of_full_, true)) {
       spdlog::warn(
           "tracker: cannot accept more connections than the {} that are open: {}; dropping silent ones",
@@ -230,8 +271,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     const bool made_room = job_.DropSilentStranger(steady_clock::now());
     Perform();
     if (stopped_) return;
-    if (made_room) return WaitToAccept();
-    accept_paused_ = true;
+    if (made_room) return WaitToAccept(acceptor);
+    paused_.push_back(&acceptor);
+    if (paused_.size() > 1) return;
     accept_pause_.expires_after(kAcceptPause);
     accept_pause_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->AcceptAgain();
@@ -239,9 +281,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   void AcceptAgain() {
-    if (stopped_ || !std::exchange(accept_paused_, false)) return;
+    if (stopped_ || paused_.empty()) return;
     accept_pause_.cancel();
-    WaitToAccept();
+    for (tcp::acceptor* acceptor : std::exchange(paused_, {})) WaitToAccept(*acceptor);
   }
 
   void Add(tcp::socket socket, const tcp::endpoint& remote) {
@@ -406,7 +448,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void Do(Call& call) {
     error_code error;
     const tcp::endpoint peer(asio::ip::make_address(call.host, error), call.port);
-    auto connection = std::make_shared<Connection>(tcp::socket(acceptor_.get_executor()));
+    auto connection = std::make_shared<Connection>(tcp::socket(timer_.get_executor()));
     if (!error) connection->socket.open(peer.protocol(), error);
     if (!error) connection->socket.non_blocking(true, error);
     if (error) return job_.Closed(call.connection, error.message(), steady_clock::now());
@@ -484,7 +526,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   ServerEvents events_;
-  tcp::acceptor acceptor_;
+  std::vector<tcp::acceptor> acceptors_;  ///< never changes
   asio::steady_timer timer_;
   asio::steady_timer accept_pause_;
   std::optional<tls::Context> tls_;
@@ -493,7 +535,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::optional<TimePoint> armed_for_;
   ConnectionId next_id_ = 1;
   bool stopped_ = false;
-  bool accept_paused_ = false;
+  std::vector<tcp::acceptor*> paused_;
   bool told_of_full_ = false;
 };
 

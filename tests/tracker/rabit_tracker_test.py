@@ -1,9 +1,14 @@
 """rabit-tracker as a program: what it prints, how it ends, workers that come, go and come back."""
 
+import contextlib
 import os
+import pathlib
+import resource
+import select
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
 from warren_testing import BIN, ClassicWorker, Tracker, start_all, threads
@@ -91,6 +96,36 @@ class Program(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(complaint, done.stderr)
             self.assertEqual(done.stdout, "")
+
+    def test_a_burst_of_all_workers_waits_in_the_queue_and_none_is_turned_away(self):
+        burst = 2 * int(pathlib.Path("/proc/sys/net/core/somaxconn").read_text())
+        if burst > resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200:
+            self.skipTest(f"SKIPPED: this process may not open {burst} files")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        with Tracker("--num-workers", burst, "--host-ip", "127.0.0.1", "--port", 0) as tracker, contextlib.ExitStack() as open_ones:
+            tracker.process.send_signal(signal.SIGSTOP)
+            waiting = select.poll()
+            for _ in range(burst):
+                one = open_ones.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex((tracker.host, tracker.port))
+                waiting.register(one, select.POLLOUT)
+            connected, end = 0, time.monotonic() + 5  # a queue that is full turns them away for as long as it is
+            while connected < burst and time.monotonic() < end:
+                for descriptor, _ in waiting.poll(1000):
+                    waiting.unregister(descriptor)
+                    connected += 1
+            self.assertEqual(connected, burst)
+
+    def test_a_tracker_with_many_workers_shares_its_port_with_no_other(self):
+        many = 20 * int(pathlib.Path("/proc/sys/net/core/somaxconn").read_text())
+        with Tracker("--num-workers", many, "--host-ip", "127.0.0.1", "--port", 0) as tracker:
+            for workers in (1, many):
+                second = subprocess.run([BIN / "rabit-tracker", "--num-workers", str(workers), "--host-ip", "127.0.0.1", "--port",
+                                         str(tracker.port), "--port-end", str(tracker.port)], capture_output=True, text=True,
+                                        check=False, timeout=30)
+                self.assertEqual(second.returncode, 1)
+                self.assertIn("Address already in use", second.stderr)
 
     def test_it_says_which_ports_were_taken_and_exits_1(self):
         with socket.socket() as taken:

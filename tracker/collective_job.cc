@@ -65,6 +65,14 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
   Forget(connection);
 }
 
+void CollectiveJob::Abandon() {
+  for (const auto& [line, rank] : lines_) {
+    desk_.Send(line, collective::Encode(collective::Signal::kError));
+    desk_.Close(line);
+  }
+  lines_.clear();
+}
+
 void CollectiveJob::Forget(ConnectionId connection) {
   applicants_.Remove(connection);
   peers_.erase(connection);
@@ -109,6 +117,12 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
     if (!rank) {
       throw wire::ProtocolError(fmt::format("it wants to start, but all {} workers of the job have come: {}",
                                             options_.num_workers, DescribeMissing()));
+    }
+    // Its error port is open, so it runs where it joined.
+    const Member& member = members_[*rank];
+    if (member.line != 0 && member.reached && !desk_.MaySpeakFor(connection, member.host)) {
+      throw wire::ProtocolError(
+          fmt::format("{} still runs, and a start for it is taken only from there", Describe(*rank)));
     }
     if (accusation_) {
       Confirm(now);
@@ -206,7 +220,11 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
 
 void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print& print) {
   // Of a job that fails a worker may still say what it wanted to say.
-  if (stage_ != Stage::kBroken && RankOf(connection) < 0) {
+  const bool of_broken_job =
+      stage_ == Stage::kBroken && std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+        return desk_.MaySpeakFor(connection, member.host);
+      });
+  if (!of_broken_job && RankOf(connection) < 0) {
     throw wire::ProtocolError(
         fmt::format("it prints as rank {}, which was not given to it", peers_.at(connection).hello.rank));
   }

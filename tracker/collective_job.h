@@ -45,6 +45,8 @@ class CollectiveJob final : public DialectJob {
   void Reached(ConnectionId connection) override;
   void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
   void Drop(ConnectionId connection, const std::string& reason) override;
+  /// Its members are told to stop, before the job is forgotten.
+  void Abandon();
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
   /// Breaks the job off if it runs and the task takes part.

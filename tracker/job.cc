@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "wire/classic.h"
+#include "wire/collective.h"
 #include "wire/dialect.h"
 #include "wire/introduction.h"
 
@@ -18,25 +19,45 @@ namespace {
 constexpr std::int32_t kTlsMask = 0xffffff;
 constexpr std::int32_t kTlsBegin = 0x010316;
 
+/// Whether this is the hello of a worker that joins, or comes back. Throws ProtocolError.
+bool WantsARank(bool is_classic, std::string_view said) {
+  if (is_classic) {
+    wire::classic::WorkerStream stream;
+    stream.Append(said);
+    const auto message = stream.Next();
+    const auto* hello = message ? std::get_if<wire::classic::Hello>(&*message) : nullptr;
+    return hello != nullptr && (hello->command == wire::classic::Command::kStart ||
+                                hello->command == wire::classic::Command::kRecover);
+  }
+  wire::collective::WorkerStream stream;
+  stream.Append(said);
+  for (auto message = stream.Next(); message; message = stream.Next()) {
+    if (std::holds_alternative<wire::collective::Start>(*message)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Job::Job(const JobOptions& options, TimePoint now)
-    : admission_(options.admission),
-      takes_notes_(options.takes_notes),
-      classic_(desk_, options, now),
-      collective_(desk_, options, now) {}
+Job::Job(const JobOptions& options, TimePoint now) : options_(options), admission_(options.admission) {
+  classic_.emplace(desk_, options_, now);
+  collective_.emplace(desk_, options_, now);
+}
 
 void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   std::vector<Note> notes = all_notes;
-  if (std::erase_if(notes, [](const Note& note) { return note.kind == Note::Kind::kClosed; }) > 0) {
+  const auto closed = std::find_if(notes.rbegin(), notes.rend(),
+                                   [](const Note& note) { return note.kind == Note::Kind::kClosed; });
+  if (closed != notes.rend()) {
     admission_.Close();
+    notes.erase(notes.begin(), closed.base());
   }
   const bool collective = std::any_of(notes.begin(), notes.end(),
                                       [](const Note& note) { return note.kind == Note::Kind::kMember; });
   if (collective) {
-    collective_.TakeOver(notes, now);
+    collective_->TakeOver(notes, now);
   } else {
-    classic_.TakeOver(notes, now);
+    classic_->TakeOver(notes, now);
   }
 }
 
@@ -57,8 +78,8 @@ std::string_view Job::Expected(const Caller& caller) {
 
 /// The one whose workers have come; before that it does not matter.
 const DialectJob& Job::Current() const {
-  if (collective_.engaged()) return collective_;
-  return classic_;
+  if (collective_->engaged()) return *collective_;
+  return *classic_;
 }
 
 void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now) {
@@ -120,7 +141,20 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   try {
     Caller& caller = found->second;
     if (caller.job == nullptr && !ReadHead(connection, caller, bytes)) return;
-    DialectJob& job = *caller.job;
+    if (is_open_to_others() && desk_.proven(connection)) {
+      caller.said += bytes;
+      if (WantsARank(caller.job == &*classic_, caller.said)) return CloseToOthers(now);
+    }
+    HandOver(connection, bytes, now);
+  } catch (const wire::ProtocolError& error) {
+    Drop(connection, error.what());
+  }
+}
+
+/// To the job whose dialect the connection speaks.
+void Job::HandOver(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  try {
+    DialectJob& job = *callers_.at(connection).job;
     if (OtherThan(job).engaged()) throw wire::ProtocolError(RefusalOf(job));
     const bool was_engaged = job.engaged();
     job.Received(connection, bytes, now);
@@ -172,8 +206,8 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
   bytes = caller.head.Peek(caller.head.available());
   const auto dialect = wire::DetectDialect(bytes);
   if (!dialect) return false;
-  caller.job = &classic_;
-  if (*dialect == wire::Dialect::kCollective) caller.job = &collective_;
+  caller.job = &*classic_;
+  if (*dialect == wire::Dialect::kCollective) caller.job = &*collective_;
   caller.job->Opened(connection);
   return true;
 }
@@ -209,25 +243,52 @@ bool Job::ReadIntroduction(ConnectionId connection, Caller& caller) {
 }
 
 void Job::Proved(ConnectionId connection) {
-  if (finished() || !desk_.Has(connection)) return;
-  desk_.SetProven(connection);
-  if (admission_.closed() || classic_.begun() || collective_.begun()) return;
+  if (!finished() && desk_.Has(connection)) desk_.SetProven(connection);
+}
+
+/// The first worker that has proved the token wants a rank. Whatever those have begun who came without, who
+/// is a stranger or one of another job as far as is known, is forgotten with them, and the job begins anew.
+void Job::CloseToOthers(TimePoint now) {
   admission_.Close();
-  if (takes_notes_) desk_.Add(Note{.kind = Note::Kind::kClosed});
-  for (const auto& [other, caller] : callers_) {
-    if (caller.job == nullptr || !desk_.Has(other) || desk_.proven(other)) continue;
-    Drop(other, *admission_.Refusal(desk_.host(other)));
+  if (classic_->begun() || collective_->begun()) {
+    desk_.Log(
+        Severity::kWarning,
+        fmt::format(
+            "workers that did not prove the job's token ({}) had made this job theirs before one that did "
+            "came; they are dropped, and it begins anew",
+            wire::kTokenVariable));
+  }
+  std::vector<ConnectionId> ours;
+  for (const auto& [connection, caller] : callers_) {
+    if (!desk_.Has(connection)) continue;
+    if (desk_.proven(connection)) {
+      if (caller.job != nullptr) ours.push_back(connection);
+    } else if (caller.job != nullptr || caller.step == Caller::Step::kDialect) {
+      desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection),
+                                                *admission_.Refusal(desk_.host(connection))));
+      desk_.Close(connection);
+    }
+  }
+  collective_->Abandon();
+  classic_.emplace(desk_, options_, now);
+  collective_.emplace(desk_, options_, now);
+  if (options_.takes_notes) desk_.Add(Note{.kind = Note::Kind::kClosed});
+  std::sort(ours.begin(), ours.end());
+  for (const ConnectionId connection : ours) callers_.at(connection).job->Opened(connection);
+  for (const ConnectionId connection : ours) {
+    const std::string said = std::exchange(callers_.at(connection).said, {});
+    HandOver(connection, said, now);
   }
 }
 
 const DialectJob& Job::OtherThan(const DialectJob& job) const {
-  return &job == &classic_ ? static_cast<const DialectJob&>(collective_) : classic_;
+  return &job == &*classic_ ? static_cast<const DialectJob&>(*collective_) : *classic_;
 }
 
 std::string Job::RefusalOf(const DialectJob& job) const {
   constexpr std::string_view kClassic = "the classic dialect (rabit, XGBoost up to 2.0)";
   constexpr std::string_view kCollective = "the collective dialect (XGBoost 2.1 and later)";
-  const bool is_classic = &job == &classic_;
+  const bool is_classic = &job == &*classic_;
   return fmt::format(
       "it speaks {}, but the other workers of this job speak {}: all workers of a job need the same "
       "version of XGBoost",
@@ -242,14 +303,14 @@ void Job::DropStrangersOf(const DialectJob& job) {
 }
 
 void Job::Reached(ConnectionId connection) {
-  if (desk_.Has(connection)) collective_.Reached(connection);
+  if (desk_.Has(connection)) collective_->Reached(connection);
 }
 
 void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   const auto found = callers_.find(connection);
   if (!desk_.Has(connection)) return;
   if (found == callers_.end()) {
-    collective_.Closed(connection, why, now);  // one that we called
+    collective_->Closed(connection, why, now);  // one that we called
   } else if (found->second.job != nullptr) {
     found->second.job->Closed(connection, why, now);
   } else {
@@ -276,21 +337,21 @@ std::vector<Action> Job::TakeActions() {
 }
 
 void Job::WaitAnew(TimePoint now) {
-  classic_.WaitAnew(now);
-  collective_.WaitAnew(now);
+  classic_->WaitAnew(now);
+  collective_->WaitAnew(now);
 }
 
 void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {
-  collective_.TaskFailed(task_id, how, now);
+  collective_->TaskFailed(task_id, how, now);
 }
 
 void Job::Tick(TimePoint now) {
   if (finished()) return;
   while (const auto late = desk_.FirstLate(now)) Closed(*late, "it said nothing for too long", now);
-  if (collective_.engaged()) {
-    collective_.Tick(now);
+  if (collective_->engaged()) {
+    collective_->Tick(now);
   } else {
-    classic_.Tick(now);
+    classic_->Tick(now);
   }
 }
 

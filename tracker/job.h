@@ -73,12 +73,12 @@ class Job {
   /// What is to be done, in order. Empties the list.
   std::vector<Action> TakeActions();
   /// What is still to be sent before the server ends.
-  std::vector<Send> LastWords() const { return collective_.LastWords(); }
+  std::vector<Send> LastWords() const { return collective_->LastWords(); }
 
   /// True when the workers are XGBoost's of 2.1 or later, who cannot go on without one of them.
-  bool is_collective() const { return collective_.engaged(); }
+  bool is_collective() const { return collective_->engaged(); }
   int world_size() const { return Current().world_size(); }
-  bool finished() const { return classic_.finished() || collective_.finished(); }
+  bool finished() const { return classic_->finished() || collective_->finished(); }
   /// True while all workers are linked, as far as is known.
   bool linked() const { return Current().linked(); }
   /// Tasks that have a rank.
@@ -86,7 +86,7 @@ class Job {
   /// True when the task's rank has said shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
   /// How many workers of XGBoost 2.1 or later had shut down before this task did, if it is one that did.
-  std::optional<int> GoneAfter(const std::string& task_id) const { return collective_.GoneAfter(task_id); }
+  std::optional<int> GoneAfter(const std::string& task_id) const { return collective_->GoneAfter(task_id); }
   /// True when the task has been through the making of its links.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True when every worker has been given a rank.
@@ -105,9 +105,13 @@ class Job {
     wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
+    std::string said;  ///< since then, by one that has proved the token, as long as the job is open to others
   };
 
   const DialectJob& Current() const;
+  bool is_open_to_others() const { return admission_.keys() && !admission_.closed(); }
+  void CloseToOthers(TimePoint now);
+  void HandOver(ConnectionId connection, std::string_view bytes, TimePoint now);
   bool ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes);
   bool ReadIntroduction(ConnectionId connection, Caller& caller);
   static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
@@ -121,10 +125,10 @@ class Job {
   void Drop(ConnectionId connection, const std::string& reason);
 
   Desk desk_;
+  JobOptions options_;
   Admission admission_;
-  bool takes_notes_;
-  ClassicJob classic_;
-  CollectiveJob collective_;
+  std::optional<ClassicJob> classic_;  ///< both always there
+  std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Caller> callers_;
   std::size_t stranger_bytes_ = 0;  ///< at least what strangers have sent; counted anew at the limit
 };

@@ -19,7 +19,7 @@ struct Note {
     kReturned,    ///< ... and takes part again
     kMember,      ///< `rank` was given to `task_id` at `host`, in the collective dialect: all are, from 0 on
     kBroken,      ///< ... and `rank` failed, so that all have to come again
-    kClosed       ///< the job is closed to all who do not prove its token
+    kClosed       ///< the job is closed to all who do not prove its token, and begins here
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

@@ -229,11 +229,65 @@ TEST_F(AdmissionTest, OnceAWorkerHasProvedTheTokenAllOthersHaveTo) {
   EXPECT_FALSE(finished);
 }
 
-TEST_F(AdmissionTest, ATokenDoesNotBreakAJobOfStockWorkersThatRuns) {
+TEST_F(AdmissionTest, WhoHadSaidOnlyTheMagicByThenIsDroppedToo) {
+  Start(1, Admit::kAny);
+  const ConnectionId early = Connect(classic::EncodeMagic());
+  EXPECT_EQ(Take(early), classic::EncodeMagic());
+  const ConnectionId earlier = Connect("");
+  Link(Ours("0"));
+  EXPECT_TRUE(IsClosed(early));
+  Say(earlier, Words("0"));
+  EXPECT_TRUE(IsClosed(earlier));
+  EXPECT_EQ(Take(early) + Take(earlier), "");
+}
+
+TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout) {
+  Start(2, Admit::kAny);
+  const ConnectionId impostor =
+      Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{0, 3, "impostor", Command::kStart}));
+  Link(impostor);
+  EXPECT_EQ(job->world_size(), 3);
+  const ConnectionId waiting = Stock("another");
+  const ConnectionId printing = Ours("NULL", Command::kPrint);  // no worker, and has still to say what
+  EXPECT_FALSE(IsClosed(waiting));
+  ranks.clear();
+  Ours("0");
+  EXPECT_TRUE(IsClosed(waiting));
+  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had made this job theirs before one that did came")));
+  Ours("1");
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
+  EXPECT_TRUE(IsClosed(Stock("impostor", Command::kShutdown, 0)));
+  Say(printing, classic::Encode(classic::PrintText{"heard all the same"}));
+  EXPECT_THAT(prints, ElementsAre("heard all the same"));
+  EXPECT_FALSE(finished);
+
+  job.emplace(OptionsFor(2, Admit::kAny), now);
+  job->TakeOver(notes, now);
+  EXPECT_EQ(job->world_size(), 2);
+  EXPECT_FALSE(IsClosed(Ours("1")));
+  EXPECT_EQ(job->RankOfTask("impostor"), std::nullopt);
+}
+
+TEST_F(AdmissionTest, ItTakesItBackFromWorkersOfXgboost21WhoAreTold) {
+  namespace collective = wire::collective;
+  Start(1, Admit::kAny);
+  std::vector<ConnectionId> called;
+  Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
+          collective::Encode(collective::Start{9010, 9011}));
+  EXPECT_TRUE(job->is_collective());
+  Ours("0");
+  EXPECT_FALSE(job->is_collective());
+  EXPECT_EQ(ranks.at("0"), 0);
+  const std::string told = collective::Encode(collective::Signal::kError);
+  EXPECT_THAT(received, ::testing::Contains(::testing::Pair(::testing::Ge(ConnectionId{1} << 63), told)));
+}
+
+TEST_F(AdmissionTest, AProofWithoutAWishForARankLeavesAJobOfStockWorkersAlone) {
   Start(1, Admit::kAny);
   Link(Stock("0"));
-  const ConnectionId late = Ours("1");
-  EXPECT_TRUE(IsClosed(late));
+  Introduce(token);
+  Say(Ours("NULL", Command::kPrint), classic::Encode(classic::PrintText{"over MPI"}));
+  EXPECT_THAT(prints, ElementsAre("over MPI"));
   Stock("0", Command::kShutdown, 0);
   EXPECT_TRUE(finished);
 }
@@ -291,6 +345,50 @@ TEST_F(AdmissionTest, TheSameHoldsForWorkersOfXgboost21) {
   job->Closed(say(collective::Shutdown{}, 0, kHere), "it closed the connection", now);
   Collect();
   EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, NobodyElsewhereBreaksARunningJobOfXgboost21) {
+  namespace collective = wire::collective;
+  Start(2, Admit::kAny);
+  const auto say = [&](const collective::WorkerMessage& message, int rank, const std::string& host,
+                       const std::string& task = "0") {
+    const auto encode = [](const auto& one) { return collective::Encode(one); };
+    return Connect(classic::EncodeMagic() +
+                       collective::Encode(collective::Hello{rank < 0 ? -1 : 2, rank, task}) +
+                       std::visit(encode, message),
+                   host);
+  };
+  say(collective::Start{9010, 9011}, -1, kHere);
+  say(collective::Start{9020, 9021}, -1, kHere, "1");
+  const ConnectionId line = ConnectionId{1} << 63;
+  job->Reached(line);
+  const ConnectionId elsewhere = say(collective::Start{9010, 9011}, -1, kElsewhere);
+  EXPECT_TRUE(IsClosed(elsewhere));
+  EXPECT_THAT(warnings.back(), HasSubstr("still runs, and a start for it is taken only from there"));
+  EXPECT_FALSE(broken);
+  say(collective::Start{9010, 9011}, -1, kHere);
+  EXPECT_TRUE(broken);
+  say(collective::Print{"boo"}, 77, kElsewhere);
+  EXPECT_THAT(prints, IsEmpty());
+  say(collective::Print{"it failed because"}, 77, kHere);
+  EXPECT_THAT(prints, ElementsAre("it failed because"));
+}
+
+TEST_F(AdmissionTest, AWorkerThatWasLostMayStartElsewhere) {
+  namespace collective = wire::collective;
+  Start(1, Admit::kAny);
+  const auto start = [&](const std::string& host) {
+    return Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
+                       collective::Encode(collective::Start{9010, 9011}),
+                   host);
+  };
+  start(kHere);
+  const ConnectionId line = ConnectionId{1} << 63;
+  job->Reached(line);
+  job->Closed(line, "it closed the connection", now);
+  Collect();
+  EXPECT_FALSE(IsClosed(start(kElsewhere)) && !broken);
+  EXPECT_TRUE(broken);
 }
 
 TEST_F(AdmissionTest, WhatStrangersSendIsBoundedTogether) {

@@ -88,7 +88,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   for (const auto& entry : process.environment) {
     if (entry.first == wire::kTokenVariable) secrets.push_back(entry);
   }
-  plan.secrets = ExportCommands(secrets);
+  plan.secrets = SecretsOf(secrets, context.home_key);
   plan.shared_directory = fmt::format("{}/.dmlc-submit-{}-{}", context.directory, context.job_mark, first);
   plan.script = [process, first, count, context, shares](const ScriptSetting& setting) {
     GangScriptContext whole = context;
@@ -164,7 +164,8 @@ GangCluster::GangCluster(asio::io_context& io, Children& children, const Options
       make_launch_(std::move(make_launch)),
       host_(host),
       job_mark_(NewJobMark()),
-      home_(io, job_mark_, host, options.port, options.port_end, EventsOfHome()) {
+      home_key_(NewHomeKey()),
+      home_(io, job_mark_, home_key_, host, options.port, options.port_end, EventsOfHome()) {
   const auto servers = static_cast<std::size_t>(options.num_servers);
   if (servers > 0) gangs_.push_back(std::make_unique<Gang>(io, 1, servers));  // 0 is the scheduler
   gangs_.push_back(std::make_unique<Gang>(io, servers > 0 ? 1 + servers : 0,
@@ -217,7 +218,11 @@ void GangCluster::LaunchIfAllAreWanted(Gang& gang) {
 }
 
 void GangCluster::LaunchGang(Gang& gang) {
-  const GangScriptContext context{job_mark_, std::filesystem::current_path().string(), host_, home_.port()};
+  const GangScriptContext context{.job_mark = job_mark_,
+                                  .directory = std::filesystem::current_path().string(),
+                                  .home_host = host_,
+                                  .home_port = home_.port(),
+                                  .home_key = home_key_};
   gang.launch = make_launch_(PlanGang(options_, gang.example, gang.first, gang.count, context));
   gang.files = std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory);
   LeaveFarewell(gang);
@@ -343,7 +348,18 @@ HomeEvents GangCluster::EventsOfHome() {
             if (places_.contains(index)) events_.output(index, stream, bytes);
           },
           [this](std::size_t index, const Note& note) { OnNote(index, note); },
-          [this](std::size_t index) { OnLeft(index); }};
+          [this](std::size_t index) { OnLeft(index); },
+          [this](std::size_t index, const std::string& host) { OnKeyless(index, host); }};
+}
+
+/// It cannot prove that it is of this job, so nothing depends on what it says.
+void GangCluster::OnKeyless(std::size_t index, const std::string& host) {
+  if (!places_.contains(index) || !keyless_.insert(index).second) return;
+  spdlog::warn(
+      "worker {}: the hosts have to share the directory that dmlc-submit is started in, and {} cannot read "
+      "the "
+      "job's token in '{}/environment'",
+      index - GangOf(index).first, host, GangOf(index).launch.directory);
 }
 
 void GangCluster::OnArrived(std::size_t index, const std::string& host) {
@@ -593,7 +609,11 @@ void GangCluster::Kill() {
 
 std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>& plan,
                       const std::string& host, const GangCluster::MakeLaunch& make_launch) {
-  const GangScriptContext context{"JOB", std::filesystem::current_path().string(), host, options.port};
+  const GangScriptContext context{.job_mark = "JOB",
+                                  .directory = std::filesystem::current_path().string(),
+                                  .home_host = host,
+                                  .home_port = options.port,
+                                  .home_key = "MADE-FOR-EACH-JOB"};
   std::string text;
   for (std::size_t i = 0; i < plan.size();) {
     if (plan[i].role == tracker::Role::kScheduler) {

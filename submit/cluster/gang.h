@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ class GangCluster : public Cluster {
   void OnArrived(std::size_t index, const std::string& host);
   void OnNote(std::size_t index, const Note& note);
   void OnLeft(std::size_t index);
+  void OnKeyless(std::size_t index, const std::string& host);
   void GoIfWanted(std::size_t index);
   void End(std::size_t index, const ExitStatus& status);
   void Report(std::size_t index, const ExitStatus& status);
@@ -72,6 +74,8 @@ class GangCluster : public Cluster {
   MakeLaunch make_launch_;
   std::string host_;
   std::string job_mark_;
+  std::string home_key_;
+  std::set<std::size_t> keyless_;  ///< of which the user was told
   Home home_;
   std::vector<std::unique_ptr<Gang>> gangs_;
   std::map<std::size_t, Place> places_;  ///< by index

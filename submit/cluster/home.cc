@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -16,6 +19,8 @@
 
 #include "submit/cluster/script.h"
 #include "tracker/host_address.h"
+#include "wire/job_token.h"
+#include "wire/printable.h"
 
 namespace warren::submit {
 
@@ -32,6 +37,14 @@ constexpr std::chrono::milliseconds kDrainPatience{500};
 constexpr std::chrono::milliseconds kLinePatience{20};
 /// A stranger that says nothing is let go.
 constexpr std::chrono::seconds kHelloPatience{20};
+
+/// Connections that have not said who they are; beyond, the oldest goes. A script says it as soon as it has
+/// connected.
+std::size_t MostStrangers() {
+  rlimit files{};
+  const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
+  return std::clamp<std::size_t>(known ? files.rlim_cur / 4 : 1024, 64, 1024);
+}
 
 /// Makes a connection end when its host has been silent for a minute.
 void NoticeLoss(tcp::socket& socket) {
@@ -54,6 +67,7 @@ struct Home::Connection : std::enable_shared_from_this<Connection> {
       : socket(std::move(accepted)), patience(io), line_timer(io) {}
 
   tcp::socket socket;
+  std::uint64_t number = 0;  ///< among strangers
   asio::steady_timer patience;
   asio::steady_timer line_timer;
   std::string hello;
@@ -85,9 +99,20 @@ struct Home::Caller {
   bool ErrIsOver() const { return !err || err->ended; }
 };
 
-Home::Home(asio::io_context& io, const std::string& job_mark, const std::string& host, std::uint16_t port,
-           std::uint16_t port_end, HomeEvents events)
-    : io_(io), job_mark_(job_mark), events_(std::move(events)), acceptor_(io), accept_pause_(io), beat_(io) {
+std::string NewHomeKey() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+Home::Home(asio::io_context& io, const std::string& job_mark, const std::string& key, const std::string& host,
+           std::uint16_t port, std::uint16_t port_end, HomeEvents events)
+    : io_(io),
+      job_mark_(job_mark),
+      key_(key),
+      events_(std::move(events)),
+      acceptor_(io),
+      accept_pause_(io),
+      beat_(io) {
   const std::string bind_address = tracker::BindAddressFor(host);
   const asio::ip::address address = bind_address.empty() ? asio::ip::address(asio::ip::address_v4::any())
                                                          : asio::ip::make_address(bind_address);
@@ -121,6 +146,7 @@ void Home::Accept() {
   acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error) {  // out of descriptors, for one: others may end meanwhile
+      DropOldestStranger();
       accept_pause_.expires_after(std::chrono::milliseconds{100});
       return accept_pause_.async_wait([this](const boost::system::error_code& stopped) {
         if (!stopped) Accept();
@@ -132,28 +158,42 @@ void Home::Accept() {
       boost::system::error_code ignored;
       if (!stopped) connection->socket.close(ignored);
     });
+    connection->number = ++last_stranger_;
+    strangers_.emplace(connection->number, connection);
+    if (strangers_.size() > MostStrangers()) DropOldestStranger();
     ReadHello(connection);
     Accept();
   });
+}
+
+void Home::DropOldestStranger() {
+  if (strangers_.empty()) return;
+  boost::system::error_code ignored;
+  strangers_.begin()->second->socket.close(ignored);
+  strangers_.erase(strangers_.begin());
 }
 
 void Home::ReadHello(const std::shared_ptr<Connection>& connection) {
   asio::async_read_until(connection->socket, asio::dynamic_buffer(connection->hello, kMaxHelloBytes), '\n',
                          [this, connection](const boost::system::error_code& error, std::size_t) {
                            connection->patience.cancel();
+                           strangers_.erase(connection->number);
                            if (!error) TakeIn(connection);
                          });
 }
 
-/// "MARK INDEX out|err CALL HOST", then what it wrote already.
+/// "KEY INDEX out|err CALL HOST", then what it wrote already; "MARK INDEX keyless CALL HOST" of a script that
+/// could not read the key.
 void Home::TakeIn(const std::shared_ptr<Connection>& connection) {
   const std::size_t end = connection->hello.find('\n');
   std::istringstream words(connection->hello.substr(0, end));
   const std::string rest = connection->hello.substr(end + 1);
-  std::string mark, stream, call, host;
+  std::string key, stream, call, host;
   std::size_t index = 0;
-  words >> mark >> index >> stream >> call >> host;
-  if (!words || mark != job_mark_ || (stream != "out" && stream != "err")) {
+  words >> key >> index >> stream >> call >> host;
+  host = wire::Printable(host);
+  if (words && key == job_mark_ && stream == "keyless") return events_.keyless(index, host);
+  if (!words || !wire::Same(key, key_) || (stream != "out" && stream != "err")) {
     spdlog::debug("a connection that is none of this job's was closed");
     return;
   }

@@ -32,13 +32,19 @@ struct HomeEvents {
   std::function<void(std::size_t index, const Note& note)> note;
   /// Its connections have ended.
   std::function<void(std::size_t index)> left;
+  /// Somebody who knows the job's mark, but not its key, says that he is the script of this process.
+  std::function<void(std::size_t index, const std::string& host)> keyless;
 };
+
+/// A random key of 128 bits, for Home.
+std::string NewHomeKey();
 
 class Home {
  public:
-  /// Listens at `host`, on the first free port of the range. Throws std::runtime_error.
-  Home(boost::asio::io_context& io, const std::string& job_mark, const std::string& host, std::uint16_t port,
-       std::uint16_t port_end, HomeEvents events);
+  /// Listens at `host`, on the first free port of the range. Whoever knows `key` is a script of this job.
+  /// Throws std::runtime_error.
+  Home(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
+       const std::string& host, std::uint16_t port, std::uint16_t port_end, HomeEvents events);
   ~Home();
   Home(const Home&) = delete;
   Home& operator=(const Home&) = delete;
@@ -60,6 +66,7 @@ class Home {
   struct Connection;
 
   void Accept();
+  void DropOldestStranger();
   void ReadHello(const std::shared_ptr<Connection>& connection);
   void TakeIn(const std::shared_ptr<Connection>& connection);
   void Read(const std::shared_ptr<Connection>& connection);
@@ -75,11 +82,15 @@ class Home {
 
   boost::asio::io_context& io_;
   std::string job_mark_;
+  std::string key_;
   HomeEvents events_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_pause_;
   boost::asio::steady_timer beat_;
   std::map<std::size_t, std::shared_ptr<Caller>> callers_;
+  std::map<std::uint64_t, std::shared_ptr<Connection>>
+      strangers_;  ///< who have not said who they are, by age
+  std::uint64_t last_stranger_ = 0;
   bool paused_ = false;
 };
 

@@ -63,6 +63,10 @@ std::string ExportCommands(const tracker::Environment& environment) {
   return text;
 }
 
+std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& home_key) {
+  return ExportCommands(secret_variables) + fmt::format("home_key={}\n", home_key);
+}
+
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores) {
   std::string script =
@@ -84,9 +88,10 @@ std::string GangScript(const PlannedProcess& process, std::size_t first, std::si
                        const std::string& rank, const GangScriptContext& context) {
   std::string script = fmt::format(
       "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n"
-      "secrets_file={}\n",
+      "secrets_file={}\nhome_key={}\n",
       context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.home_host),
-      context.home_port, PortVariable(process), Quoted(context.secrets_file));
+      context.home_port, PortVariable(process), Quoted(context.secrets_file),
+      context.secrets_file.empty() ? context.home_key : "");
   script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";

@@ -38,8 +38,12 @@ struct GangScriptContext {
   std::uint16_t home_port = 0;
   std::vector<Archive> archives = {};  ///< to be unpacked there
   CoreShare cores = {};
-  std::string secrets_file = {};  ///< commands that export more of the environment; empty: there is none
+  std::string home_key = {};      ///< by which home knows the scripts of this job from strangers
+  std::string secrets_file = {};  ///< SecretsOf, which are not in the script then; empty: they are
 };
+
+/// What nobody else may read: commands of the shell that export these variables, and set home_key.
+std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& home_key);
 
 /// Commands of the shell that export the variables; those whose names a shell does not take are left out.
 std::string ExportCommands(const tracker::Environment& environment);

@@ -2,7 +2,7 @@
 # dmlc-submit hears over connections made by bash: see home.h. It says when to start the command, and the end of the
 # connection ends it.
 # Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, home_host, home_port,
-# port_variable, secrets_file (more for the environment, or empty), the functions environment, which exports what the
+# port_variable, home_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
 # command, and only the command, is to have, share, which gives it its share of the cores, and unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
@@ -54,7 +54,13 @@ done
 }
 call=$$.$RANDOM$RANDOM
 host=$(uname -n)
-printf '%s %s err %s %s\n' "$job" "$index" "$call" "$host" >&"$home"
+[ -z "$secrets_file" ] || home_key=$(sed -n 's/^home_key=//p' "$secrets_file" 2>/dev/null)
+[ -n "$home_key" ] || {
+  printf '%s %s keyless %s %s\n' "$job" "$index" "$call" "$host" >&"$home"
+  say "cannot read the job's token in '$secrets_file'"
+  exit 1
+}
+printf '%s %s err %s %s\n' "$home_key" "$index" "$call" "$host" >&"$home"
 note() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$home"; }
 told= # by the launcher or the queue to end, not by dmlc-submit
 trap stop USR1
@@ -73,7 +79,7 @@ run() {
     exit 1
   }
   exec {out}>"/dev/tcp/$home_host/$home_port" || exit 1
-  printf '%s %s out %s %s\n' "$job" "$index" "$call" "$host" >&"$out"
+  printf '%s %s out %s %s\n' "$home_key" "$index" "$call" "$host" >&"$out"
   (trap '' TERM HUP INT; exec cat <"$pipes/out" >&"$out" {out}>&- {home}>&-) &
   relay_out=$!
   (trap '' TERM HUP INT; exec cat <"$pipes/err" >&"$home" {out}>&- {home}>&-) &

@@ -10,9 +10,12 @@
 // A thread has the job it joined itself, or none, as in XGBoost.
 #include <dlfcn.h>
 #include <dmlc/logging.h>
+#include <elf.h>
+#include <link.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -138,6 +141,62 @@ const OwnEngine* Own() {
 
 // --- whether the way is taken ---
 
+/// A library of this process, as the loader lists it. Nothing of it is called, and its constructors are not
+/// run, as dlopen does with one that has been through its destructors.
+struct LoadedLibrary {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  const std::uint32_t* hashes = nullptr;  ///< DT_GNU_HASH
+
+  /// Whether it defines this symbol for others. False where it has no such table.
+  bool Defines(std::string_view symbol) const {
+    if (symbols == nullptr || names == nullptr || hashes == nullptr) return false;
+    const std::uint32_t num_buckets = hashes[0];
+    const std::uint32_t first_symbol = hashes[1];
+    const std::uint32_t* const buckets =
+        hashes + 4 + hashes[2] * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
+    std::uint32_t hash = 5381;
+    for (const char c : symbol) hash = hash * 33 + static_cast<unsigned char>(c);
+    std::uint32_t index = buckets[hash % num_buckets];
+    if (index < first_symbol) return false;
+    for (;; ++index) {
+      const std::uint32_t found = buckets[num_buckets + index - first_symbol];
+      if ((found | 1) == (hash | 1) && symbol == names + symbols[index].st_name) return true;
+      if ((found & 1) != 0) return false;
+    }
+  }
+};
+
+/// The first whose file begins with this name.
+std::optional<LoadedLibrary> FindLoaded(std::string_view name) {
+  struct Search {
+    std::string_view name;
+    std::optional<LoadedLibrary> found;
+  } search{name, std::nullopt};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& [wanted, found] = *static_cast<Search*>(data);
+        const std::string_view path = info->dlpi_name;
+        if (!path.substr(path.rfind('/') + 1).starts_with(wanted)) return 0;
+        found.emplace();
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+          const auto* entry =
+              reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+          for (; entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_SYMTAB)
+              found->symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
+            if (entry->d_tag == DT_STRTAB) found->names = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+            if (entry->d_tag == DT_GNU_HASH)
+              found->hashes = reinterpret_cast<const std::uint32_t*>(entry->d_un.d_ptr);
+          }
+        }
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
 /// At the end of a process of a job that has loaded XGBoost: says so when XGBoost never came here, for it has
 /// trained over its own communication then, although somebody linked or preloaded this library.
 class Usage {
@@ -146,25 +205,17 @@ class Usage {
   ~Usage() {
     const char* tracker = std::getenv("DMLC_TRACKER_URI");
     if (used_ || tracker == nullptr || *tracker == '\0') return;
-    void* const xgboost = FindXgboost();
-    if (xgboost == nullptr) return;
-    const char* const why = dlsym(xgboost, kInit) == nullptr
-                                ? "this XGBoost is none up to 1.7, whose communication it could take over"
-                                : "XGBoost's own comes first: link librabit_xgboost before libxgboost, or "
-                                  "preload it (LD_PRELOAD)";
+    const auto xgboost = FindLoaded("libxgboost.so");
+    if (!xgboost) return;
+    const char* const why = xgboost->Defines("_ZN5rabit6engine4InitEiPPc")
+                                ? "XGBoost's own comes first: link librabit_xgboost before libxgboost, or "
+                                  "preload it (LD_PRELOAD)"
+                                : "this XGBoost is none up to 1.7, whose communication it could take over";
     std::fprintf(stderr,
                  "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
   }
 
  private:
-  static void* FindXgboost() {
-    for (const char* name : {"libxgboost.so.0", "libxgboost.so"}) {
-      if (void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
-    }
-    return nullptr;
-  }
-
-  static constexpr const char* kInit = "_ZN5rabit6engine4InitEiPPc";
   static inline std::atomic<bool> used_ = false;
 };
 const Usage usage;

@@ -75,6 +75,12 @@ class AnyXgboost(unittest.TestCase):
             self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
             (self.folder / "model.json").unlink()
 
+    def test_18_the_library_for_1_7_says_when_it_cannot_take_the_communication_over(self):
+        output = self.submit(1, "-c", "import xgboost, warren.xgboost as wx\nwith wx.communicator():\n    pass",
+                             options=["--env", f"LD_PRELOAD={BIN.parent}/lib/librabit_xgboost.so"])
+        self.assertEqual("XGBoost did not communicate over it; this XGBoost is none up to 1.7" in output, VERSION >= (2, 0),
+                         output)
+
     def test_17_workers_without_rows_are_told_of_and_train_with_approx(self):
         (self.folder / "two.svm").write_text("1 0:1 1:2\n0 1:3\n")
         output = self.submit(3, "-c", "import xgboost, warren.xgboost as wx\nwith wx.communicator():\n"

@@ -121,6 +121,8 @@ def resumed(data: str, ranking: str) -> None:
         {"subsample": 0.5}, {"colsample_bytree": 0.5}, {"colsample_bylevel": 0.5}, {"colsample_bynode": 0.5},
         {"num_parallel_tree": 3, "subsample": 0.5}, {"booster": "dart", "rate_drop": 0.5},
         {"booster": "dart", "rate_drop": 0.5, "skip_drop": 0.5}, {"booster": "dart", "rate_drop": 0.1, "one_drop": 1})]
+    ways += [{"objective": "reg:squarederror", "tree_method": "approx", "subsample": 0.5, "eval_metric": "rmse", **more}
+             for more in ({}, {"max_bin": 8}, {"num_parallel_tree": 2})]
     ways += [{**linear, "feature_selector": "random"}, {**linear, "feature_selector": "shuffle"},
              {"objective": "multi:softprob", "num_class": 2, "subsample": 0.5, "eval_metric": "mlogloss"},
              {"objective": "rank:ndcg", "eval_metric": "ndcg"},

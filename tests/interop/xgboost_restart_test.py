@@ -87,6 +87,10 @@ class Restart(TrainingCase):
         for drawing in (*(("tree_method=" + method, drawing) for method in ("hist", "approx")
                           for drawing in ("subsample=0.5", "colsample_bytree=0.5", "colsample_bylevel=0.5",
                                           "colsample_bynode=0.5")),
+                        *(("objective=reg:squarederror", "tree_method=" + method, "subsample=0.5", *more)
+                          for method, *more in (("approx",), ("auto",), ("hist",), ("approx", "max_bin=8"),
+                                                ("approx", "num_parallel_tree=2"))),
+                        ("objective=reg:absoluteerror", "tree_method=approx", "subsample=0.5"),
                         ("tree_method=hist", "subsample=0.5", "num_parallel_tree=3"),
                         ("tree_method=hist", "booster=dart", "rate_drop=0.5"),
                         ("booster=gblinear", "updater=coord_descent", "feature_selector=shuffle"),

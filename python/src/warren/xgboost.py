@@ -257,6 +257,11 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
         return None
 
     begun = load()
+    if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
+        # Where Hessians are constant `approx` makes the cuts in its first round, of the rows that are drawn for it, and
+        # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
+        first = {name: options[name] for name in ("obj",) if name in options}
+        xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed)], **first)
     rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
     all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
     model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)

@@ -232,10 +232,16 @@ bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_
   return true;
 }
 
+/// Before LoadCheckPoint rabit counts neither versions nor calls, so a death that is meant for later does not come there.
+void RecoverableCommunicator::Mock(const char* call) {
+  const bool counts = state_->loaded();
+  MockBefore(call, settings_, rank_, counts ? version() : 0, counts ? state_->calls().completed() : 0);
+}
+
 template <typename Run>
 void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size_t bytes, Input input,
                                        Meets meets, Run&& run) {
-  MockBefore(name, settings_, rank_, version(), state_->calls().completed());
+  Mock(name);
   if (!recovers()) {
     if (others_have_loaded_ && !state_->loaded()) {
       throw Misuse(
@@ -308,7 +314,7 @@ void RecoverableCommunicator::Barrier() {
 }
 
 void RecoverableCommunicator::RunElsewhere(const ElsewhereCall& call) {
-  MockBefore(call.name, settings_, rank_, version(), state_->calls().completed());
+  Mock(call.name);
   for (;;) {
     if (const Buffer* kept = Kept(call.name, call.bytes)) {
       call.restore(kept->data());
@@ -361,7 +367,7 @@ void RecoverableCommunicator::LazyCheckPoint(Models::Serializer serialize) {
 }
 
 void RecoverableCommunicator::EndVersion(Models next) {
-  MockBefore("CheckPoint", settings_, rank_, version(), state_->calls().completed());
+  Mock("CheckPoint");
   if (NextIsReplayed()) {
     throw Misuse(
         "CheckPoint where the other ranks had made another call before this process was started again. To "
@@ -418,7 +424,7 @@ void RecoverableCommunicator::Replicate() {
 // ---------------------------------------------------------------------------------------------------
 
 void RecoverableCommunicator::Finalize() {
-  MockBefore("Finalize", settings_, rank_, version(), state_->calls().completed());
+  Mock("Finalize");
   if (!recovers()) return inner_->Finalize();
   for (;;) {
     std::string loss;

@@ -94,6 +94,7 @@ class RecoverableCommunicator final : public Communicator {
 
   template <typename Run>
   void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
+  void Mock(const char* call);
   const Buffer* Kept(const char* name, std::size_t bytes);
   bool Replays(const char* name, void* buffer, std::size_t bytes);
   void EndVersion(Models next);

@@ -194,6 +194,44 @@ def idiom_cross_validation():
     assert seen == [(3, 3), (3, 3)], seen
 
 
+def idiom_parameters_as_items():
+    plst = param.items()
+    alike = xgb.train(param, dtrain, 2).get_dump()
+    assert xgb.train(plst, dtrain, 2).get_dump() == alike
+    assert xgb.train(list(plst) + [('eval_metric', 'auc'), ('eval_metric', 'error')], dtrain, 2, watchlist).get_dump() == alike
+    found = xgb.cv(plst, dtrain, 2, nfold=3, metrics='error', as_pandas=False)
+    assert len(found['test-error-mean']) == 2, found
+
+
+def idiom_objective_of_lists():
+    def obj(preds, dtrain):
+        grad, hess = logregobj(preds, dtrain)
+        return list(grad), list(hess)
+    assert xgb.train({'max_depth': 2}, dtrain, 2, obj=obj).get_dump() == xgb.train({'max_depth': 2}, dtrain, 2, obj=logregobj).get_dump()
+
+
+def idiom_a_missing_file():
+    try:
+        xgb.DMatrix('there/is/no/such/file.svm')
+    except xgb.core.XGBoostError:
+        pass
+    else:
+        raise AssertionError('no error')
+
+
+def idiom_rabit():
+    xgb.rabit.init()
+    bits = np.array([1, 2, 4], dtype=np.int32)
+    assert xgb.rabit.allreduce(bits.copy(), xgb.rabit.Op.OR).tolist() == [1, 2, 4]
+
+    def prepare(data):
+        data[:] = 7
+    assert xgb.rabit.allreduce(np.zeros(3), xgb.rabit.Op.SUM, prepare).tolist() == [7, 7, 7]
+    assert (xgb.rabit.get_rank(), xgb.rabit.get_world_size()) == (0, 1)
+    assert xgb.rabit.broadcast({'a': 1}, 0) == {'a': 1}
+    xgb.rabit.finalize()
+
+
 def idiom_scikit_learn():
     rows = np.array([[row % 7, row % 5, row % 3] for row in range(210)], dtype=float)
     y = np.array([int(row % 7 > 2) ^ int(row % 11 == 0) for row in range(210)])

@@ -1,6 +1,8 @@
 """warren.tracker: our tracker started from Python, as a host of workers would."""
 import contextlib
 import os
+import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -82,6 +84,14 @@ class TrackerOfPython(unittest.TestCase):
         tracker.wait_for(30)
         tracker.free()
 
+    def test_freeing_one_that_gave_up_or_was_killed_is_an_error(self):
+        for end in (lambda tracker: None, lambda tracker: tracker._process.kill()):
+            tracker = self.start(2, timeout=1)
+            end(tracker)
+            wait_for(lambda: not tracker.alive(), what="the end of the tracker")
+            self.assertRaisesRegex(ValueError, "freed before the job had ended", tracker.free)
+            tracker.free()
+
     def test_the_token_is_among_the_environment(self):
         self.assertRegex(self.start(1).worker_envs()["DMLC_JOB_TOKEN"], "^[0-9a-f]{64}$")
 
@@ -89,6 +99,11 @@ class TrackerOfPython(unittest.TestCase):
         self.assertRaises(ValueError, Tracker, 0)
         self.assertRaises(ValueError, Tracker, 1, sortby="age")
         self.assertRaises(ValueError, Tracker, 1, admit="friends")
+        for wrong in ({"port": 70000}, {"port": -1}, {"port": 1.5}, {"port": "a"}, {"timeout": -1}, {"timeout": None},
+                      {"timeout": 1e20}, {"n_workers": 2.0}, {"n_workers": True}, {"n_workers": 2**40}):
+            with self.subTest(**wrong):
+                name, value = next(iter(wrong.items()))
+                self.assertRaisesRegex(ValueError, re.escape(f"{name} is {value!r}, expected"), Tracker, **{"n_workers": 1, **wrong})
         self.assertRaisesRegex(ValueError, "has not been started", self.make(1).worker_args)
 
     def test_one_that_was_freed_is_at_its_end(self):
@@ -138,6 +153,19 @@ class TrackerOfPython(unittest.TestCase):
             tracker = host.stdout.readline().strip()
             host.kill()
         wait_for(lambda: not os.path.exists(f"/proc/{tracker}"), what="the end of the tracker")
+
+    def test_it_ends_with_a_host_that_is_killed_and_leaves_a_fork(self):
+        code = ("import os, time; from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start()\n"
+                "child = os.fork()\n"
+                "child and print(t._process.pid, child, t.worker_args()['dmlc_tracker_port'], flush=True)\n"
+                "time.sleep(100)")
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")}) as host:
+            tracker, child, port = host.stdout.readline().split()
+            self.addCleanup(os.kill, int(child), signal.SIGKILL)
+            host.kill()
+        wait_for(lambda: not os.path.exists(f"/proc/{tracker}"), what="the end of the tracker")
+        self.make(1, int(port)).start()
 
     def test_it_ends_with_its_host(self):
         code = ("from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "

@@ -152,8 +152,21 @@ def _callbacks(given: Optional[Sequence[Any]], rounds: int) -> List[Any]:
     return found
 
 
+def _objective(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gradients and Hessians may be lists."""
+    @functools.wraps(function)
+    def arrays(*args: Any) -> Any:
+        return tuple(np.asarray(values, np.float32) if isinstance(values, (list, tuple)) else values
+                     for values in function(*args))
+    return arrays
+
+
 def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, Any]:
     """Arguments that `train` and `cv` have in common."""
+    if not isinstance(options.get("params", {}), dict):
+        options["params"] = list(options["params"])  # param.items()
+    if callable(options.get("obj")):
+        options["obj"] = _objective(options["obj"])
     if "feval" in options and not _takes(original, "feval"):
         feval = options.pop("feval")
         if feval is not None:

@@ -24,6 +24,7 @@ from warren import xgboost as wxgb
 
 #: Later ones want to be told the format, or do not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
+_COLLECTIVE_SINCE = (1, 7)
 #: From then on callbacks had to be objects; what else is missing came later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
 #: As a shell reports a program that Ctrl-C has ended.
@@ -119,7 +120,10 @@ def _reads_text() -> None:
         if name is None:
             original(self, data, *args, **options)
             return
-        matrix, described = wxgb.read_csr(name)
+        try:
+            matrix, described = wxgb.read_csr(name)
+        except ValueError as error:
+            raise xgb.core.XGBoostError(str(error)) from error
         # What the caller says goes before what the file does.
         given = {*names[:len(args)], *options}
         if "qid" in given:
@@ -131,7 +135,7 @@ def _reads_text() -> None:
 
 def install() -> None:
     """Once; does nothing where XGBoost still has it all."""
-    if wxgb.VERSION >= (2, 0) and not hasattr(xgb, "rabit"):
+    if wxgb.VERSION >= _COLLECTIVE_SINCE:  # 1.7's own rabit has lost some of it
         sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
     if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
         _reads_text()

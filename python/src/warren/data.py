@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     indices[e], counted from 0; what is not there is missing."""
 
     offsets: NDArray[Any]  #: int64, rows + 1
-    indices: NDArray[Any]  #: int32
+    indices: NDArray[Any]  #: int32; int64 where there are more than 2^31 columns
     values: NDArray[Any]  #: float32
     columns: int  #: of the whole data set
     labels: NDArray[Any]  #: float32, (rows) or (rows, labels)
@@ -84,8 +84,11 @@ def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, 
     for name, number in (("part", part), ("parts", parts), ("threads", threads)):
         if not -2**31 <= operator.index(number) < 2**31:
             raise ValueError(f"{name} is {number}, which is no number of parts or threads")
+    path = os.fsencode(uri)
+    if b"\0" in path:
+        raise ValueError(f"{uri!r}: no path has a null character")
     handle = ctypes.c_void_p()
-    code = library.warren_data_read(os.fsencode(uri), part, parts, threads, _REDUCE(0) if allreduce_max is None
+    code = library.warren_data_read(path, part, parts, threads, _REDUCE(0) if allreduce_max is None
                                     else _REDUCE(reduce), None, ctypes.byref(handle))
     if failure:
         raise failure[0]
@@ -101,7 +104,9 @@ def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, 
     groups = owner.array(arrays.group_sizes, arrays.groups, ctypes.c_uint32, "uint32") if arrays.group_sizes else None
     return Rows(
         owner.array(arrays.offsets, arrays.rows + 1, ctypes.c_uint64, "int64"),
-        owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32"),
+        # What SciPy takes without a copy, and where that has too few, what has enough.
+        owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32") if arrays.columns <= 2**31
+        else owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "uint32").astype("int64"),
         owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,
         owner.array(arrays.weights, arrays.rows if groups is None else arrays.groups, ctypes.c_float, "float32")
         if arrays.weights else None, groups, int(arrays.bad_rows),

@@ -11,6 +11,7 @@ then `init` may join again. A call that was refused for its arguments ends nothi
 """
 import contextlib
 import ctypes
+import operator
 import os
 import pickle
 import sys
@@ -127,6 +128,9 @@ def get_processor_name() -> bytes:
 
 def broadcast(data: Optional[T], root: int) -> T:
     """Rank `root`'s object, in all ranks. Any object that can be pickled; what others bring does not matter."""
+    root = operator.index(root)
+    if not -(1 << 31) <= root < 1 << 31:  # what C would make another number of
+        raise RuntimeError(f"RabitBroadcast: root {root} is no rank; ranks are 0 to {get_world_size() - 1}")
     length = ctypes.c_ulong()
     pickled = b""
     if get_rank() == root:

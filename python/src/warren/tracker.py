@@ -1,14 +1,18 @@
 """A tracker that is started from Python, for hosts that start the workers themselves."""
 import errno
+import numbers
 import os
 import socket
 import subprocess
 import sys
 import threading
 import weakref
-from typing import IO, Dict, List, NoReturn, Optional, Union
+from typing import IO, Any, Dict, List, NoReturn, Optional, Union
 
 from warren import _native
+
+#: A hundred years.
+_MOST_SECONDS = 3_153_600_000
 
 
 class Tracker:
@@ -29,6 +33,9 @@ class Tracker:
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
                  timeout: float = 0, admit: str = "any", tls: bool = False) -> None:
+        _require("n_workers", n_workers, numbers.Integral, 2**31 - 1)
+        _require("port", port, numbers.Integral, 2**16 - 1)
+        _require("timeout", timeout, numbers.Real, _MOST_SECONDS)
         if n_workers < 1:
             raise ValueError(f"a job of {n_workers} workers: expected 1 or more")
         if sortby not in ("host", "task"):
@@ -41,6 +48,7 @@ class Tracker:
                          host_ip or "auto", "--port", str(port), "--port-end", str(port), "--sortby", sortby,
                          "--timeout", str(timeout), "--admit", admit, "--log-level", "WARNING", "--until-stdin-closes",
                          *(["--tls"] if tls else [])]
+        _closed_in_forks.add(self._place)
         self._n_workers = n_workers
         self._lock = threading.Lock()
         self._freed = False
@@ -61,7 +69,8 @@ class Tracker:
             self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True, errors="replace")
-            assert process.stdout is not None and process.stderr is not None
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            _closed_in_forks.add(process.stdin)
             self._errors = _Errors(process.stderr)
             for line in process.stdout:
                 name, found, value = line.rstrip("\n").partition("=")
@@ -120,10 +129,10 @@ class Tracker:
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
-        """Ends it and gives the port back. Raises ValueError, when that is done, if the job had begun and not ended. More
-        than once does nothing more."""
+        """Ends it and gives the port back. Raises ValueError, when that is done, if the job had begun and not ended, or the
+        tracker had given up. More than once does nothing more."""
         with self._lock:
-            unfinished = not self._freed and self.alive() and not self._ends_soon()
+            unfinished = not self._freed and self._process is not None and not self._has_finished()
             self._freed = True
             self._place.close()
             if self._process is not None:
@@ -131,18 +140,23 @@ class Tracker:
         if unfinished:
             raise ValueError("Failed to accept any more workers: the tracker was freed before the job had ended")
 
-    def _ends_soon(self) -> bool:
-        """It takes a moment after the last worker's shutdown."""
+    def _has_finished(self) -> bool:
+        """Whether all workers have shut down; the tracker takes a moment then."""
         try:
-            self._running().wait(0.2)
+            return self._running().wait(0.2) == 0
         except subprocess.TimeoutExpired:
             return False
-        return True
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None:
             raise ValueError("the tracker has not been started: call start() first")
         return self._process
+
+
+def _require(name: str, value: Any, kind: Any, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= most:
+        whole = "a whole number" if kind is numbers.Integral else "a number"
+        raise ValueError(f"{name} is {value!r}, expected {whole} from 0 to {most}")
 
 
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
@@ -165,6 +179,11 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
     return place
 
 
+#: What keeps a tracker or its port alive. A process forked from this one is to keep neither.
+_closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
+os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
+
+
 class _Errors:
     """Passes on what a process writes to its standard error, and keeps the last lines."""
 
@@ -183,7 +202,8 @@ class _Errors:
     def last(self) -> str:
         """What the process said last of an error, when it has ended."""
         self._thread.join(10)
-        said = [line for line in self._lines if "error" in line] or self._lines
+        lines = [line for line in self._lines if not line.startswith("Run with --help")]
+        said = [line for line in lines if "error" in line] or lines
         return said[-1] if said else "it said nothing"
 
 

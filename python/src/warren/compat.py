@@ -16,6 +16,7 @@ import types
 import warnings
 from typing import Any, Callable, Iterable, Optional, Union
 
+import numpy as np
 from numpy.typing import NDArray
 import xgboost as xgb
 
@@ -61,8 +62,13 @@ def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
 def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
     if prepare_fun is not None:
         prepare_fun(data)
+    operations = xgb.collective.Op
+    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7, where it is the greatest of each bit
+        bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
+        whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
+        return whole.view(data.dtype).reshape(data.shape)
     # Bitwise or has another number now.
-    wanted = xgb.collective.Op.BITWISE_OR if int(op) == 3 else xgb.collective.Op(int(op))
+    wanted = operations.BITWISE_OR if int(op) == _Op.OR else operations(int(op))
     result: NDArray[Any] = xgb.collective.allreduce(data, wanted)
     return result
 

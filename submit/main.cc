@@ -45,6 +45,7 @@ void OpenStandardDescriptors() {
 /// Whatever the parent did with signals, these are needed; a broken pipe is seen where it is written to.
 void TakeSignals() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
   std::signal(SIGCHLD, SIG_DFL);
   sigset_t needed;
   sigemptyset(&needed);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -82,7 +83,8 @@ void Declare(CLI::App& app, Options& options) {
       "the job over, at the same port");
   app.add_option("--token-file", options.token_file,
                  "read the job's token, 64 hexadecimal digits, from this file instead of the variable "
-                 "DMLC_JOB_TOKEN; without either one is made and printed with the environment");
+                 "DMLC_JOB_TOKEN; without either one is made and printed with the environment")
+      ->check([](const std::string& path) { return path.empty() ? "it has no name" : std::string(); });
   app.add_flag(
       "--tls", options.tls,
       "encrypt the connections of workers that know the token, with it as the key (TLS 1.3), and tell "
@@ -122,6 +124,13 @@ void PrintEnvironment(const JobAddress& address) {
 }
 
 wire::JobToken ReadToken(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    spdlog::warn(
+        "--token-file {}: others than its owner may read or write it (mode {:03o}), and so be of the job: "
+        "chmod 600",
+        path, status.st_mode & 0777U);
+  }
   std::ifstream file(path);
   std::string text(std::size_t{1024}, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -284,6 +293,7 @@ int Serve(const Options& options) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
   CLI::App app("Brings the workers of one rabit or XGBoost job together and waits until they have finished.",
                "rabit-tracker");
   Options options;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,6 +29,8 @@ StateFile::StateFile(std::string path) : path_(std::move(path)) {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       Throw(errno == EWOULDBLOCK ? "another tracker is using it" : std::strerror(errno));
     }
+    // It holds the token: also where the file was there before, with other rights.
+    if (fchmod(descriptor_, 0600) != 0) Throw(std::strerror(errno));
     Read();
   } catch (...) {
     close(descriptor_);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "rabit_engine/core/error.h"
 
@@ -39,17 +40,27 @@ CallerFunction::CallerFunction(CallerReduceFunction* function, std::size_t eleme
   if (element_bytes == 0) throw Misuse("elements of 0 bytes cannot be reduced");
 }
 
+void CallerFunction::Call(const void* src, void* dst, std::size_t count) const {
+  function_(src, dst, static_cast<int>(count), MPI::Datatype(element_bytes_));
+  RequireNoFork(num_forks_, "the reduction function");
+}
+
+void RequireNoFork(std::uint64_t num_forks, const char* function) {
+  if (NumForks() == num_forks) return;
+  throw Misuse(std::string(function) +
+               " forked this process, which is none of the job, and returned in it: end it there");
+}
+
 void CallerFunction::Run(const void* src, void* dst, std::size_t count, void* self_pointer) {
   const auto& self = *static_cast<const CallerFunction*>(self_pointer);
   const std::size_t element_bytes = self.element_bytes_;
-  const MPI::Datatype type(element_bytes);
   const auto* from = static_cast<const char*>(src);
   auto* to = static_cast<char*>(dst);
 
   if (IsAligned(src, self.alignment_) && IsAligned(dst, self.alignment_)) {
     while (count > 0) {
       const std::size_t piece = std::min<std::size_t>(count, INT_MAX);
-      self.function_(from, to, static_cast<int>(piece), type);
+      self.Call(from, to, piece);
       from += piece * element_bytes;
       to += piece * element_bytes;
       count -= piece;
@@ -66,7 +77,7 @@ void CallerFunction::Run(const void* src, void* dst, std::size_t count, void* se
     const std::size_t bytes = piece * element_bytes;
     std::memcpy(left.get(), to, bytes);
     std::memcpy(right.get(), from, bytes);
-    self.function_(right.get(), left.get(), static_cast<int>(piece), type);
+    self.Call(right.get(), left.get(), piece);
     std::memcpy(to, left.get(), bytes);
     from += bytes;
     to += bytes;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "rabit_engine/reduce/reduction.h"
+#include "rabit_engine/transport/descriptor.h"
 
 namespace MPI {
 /// What rabit's headers only name. XGBoost's has the same layout.
@@ -18,6 +20,9 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
+/// Throws Misuse in a process that was forked since NumForks returned this, by a function of the caller's.
+void RequireNoFork(std::uint64_t num_forks, const char* function);
+
 /// Has to outlive the reductions made of it.
 class CallerFunction {
  public:
@@ -29,10 +34,12 @@ class CallerFunction {
 
  private:
   static void Run(const void* src, void* dst, std::size_t count, void* self);
+  void Call(const void* src, void* dst, std::size_t count) const;
 
   CallerReduceFunction* function_;
   std::size_t element_bytes_;
   std::size_t alignment_;
+  std::uint64_t num_forks_ = NumForks();
 };
 
 }  // namespace warren::api

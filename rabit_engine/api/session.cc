@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/api/caller_function.h"
 #include "rabit_engine/core/error.h"
 #include "rabit_engine/core/settings.h"
 
@@ -272,7 +273,9 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;
     const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
+    const std::uint64_t num_forks = NumForks();
     prepare.function(prepare.argument);
+    RequireNoFork(num_forks, "the prepare function");
   }
   Communicate(call, [&] { communicator_->Allreduce(buffer, count, reduction); });
 }

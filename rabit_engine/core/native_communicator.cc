@@ -349,6 +349,7 @@ void NativeCommunicator::Guard(Body&& body) {
 }
 
 void NativeCommunicator::GiveUp(int lost) noexcept {
+  if (NumForks() != num_forks_) return;  // the memory and the peers are the parent's
   if (segment_) segment_->Abort(lost);
   if (tcp_) tcp_->Abort(lost);
 }

@@ -20,6 +20,7 @@
 #include "rabit_engine/core/layout.h"
 #include "rabit_engine/core/settings.h"
 #include "rabit_engine/transport/call_watch.h"
+#include "rabit_engine/transport/descriptor.h"
 #include "rabit_engine/transport/mixed_transport.h"
 #include "rabit_engine/transport/shm/host_segment.h"
 #include "rabit_engine/transport/shm/shm_transport.h"
@@ -121,6 +122,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<collective::HostCollectives> host_;
   std::unique_ptr<CallWatch> watch_;
   std::uint32_t calls_ = 0;
+  std::uint64_t num_forks_ = NumForks();  ///< of the process that joined
   std::set<std::string> reported_;
 };
 

@@ -232,7 +232,8 @@ bool RecoverableCommunicator::Replays(const char* name, void* buffer, std::size_
   return true;
 }
 
-/// Before LoadCheckPoint rabit counts neither versions nor calls, so a death that is meant for later does not come there.
+/// Before LoadCheckPoint rabit counts neither versions nor calls, so a death that is meant for later does not
+/// come there.
 void RecoverableCommunicator::Mock(const char* call) {
   const bool counts = state_->loaded();
   MockBefore(call, settings_, rank_, counts ? version() : 0, counts ? state_->calls().completed() : 0);

@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
 namespace warren {
 namespace {
+
+std::atomic<std::uint64_t> num_forks = 0;
 
 struct Owned {
   std::mutex mutex;
@@ -32,6 +35,7 @@ Owned& AllOwned() {
                    [] {
                      for (const int fd : AllOwned().descriptors) ::close(fd);
                      AllOwned().descriptors.clear();
+                     num_forks.fetch_add(1, std::memory_order_relaxed);
                      AllOwned().mutex.unlock();
                    });
     return new Owned;
@@ -40,6 +44,11 @@ Owned& AllOwned() {
 }
 
 }  // namespace
+
+std::uint64_t NumForks() {
+  AllOwned();  // counts from here on
+  return num_forks.load(std::memory_order_relaxed);
+}
 
 void Descriptor::Own(int fd) {
   if (fd < 0) return;

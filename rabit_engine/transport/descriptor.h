@@ -3,9 +3,14 @@
 // outlives its parent would hide the parent's death from the other ranks.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 namespace warren {
+
+/// How many times this process and those it descends from were forked since this library was loaded: a
+/// process that was forked in the middle of a call finds another number when it goes on.
+std::uint64_t NumForks();
 
 class Descriptor {
  public:

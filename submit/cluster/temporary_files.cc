@@ -34,7 +34,12 @@ TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::str
   }
   directory_ = directory;
   for (const auto& [name, content] : contents) {
-    std::ofstream file(fmt::format("{}/{}", directory_, name), std::ios::binary);
+    const std::string path = fmt::format("{}/{}", directory_, name);
+    std::ofstream file(path, std::ios::binary);
+    if (file) {
+      std::filesystem::permissions(path,
+                                   std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    }
     file << content;
     file.close();
     if (!file) throw std::runtime_error(fmt::format("cannot write {}/{}", directory_, name));

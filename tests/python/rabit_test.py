@@ -304,6 +304,34 @@ class Forks(unittest.TestCase):
                                     assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
                                     pool.apply(tell, (rank,))""", True)
 
+    def test_a_child_that_a_callback_forks_gets_an_error_and_is_none_of_the_call(self):
+        for settings in self.SETTINGS:
+            with self.subTest(**settings):
+                options = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
+                output = job(3, """
+                    import os, sys
+                    with rabit.context():
+                        rank = rabit.get_rank()
+                        for round in range(20):
+                            child = None
+                            def prepare(data):
+                                global child
+                                child = os.fork()
+                            try:
+                                total = rabit.allreduce(np.full(4, 1.0 + round), rabit.SUM, prepare)
+                            except RuntimeError as error:
+                                assert child == 0, error
+                                sys.stdout.write(f"child: {error}\\n")
+                                sys.stdout.flush()
+                                os._exit(0)
+                            assert child != 0, "the child took part"
+                            assert total.tolist() == [3.0 * (1 + round)] * 4, total
+                            os.waitpid(child, 0)
+                        print("sums are right")
+                """, *options)
+                self.assertEqual(output.count("sums are right"), 3, output)
+                self.assertEqual(output.count("the prepare function forked this process"), 60, output)
+
     def test_a_death_is_noticed_while_a_child_of_the_dead_lives(self):
         for settings in self.SETTINGS:
             with self.subTest(**settings), Tracker("--num-workers", 3) as tracker:

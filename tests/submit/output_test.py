@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import termios
@@ -168,6 +169,14 @@ class Output(SubmitCase):
         process = self.submit("--num-workers", 1, "--log-file", "log/log", "true")
         self.assertEqual(process.returncode, 1)
         self.assertIn("--log-file", process.err)
+
+    def test_a_log_file_that_may_grow_no_more_is_no_end_of_the_job(self):
+        limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+        process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "sh", "-c", "sleep 0.1; echo done",
+                              preexec_fn=limited)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertIn("[0] done", process.out)
+        self.assertEqual(self.file("log").stat().st_size, 200)
 
     # --- terminals ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -148,6 +149,23 @@ class Program(unittest.TestCase):
                 "--num-workers", 1, "--host-ip", "127.0.0.1", "--port", first.port, "--port-end", end
             ) as second:
                 self.assertGreater(second.port, first.port)
+
+    def test_the_files_with_the_token_are_for_their_owner(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state, token = pathlib.Path(folder) / "state", pathlib.Path(folder) / "token"
+            for path in (state, token):
+                path.touch(0o666)
+                path.chmod(0o666)
+            token.write_text("ab" * 32)
+            with local("--num-workers", 1, "--state", state, "--token-file", token) as tracker:
+                self.assertEqual(state.stat().st_mode & 0o777, 0o600)
+                os.kill(tracker.process.pid, signal.SIGTERM)
+                _, log = tracker.finish()
+            self.assertIn("others than its owner may read or write it (mode 666)", log)
+        done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1", "--token-file", ""], capture_output=True, text=True,
+                              check=False, timeout=30)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("--token-file: it has no name", done.stderr)
 
     def test_it_stops_on_sigterm_and_says_who_was_there(self):
         with local("--num-workers", 2) as tracker:

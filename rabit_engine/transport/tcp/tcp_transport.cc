@@ -279,6 +279,7 @@ void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {
 }
 
 void TcpTransport::Poll(int timeout_ms) {
+  if (!newcomers_.empty()) DropOldNewcomers();
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
   if (count < 0 && errno != EINTR) throw EngineError("epoll_wait failed: " + tcp::ErrorText(errno));
@@ -310,12 +311,17 @@ void TcpTransport::Poll(int timeout_ms) {
 
 void TcpTransport::AcceptAll() {
   DropOldNewcomers();
+  if (!spare_) spare_ = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (;;) {
     tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       const bool no_descriptors = errno == EMFILE || errno == ENFILE;
       if (!no_descriptors) return;
+      if (spare_) {
+        spare_.Close();
+        continue;
+      }
       if (newcomers_.empty()) {
         throw EngineError(
             fmt::format("rank {} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", rank_,

@@ -2,10 +2,13 @@
 #include "rabit_engine/api/caller_function.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "rabit_engine/core/error.h"
@@ -99,6 +102,25 @@ TEST(CallerFunction, IsGivenCountsThatFitIntoAnInt) {
 TEST(CallerFunction, RefusesNoFunctionAndElementsOfNoBytes) {
   EXPECT_THROW(CallerFunction(nullptr, 4), Misuse);
   EXPECT_THROW(CallerFunction(OnlyNote, 0), Misuse);
+}
+
+TEST(CallerFunction, AProcessThatTheFunctionForksDoesNotGoOn) {
+  static pid_t child;
+  CallerFunction function([](const void*, void*, int, const MPI::Datatype&) { child = fork(); }, sizeof(int));
+  const Reduction reduction = function.reduction();
+  int from = 1;
+  int to = 2;
+  bool refused = false;
+  try {
+    reduction.Combine(&to, &to, &from, 1);
+  } catch (const Misuse& error) {
+    refused = std::string_view(error.what()).starts_with("the reduction function forked this process");
+  }
+  if (child == 0) _exit(refused ? 0 : 1);
+  EXPECT_FALSE(refused);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

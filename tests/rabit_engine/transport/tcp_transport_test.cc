@@ -1,9 +1,11 @@
 // Several ranks in one process, each with its own transport and, where they must act at once, its own thread.
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -216,6 +218,36 @@ TEST(TcpTransport, SilentStrangersHoldNobodyUp) {
   const Clock::time_point begin = Clock::now();
   world.ConnectAll();
   EXPECT_LT(Clock::now() - begin, seconds(2));
+}
+
+TEST(TcpTransport, AStrangerWhoSaysNothingGoesAfterAWhileThoughNobodyElseComes) {
+  TcpOptions options;
+  options.connect_timeout = seconds(1);
+  World world(2, options);
+  const tcp::Socket stranger = Stranger(world.port(1));
+  world[1].TakeEvents();
+  pollfd end{stranger.fd(), POLLRDHUP, 0};
+  for (int look = 0; look < 100 && poll(&end, 1, 100) == 0; ++look) world[1].TakeEvents();
+  EXPECT_NE(end.revents & POLLRDHUP, 0);
+}
+
+TEST(TcpTransport, AStrangerEndsNoRankThatHasNoDescriptorLeft) {
+  World world(2);
+  world[0];
+  world[1];
+  const tcp::Socket stranger = Stranger(world.port(1));
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int highest = fcntl(stranger.fd(), F_DUPFD, 0);
+  const rlimit low{static_cast<rlim_t>(highest), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  close(highest);
+  EXPECT_LT(dup(stranger.fd()), 0);
+  for (int look = 0; look < 10; ++look) EXPECT_NO_THROW(world[1].TakeEvents());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
 }
 
 TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {

@@ -143,8 +143,10 @@ void Write(const Block& block, std::size_t row, fmt::memory_buffer& out) {
   out.push_back('\n');
 }
 
-AtomicFile Create(const std::string& path) {
-  return path == "-" ? AtomicFile::StandardOutput() : AtomicFile(path);
+AtomicFile Create(const std::string& path, Share share) {
+  if (path == "-") return AtomicFile::StandardOutput();
+  if (share.count == 1) return AtomicFile(path);
+  return AtomicFile(fmt::format("{}.part{}-of-{}", path, share.index, share.count));
 }
 
 void ConvertToText(const Arguments& arguments, const DataUri& uri) {
@@ -152,7 +154,7 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
     throw DataError("indexing_mode=-1 is known at the end of the data only; give indexing_mode=0 or 1");
   }
   Reading reading(arguments, uri);
-  AtomicFile file = Create(arguments.output);
+  AtomicFile file = Create(arguments.output, arguments.share);
   fmt::memory_buffer out;
   bool fields = false;
   reading.ForEach([&](const Block& block) {

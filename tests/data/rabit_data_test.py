@@ -116,6 +116,14 @@ class Convert(RabitDataTest):
         text = self.run_program(0, "convert", path + "?format=csv&label_column=0&header=1", "-")
         self.assertEqual(text, "1 0:2\n0 1:3\n")
 
+    def test_parts_have_files_of_their_own(self):
+        path = self.write("a", "".join(f"{row} 1:{row}\n" for row in range(9)))
+        for part in range(3):
+            self.run_program(0, "convert", path, "out", "--part", part, "--parts", 3)
+        self.assertEqual("".join((self.folder / f"out.part{part}-of-3").read_text() for part in range(3)),
+                         (self.folder / "a").read_text())
+        self.assertFalse((self.folder / "out").exists())
+
     def test_fields_that_are_left_out_are_spoken_of(self):
         path = self.write("a", "1 2:3:4\n")
         done = subprocess.run([RABIT_DATA, "convert", path + "?format=libfm", "-"], capture_output=True,

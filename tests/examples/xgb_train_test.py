@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import unittest
@@ -160,7 +161,7 @@ class BadData(XgbTrainTest):
 class Models(XgbTrainTest):
     def test_pages_on_disk_go_with_the_run_however_it_ends(self):
         long_run = ("data=train.txt#rows", "num_round=100000")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL):
             with subprocess.Popen([XGB_TRAIN, "a.conf", *long_run], cwd=self.folder, env=environment(),
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
                 process.stdout.readline()
@@ -169,9 +170,16 @@ class Models(XgbTrainTest):
                 self.assertEqual(process.wait(LIMIT_S), -number)
             left = [file for _, _, files in os.walk(self.folder) for file in files if ".page" in file]
             self.assertEqual(bool(left), number == signal.SIGKILL, left)
-        # Nobody can clean up after that one but the next.
+        # Nobody can clean up after that one but the next, of whatever part it was.
+        for name in ("rows.part1-of-5.xgboost.abcdef", "rows.part1-of-5.xgboost.mine", "rows.partial"):
+            os.mkdir(os.path.join(self.folder, name))
+            with open(os.path.join(self.folder, name, "lock"), "w", encoding="ascii"):
+                pass
         self.train("data=train.txt#rows")
-        self.assertEqual([name for name in self.files() if name.startswith("rows")], ["rows"])
+        self.assertEqual(sorted(name for name in self.files() if name.startswith("rows")),
+                         ["rows", "rows.part1-of-5.xgboost.mine", "rows.partial"])
+        for name in ("rows.part1-of-5.xgboost.mine", "rows.partial"):
+            shutil.rmtree(os.path.join(self.folder, name))
         self.run_badly(1, XGB_TRAIN, "a.conf", "data=train.txt#rows", "tree_method=hist", "subsample=0.5",
                        "sampling_method=gradient_based")
         self.assertEqual([name for name in self.files() if name.startswith("rows")], ["rows"])

@@ -1,6 +1,7 @@
 """Jobs with --tls: the same results, nothing in the clear, a worker that is lost comes back, and whoever has another idea
 of encryption is told so."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -163,6 +164,22 @@ class OnTheWire(unittest.TestCase):
                 with self.subTest(words=words):
                     refused = connect(*words)
                     self.assertIn("SSL handshake has read 0 bytes", refused)
+
+
+class Strangers(unittest.TestCase):
+    @unittest.skipIf("WARREN_SANITIZED" in os.environ, "SKIPPED: sanitizers take memory of their own")
+    def test_who_has_not_sent_a_whole_record_takes_little_memory(self):
+        def memory_mb():
+            status = pathlib.Path(f"/proc/{tracker.process.pid}/status").read_text()
+            return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024
+
+        with Tracker("--num-workers", 3000, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker, contextlib.ExitStack() as stack:
+            before = memory_mb()
+            for beginning in (b"\x16", b"\x16\x03\x01\x0f\xff" + bytes(3000)):
+                for _ in range(2500):
+                    stack.enter_context(tracker.connect()).sendall(beginning)
+            time.sleep(1)
+            self.assertLess(memory_mb() - before, 40)
 
 
 class Disagreements(unittest.TestCase):

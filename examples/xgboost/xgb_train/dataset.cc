@@ -56,7 +56,7 @@ int Threads() {
 
 /// Pages, and the matrix that XGBoost made of them, in the order that they need each other.
 struct PagedMatrix {
-  explicit PagedMatrix(const std::string& stem) : folder(stem) {}
+  PagedMatrix(const std::string& cache, data::Share own) : folder(cache, own.index, own.count) {}
 
   PageFolder folder;
   std::unique_ptr<data::Pages<uint32_t>> pages;
@@ -73,6 +73,7 @@ class Loader {
 
   Dataset Load(Use use) {
     const data::Share share{job_.Rank(), job_.Size()};
+    if (!uri_.cache.empty()) RemovePageFoldersOfDeadProcesses(uri_.cache);
     const bool can_be_paged = use != Use::kTraining || !job_.InJob();
     if (!uri_.cache.empty() && !can_be_paged && job_.IsRoot() && verbosity_ >= 1) {
       fmt::print(stderr,
@@ -109,8 +110,7 @@ class Loader {
       if (verbosity_ >= 2) fmt::print(stderr, "xgb-train: {}; the cache is made anew\n", why);
     };
     const data::Share own = uri_.options.share.value_or(share);
-    const auto paged = std::make_shared<PagedMatrix>(
-        fmt::format("{}.part{}-of-{}.xgboost", uri_.cache, own.index, own.count));
+    const auto paged = std::make_shared<PagedMatrix>(uri_.cache, own);
     paged->pages = std::make_unique<data::Pages<uint32_t>>(uri_, share, options, MaxOf(job_));
     data::Pages<uint32_t>& pages = *paged->pages;
     TellOf(pages.bad_rows());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -49,14 +50,25 @@ int LockOf(const std::string& folder, int flags) {
   return -1;
 }
 
+/// "part3-of-8.xgboost.Ab3xY9"
+bool IsOfAPart(const std::string& name) {
+  int part = 0;
+  int parts = 0;
+  int end = 0;
+  return std::sscanf(name.c_str(), "part%d-of-%d.xgboost.%n", &part, &parts, &end) == 2 && end > 0 &&
+         name.size() == static_cast<size_t>(end) + kUniqueLetters;
+}
+
+}  // namespace
+
 // One without a lock is about to get it from the process that has just made it.
-void RemoveThoseOfDeadProcesses(const std::string& stem) {
-  const fs::path beside = fs::path(stem).has_parent_path() ? fs::path(stem).parent_path() : fs::path(".");
-  const std::string begin = fs::path(stem).filename().string() + ".";
+void RemovePageFoldersOfDeadProcesses(const std::string& cache) {
+  const fs::path beside = fs::path(cache).has_parent_path() ? fs::path(cache).parent_path() : fs::path(".");
+  const std::string begin = fs::path(cache).filename().string() + ".";
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(beside, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(begin) || name.size() != begin.size() + kUniqueLetters) continue;
+    if (!name.starts_with(begin) || !IsOfAPart(name.substr(begin.size()))) continue;
     const int lock = LockOf(entry.path().string(), 0);
     if (lock < 0) continue;
     Remove(entry.path().string());
@@ -64,12 +76,9 @@ void RemoveThoseOfDeadProcesses(const std::string& stem) {
   }
 }
 
-}  // namespace
-
-PageFolder::PageFolder(const std::string& stem) {
-  RemoveThoseOfDeadProcesses(stem);
+PageFolder::PageFolder(const std::string& cache, int part, int parts) {
   do {
-    path_ = stem + "." + std::string(kUniqueLetters, 'X');
+    path_ = fmt::format("{}.part{}-of-{}.xgboost.{}", cache, part, parts, std::string(kUniqueLetters, 'X'));
     if (mkdtemp(path_.data()) == nullptr) {
       throw std::runtime_error(
           fmt::format("{}: cannot make a folder for XGBoost's pages: {}", path_, std::strerror(errno)));
@@ -99,7 +108,7 @@ bool PageFolder::Lock() {
 void RemovePageFoldersOnSignals() {
   static sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([] {
     int number = 0;

@@ -171,8 +171,8 @@ void Train(const Parameters& p, Communicator& job) {
   const std::string model_in = ReadModelForAll(p.model_in, job);
   const std::string run = DescribeRun(p, data.train.digest, model_in, XgboostVersion());
   const Start start = AgreeOnStart(p, run, model_in, job);
-  // Where Hessians are constant `approx` makes the cuts in its first round, from the rows that are drawn for it, and
-  // leaves them in the matrix: a run that goes on elsewhere makes them of the same draw.
+  // Where Hessians are constant `approx` makes the cuts in its first round, from the rows that are drawn for
+  // it, and leaves them in the matrix: a run that goes on elsewhere makes them of the same draw.
   if (start.round > 0 && StartsAfreshWhenSaved(p)) {
     MakeBooster(p, model_in, data.all_matrices).UpdateOneRound(0, data.train.matrix);
   }

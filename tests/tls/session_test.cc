@@ -245,7 +245,8 @@ TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {
   const std::string sent = Wire::Drain(pair.wire.server());
   std::vector<int> lengths;
   for (std::size_t at = 0; at + 5 <= sent.size(); at += 5 + static_cast<std::size_t>(lengths.back())) {
-    lengths.push_back(static_cast<unsigned char>(sent[at + 3]) << 8 | static_cast<unsigned char>(sent[at + 4]));
+    lengths.push_back(static_cast<unsigned char>(sent[at + 3]) << 8 |
+                      static_cast<unsigned char>(sent[at + 4]));
   }
   // RFC 8446, 5.2: the content, a byte for its type, 16 to prove it. KeyUpdate (4.6.3) has five bytes.
   EXPECT_THAT(lengths, testing::ElementsAre(18, 18, 18, 22, 18, 18, 18, 22, 18));

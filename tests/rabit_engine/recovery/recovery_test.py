@@ -32,6 +32,7 @@ class RecoveryCase(unittest.TestCase):
         self.assertEqual(result.code, 0, result.errors)
         self.assertEqual(result.errors.count(" as mock="), len(deaths), result.errors)
         self.assertEqual(result.digests, self.expected(num_workers, *words), result.errors)
+        return result.errors
 
 
 class SweepTest(RecoveryCase):
@@ -54,6 +55,18 @@ class SweepTest(RecoveryCase):
 
     def test_every_call_with_lazy_checkpoints(self):
         self.sweep(("lazy",), None, 11)
+
+
+class MockTest(RecoveryCase):
+    """As in rabit a mock counts versions and calls from LoadCheckPoint on."""
+
+    def test_a_death_that_is_meant_for_later_does_not_come_before_load_check_point(self):
+        words = ("before=3", "rabit_bootstrap_cache=1")
+        for deaths in ([(1, 0, 1, 0)], [(0, 1, 1, 0), (0, 1, 1, 1)]):
+            with self.subTest(deaths=deaths):
+                errors = self.check(*deaths, words=words)
+                version = deaths[0][1]
+                self.assertEqual(errors.count(f"ends before broadcast of version {version}, call 1"), len(deaths), errors)
 
 
 class SeveralTest(RecoveryCase):

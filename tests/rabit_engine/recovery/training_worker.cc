@@ -4,10 +4,11 @@
 // end.
 //
 //   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [killed=<rank>]
-//   [faulty=<rank>] [seed=<number>] [lazy] [tell] [key=value of rabit...]
+//   [faulty=<rank>] [seed=<number>] [before=<calls>] [lazy] [tell] [key=value of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.
+// before=2: so many sums before LoadCheckPoint, for rabit_bootstrap_cache=1.
 // killed=1, faulty=1: this rank ends by SIGKILL, SIGABRT after Finalize.
 #include <rabit/rabit.h>
 #include <unistd.h>
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
   int faulty = -1;
   bool tells = false;
   int seed = 0;
+  int before = 0;
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
@@ -110,6 +112,7 @@ int main(int argc, char** argv) {
     }
     if (std::strcmp(argv[i], "tell") == 0) tells = true;
     if (std::strncmp(argv[i], "seed=", 5) == 0) seed = std::atoi(argv[i] + 5);
+    if (std::strncmp(argv[i], "before=", 7) == 0) before = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "killed=", 7) == 0) killed = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "faulty=", 7) == 0) faulty = std::atoi(argv[i] + 7);
@@ -121,6 +124,11 @@ int main(int argc, char** argv) {
   Model local;
   const int rank = rabit::GetRank();
   local.values.assign(5 + rank, 0.25 * (rank + 1));
+  for (int call = 0; call < before; ++call) {
+    int ranks = 1;
+    rabit::Allreduce<rabit::op::Sum>(&ranks, 1);
+    if (ranks != rabit::GetWorldSize()) return 1;
+  }
   int version = lazy ? rabit::LoadCheckPoint(&global) : rabit::LoadCheckPoint(&global, &local);
   if (version == 0) global.values.assign(elements, 1.0 + seed);
   for (; version < versions; ++version) {

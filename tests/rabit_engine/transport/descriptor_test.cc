@@ -49,7 +49,9 @@ TEST(Descriptor, ClosesWhatItOwnsOnce) {
 
 TEST(Descriptor, IsClosedInAForkedProcess) {
   auto [end, other] = Connection();
-  EXPECT_EQ(ExitCodeOfFork([&] { return IsOpen(end.fd()) || IsOpen(other.fd()) ? 1 : 0; }), 0);
+  EXPECT_EQ(
+      ExitCodeOfFork([&end = end, &other = other] { return IsOpen(end.fd()) || IsOpen(other.fd()) ? 1 : 0; }),
+      0);
   EXPECT_TRUE(IsOpen(end.fd()));
   EXPECT_TRUE(IsOpen(other.fd()));
 }

@@ -136,7 +136,14 @@ Home::Home(asio::io_context& io, const std::string& job_mark, const std::string&
   Beat();
 }
 
-Home::~Home() = default;
+Home::~Home() {
+  // They hold each other.
+  for (const auto& [index, caller] : callers_) {
+    for (const auto& connection : {caller->err, caller->out}) {
+      if (connection) connection->caller.reset();
+    }
+  }
+}
 
 std::uint16_t Home::port() const {
   return acceptor_.local_endpoint().port();

@@ -167,6 +167,12 @@ struct LoadedLibrary {
   }
 };
 
+/// The loader keeps addresses as numbers.
+template <typename Type>
+const Type* At(ElfW(Addr) address) {
+  return reinterpret_cast<const Type*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// The first whose file begins with this name.
 std::optional<LoadedLibrary> FindLoaded(std::string_view name) {
   struct Search {
@@ -181,14 +187,11 @@ std::optional<LoadedLibrary> FindLoaded(std::string_view name) {
         found.emplace();
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-          const auto* entry =
-              reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+          const auto* entry = At<ElfW(Dyn)>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
           for (; entry->d_tag != DT_NULL; ++entry) {
-            if (entry->d_tag == DT_SYMTAB)
-              found->symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
-            if (entry->d_tag == DT_STRTAB) found->names = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-            if (entry->d_tag == DT_GNU_HASH)
-              found->hashes = reinterpret_cast<const std::uint32_t*>(entry->d_un.d_ptr);
+            if (entry->d_tag == DT_SYMTAB) found->symbols = At<ElfW(Sym)>(entry->d_un.d_ptr);
+            if (entry->d_tag == DT_STRTAB) found->names = At<char>(entry->d_un.d_ptr);
+            if (entry->d_tag == DT_GNU_HASH) found->hashes = At<std::uint32_t>(entry->d_un.d_ptr);
           }
         }
         return 1;

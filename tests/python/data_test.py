@@ -85,6 +85,11 @@ class Read(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "labels"):
             data.read(self.write("1 3:1\n1,2 3:1\n"))
 
+    def test_the_largest_index_and_names_that_no_file_has(self):
+        rows = data.read(self.write("1 4294967294:1\n"))
+        self.assertEqual((rows.indices.tolist(), rows.columns), ([4294967294], 4294967295))
+        self.assertRaisesRegex(ValueError, "null character", data.read, "a\0b")
+
     def test_bad_rows_are_counted_when_they_may_be_left_out(self):
         rows = data.read(self.write("1 3:1\nx\n") + "?bad_rows=skip")
         self.assertEqual((rows.labels.size, rows.bad_rows), (1, 1))

@@ -222,14 +222,15 @@ class Errors(unittest.TestCase):
     def test_refused_calls_end_nothing(self):
         output = job(2, """
             with rabit.context():
-                for wrong in (lambda: rabit.broadcast(1, 7), lambda: rabit.broadcast(1, -1)):
+                for wrong in (lambda: rabit.broadcast(1, 7), lambda: rabit.broadcast(1, -1), lambda: rabit.broadcast(1, 2**32)):
                     try:
                         wrong()
                     except RuntimeError as error:
                         print(error)
                 print("sum", rabit.allreduce(np.ones(1), rabit.SUM)[0])
         """)
-        self.assertEqual(output.count("root 7 is no rank; ranks are 0 to 1"), 2, output)
+        for root in (7, 2**32):
+            self.assertEqual(output.count(f"root {root} is no rank; ranks are 0 to 1"), 2, output)
         self.assertEqual(output.count("sum 2.0"), 2, output)
 
     def test_a_job_that_cannot_be_joined_is_an_exception_that_says_why(self):

@@ -157,7 +157,7 @@ def load_dmatrix(uri: Union[str, "os.PathLike[str]"], *, quantile: bool = False,
                  **options: Any) -> "xgb.DMatrix":
     """This worker's share of a data set of LibSVM, libfm or CSV text as a DMatrix, with labels, weights and queries.
 
-    `uri` as in docs/data.md: "train.svm", "day1.gz;day2.gz?indexing_mode=1", "table.csv?format=csv&label_column=0". With
+    `uri` as in docs/data.md, but for a cache: "train.svm", "day1.gz;day2.gz?indexing_mode=1", "table.csv?format=csv&label_column=0". With
     `quantile` it is a QuantileDMatrix (1.7 and later). `nthread`: that read, 0 for one a core. `options` are passed on to
     the matrix. All workers of a job have to call it. Raises ValueError with file, line and column of what is wrong.
     """

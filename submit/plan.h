@@ -10,6 +10,9 @@
 
 namespace warren::submit {
 
+/// In place of what is drawn at random for each job, in --dry-run.
+inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
+
 struct PlannedProcess {
   tracker::Role role = tracker::Role::kWorker;
   int task_id = 0;                   ///< 0-based within the role

@@ -43,9 +43,6 @@ constexpr std::chrono::seconds kKillPatience{5};
 /// Java.
 constexpr std::chrono::seconds kClusterPatience{25};
 
-/// In place of a token, in --dry-run.
-constexpr char kShownToken[] = "MADE-FOR-EACH-JOB";
-
 /// Whose farewell it is.
 constexpr char kCaller[] = "files";
 
@@ -703,7 +700,7 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   if (host.port != 0 || (options.no_tracker && !servers)) text.clear();
   const tracker::JobAddress address =
       AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
-                options.dry_run ? kShownToken : wire::JobToken::Random().ToHex());
+                options.dry_run ? kShownSecret : wire::JobToken::Random().ToHex());
   return text + ShowCluster(options, Plan(options, {address, command, InheritedNames(), UsableCores()}),
                             host.address);
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tls/first_record.h"
 #include "tls/session.h"
 
 namespace warren::tracker {
@@ -168,29 +168,6 @@ std::optional<tls::Context> TlsOf(const AdmissionOptions& admission) {
 JobOptions Seeded(JobOptions options) {
   options.admission.seed = wire::RandomNonce();
   return options;
-}
-
-enum class FirstRecord { kNone, kIncomplete, kWhole };
-
-/// Looks without reading whether a connection begins with a record of TLS. A session takes some 50 KiB, and
-/// is made for those only who have sent a whole one: until then the socket does not count as readable.
-FirstRecord LookAtFirstRecord(int fd) {
-  constexpr std::size_t kHeadBytes = 5;     // RFC 8446, 5.1: type, version, length
-  constexpr std::size_t kMostBytes = 4096;  // ours have 250
-  std::array<unsigned char, kHeadBytes + kMostBytes> bytes;
-  const ssize_t count = recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return FirstRecord::kIncomplete;
-  if (count <= 0 || bytes[0] != static_cast<unsigned char>(tls::kFirstByte)) return FirstRecord::kNone;
-  const auto here = static_cast<std::size_t>(count);
-  const std::size_t length = here < kHeadBytes ? 0 : std::size_t{bytes[3]} << 8 | bytes[4];
-  if (length > kMostBytes) return FirstRecord::kNone;
-  const std::size_t wanted = kHeadBytes + length;
-  const bool is_whole = here >= kHeadBytes && here >= wanted;
-  const int readable_at = is_whole ? 1 : static_cast<int>(wanted);
-  setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &readable_at, sizeof readable_at);
-  if (is_whole) return FirstRecord::kWhole;
-  pollfd end{fd, POLLRDHUP, 0};
-  return poll(&end, 1, 0) > 0 ? FirstRecord::kNone : FirstRecord::kIncomplete;  // no more will come
 }
 
 }  // namespace
@@ -364,9 +341,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
     if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (!error && !connection.tls) {
-      const FirstRecord record = LookAtFirstRecord(connection.socket.native_handle());
-      if (record == FirstRecord::kIncomplete) return WaitToRead(id);
-      connection.is_clear = record == FirstRecord::kNone;
+      const tls::FirstRecord record = tls::LookAtFirstRecord(connection.socket.native_handle());
+      if (record == tls::FirstRecord::kIncomplete) return WaitToRead(id);
+      connection.is_clear = record == tls::FirstRecord::kNone;
       if (connection.is_clear) return WaitToRead(id);
       connection.tls =
           std::make_unique<tls::Session>(*tls_, tls::Role::kServer, connection.socket.native_handle());

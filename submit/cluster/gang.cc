@@ -164,7 +164,7 @@ GangCluster::GangCluster(asio::io_context& io, Children& children, const Options
       make_launch_(std::move(make_launch)),
       host_(host),
       job_mark_(NewJobMark()),
-      home_key_(NewHomeKey()),
+      home_key_(wire::JobToken::Random().ToHex()),
       home_(io, job_mark_, home_key_, host, options.port, options.port_end, EventsOfHome()) {
   const auto servers = static_cast<std::size_t>(options.num_servers);
   if (servers > 0) gangs_.push_back(std::make_unique<Gang>(io, 1, servers));  // 0 is the scheduler
@@ -356,9 +356,8 @@ HomeEvents GangCluster::EventsOfHome() {
 void GangCluster::OnKeyless(std::size_t index, const std::string& host) {
   if (!places_.contains(index) || !keyless_.insert(index).second) return;
   spdlog::warn(
-      "worker {}: the hosts have to share the directory that dmlc-submit is started in, and {} cannot read "
-      "the "
-      "job's token in '{}/environment'",
+      "worker {}: {} cannot read the job's token in '{}/environment'; the hosts have to share the directory "
+      "in which dmlc-submit is started",
       index - GangOf(index).first, host, GangOf(index).launch.directory);
 }
 
@@ -613,7 +612,7 @@ std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>&
                                   .directory = std::filesystem::current_path().string(),
                                   .home_host = host,
                                   .home_port = options.port,
-                                  .home_key = "MADE-FOR-EACH-JOB"};
+                                  .home_key = kShownSecret};
   std::string text;
   for (std::size_t i = 0; i < plan.size();) {
     if (plan[i].role == tracker::Role::kScheduler) {

@@ -11,7 +11,6 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
-#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -98,11 +97,6 @@ struct Home::Caller {
   bool OutIsOver() const { return num_outs >= num_starts && (!out || out->ended); }
   bool ErrIsOver() const { return !err || err->ended; }
 };
-
-std::string NewHomeKey() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 Home::Home(asio::io_context& io, const std::string& job_mark, const std::string& key, const std::string& host,
            std::uint16_t port, std::uint16_t port_end, HomeEvents events)

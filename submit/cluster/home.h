@@ -36,9 +36,6 @@ struct HomeEvents {
   std::function<void(std::size_t index, const std::string& host)> keyless;
 };
 
-/// A random key of 128 bits, for Home.
-std::string NewHomeKey();
-
 class Home {
  public:
   /// Listens at `host`, on the first free port of the range. Whoever knows `key` is a script of this job.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "wire/job_token.h"
+
 namespace warren::submit {
 namespace {
 
@@ -24,7 +26,7 @@ constexpr char kMark[] = "wmark";
 class HomeTest : public testing::Test {
  protected:
   boost::asio::io_context io;
-  std::string key = NewHomeKey();
+  std::string key = wire::JobToken::Random().ToHex();
   std::vector<std::pair<std::size_t, std::string>> arrived;
   std::vector<std::pair<std::size_t, std::string>> keyless;
   std::string notes;

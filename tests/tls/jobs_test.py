@@ -178,7 +178,12 @@ class Strangers(unittest.TestCase):
             for beginning in (b"\x16", b"\x16\x03\x01\x0f\xff" + bytes(3000)):
                 for _ in range(2500):
                     stack.enter_context(tracker.connect()).sendall(beginning)
-            time.sleep(1)
+            descriptors = pathlib.Path(f"/proc/{tracker.process.pid}/fd")
+            wait_for(lambda: len(list(descriptors.iterdir())) > 5000, what="all connections at the tracker")
+            last = stack.enter_context(tracker.connect())  # when it is served, those before it have been
+            last.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(last.recv(1), b"")
             self.assertLess(memory_mb() - before, 40)
 
 

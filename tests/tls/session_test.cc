@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tls/first_record.h"
 
 namespace warren::tls {
 namespace {
@@ -236,6 +239,47 @@ TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
     }
     EXPECT_EQ(received, message);
   }
+}
+
+bool Readable(int fd) {
+  pollfd look{fd, POLLIN, 0};
+  return poll(&look, 1, 100) > 0;
+}
+
+TEST(FirstRecord, IsKnownWhenItIsWholeAndTheSocketKeepsSilentUntilThen) {
+  const Wire wire(Wire::Kind::kTcp);
+  EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
+  const std::string record = std::string("\x16\x03\x01\x01\x02", 5) + std::string(0x102, 'x');
+  std::size_t sent = 0;
+  for (const std::size_t piece : {1, 3, 1, 257}) {
+    send(wire.client(), record.data() + sent, piece, MSG_NOSIGNAL);
+    sent += piece;
+    EXPECT_EQ(Readable(wire.server()), sent == 1 || sent == 5) << sent;  // what was asked for so far is here
+    EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
+  }
+  send(wire.client(), "x", 1, MSG_NOSIGNAL);
+  EXPECT_TRUE(Readable(wire.server()));
+  EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kWhole);
+  EXPECT_EQ(Wire::Drain(wire.server()), record);
+  send(wire.client(), "y", 1, MSG_NOSIGNAL);
+  EXPECT_TRUE(Readable(wire.server()));
+}
+
+TEST(FirstRecord, IsNoneOfAnythingElse) {
+  for (const std::string& begin :
+       {std::string("GET /"), std::string(1, '\0'), std::string("\x16\x03\x01\x10\x01")}) {
+    const Wire wire(Wire::Kind::kTcp);
+    send(wire.client(), begin.data(), begin.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(Readable(wire.server()));
+    EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kNone) << begin;
+  }
+  const Wire wire(Wire::Kind::kTcp);
+  send(wire.client(), "\x16\x03", 2, MSG_NOSIGNAL);
+  EXPECT_TRUE(Readable(wire.server()));
+  EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kIncomplete);
+  shutdown(wire.client(), SHUT_WR);
+  EXPECT_TRUE(Readable(wire.server()));
+  EXPECT_EQ(LookAtFirstRecord(wire.server()), FirstRecord::kNone);
 }
 
 TEST(TlsSession, TheKeyChangesAfterSoManyRecords) {

@@ -25,6 +25,7 @@ from warren import xgboost as wxgb
 
 #: Later ones want to be told the format, or do not read text at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
+#: From then on `xgboost.rabit` is what is left of it over `xgboost.collective`, or nothing.
 _COLLECTIVE_SINCE = (1, 7)
 #: From then on callbacks had to be objects; what else is missing came later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
@@ -141,7 +142,7 @@ def _reads_text() -> None:
 
 def install() -> None:
     """Once; does nothing where XGBoost still has it all."""
-    if wxgb.VERSION >= _COLLECTIVE_SINCE:  # 1.7's own rabit has lost some of it
+    if wxgb.VERSION >= _COLLECTIVE_SINCE:
         sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
     if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
         _reads_text()

@@ -33,11 +33,9 @@ class Tracker:
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
                  timeout: float = 0, admit: str = "any", tls: bool = False) -> None:
-        _require("n_workers", n_workers, numbers.Integral, 2**31 - 1)
-        _require("port", port, numbers.Integral, 2**16 - 1)
-        _require("timeout", timeout, numbers.Real, _MOST_SECONDS)
-        if n_workers < 1:
-            raise ValueError(f"a job of {n_workers} workers: expected 1 or more")
+        _require("n_workers", n_workers, numbers.Integral, 1, 2**31 - 1)
+        _require("port", port, numbers.Integral, 0, 2**16 - 1)
+        _require("timeout", timeout, numbers.Real, 0, _MOST_SECONDS)
         if sortby not in ("host", "task"):
             raise ValueError(f"sortby is {sortby!r}, expected 'host' or 'task'")
         if admit not in ("any", "hosts", "token"):
@@ -153,10 +151,10 @@ class Tracker:
         return self._process
 
 
-def _require(name: str, value: Any, kind: Any, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= most:
+def _require(name: str, value: Any, kind: Any, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         whole = "a whole number" if kind is numbers.Integral else "a number"
-        raise ValueError(f"{name} is {value!r}, expected {whole} from 0 to {most}")
+        raise ValueError(f"{name} is {value!r}, expected {whole} from {least} to {most}")
 
 
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:

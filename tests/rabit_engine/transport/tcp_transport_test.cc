@@ -134,6 +134,13 @@ tcp::Socket Stranger(int port) {
   return socket;
 }
 
+tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
+  tcp::Hello hello;
+  hello.from = 0;
+  hello.to = 1;
+  return tcp::Proved(hello, key);
+}
+
 /// The LostPeer that waiting for `peer` ends with.
 LostPeer LossWhileWaitingFor(TcpTransport& transport, int peer, bool to_send = false) {
   const Interest interest{peer, to_send, !to_send};
@@ -266,11 +273,8 @@ TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
 
 TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
   World world(2);
-  tcp::Hello hello;
-  hello.from = 0;
-  hello.to = 1;
   constexpr tcp::LinkKey kOther = {1, 2, 4};
-  hello = tcp::Proved(hello, kOther);
+  tcp::Hello hello = FromRank0ToRank1(kOther);
   const tcp::Socket link = Stranger(world.port(1));
   send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   hello.kind = tcp::HelloKind::kAlarm;
@@ -291,10 +295,7 @@ TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
     GTEST_SKIP() << "SKIPPED: " << error.what();
   }
   World world(2, options);
-  tcp::Hello hello;
-  hello.from = 0;
-  hello.to = 1;
-  hello = tcp::Proved(hello, kKey);
+  const tcp::Hello hello = FromRank0ToRank1(kKey);
   const tcp::Socket link = Stranger(world.port(1));
   send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   world.ConnectAll();

@@ -2,6 +2,7 @@
 send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and nobody's memory
 grows with them."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -21,7 +22,7 @@ sys.path.insert(0, os.path.join(os.environ["WARREN_SOURCE"], "tests", "rabit_eng
 
 import training
 from training import Job
-from warren_testing import INTRODUCTION_MAGIC, MAGIC, Tracker, derive, wait_for
+from warren_testing import INTRODUCTION_MAGIC, MAGIC, Tracker, Wire, derive, wait_for
 
 RANKS = 4
 VERSIONS = 150
@@ -165,16 +166,23 @@ class Hostile(unittest.TestCase):
         assert calm.code == 0, calm.errors
         cls.expected = calm.digests
 
-    def job(self, *options):
+    def tracker(self, *options):
         tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
         # Each stranger is a line; what nobody reads would hold the tracker up.
         self.log = []
         self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
         self.reading.start()
+        return tracker
+
+    def job(self, *options):
+        tracker = self.tracker(*options)
+        return tracker, self.job_of(tracker)
+
+    def job_of(self, tracker):
         job = Job(tracker.env, RANKS, VERSIONS, {"RABIT_SHARED_MEMORY": "off"})
         self.addCleanup(job.close)
-        return tracker, job
+        return job
 
     def attack(self, tracker, job, seed):
         def ports():
@@ -255,6 +263,43 @@ class Hostile(unittest.TestCase):
                 except ConnectionResetError:
                     pass
         self.check_end_calmly(tracker, job)
+
+    def hears_nothing(self, sock, bytes_sent):
+        try:
+            sock.sendall(bytes_sent)
+            self.assertEqual(sock.recv(1), b"")
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+
+    def test_who_was_admitted_before_the_first_worker_has_nothing_left_when_it_comes(self):
+        for options in ((), ("--tls",)):
+            with self.subTest(options=options), contextlib.ExitStack() as stack:
+                tracker = self.tracker("--admit", "any", *options)
+                if options and "RABIT_TLS" not in tracker.env:
+                    self.skipTest("SKIPPED: this build has no TLS")
+                only_magic, owner, waiting = (stack.enter_context(tracker.connect()) for _ in range(3))
+                only_magic.sendall(struct.pack("@i", MAGIC))
+                self.assertEqual(only_magic.recv(4), struct.pack("@i", MAGIC))
+                waiting.sendall(classic(b"start", task=b"1"))
+                self.assertEqual(waiting.recv(4), struct.pack("@i", MAGIC))
+                owner.sendall(classic(b"start", 0, task=b"impostor") + struct.pack("@i", 0))
+                # The magic, rank, parent, ranks, two neighbours in the tree of four, two in the ring; whom to connect to.
+                Wire(owner).recv_exactly(44)
+                owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: rank 0 is here
+                wait_for(lambda: owner.recv(1000) == b"", 30, "the end of its exchange")
+                job = self.job_of(tracker)
+                job.await_version(1)
+                self.hears_nothing(only_magic, classic(b"start", task=b"1")[4:])
+                self.hears_nothing(waiting, b"")
+                for forged in (classic(b"print", 0, RANKS, b"impostor", string(b"boo\n")), classic(b"shutdown", 0, RANKS, b"impostor"),
+                               classic(b"start", 0, RANKS, b"impostor")):
+                    self.hears_nothing(stack.enter_context(tracker.connect()), forged)
+                self.check_end_calmly(tracker, job)
+                self.assertEqual(tracker.process.wait(30), 0)
+                self.reading.join(30)
+                log = "".join(self.log)
+                self.assertIn("had made this job theirs before one that did came", log)
+                self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
 
     def check_end_calmly(self, tracker, job):
         codes, output, errors = job.finish()

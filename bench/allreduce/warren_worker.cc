@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bench/allreduce/world.h"
-#include "rabit_engine/core/engine.h"
+#include "rabit_engine/engine/join.h"
 
 namespace {
 

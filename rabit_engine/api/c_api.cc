@@ -12,7 +12,7 @@
 
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <string>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/reduce/reduction.h"
-#include "rabit_engine/transport/descriptor.h"
 
 namespace MPI {
 /// What rabit's headers only name. XGBoost's has the same layout.

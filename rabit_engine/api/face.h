@@ -6,7 +6,7 @@
 #include <string>
 
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 
@@ -27,7 +27,11 @@ class Face {
   /// Runs the call with the job's session; without a job it is an error.
   template <typename Function>
   static auto WithSession(const Call& call, Function&& function) {
-    return Translated([&] { return function(*Session::Require(call, threads)); });
+    try {
+      return function(*Session::Require(call, threads));
+    } catch (const EngineError& error) {
+      throw dmlc::Error(error.what());
+    }
   }
   static bool Finalize(const Call& call) {
     return Translated([&] { return Session::Finalize(call, threads); });

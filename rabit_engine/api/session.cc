@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "rabit_engine/api/caller_function.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/settings.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/base/slices.h"
 
 namespace warren::api {
 namespace {
@@ -96,30 +97,10 @@ std::string Place(int rank, const Call& call) {
   } catch (const Misuse& error) {
     throw Misuse(fmt::format("{}: {}", place, error.what()));
   } catch (const TimedOut& error) {
-    throw TimedOut(fmt::format("{}: {}", place, error.what()));
+    throw TimedOut(fmt::format("{}: {}", place, error.what()), error.rank());
   } catch (const EngineError& error) {
     throw EngineError(fmt::format("{}: {}", place, error.what()));
   }
-}
-
-struct Slice {
-  std::size_t total;
-  std::size_t begin;
-  std::size_t size_or_end;
-};
-
-// The slices' boundaries when every rank means a size, or every rank means an end. Empty: they do not meet
-// so.
-std::vector<std::size_t> Boundaries(std::span<const Slice> slices, std::size_t total, bool is_end) {
-  std::vector<std::size_t> offsets = {0};
-  for (const Slice& slice : slices) {
-    if (slice.total != total || slice.begin != offsets.back() || slice.size_or_end > total) return {};
-    const std::size_t end = is_end ? slice.size_or_end : slice.begin + slice.size_or_end;
-    if (end < slice.begin || end > total) return {};
-    offsets.push_back(end);
-  }
-  if (offsets.back() != total) return {};
-  return offsets;
 }
 
 }  // namespace
@@ -324,26 +305,21 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
   }
   Communicate(call, [&] {
     // One rank alone often cannot tell a size from an end; all slices together can.
-    std::vector<Slice> slices(static_cast<std::size_t>(world_size_));
-    slices[static_cast<std::size_t>(rank_)] = {total, begin, size_or_end};
-    std::vector<std::size_t> offsets(slices.size() + 1);
-    for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Slice);
-    communicator_->Allgather(slices.data(), offsets);
-
-    offsets = Boundaries(slices, total, false);
-    if (offsets.empty()) offsets = Boundaries(slices, total, true);
-    if (offsets.empty()) {
+    const std::vector<Slice> slices = GatherSlices(*communicator_, {total, begin, size_or_end});
+    auto offsets = JoinedOffsets(slices, total, true);
+    if (!offsets) offsets = JoinedOffsets(slices, total);
+    if (!offsets) {
       std::string all;
       for (const Slice& slice : slices) {
-        all += fmt::format(" ({}, {}) of {}", slice.begin, slice.size_or_end, slice.total);
+        all += fmt::format(" ({}, {}) of {}", slice.begin, slice.end, slice.total);
       }
       throw Misuse(
           fmt::format("the slices do not meet: in rank order, (begin, size) or (begin, end) are{} "
                       "elements",
                       all));
     }
-    for (std::size_t& offset : offsets) offset *= element_bytes;
-    communicator_->Allgather(buffer, offsets);
+    for (std::size_t& offset : *offsets) offset *= element_bytes;
+    communicator_->Allgather(buffer, *offsets);
   });
 }
 

@@ -2,11 +2,10 @@
 // at all (a world of one).
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "rabit_engine/base/oob_allgather.h"
 #include "rabit_engine/transport/tcp/stream.h"
 
 namespace warren {
@@ -17,14 +16,8 @@ struct ConnectedPeer {
   tcp::Stream stream;
 };
 
-/// Not thread safe. Every call is made by all ranks in the same order.
-class Bootstrap {
+class Bootstrap : public OobAllgather {
  public:
-  virtual ~Bootstrap() = default;
-  virtual int rank() const = 0;
-  virtual int world_size() const = 0;
-  /// Every rank's record, by rank: small strings (up to some KiB each). Throws EngineError.
-  virtual std::vector<std::string> Allgather(const std::string& record) = 0;
   /// The connections the bootstrap made between ranks; empty afterwards. No Allgather may follow.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
   /// Shows a line to the user who watches the job (the tracker's console; stdout where there is no tracker).

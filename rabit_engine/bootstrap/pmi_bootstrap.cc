@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/pmi_client.h"
-#include "rabit_engine/core/error.h"
 
 namespace warren {
 namespace {

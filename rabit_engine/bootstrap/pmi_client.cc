@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/transport/tcp/socket.h"
 
 namespace warren {

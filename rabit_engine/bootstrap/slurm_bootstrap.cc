@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/bootstrap/pmi_bootstrap.h"
 #include "rabit_engine/bootstrap/slurm_meeting.h"
 #include "rabit_engine/bootstrap/slurm_step.h"
-#include "rabit_engine/core/tls_context.h"
 
 namespace warren {
 namespace {

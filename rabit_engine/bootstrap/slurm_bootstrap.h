@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "rabit_engine/base/settings.h"
 #include "rabit_engine/bootstrap/bootstrap.h"
-#include "rabit_engine/core/settings.h"
 
 namespace warren {
 

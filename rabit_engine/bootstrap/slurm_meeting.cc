@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/slurm_stream.h"
-#include "rabit_engine/core/error.h"
 #include "wire/bytes.h"
 
 namespace warren {
@@ -25,7 +25,7 @@ namespace {
 using Clock = DeadlineStream::Clock;
 using namespace std::chrono_literals;
 
-/// How long a stranger at the door may take for its greeting, and rank 0 for the answer.
+/// How long a pending connection may take for its greeting, and rank 0 for the answer.
 constexpr auto kGreetingTime = 5s;
 /// How much longer the others wait than rank 0 does: time for its word of what is wrong to arrive.
 constexpr auto kGrace = 5s;
@@ -63,13 +63,13 @@ std::string Encode(const Greeting& greeting) {
 }
 
 /// Somebody at rank 0's door whose greeting has not fully arrived.
-class Visitor {
+class PendingConnection {
  public:
-  explicit Visitor(DeadlineStream stream)
+  explicit PendingConnection(DeadlineStream stream)
       : stream_(std::move(stream)), patience_(Clock::now() + kGreetingTime) {}
 
   /// The greeting when it is complete. Throws ProtocolError when it is none of ours, EngineError when the
-  /// visitor has gone.
+  /// connection has gone.
   std::optional<Greeting> Listen() {
     reader_.Append(stream_.ReceiveSome(kMaxTextBytes));
     if (!has_magic_) {
@@ -161,8 +161,8 @@ class Door {
       if (Clock::now() >= deadline_) GiveUp();
       WaitForNews();
       AcceptAll();
-      for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
-        visitor = Attend(*visitor) ? visitors_.erase(visitor) : std::next(visitor);
+      for (auto connection = pending_.begin(); connection != pending_.end();) {
+        connection = Attend(*connection) ? pending_.erase(connection) : std::next(connection);
       }
     }
     for (int rank = 1; rank < step_.world_size; ++rank)
@@ -173,8 +173,8 @@ class Door {
  private:
   void WaitForNews() {
     std::vector<pollfd> sockets{{listener_.fd(), POLLIN, 0}};
-    for (const Visitor& visitor : visitors_) sockets.push_back({visitor.fd(), POLLIN, 0});
-    const auto until = visitors_.empty() ? deadline_ : std::min(deadline_, Clock::now() + kGreetingTime);
+    for (const PendingConnection& connection : pending_) sockets.push_back({connection.fd(), POLLIN, 0});
+    const auto until = pending_.empty() ? deadline_ : std::min(deadline_, Clock::now() + kGreetingTime);
     poll(sockets.data(), sockets.size(),
          tcp::MillisecondsUntil(until, static_cast<int>(kLongestPoll.count())));
   }
@@ -185,19 +185,19 @@ class Door {
       if (!socket) return;
       tcp::Stream stream(std::move(socket));
       if (tls_) stream.Encrypt(*tls_, tls::Role::kServer);
-      visitors_.emplace_back(DeadlineStream(std::move(stream)));
+      pending_.emplace_back(DeadlineStream(std::move(stream)));
     }
   }
 
-  /// True when the visitor is no longer one: seated, or sent away.
-  bool Attend(Visitor& visitor) {
+  /// True when the connection is no longer pending: seated, or sent away.
+  bool Attend(PendingConnection& connection) {
     try {
-      const auto greeting = visitor.Listen();
-      if (!greeting) return visitor.out_of_patience();
-      DeadlineStream stream = visitor.TakeStream();
+      const auto greeting = connection.Listen();
+      if (!greeting) return connection.out_of_patience();
+      DeadlineStream stream = connection.TakeStream();
       if (const std::string objection = Objection(*greeting); !objection.empty()) {
-        const bool stranger = step_.has_job_token && greeting->token != step_.token;
-        if (!stranger) stream.Send(Answer(false, objection), Clock::now() + kGreetingTime);
+        const bool is_unauthenticated = step_.has_job_token && greeting->token != step_.token;
+        if (!is_unauthenticated) stream.Send(Answer(false, objection), Clock::now() + kGreetingTime);
         return true;
       }
       stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
@@ -205,7 +205,7 @@ class Door {
       DeadlineStream& seat = seats_[greeting->rank];
       if (!seat.is_open()) ++num_seated_;
       seat = std::move(stream);
-    } catch (const wire::ProtocolError&) {  // a stranger that was not meant for us
+    } catch (const wire::ProtocolError&) {  // something else that has connected here
     } catch (const EngineError&) {          // it has gone
     }
     return true;
@@ -249,7 +249,7 @@ class Door {
   const std::optional<tls::Context>& tls_;
   Clock::time_point deadline_;
   tcp::Socket listener_;
-  std::list<Visitor> visitors_;
+  std::list<PendingConnection> pending_;
   std::vector<DeadlineStream> seats_;
   int num_seated_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren {
 

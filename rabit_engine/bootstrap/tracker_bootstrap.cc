@@ -17,9 +17,9 @@
 #include <thread>
 #include <utility>
 
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/bootstrap/tracker_connection.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/tls_context.h"
 
 namespace warren {
 namespace {
@@ -32,7 +32,7 @@ namespace classic = wire::classic;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kMaxPause{2000};
 // Connections that have not said their rank. Beyond this the oldest goes.
-constexpr std::size_t kMaxNewcomers = 256;
+constexpr std::size_t kMaxPending = 256;
 
 // A stock tracker links one worker after the other: in a large job the first of them wait for the last for
 // long.
@@ -52,7 +52,7 @@ struct EngineHello {
 };
 static_assert(sizeof(EngineHello) == 8);
 
-// A stranger has no claim and hears nothing.
+// Who is no rank of the job has no claim and hears nothing.
 wire::Digest ClaimOf(const wire::JobToken& token, int connector, const wire::Nonce& of_connector) {
   return wire::HmacSha256(wire::BytesOf(token.Derive("link's claim")),
                           {wire::BytesOf(of_connector), std::to_string(connector)});
@@ -116,7 +116,7 @@ bool HasEnded(int fd) {
 }  // namespace
 
 /// Somebody who connected to us and has not said its rank yet, or not proved that it is of this job.
-struct TrackerBootstrap::Newcomer {
+struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
@@ -277,12 +277,12 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
 
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
-  std::list<Newcomer> newcomers;  // the oldest first
+  std::list<PendingConnection> pending;  // the oldest first
   while (count > 0) {
     Clock::time_point next = deadline;
-    if (!newcomers.empty()) next = std::min(next, newcomers.front().deadline);
+    if (!pending.empty()) next = std::min(next, pending.front().deadline);
     std::vector<pollfd> waits{{listener_.fd(), POLLIN, 0}};
-    for (const Newcomer& newcomer : newcomers) waits.push_back({newcomer.stream.fd(), POLLIN, 0});
+    for (const PendingConnection& connection : pending) waits.push_back({connection.stream.fd(), POLLIN, 0});
     std::vector<int> linked;
     for (const auto& [rank, stream] : links_) {
       waits.push_back({stream.fd(), POLLRDHUP, 0});
@@ -295,34 +295,33 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     tracker.ThrowIfBroken();  // it would send nobody here
     // Whoever is to come may have given up this meeting and wait for all others in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
-      if (waits[1 + newcomers.size() + link].revents != 0)
-        ThrowLost(linked[link], "it closed the connection");
+      if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], "it closed the connection");
     }
     std::size_t i = 1;
-    for (auto newcomer = newcomers.begin(); newcomer != newcomers.end();) {
+    for (auto connection = pending.begin(); connection != pending.end();) {
       const bool heard = waits[i++].revents != 0;
       const int links_before = static_cast<int>(links_.size());
-      if ((heard && Greet(*newcomer)) || newcomer->deadline <= Clock::now()) {
+      if ((heard && Greet(*connection)) || connection->deadline <= Clock::now()) {
         count -= static_cast<int>(links_.size()) - links_before;
-        newcomer = newcomers.erase(newcomer);
+        connection = pending.erase(connection);
       } else {
-        ++newcomer;
+        ++connection;
       }
     }
     if (waits[0].revents != 0) {
       tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket) {
-        if (newcomers.size() >= kMaxNewcomers) newcomers.pop_front();
-        newcomers.push_back(
+        if (pending.size() >= kMaxPending) pending.pop_front();
+        pending.push_back(
             {.stream = tcp::Stream(std::move(socket)), .deadline = Clock::now() + settings_.connect_timeout});
-        if (tls_) newcomers.back().stream.Encrypt(*tls_, tls::Role::kServer);
+        if (tls_) pending.back().stream.Encrypt(*tls_, tls::Role::kServer);
       } else if (errno == EMFILE || errno == ENFILE) {
-        if (newcomers.empty()) {
+        if (pending.empty()) {
           throw EngineError(
               fmt::format("{} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", Name(),
                           tcp::ErrorText(errno)));
         }
-        newcomers.pop_front();
+        pending.pop_front();
       }
     }
     if (Clock::now() >= deadline) {
@@ -332,30 +331,30 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   }
 }
 
-// Reads what has come. Returns true when this newcomer is done with: it has become a link, or is none.
-bool TrackerBootstrap::Greet(Newcomer& newcomer) {
+// Reads what has come. Returns true when this connection is done with: it has become a link, or is none.
+bool TrackerBootstrap::Greet(PendingConnection& connection) {
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
   // Not a byte more than belongs to the handshake: what follows is the link's.
   const std::size_t wanted =
-      newcomer.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
+      connection.rank < 0 ? sizeof(std::int32_t) + claim_bytes : sizeof(EngineHello) + sizeof(wire::Digest);
   std::array<char, 128> bytes;
-  const ssize_t got = newcomer.stream.Receive(bytes.data(), wanted - newcomer.received.size());
+  const ssize_t got = connection.stream.Receive(bytes.data(), wanted - connection.received.size());
   if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
   if (got == 0) return true;
-  newcomer.received.append(bytes.data(), static_cast<std::size_t>(got));
-  if (newcomer.received.size() < wanted) return false;
-  const std::string message = std::exchange(newcomer.received, {});
-  if (newcomer.rank < 0) return Answer(newcomer, message);
+  connection.received.append(bytes.data(), static_cast<std::size_t>(got));
+  if (connection.received.size() < wanted) return false;
+  const std::string message = std::exchange(connection.received, {});
+  if (connection.rank < 0) return Answer(connection, message);
   const std::string_view proof = std::string_view(message).substr(sizeof(EngineHello));
-  if (message.starts_with(BytesIn(EngineHello())) && wire::Same(proof, wire::BytesOf(newcomer.expected)) &&
-      IsWanted(newcomer.rank) && SendSmall(newcomer.stream, {wire::BytesOf(newcomer.own)})) {
-    Keep(newcomer.rank, std::move(newcomer.stream));
+  if (message.starts_with(BytesIn(EngineHello())) && wire::Same(proof, wire::BytesOf(connection.expected)) &&
+      IsWanted(connection.rank) && SendSmall(connection.stream, {wire::BytesOf(connection.own)})) {
+    Keep(connection.rank, std::move(connection.stream));
   }
   return true;
 }
 
 // To its rank, and its nonce in a job with a token. Returns what Greet does.
-bool TrackerBootstrap::Answer(Newcomer& newcomer, const std::string& message) {
+bool TrackerBootstrap::Answer(PendingConnection& connection, const std::string& message) {
   std::int32_t theirs = -1;
   std::memcpy(&theirs, message.data(), sizeof theirs);
   if (!IsWanted(theirs)) return true;
@@ -365,22 +364,22 @@ bool TrackerBootstrap::Answer(Newcomer& newcomer, const std::string& message) {
     const std::string_view claim = std::string_view(message).substr(sizeof theirs + asked.size());
     if (!wire::Same(claim, wire::BytesOf(ClaimOf(*settings_.job_token, theirs, asked)))) return true;
   }
-  const int fd = newcomer.stream.fd();
+  const int fd = connection.stream.fd();
   tcp::PrepareLink(fd, settings_.tcp_no_delay, settings_.host_timeout);
   tcp::SetUserTimeout(fd, settings_.host_timeout);
   const std::int32_t mine = assignment_.rank;
   const auto nonce = settings_.job_token ? wire::RandomNonce() : wire::Nonce();
-  if (!SendSmall(newcomer.stream, {BytesIn(mine), BytesIn(EngineHello()), IfProved(nonce)})) return true;
+  if (!SendSmall(connection.stream, {BytesIn(mine), BytesIn(EngineHello()), IfProved(nonce)})) return true;
   if (!settings_.job_token) {
-    Keep(theirs, std::move(newcomer.stream));
+    Keep(theirs, std::move(connection.stream));
     return true;
   }
   const auto proof_of = [&](LinkEnd end) {
     return ProofOf(end, *settings_.job_token, theirs, mine, asked, nonce);
   };
-  newcomer.rank = theirs;
-  newcomer.expected = proof_of(LinkEnd::kConnector);
-  newcomer.own = proof_of(LinkEnd::kAcceptor);
+  connection.rank = theirs;
+  connection.expected = proof_of(LinkEnd::kConnector);
+  connection.own = proof_of(LinkEnd::kAcceptor);
   return false;
 }
 

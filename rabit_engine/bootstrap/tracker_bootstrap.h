@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/base/settings.h"
 #include "rabit_engine/bootstrap/bootstrap.h"
-#include "rabit_engine/core/settings.h"
 #include "rabit_engine/transport/tcp/stream.h"
 #include "wire/classic.h"
 
@@ -47,14 +47,14 @@ class TrackerBootstrap final : public Bootstrap {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Newcomer;
+  struct PendingConnection;
 
   void Join(wire::classic::Command command);
   wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
   std::string ConnectTo(const wire::classic::Endpoint& peer);
   void AcceptLinks(int count, TrackerConnection& tracker);
-  bool Greet(Newcomer& newcomer);
-  bool Answer(Newcomer& newcomer, const std::string& message);
+  bool Greet(PendingConnection& connection);
+  bool Answer(PendingConnection& connection, const std::string& message);
   void Keep(int rank, tcp::Stream stream);
   bool IsNeighbor(int rank) const;
   bool IsWanted(int rank) const;

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <thread>
 
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/tls_context.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/tls_context.h"
 #include "wire/introduction.h"
 
 namespace warren {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "rabit_engine/core/settings.h"
+#include "rabit_engine/base/settings.h"
 #include "rabit_engine/transport/tcp/stream.h"
 #include "wire/classic.h"
 

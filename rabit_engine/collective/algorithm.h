@@ -1,5 +1,5 @@
-// The shapes that all algorithms of this folder have, one for each collective, so that the choice among them
-// is a table of pointers. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
+// What an algorithm is to the engine: one row of the registry (registry.cc), with one function for each
+// collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
 // AllgatherRing.
 //
 // What they all promise:
@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "rabit_engine/collective/peer_group.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -23,6 +24,11 @@ namespace warren::collective {
 /// Every member's buffer becomes the reduction over all members' buffers of `count` elements.
 using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count,
                                    const Reduction& reduction);
+
+/// The same from one buffer, which stays as it is, into another that does not overlap it. For algorithms that
+/// need no copy for it; for the others the engine makes one.
+using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
+                                       const Reduction& reduction);
 
 /// Like allreduce, but only the root's buffer holds the result; the others' are left undefined.
 using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
@@ -42,5 +48,29 @@ using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t b
 
 /// Returns when all members have called it.
 using BarrierFunction = void (*)(PeerGroup& group);
+
+/// What an algorithm cannot work without; the choice (choice.h) asks for these, however it was made.
+enum Need : unsigned {
+  kNothing = 0,
+  kOneHost = 1U << 0,    ///< all ranks share memory
+  kLevels = 1U << 1,     ///< several hosts, some with several ranks
+  kFits = 1U << 2,       ///< elements fit the stages in shared memory
+  kMayReduce = 1U << 3,  ///< hosts may reduce first
+};
+
+/// One row of the registry. A function that is nullptr: the algorithm does not serve that collective.
+struct Algorithm {
+  std::string_view name;  ///< what RABIT_ALGORITHM calls it
+  unsigned needs = kNothing;
+  AllreduceFunction allreduce = nullptr;
+  AllreduceIntoFunction allreduce_into = nullptr;  ///< beside allreduce only
+  ReduceFunction reduce = nullptr;
+  ReduceScatterFunction reduce_scatter = nullptr;
+  AllgatherFunction allgather = nullptr;
+  BroadcastFunction broadcast = nullptr;
+  BarrierFunction barrier = nullptr;
+
+  bool Serves(Collective collective) const;
+};
 
 }  // namespace warren::collective

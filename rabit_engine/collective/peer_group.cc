@@ -64,7 +64,19 @@ PeerGroup::PeerGroup(Transport& transport, std::span<const int> members, int ind
       sent_tag_(members.size(), false),
       checked_tag_(members.size(), false) {}
 
+PeerGroup::PeerGroup(Transport& transport, std::span<const int> members, int index, const Hosts& hosts)
+    : PeerGroup(transport, members, index, CallTag(), kNoDeadline) {
+  hosts_ = &hosts;
+}
+
 PeerGroup::~PeerGroup() = default;
+
+void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
+  tag_ = tag;
+  deadline_ = deadline;
+  sent_tag_.assign(members_.size(), false);
+  checked_tag_.assign(members_.size(), false);
+}
 
 void PeerGroup::Connect(std::span<const int> peers) {
   std::vector<int> ranks;

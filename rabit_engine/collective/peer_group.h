@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "rabit_engine/base/layout.h"
 #include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/transport.h"
 
@@ -33,7 +34,15 @@ struct Receive {
   std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
 };
 
-/// Not thread safe; lives for one collective.
+class HostCollectives;
+
+/// Which members share memory, and by what means they use it.
+struct Hosts {
+  HostCollectives* memory = nullptr;  ///< of this rank's host; nullptr where it shares memory with nobody
+  const HostLayout* layout = nullptr;
+};
+
+/// Not thread safe; one collective at a time.
 ///
 /// A message of 0 bytes moves the tag alone, and only where no message went before it in this collective:
 /// enough for a barrier in which no member sends to the same peer twice.
@@ -43,10 +52,20 @@ class PeerGroup {
   /// the members must outlive the group.
   PeerGroup(Transport& transport, std::span<const int> members, int index, const CallTag& tag,
             Clock::time_point deadline);
+  /// The group of all ranks, for one collective after another: Begin comes before each. The hosts must
+  /// outlive it, too.
+  PeerGroup(Transport& transport, std::span<const int> members, int index, const Hosts& hosts);
   ~PeerGroup();
   PeerGroup(const PeerGroup&) = delete;
   PeerGroup& operator=(const PeerGroup&) = delete;
 
+  void Begin(const CallTag& tag, Clock::time_point deadline);
+
+  /// nullptr: nothing is known of who shares memory.
+  const Hosts* hosts() const { return hosts_; }
+  Transport& transport() const { return transport_; }
+  const CallTag& tag() const { return tag_; }
+  Clock::time_point deadline() const { return deadline_; }
   int index() const { return index_; }
   int size() const { return static_cast<int>(members_.size()); }
   int rank_of(int peer) const { return members_[peer]; }
@@ -75,6 +94,7 @@ class PeerGroup {
   Transport& transport_;
   std::span<const int> members_;
   int index_;
+  const Hosts* hosts_ = nullptr;
   CallTag tag_;
   Clock::time_point deadline_;
   std::vector<bool> sent_tag_;

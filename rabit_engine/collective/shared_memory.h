@@ -1,127 +1,22 @@
-// Collectives among the ranks of one host, through the memory they share (transport/shm/host_segment.h).
-//
-// Small: every rank writes its contribution into its slot, every rank reads all slots and combines them: one
-// round of waiting. (Graham and Shipman, "MPI support for multi-core architectures: optimized shared memory
-// collectives", 2008.)
-//
-// Large: the vector is cut into rounds, each round into one piece a rank. Three stages, several rounds in
-// flight:
-//   input    each rank copies the others' pieces of its vector into its entry
-//   combine  each rank combines its own piece of all entries, into its vector and into its entry
-//   output   each rank copies the others' results out of their entries
-// The entries stay in the cache, so that memory sees each rank's vector read once and written once.
-//
-// Large, single copy: instead of copying in and out, ranks read each other's vectors through the kernel
-// (process_vm_readv). Taken when it was measured to be faster at the start.
-//
-// All of them reduce in the engine's order (reduce/order.h).
+// Collectives of a world that is one host, through the memory that its ranks share (host/host_collectives.h).
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <vector>
 
-#include "rabit_engine/collective/peer_group.h"
-#include "rabit_engine/reduce/reduction.h"
-#include "rabit_engine/transport/shm/host_segment.h"
-#include "rabit_engine/transport/shm/waiting.h"
+#include "rabit_engine/collective/algorithm.h"
 
 namespace warren::collective {
 
-/// How large vectors cross from one process to another.
-enum class HostCopy { kInAndOut, kSingle };
-
-/// The collectives of one host. Ranks and roots are local indices here. All members make the same calls in
-/// the same order; `tag` describes the call and is compared with the others'. Errors: LostPeer, TimedOut,
-/// Misuse. Not thread safe.
-class HostCollectives {
- public:
-  explicit HostCollectives(HostSegment& segment);
-
-  int rank() const { return me_; }
-  int size() const { return size_; }
-  HostSegment& segment() { return segment_; }
-
-  /// Measures both ways of copying, on all members together (about a millisecond), and takes the faster one.
-  /// `single_copy_allowed` false: does not try.
-  void ChooseCopy(bool single_copy_allowed);
-  /// Takes one way whatever was measured. Throws Misuse when single copy does not work here. All members.
-  void ForceCopy(HostCopy copy);
-  HostCopy copy() const { return copy_; }
-
-  void set_deadline(Clock::time_point deadline) { waiter_.set_deadline(deadline); }
-  /// Who looks around while this rank sleeps; nobody by default.
-  void SetLookout(Lookout* lookout) { waiter_.SetLookout(lookout); }
-
-  /// Elements of this size fit the entries of a host with `size` ranks; larger ones need another algorithm.
-  static bool Fits(std::size_t element_bytes, int size);
-
-  void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction) {
-    Allreduce(tag, buffer, buffer, count, reduction);
-  }
-  /// The same from one buffer, which stays as it is, into another that does not overlap it.
-  void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
-                 const Reduction& reduction);
-  void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
-  /// size() + 1 offsets in elements.
-  void ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
-                     const Reduction& reduction);
-  /// size() + 1 offsets in bytes.
-  void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
-  void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
-  void Barrier(const CallTag& tag);
-
- private:
-  using Counter = std::atomic<std::uint64_t> RankLines::*;
-  /// A run of bytes of the caller's buffer.
-  struct Piece {
-    std::size_t offset = 0;
-    std::size_t bytes = 0;
-  };
-  /// Which members get a result, and so copy it out.
-  static constexpr int kAllMembers = -1;
-  static constexpr int kNobody = -2;
-
-  void Begin(const CallTag& tag, const void* payload, std::size_t bytes);
-  void End();
-  const Slot& AwaitSlot(int local);
-  void LookForMisuse(int local) const;
-  void Await(int local, Counter counter, std::uint64_t value);
-  void AwaitInput(int local, std::uint64_t value);
-  void AwaitAll(Counter counter, std::uint64_t value);
-  void Publish(Counter counter, std::uint64_t value);
-
-  void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
-  /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
-  template <typename In, typename Combine, typename Out>
-  void RunRounds(std::size_t rounds, In in, Combine combine, Out out);
-  /// Reduction of pieces: `piece_of(round, member)` is what the member combines in that round.
-  template <typename PieceOf>
-  void ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction, std::size_t rounds,
-                    PieceOf piece_of, int receiver);
-  template <typename SliceOf>
-  void ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of, int receiver);
-  void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
-                    int receiver);
-  void ShowBuffer(void* buffer);
-  void HideBuffer();
-  void ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes);
-  bool SingleCopyWorks();
-
-  HostSegment& segment_;
-  Waiter waiter_;
-  const int me_;
-  const int size_;
-  const std::size_t piece_bytes_;  ///< of one rank in one round, a multiple of the cache line
-  HostCopy copy_ = HostCopy::kInAndOut;
-  bool single_copy_works_ = false;
-  CallTag tag_;
-  std::uint64_t call_ = 0;      ///< calls begun
-  std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
-  std::uint64_t round_ = 0;     ///< rounds of all large calls so far
-  std::vector<const void*> inputs_;
-  std::vector<std::byte> scratch_;
-};
+void AllreduceSharedMemory(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction);
+void AllreduceIntoSharedMemory(PeerGroup& group, const void* input, void* buffer, std::size_t count,
+                               const Reduction& reduction);
+void ReduceSharedMemory(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
+                        int root);
+void ReduceScatterSharedMemory(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
+                               const Reduction& reduction);
+void AllgatherSharedMemory(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
+void BroadcastSharedMemory(PeerGroup& group, void* buffer, std::size_t bytes, int root);
+void BarrierSharedMemory(PeerGroup& group);
 
 }  // namespace warren::collective

@@ -8,7 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/slices.h"
 #include "rabit_engine/device/device_library.h"
 #include "rabit_engine/device/host_reduction.h"
 
@@ -17,12 +18,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kWatchInterval{100};
 constexpr int kLooksToName = 20;
-
-std::vector<std::size_t> EqualSlices(int world_size, std::size_t bytes) {
-  std::vector<std::size_t> offsets(static_cast<std::size_t>(world_size) + 1);
-  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * bytes;
-  return offsets;
-}
 
 }  // namespace
 
@@ -70,7 +65,7 @@ DeviceCollectives::DeviceCollectives(recovery::RecoverableCommunicator& communic
   host_.tls = options.tls ? 1 : 0;
   host_.allgather = [](void* context, void* buffer, std::size_t bytes) {
     return Help(context, [=](DeviceCollectives& self) {
-      self.links_->Allgather(buffer, EqualSlices(self.host_.world_size, bytes));
+      self.links_->Allgather(buffer, EqualOffsets(self.host_.world_size, bytes));
     });
   };
   host_.broadcast = [](void* context, void* buffer, std::size_t bytes, std::int32_t root) {
@@ -185,7 +180,7 @@ void DeviceCollectives::RunRecorded(const Collective& call) {
     Check(devices_->copy(to, whole.receive, bytes, call.stream));
     put(whole.receive);
   };
-  communicator_.RunElsewhere({name.c_str(), bytes, run, save, put});
+  communicator_.RunExternal({name.c_str(), bytes, run, save, put});
 }
 
 bool DeviceCollectives::IsCaptured(const Collective& call) {

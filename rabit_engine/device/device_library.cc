@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/nearby.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/library_directory.h"
 
 namespace warren::device {
 namespace {
@@ -15,7 +15,7 @@ constexpr char kFile[] = "librabit_cuda.so";
 
 const WarrenDevices& Load() {
   std::string tried;
-  for (const std::string& file : LibraryCandidates(std::getenv("RABIT_CUDA_LIBRARY"), FoldersNearby())) {
+  for (const std::string& file : LibraryCandidates(std::getenv("RABIT_CUDA_LIBRARY"), LibraryDirectories())) {
     // Never closed: CUDA cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {

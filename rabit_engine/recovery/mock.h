@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rabit_engine/core/settings.h"
+#include "rabit_engine/base/settings.h"
 
 namespace warren::recovery {
 

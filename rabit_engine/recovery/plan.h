@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::recovery {
 

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/core/engine.h"
+#include "rabit_engine/base/slices.h"
+#include "rabit_engine/engine/join.h"
 #include "rabit_engine/recovery/mock.h"
 
 namespace warren::recovery {
@@ -21,18 +22,11 @@ using std::chrono::milliseconds;
 // Between two attempts to be linked again, while others may still have to find out that the last one failed.
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kMaxPause{200};
-// What a rank says in the record by which it joins: whether it has anything to tell.
-constexpr char kStranger[] = "new";
-constexpr char kAcquaintance[] = "old";
+// What a rank says in the record by which it joins: whether it has state that others may need.
+constexpr char kWithoutState[] = "new";
+constexpr char kWithState[] = "old";
 
 constexpr std::uint64_t kNoLocal = UINT64_MAX;
-
-/// As many equal slices as there are ranks.
-std::vector<std::size_t> EqualSlices(int world_size, std::size_t bytes) {
-  std::vector<std::size_t> offsets(static_cast<std::size_t>(world_size) + 1);
-  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * bytes;
-  return offsets;
-}
 
 void Copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
@@ -73,8 +67,8 @@ RecoverableCommunicator::RecoverableCommunicator(const Settings& settings)
 RecoverableCommunicator::~RecoverableCommunicator() = default;
 
 void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
-  const bool is_stranger = !state_ || state_->fresh();
-  auto native = JoinThroughTracker(settings_, rank, is_stranger ? kStranger : kAcquaintance);
+  const bool is_without_state = !state_ || state_->fresh();
+  auto native = JoinThroughTracker(settings_, rank, is_without_state ? kWithoutState : kWithState);
   rank_ = native->rank();
   world_size_ = native->world_size();
   native_ = world_size_ > 1 ? native.get() : nullptr;
@@ -91,11 +85,11 @@ void RecoverableCommunicator::Meet() {
   const auto says = [&greetings](const char* what) {
     return std::find(greetings.begin(), greetings.end(), what) != greetings.end();
   };
-  if (says(kAcquaintance)) {
-    const std::string own = Encode(state_->MakeReport(says(kStranger)));
+  if (says(kWithState)) {
+    const std::string own = Encode(state_->MakeReport(says(kWithoutState)));
     std::vector<std::uint64_t> sizes(greetings.size());
     sizes[rank_] = own.size();
-    inner_->Allgather(sizes.data(), EqualSlices(world_size_, sizeof(std::uint64_t)));
+    inner_->Allgather(sizes.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
     std::vector<std::size_t> offsets{0};
     for (const std::uint64_t size : sizes) offsets.push_back(offsets.back() + size);
     std::string all(offsets.back(), '\0');
@@ -171,9 +165,7 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
       JoinAs(rank || !knows_rank ? rank : rank_);
       Meet();
       return;
-    } catch (const LostPeer& error) {
-      last_try = error.what();
-    } catch (const TimedOut& error) {
+    } catch (const PeerError& error) {
       last_try = error.what();
     } catch (const TrackerLost& error) {
       // One that has been started again on the same state answers soon.
@@ -204,8 +196,7 @@ void RecoverableCommunicator::Rejoin(const EngineError& loss) {
   JoinUntilAllAreThere(rank_, loss.what());
 }
 
-// --- calls
-// ---------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
@@ -264,9 +255,7 @@ void RecoverableCommunicator::Recorded(const char* name, void* buffer, std::size
         Copy(result.data(), buffer, bytes);
       }
       return state_->calls().Append(std::move(result), meets, state_->stock());
-    } catch (const LostPeer& error) {
-      Rejoin(error);
-    } catch (const TimedOut& error) {
+    } catch (const PeerError& error) {
       Rejoin(error);
     }
   }
@@ -314,7 +303,7 @@ void RecoverableCommunicator::Barrier() {
   Recorded("barrier", nullptr, 0, Input::kKept, Meets::kAll, [&](void*) { inner_->Barrier(); });
 }
 
-void RecoverableCommunicator::RunElsewhere(const ElsewhereCall& call) {
+void RecoverableCommunicator::RunExternal(const ExternalCollective& call) {
   Mock(call.name);
   for (;;) {
     if (const Buffer* kept = Kept(call.name, call.bytes)) {
@@ -328,9 +317,7 @@ void RecoverableCommunicator::RunElsewhere(const ElsewhereCall& call) {
       Buffer result = state_->stock().Take(call.bytes);
       call.save(result.data());
       return state_->calls().Append(std::move(result), Meets::kAll, state_->stock());
-    } catch (const LostPeer& error) {
-      Rejoin(error);
-    } catch (const TimedOut& error) {
+    } catch (const PeerError& error) {
       Rejoin(error);
     }
   }
@@ -345,8 +332,7 @@ void RecoverableCommunicator::TrackerPrint(const std::string& text) {
   inner_->TrackerPrint(text);
 }
 
-// --- versions
-// ------------------------------------------------------------------------------------------------
+// --- versions ----------------------------------------------------------------------------------------------
 
 Models& RecoverableCommunicator::LoadCheckPoint() {
   state_->Load();
@@ -381,9 +367,7 @@ void RecoverableCommunicator::EndVersion(Models next) {
     try {
       Replicate();
       break;
-    } catch (const LostPeer& error) {
-      Rejoin(error);
-    } catch (const TimedOut& error) {
+    } catch (const PeerError& error) {
       Rejoin(error);
     }
   }
@@ -397,7 +381,7 @@ void RecoverableCommunicator::Replicate() {
   const auto own = next.locals.find(rank_);
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(world_size_));
   sizes[rank_] = own == next.locals.end() ? kNoLocal : own->second.size();
-  inner_->Allgather(sizes.data(), EqualSlices(world_size_, sizeof(std::uint64_t)));
+  inner_->Allgather(sizes.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
   const auto without = std::count(sizes.begin(), sizes.end(), kNoLocal);
   if (without == world_size_) return;
   if (without > 0) {
@@ -431,9 +415,7 @@ void RecoverableCommunicator::Finalize() {
     std::string loss;
     try {
       native_->FinishCalls();
-    } catch (const LostPeer& error) {
-      loss = error.what();
-    } catch (const TimedOut& error) {
+    } catch (const PeerError& error) {
       loss = error.what();
     }
     if (loss.empty()) {

@@ -16,17 +16,17 @@
 #include <span>
 #include <string>
 
-#include "rabit_engine/core/communicator.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/native_communicator.h"
-#include "rabit_engine/core/settings.h"
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/engine/native_communicator.h"
 #include "rabit_engine/recovery/state.h"
 
 namespace warren::recovery {
 
 /// A collective on memory that the host cannot reach: how it is carried out, and how its result comes to the
 /// host and back.
-struct ElsewhereCall {
+struct ExternalCollective {
   const char* name;
   std::size_t bytes;  ///< of the result, which is the same on all ranks
   /// Carries it out, with the help of this communicator, and returns when the result is there. Leaves its
@@ -70,8 +70,8 @@ class RecoverableCommunicator final : public Communicator {
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
-  /// A collective elsewhere, while this communicator recovers(). All ranks make it, with the same bytes.
-  void RunElsewhere(const ElsewhereCall& call);
+  /// An external collective, while this communicator recovers(). All ranks make it, with the same bytes.
+  void RunExternal(const ExternalCollective& call);
   /// How often ranks have been linked: another number means that whatever was made over the links is void.
   std::uint64_t linkings() const { return linkings_; }
 

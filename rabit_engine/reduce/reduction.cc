@@ -7,7 +7,7 @@
 #include <new>
 #include <string>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/kernels.h"
 
 namespace warren {

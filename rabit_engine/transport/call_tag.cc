@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren {

@@ -25,7 +25,7 @@ struct CallTag {
   Collective collective{};
   std::uint8_t type = 0xff;       ///< DataType, 0xff for bytes and custom reductions
   std::uint8_t operation = 0xff;  ///< Operation, 0xff where there is none or a custom one
-  std::uint8_t algorithm = 0;     ///< the choice of core/choice.h: ranks must agree on it too
+  std::uint8_t algorithm = 0;     ///< the choice of collective/choice.h: ranks must agree on it too
   std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
   std::int32_t root = 0;          ///< broadcast and reduce
   std::uint32_t element_bytes = 1;

@@ -6,7 +6,7 @@
 #include <array>
 #include <chrono>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren {
 

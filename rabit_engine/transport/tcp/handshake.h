@@ -46,7 +46,7 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 120);
 
-/// False when these bytes begin no hello: a stranger's.
+/// False when these bytes begin no hello: something else has connected.
 bool MayBeHello(std::span<const std::byte> bytes);
 
 /// With a nonce and a proof, and nothing else to be changed. `asked`: the nonce of the hello that it answers.

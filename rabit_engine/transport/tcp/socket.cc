@@ -18,7 +18,7 @@
 #include <memory>
 #include <system_error>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::tcp {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rabit_engine/transport/descriptor.h"
+#include "rabit_engine/base/descriptor.h"
 
 namespace warren::tcp {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/transport/late_peer.h"
 
 namespace warren {
@@ -39,12 +39,13 @@ constexpr milliseconds kFirstRoundLimit{3000};
 constexpr milliseconds kFirstRetryPause{50};
 constexpr milliseconds kMaxRetryPause{1000};
 // Connections that have not said a whole hello. Beyond this the oldest goes.
-constexpr std::size_t kMaxNewcomers = 256;
+constexpr std::size_t kMaxPending = 256;
 
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
-// What an epoll event is about: the kind in the upper half, a rank or a newcomer's number in the lower.
-enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kNewcomer = 2, kDial = 3, kQuestion = 4 };
+// What an epoll event is about: the kind in the upper half, a rank or the number of a pending connection in
+// the lower.
+enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kPending = 2, kDial = 3, kQuestion = 4 };
 constexpr int kSubjectShift = 60;
 constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
   return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
@@ -103,7 +104,7 @@ using ProofBuffer = MessageBuffer<wire::Digest>;
 }  // namespace
 
 /// Somebody who connected to us and has not proved yet who it is.
-struct TcpTransport::Newcomer {
+struct TcpTransport::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   HelloBuffer hello = {};
@@ -279,7 +280,7 @@ void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {
 }
 
 void TcpTransport::Poll(int timeout_ms) {
-  if (!newcomers_.empty()) DropOldNewcomers();
+  if (!pending_.empty()) DropOldPending();
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
   if (count < 0 && errno != EINTR) throw EngineError("epoll_wait failed: " + tcp::ErrorText(errno));
@@ -294,7 +295,7 @@ void TcpTransport::Poll(int timeout_ms) {
       case Subject::kListener:
         AcceptAll();
         break;
-      case Subject::kNewcomer:
+      case Subject::kPending:
         Hear(number);
         break;
       case Subject::kDial:
@@ -310,7 +311,7 @@ void TcpTransport::Poll(int timeout_ms) {
 // --- those who connect to us -------------------------------------------------------------------------------
 
 void TcpTransport::AcceptAll() {
-  DropOldNewcomers();
+  DropOldPending();
   if (!spare_) spare_ = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (;;) {
     tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -322,50 +323,49 @@ void TcpTransport::AcceptAll() {
         spare_.Close();
         continue;
       }
-      if (newcomers_.empty()) {
+      if (pending_.empty()) {
         throw EngineError(
             fmt::format("rank {} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", rank_,
                         tcp::ErrorText(errno)));
       }
-      newcomers_.erase(newcomers_.begin());
+      pending_.erase(pending_.begin());
       continue;
     }
-    if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
-    const std::uint64_t id = next_newcomer_++;
-    Watch(socket.fd(), Key(Subject::kNewcomer, id), kStreamEvents);
-    newcomers_[id] = {.stream = tcp::Stream(std::move(socket)),
-                      .deadline = Clock::now() + options_.connect_timeout};
+    if (pending_.size() >= kMaxPending) pending_.erase(pending_.begin());
+    const std::uint64_t id = next_pending_++;
+    Watch(socket.fd(), Key(Subject::kPending, id), kStreamEvents);
+    pending_[id] = {.stream = tcp::Stream(std::move(socket)),
+                    .deadline = Clock::now() + options_.connect_timeout};
     Hear(id);
   }
 }
 
-void TcpTransport::DropOldNewcomers() {
+void TcpTransport::DropOldPending() {
   const Clock::time_point now = Clock::now();
-  while (!newcomers_.empty() && newcomers_.begin()->second.deadline < now)
-    newcomers_.erase(newcomers_.begin());
+  while (!pending_.empty() && pending_.begin()->second.deadline < now) pending_.erase(pending_.begin());
 }
 
 void TcpTransport::Hear(std::uint64_t id) {
-  const auto found = newcomers_.find(id);
-  if (found == newcomers_.end()) return;
-  Newcomer& newcomer = found->second;
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;
+  PendingConnection& pending = found->second;
   int error = 0;
-  if (options_.tls && !newcomer.stream.is_encrypted() && newcomer.hello.count == 0 &&
-      BeginsTls(newcomer.stream.fd())) {
-    newcomer.stream.Encrypt(*options_.tls, tls::Role::kServer);
+  if (options_.tls && !pending.stream.is_encrypted() && pending.hello.count == 0 &&
+      BeginsTls(pending.stream.fd())) {
+    pending.stream.Encrypt(*options_.tls, tls::Role::kServer);
   }
-  if (newcomer.peer < 0) {
-    const HelloBuffer::State state = newcomer.hello.Read(newcomer.stream, error);
+  if (pending.peer < 0) {
+    const HelloBuffer::State state = pending.hello.Read(pending.stream, error);
     if (state == HelloBuffer::State::kMore) return;
-    if (state == HelloBuffer::State::kEnded || !Answer(newcomer)) {
-      newcomers_.erase(found);
+    if (state == HelloBuffer::State::kEnded || !Answer(pending)) {
+      pending_.erase(found);
       return;
     }
   }
-  const ProofBuffer::State state = newcomer.proof.Read(newcomer.stream, error);
+  const ProofBuffer::State state = pending.proof.Read(pending.stream, error);
   if (state == ProofBuffer::State::kMore) return;
-  Newcomer proved = std::move(newcomer);
-  newcomers_.erase(found);
+  PendingConnection proved = std::move(pending);
+  pending_.erase(found);
   const std::string_view proof(reinterpret_cast<const char*>(proved.proof.bytes.data()),
                                proved.proof.bytes.size());
   if (state == ProofBuffer::State::kEnded || links_[proved.peer] ||
@@ -377,8 +377,8 @@ void TcpTransport::Hear(std::uint64_t id) {
 }
 
 /// What it said first is here. True when it wants a link and was answered.
-bool TcpTransport::Answer(Newcomer& newcomer) {
-  const auto hello = tcp::ReadHello(newcomer.hello.bytes, key_, rank_, world_size());
+bool TcpTransport::Answer(PendingConnection& pending) {
+  const auto hello = tcp::ReadHello(pending.hello.bytes, key_, rank_, world_size());
   if (!hello) return false;
   if (hello->kind == tcp::HelloKind::kAlarm) {
     if (!alarm_) alarm_ = hello;
@@ -389,12 +389,12 @@ bool TcpTransport::Answer(Newcomer& newcomer) {
     return false;
   }
   if (hello->from > rank_ || links_[hello->from]) return false;
-  if (options_.tls && !newcomer.stream.is_encrypted()) return false;
-  tcp::PrepareLink(newcomer.stream.fd(), options_.no_delay, options_.host_timeout);
+  if (options_.tls && !pending.stream.is_encrypted()) return false;
+  tcp::PrepareLink(pending.stream.fd(), options_.no_delay, options_.host_timeout);
   const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
-  if (!SendWhole(newcomer.stream, answer)) return false;
-  newcomer.peer = hello->from;
-  newcomer.expected = tcp::LinkProof(key_, *hello, answer);
+  if (!SendWhole(pending.stream, answer)) return false;
+  pending.peer = hello->from;
+  pending.expected = tcp::LinkProof(key_, *hello, answer);
   return true;
 }
 
@@ -581,7 +581,7 @@ void TcpTransport::Abort(int lost_rank) noexcept {
   }
   for (const int peer : linked_) links_[peer]->CloseSending();
   // Whoever would still link with this rank is told by the kernel that nobody answers.
-  newcomers_.clear();
+  pending_.clear();
   listener_.Close();
 }
 

@@ -22,12 +22,12 @@
 #include <string>
 #include <vector>
 
-#include "rabit_engine/transport/shm/waiting.h"
 #include "rabit_engine/transport/tcp/handshake.h"
 #include "rabit_engine/transport/tcp/socket.h"
 #include "rabit_engine/transport/tcp/stream.h"
 #include "rabit_engine/transport/tcp/tcp_link.h"
 #include "rabit_engine/transport/transport.h"
+#include "rabit_engine/transport/waiting.h"
 
 namespace warren {
 
@@ -98,7 +98,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void ThrowIfLost(std::span<const Interest> interests);
 
  private:
-  struct Newcomer;
+  struct PendingConnection;
   struct Dial;
   struct Question {
     tcp::Stream stream;
@@ -117,8 +117,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- the listening socket ---
   void AcceptAll();
   void Hear(std::uint64_t id);
-  bool Answer(Newcomer& newcomer);
-  void DropOldNewcomers();
+  bool Answer(PendingConnection& pending);
+  void DropOldPending();
   void AddLink(int peer, tcp::Stream stream);
 
   // --- connecting ---
@@ -145,8 +145,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   Clock::time_point next_silence_check_{};
   Yielding yielding_;
   std::optional<tcp::Hello> alarm_;  ///< the first one
-  std::map<std::uint64_t, Newcomer> newcomers_;
-  std::uint64_t next_newcomer_ = 0;
+  std::map<std::uint64_t, PendingConnection> pending_;
+  std::uint64_t next_pending_ = 0;
   std::vector<Dial> dials_;
   Lookout* lookout_ = nullptr;
   std::map<int, CallTag> questions_;

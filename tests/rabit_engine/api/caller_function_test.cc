@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 namespace {

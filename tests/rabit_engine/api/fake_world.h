@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/core/communicator.h"
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/api/fake_world.h"
 
 namespace warren::api {

@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/settings.h"
 #include "rabit_engine/bootstrap/tracker_bootstrap.h"
 #include "rabit_engine/collective/peer_group.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/core/settings.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
 namespace {

@@ -1,21 +1,21 @@
-// All algorithms under test, by collective.
+// All algorithms under test, by collective: those of the registry that work over links alone.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "rabit_engine/collective/halving_doubling.h"
-#include "rabit_engine/collective/pairwise.h"
-#include "rabit_engine/collective/recursive_doubling.h"
-#include "rabit_engine/collective/ring.h"
-#include "rabit_engine/collective/tree.h"
+#include "rabit_engine/collective/registry.h"
 
 namespace warren::testing {
 
 template <typename Function>
 struct Named {
-  const char* name;
+  std::string name;
   Function function;
   friend std::ostream& operator<<(std::ostream& out, const Named& named) { return out << named.name; }
 };
@@ -27,28 +27,46 @@ struct NameOf {
   }
 };
 
-inline constexpr Named<collective::AllreduceFunction> kAllreduces[] = {
-    {"Tree", collective::AllreduceTree},
-    {"RecursiveDoubling", collective::AllreduceRecursiveDoubling},
-    {"HalvingDoubling", collective::AllreduceHalvingDoubling},
-    {"Pairwise", collective::AllreducePairwise},
-    {"Ring", collective::AllreduceRing},
-};
-inline constexpr Named<collective::ReduceFunction> kReduces[] = {{"Tree", collective::ReduceTree}};
-inline constexpr Named<collective::ReduceScatterFunction> kReduceScatters[] = {
-    {"Pairwise", collective::ReduceScatterPairwise},
-    {"Ring", collective::ReduceScatterRing},
-};
-inline constexpr Named<collective::AllgatherFunction> kAllgathers[] = {
-    {"Bruck", collective::AllgatherBruck},
-    {"Pairwise", collective::AllgatherPairwise},
-    {"Ring", collective::AllgatherRing},
-};
-inline constexpr Named<collective::BroadcastFunction> kBroadcasts[] = {{"Tree", collective::BroadcastTree},
-                                                                       {"Ring", collective::BroadcastRing}};
-inline constexpr Named<collective::BarrierFunction> kBarriers[] = {
-    {"Tree", collective::BarrierTree},
-    {"Dissemination", collective::BarrierDissemination},
-};
+/// "recursive_doubling" as "RecursiveDoubling": names of tests have no underscores.
+inline std::string CamelCase(std::string_view name) {
+  std::string camel;
+  bool begins = true;
+  for (const char c : name) {
+    if (c != '_') camel += begins ? static_cast<char>(std::toupper(c)) : c;
+    begins = c == '_';
+  }
+  return camel;
+}
+
+/// What the registry has for one collective and needs nothing but links.
+template <typename Function>
+std::vector<Named<Function>> OverLinks(Function collective::Algorithm::*function) {
+  std::vector<Named<Function>> found;
+  for (const collective::Algorithm* algorithm : collective::Algorithms()) {
+    if (algorithm->*function != nullptr && algorithm->needs == collective::kNothing) {
+      found.push_back({CamelCase(algorithm->name), algorithm->*function});
+    }
+  }
+  return found;
+}
+
+inline auto Allreduces() {
+  return OverLinks(&collective::Algorithm::allreduce);
+}
+inline auto Reduces() {
+  return OverLinks(&collective::Algorithm::reduce);
+}
+inline auto ReduceScatters() {
+  return OverLinks(&collective::Algorithm::reduce_scatter);
+}
+inline auto Allgathers() {
+  return OverLinks(&collective::Algorithm::allgather);
+}
+inline auto Broadcasts() {
+  return OverLinks(&collective::Algorithm::broadcast);
+}
+inline auto Barriers() {
+  return OverLinks(&collective::Algorithm::barrier);
+}
 
 }  // namespace warren::testing

@@ -20,7 +20,7 @@ TEST_P(Allgather, GivesAllMembersAllSlicesWhateverTheirLengths) {
     });
   }
 }
-INSTANTIATE_TEST_SUITE_P(By, Allgather, ::testing::ValuesIn(kAllgathers),
+INSTANTIATE_TEST_SUITE_P(By, Allgather, ::testing::ValuesIn(Allgathers()),
                          NameOf<collective::AllgatherFunction>());
 
 class Broadcast : public ::testing::TestWithParam<Named<collective::BroadcastFunction>> {};
@@ -36,7 +36,7 @@ TEST_P(Broadcast, GivesAllMembersTheBytesOfAnyRoot) {
     });
   }
 }
-INSTANTIATE_TEST_SUITE_P(By, Broadcast, ::testing::ValuesIn(kBroadcasts),
+INSTANTIATE_TEST_SUITE_P(By, Broadcast, ::testing::ValuesIn(Broadcasts()),
                          NameOf<collective::BroadcastFunction>());
 
 class Barrier : public ::testing::TestWithParam<Named<collective::BarrierFunction>> {};
@@ -55,7 +55,7 @@ TEST_P(Barrier, LetsNobodyOutBeforeEverybodyIsIn) {
     });
   }
 }
-INSTANTIATE_TEST_SUITE_P(By, Barrier, ::testing::ValuesIn(kBarriers), NameOf<collective::BarrierFunction>());
+INSTANTIATE_TEST_SUITE_P(By, Barrier, ::testing::ValuesIn(Barriers()), NameOf<collective::BarrierFunction>());
 
 }  // namespace
 }  // namespace warren::testing

@@ -35,7 +35,7 @@ TEST_P(Allreduce, GivesAllMembersTheBitsOfTheCanonicalOrder) {
   ForAllCases(
       [](Caller& caller, const ReductionCase& test) { CheckAllreduce(caller, GetParam().function, test); });
 }
-INSTANTIATE_TEST_SUITE_P(By, Allreduce, ::testing::ValuesIn(kAllreduces),
+INSTANTIATE_TEST_SUITE_P(By, Allreduce, ::testing::ValuesIn(Allreduces()),
                          NameOf<collective::AllreduceFunction>());
 
 class Reduce : public ::testing::TestWithParam<Named<collective::ReduceFunction>> {};
@@ -45,7 +45,7 @@ TEST_P(Reduce, GivesAnyRootTheBitsOfTheCanonicalOrder) {
     for (const int root : RootsFor(caller.size())) CheckReduce(caller, GetParam().function, test, root);
   });
 }
-INSTANTIATE_TEST_SUITE_P(By, Reduce, ::testing::ValuesIn(kReduces), NameOf<collective::ReduceFunction>());
+INSTANTIATE_TEST_SUITE_P(By, Reduce, ::testing::ValuesIn(Reduces()), NameOf<collective::ReduceFunction>());
 
 class ReduceScatter : public ::testing::TestWithParam<Named<collective::ReduceScatterFunction>> {};
 TEST_P(ReduceScatter, GivesEachMemberTheBitsOfTheCanonicalOrderInItsSlice) {
@@ -54,7 +54,7 @@ TEST_P(ReduceScatter, GivesEachMemberTheBitsOfTheCanonicalOrderInItsSlice) {
     CheckReduceScatter(caller, GetParam().function, test, offsets);
   });
 }
-INSTANTIATE_TEST_SUITE_P(By, ReduceScatter, ::testing::ValuesIn(kReduceScatters),
+INSTANTIATE_TEST_SUITE_P(By, ReduceScatter, ::testing::ValuesIn(ReduceScatters()),
                          NameOf<collective::ReduceScatterFunction>());
 
 TEST(Samples, ShowADifferentOrderOfOperands) {

@@ -2,14 +2,14 @@
 // be left for the next, and no order of waiting may lock up.
 #include "algorithms.h"
 #include "checks.h"
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::testing {
 namespace {
 
-template <typename Function, std::size_t n>
-Function AnyOf(const Named<Function> (&algorithms)[n], Random& random) {
-  return algorithms[random() % n].function;
+template <typename Function>
+Function AnyOf(const std::vector<Named<Function>>& algorithms, Random& random) {
+  return algorithms[random() % algorithms.size()].function;
 }
 
 /// One call, chosen by numbers that are the same on all ranks.
@@ -18,18 +18,18 @@ void CallAnything(Caller& caller, Random& random, std::span<const ReductionCase>
   const int root = static_cast<int>(random() % caller.size());
   switch (random() % 6) {
     case 0:
-      return CheckAllreduce(caller, AnyOf(kAllreduces, random), test);
+      return CheckAllreduce(caller, AnyOf(Allreduces(), random), test);
     case 1:
-      return CheckReduce(caller, AnyOf(kReduces, random), test, root);
+      return CheckReduce(caller, AnyOf(Reduces(), random), test, root);
     case 2:
-      return CheckReduceScatter(caller, AnyOf(kReduceScatters, random), test,
+      return CheckReduceScatter(caller, AnyOf(ReduceScatters(), random), test,
                                 UnevenOffsets(test.count, caller.size()));
     case 3:
-      return CheckAllgather(caller, AnyOf(kAllgathers, random), UnevenOffsets(test.count, caller.size()));
+      return CheckAllgather(caller, AnyOf(Allgathers(), random), UnevenOffsets(test.count, caller.size()));
     case 4:
-      return CheckBroadcast(caller, AnyOf(kBroadcasts, random), test.count, root);
+      return CheckBroadcast(caller, AnyOf(Broadcasts(), random), test.count, root);
     default:
-      return caller.Call(Collective::kBarrier, 1, AnyOf(kBarriers, random));
+      return caller.Call(Collective::kBarrier, 1, AnyOf(Barriers(), random));
   }
 }
 
@@ -52,7 +52,7 @@ TEST(Sequences, OfAnyCollectivesGiveRightResultsOverLinksThatHoldLittle) {
 }
 
 TEST(Sequences, EndInMisuseWhenRanksDisagreeEvenAboutNothing) {
-  for (const auto& algorithm : kAllreduces) {
+  for (const auto& algorithm : Allreduces()) {
     const auto disagree = [&](Transport& transport) {
       Caller caller(transport);
       const std::size_t count = transport.rank() == 1 ? 0 : 100;

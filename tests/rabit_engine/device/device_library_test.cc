@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::device {
 namespace {

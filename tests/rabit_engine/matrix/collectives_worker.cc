@@ -10,6 +10,7 @@
 //   collectives_worker stream    a barrier, then allreduces without end
 //   collectives_worker mismatch W  ranks that differ in W
 //   collectives_worker senseless   prints what senseless arguments are answered
+//   collectives_worker algorithms  prints those that allreduce over links alone, and joins no job
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "rabit_engine/core/engine.h"
+#include "rabit_engine/collective/registry.h"
+#include "rabit_engine/engine/join.h"
 #include "tests/rabit_engine/matrix/reference.h"
 
 namespace warren::matrix {
@@ -435,7 +437,19 @@ void Senseless(Communicator& communicator) {
   answer([&] { communicator.ReduceScatter(values.data(), offsets, sum); });
 }
 
+void PrintAlgorithms() {
+  for (const collective::Algorithm* algorithm : collective::Algorithms()) {
+    if (algorithm->allreduce != nullptr && algorithm->needs == collective::kNothing) {
+      fmt::print("{}\n", algorithm->name);
+    }
+  }
+}
+
 int Main(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "algorithms") {
+    PrintAlgorithms();
+    return 0;
+  }
   const std::unique_ptr<Communicator> communicator = Join(ReadSettings({}));
   const int ranks = communicator->world_size();
   Checker checker(*communicator);

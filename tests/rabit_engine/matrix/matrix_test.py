@@ -5,11 +5,12 @@ about 40 minutes on 2 cores.
 """
 
 import os
+import subprocess
 import unittest
 
-from jobs import Job
+from jobs import WORKER, Job
 
-FLAT = ["tree", "recursive_doubling", "halving_doubling", "pairwise", "ring"]
+OVER_LINKS = subprocess.run([WORKER, "algorithms"], check=True, capture_output=True, text=True).stdout.split()
 SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 RANKS = [int(n) for n in os.environ.get("WARREN_MATRIX_RANKS", "1 2 3 4 5 6 7 8 9").split()]
@@ -26,7 +27,7 @@ class MatrixTest(unittest.TestCase):
 
     def test_every_way_gives_the_bits_of_the_reference(self):
         ways = [("shared memory", COPY), ("shared memory, single copy", SINGLE), ("TCP", TCP)]
-        for algorithm in FLAT:
+        for algorithm in OVER_LINKS:
             ways.append((f"{algorithm} over TCP", {**TCP, "RABIT_ALGORITHM": algorithm}))
             ways.append((f"{algorithm} over rings", {"RABIT_ALGORITHM": algorithm}))
         if SANITIZED:

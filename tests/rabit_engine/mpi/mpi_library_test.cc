@@ -1,5 +1,5 @@
 // Which MPI a process takes, from what its environment says; and which reductions MPI may do.
-#include "rabit_engine/transport/mpi/mpi_library.h"
+#include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/transport/mpi/mpi_communicator.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/mpi/mpi_communicator.h"
 
 namespace warren {
 namespace {

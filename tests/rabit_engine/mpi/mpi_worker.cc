@@ -28,13 +28,13 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/bootstrap/mpi_bootstrap.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/slurm_bootstrap.h"
-#include "rabit_engine/core/engine.h"
-#include "rabit_engine/core/error.h"
-#include "rabit_engine/transport/mpi/mpi_communicator.h"
-#include "rabit_engine/transport/mpi/mpi_engine.h"
-#include "rabit_engine/transport/mpi/mpi_library.h"
+#include "rabit_engine/engine/join.h"
+#include "rabit_engine/mpi/mpi_bootstrap.h"
+#include "rabit_engine/mpi/mpi_communicator.h"
+#include "rabit_engine/mpi/mpi_engine.h"
+#include "rabit_engine/mpi/mpi_library.h"
 
 namespace {
 
@@ -333,7 +333,7 @@ void CheckMisuse(Communicator& world) {
   Require(slices(0, 100).find("slices join in the order of the ranks") != std::string::npos,
           "slices that overlap");
   const std::size_t own = 10 * static_cast<std::size_t>(world.rank());
-  Require(slices(own, own + 10).find("the slices end at byte") != std::string::npos,
+  Require(slices(own, own + 10).find("the last to end at the total") != std::string::npos,
           "slices that end too early");
   world.Finalize();
   Require(ErrorOf([&] { world.Barrier(); }).find("after Finalize") != std::string::npos,

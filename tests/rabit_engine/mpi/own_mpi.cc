@@ -9,7 +9,8 @@
 #include <exception>
 #include <memory>
 
-#include "rabit_engine/transport/mpi/mpi_engine.h"
+#include "rabit_engine/mpi/mpi_engine.h"
+#include "rabit_engine/reduce/reduction.h"
 
 namespace {
 

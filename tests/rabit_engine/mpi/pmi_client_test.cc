@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/slurm_stream.h"
-#include "rabit_engine/core/error.h"
 #include "wire/bytes.h"
 
 namespace warren {

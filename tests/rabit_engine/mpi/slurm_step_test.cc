@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/kernels.h"
 
 namespace warren::reference {

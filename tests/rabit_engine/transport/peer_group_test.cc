@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 

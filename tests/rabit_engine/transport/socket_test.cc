@@ -6,7 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::tcp {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "rabit_engine/core/error.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren {
 namespace {

@@ -1,0 +1,203 @@
+#include "rabit_engine/collective/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/collective/registry.h"
+
+namespace warren::collective {
+namespace {
+
+constexpr std::size_t kKi = 1024;
+constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
+constexpr int kAnyRanks = std::numeric_limits<int>::max();
+/// Direct links between all: so many sockets a rank, no more.
+constexpr int kDirectRanks = 64;
+
+/// When an algorithm is the best, beside what it cannot work without (Need).
+enum Condition : unsigned {
+  kAlways = 0,
+  kPowerOfTwo = 1U << 0,  ///< ranks
+  kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
+  kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
+};
+
+struct Row {
+  Collective collective;
+  std::string_view algorithm;
+  unsigned conditions;
+  std::size_t max_bytes;
+  int max_ranks;
+};
+
+// Read from the top; the first row that fits is taken. The last row of each collective fits always. Where the
+// numbers come from: docs/engine.md, "How fast".
+constexpr Row kTable[] = {
+    {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "tree", kCrowded, 128 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 256 * kKi, 2},
+    {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kAlways, 32 * kKi, kDirectRanks},
+    {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "pairwise", kAlways, kAnySize, kDirectRanks},
+    {Collective::kAllreduce, "halving_doubling", kAlways, 1024 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "ring", kAnyOrder, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "halving_doubling", kAlways, kAnySize, kAnyRanks},
+
+    {Collective::kReduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kReduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kReduce, "tree", kAlways, kAnySize, kAnyRanks},
+
+    {Collective::kReduceScatter, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kReduceScatter, "pairwise", kAlways, kAnySize, kDirectRanks},
+    {Collective::kReduceScatter, "ring", kAlways, kAnySize, kAnyRanks},
+
+    {Collective::kBroadcast, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kBroadcast, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kBroadcast, "tree", kAlways, kAnySize, kAnyRanks},
+
+    {Collective::kAllgather, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllgather, "bruck", kAlways, 32 * kKi, kAnyRanks},
+    {Collective::kAllgather, "pairwise", kAlways, kAnySize, kDirectRanks},
+    {Collective::kAllgather, "ring", kAlways, kAnySize, kAnyRanks},
+
+    {Collective::kBarrier, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kBarrier, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kBarrier, "tree", kCrowded, kAnySize, kAnyRanks},
+    {Collective::kBarrier, "dissemination", kAlways, kAnySize, kAnyRanks},
+};
+
+constexpr Collective kCollectives[] = {
+    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
+    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
+};
+
+/// The table with its algorithms found.
+struct ResolvedRow {
+  const Row* row;
+  const Algorithm* algorithm;
+};
+
+std::vector<ResolvedRow> Resolve() {
+  std::vector<ResolvedRow> rows;
+  for (const Row& row : kTable) {
+    const Algorithm* algorithm = FindAlgorithm(row.algorithm);
+    if (algorithm == nullptr || !algorithm->Serves(row.collective)) {
+      throw EngineError(fmt::format("the choice table names {} by {}, which the registry does not have",
+                                    Name(row.collective), row.algorithm));
+    }
+    rows.push_back({&row, algorithm});
+  }
+  return rows;
+}
+
+unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
+  unsigned met = 0;
+  if (situation.one_host) met |= kOneHost;
+  if (situation.levels) met |= kLevels;
+  if (situation.fits) met |= kFits;
+  if (situation.levels_may_reduce || !situation.order_matters) met |= kMayReduce;
+  return algorithm.needs & ~met;
+}
+
+bool ConditionsHold(const Row& row, const Situation& situation) {
+  unsigned hold = 0;
+  if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) hold |= kPowerOfTwo;
+  if (!situation.order_matters) hold |= kAnyOrder;
+  if (situation.crowded) hold |= kCrowded;
+  return (row.conditions & ~hold) == 0 && situation.bytes <= row.max_bytes &&
+         situation.ranks <= row.max_ranks;
+}
+
+std::string Explain(unsigned unmet) {
+  if ((unmet & kOneHost) != 0) return "not all ranks share the memory of one host";
+  if ((unmet & kLevels) != 0) return "it needs several hosts, some with several ranks that share memory";
+  if ((unmet & kFits) != 0) return "the elements are too large for the stages in shared memory";
+  return "the hosts' ranks are not such that reducing inside hosts first keeps the order of the ranks "
+         "(RABIT_REPRODUCIBLE=0 allows it)";
+}
+
+/// "tree, ring"
+template <typename Values, typename NameOf>
+std::string List(const Values& values, NameOf name_of) {
+  std::string list;
+  for (const auto& value : values) list += fmt::format("{}{}", list.empty() ? "" : ", ", name_of(value));
+  return list;
+}
+
+[[noreturn]] void ThrowUnknown(std::string_view word, std::string_view text, const std::string& known) {
+  throw Misuse(fmt::format("RABIT_ALGORITHM={}: '{}' is not known; expected one of {}", text, word, known));
+}
+
+const Algorithm& ParseAlgorithm(std::string_view word, std::string_view text) {
+  const Algorithm* found = FindAlgorithm(word);
+  if (found == nullptr) {
+    ThrowUnknown(word, text, List(Algorithms(), [](const Algorithm* algorithm) { return algorithm->name; }));
+  }
+  return *found;
+}
+
+Collective ParseCollective(std::string_view word, std::string_view text) {
+  for (const Collective collective : kCollectives) {
+    if (Name(collective) == word) return collective;
+  }
+  ThrowUnknown(word, text, List(kCollectives, [](Collective collective) { return Name(collective); }));
+}
+
+}  // namespace
+
+ForcedAlgorithms::ForcedAlgorithms(const std::string& text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      const Algorithm& algorithm = ParseAlgorithm(item, text);
+      for (const Collective collective : kCollectives) {
+        if (algorithm.Serves(collective)) by_collective_[collective] = &algorithm;
+      }
+      continue;
+    }
+    const Collective collective = ParseCollective(item.substr(0, equals), text);
+    const Algorithm& algorithm = ParseAlgorithm(item.substr(equals + 1), text);
+    if (!algorithm.Serves(collective)) {
+      throw Misuse(
+          fmt::format("RABIT_ALGORITHM={}: there is no {} by {}", text, Name(collective), algorithm.name));
+    }
+    by_collective_[collective] = &algorithm;
+  }
+}
+
+const Algorithm* ForcedAlgorithms::Find(Collective collective) const {
+  const auto found = by_collective_.find(collective);
+  return found == by_collective_.end() ? nullptr : found->second;
+}
+
+const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced) {
+  if (const Algorithm* wish = forced.Find(situation.collective)) {
+    // It may be forced beyond the sizes and numbers it is best for, but not where it cannot work.
+    const unsigned unmet = UnmetNeeds(*wish, situation);
+    if (unmet == kNothing) return *wish;
+    throw Misuse(fmt::format("RABIT_ALGORITHM asks for {} by {}, which cannot be here: {}",
+                             Name(situation.collective), wish->name, Explain(unmet)));
+  }
+  static const std::vector<ResolvedRow> table = Resolve();
+  for (const ResolvedRow& row : table) {
+    if (row.row->collective == situation.collective && ConditionsHold(*row.row, situation) &&
+        UnmetNeeds(*row.algorithm, situation) == kNothing) {
+      return *row.algorithm;
+    }
+  }
+  throw EngineError(fmt::format("no row of the choice table fits {}", Name(situation.collective)));
+}
+
+}  // namespace warren::collective

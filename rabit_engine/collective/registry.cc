@@ -1,0 +1,124 @@
+#include "rabit_engine/collective/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/collective/halving_doubling.h"
+#include "rabit_engine/collective/hierarchical.h"
+#include "rabit_engine/collective/pairwise.h"
+#include "rabit_engine/collective/recursive_doubling.h"
+#include "rabit_engine/collective/ring.h"
+#include "rabit_engine/collective/shared_memory.h"
+#include "rabit_engine/collective/tree.h"
+
+namespace warren::collective {
+namespace {
+
+// A row's place is its id, which ranks compare: new rows go to the end.
+constexpr Algorithm kBuiltIn[] = {
+    {.name = "tree",
+     .allreduce = AllreduceTree,
+     .reduce = ReduceTree,
+     .broadcast = BroadcastTree,
+     .barrier = BarrierTree},
+    {.name = "recursive_doubling", .allreduce = AllreduceRecursiveDoubling},
+    {.name = "halving_doubling", .allreduce = AllreduceHalvingDoubling},
+    {.name = "pairwise",
+     .allreduce = AllreducePairwise,
+     .reduce_scatter = ReduceScatterPairwise,
+     .allgather = AllgatherPairwise},
+    {.name = "ring",
+     .allreduce = AllreduceRing,
+     .reduce_scatter = ReduceScatterRing,
+     .allgather = AllgatherRing,
+     .broadcast = BroadcastRing},
+    {.name = "bruck", .allgather = AllgatherBruck},
+    {.name = "dissemination", .barrier = BarrierDissemination},
+    {.name = "shared_memory",
+     .needs = kOneHost | kFits,
+     .allreduce = AllreduceSharedMemory,
+     .allreduce_into = AllreduceIntoSharedMemory,
+     .reduce = ReduceSharedMemory,
+     .reduce_scatter = ReduceScatterSharedMemory,
+     .allgather = AllgatherSharedMemory,
+     .broadcast = BroadcastSharedMemory,
+     .barrier = BarrierSharedMemory},
+    {.name = "hierarchical",
+     .needs = kLevels | kFits | kMayReduce,
+     .allreduce = AllreduceHierarchical,
+     .reduce = ReduceHierarchical,
+     .broadcast = BroadcastHierarchical,
+     .barrier = BarrierHierarchical},
+};
+
+std::vector<const Algorithm*>& All() {
+  static std::vector<const Algorithm*> all = [] {
+    std::vector<const Algorithm*> rows;
+    for (const Algorithm& algorithm : kBuiltIn) rows.push_back(&algorithm);
+    return rows;
+  }();
+  return all;
+}
+
+constexpr Collective kCollectives[] = {
+    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
+    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
+};
+
+}  // namespace
+
+bool Algorithm::Serves(Collective collective) const {
+  switch (collective) {
+    case Collective::kAllreduce:
+      return allreduce != nullptr;
+    case Collective::kBroadcast:
+      return broadcast != nullptr;
+    case Collective::kAllgather:
+      return allgather != nullptr;
+    case Collective::kReduceScatter:
+      return reduce_scatter != nullptr;
+    case Collective::kReduce:
+      return reduce != nullptr;
+    case Collective::kBarrier:
+      return barrier != nullptr;
+    case Collective::kExchange:  // there is one way (exchange.h)
+      return false;
+  }
+  return false;
+}
+
+std::span<const Algorithm* const> Algorithms() {
+  return All();
+}
+
+const Algorithm* FindAlgorithm(std::string_view name) {
+  const auto found = std::find_if(All().begin(), All().end(),
+                                  [name](const Algorithm* algorithm) { return algorithm->name == name; });
+  return found == All().end() ? nullptr : *found;
+}
+
+std::uint8_t IdOf(const Algorithm& algorithm) {
+  const auto found = std::find(All().begin(), All().end(), &algorithm);
+  return static_cast<std::uint8_t>(found - All().begin() + 1);
+}
+
+void Register(const Algorithm& algorithm) {
+  if (FindAlgorithm(algorithm.name) != nullptr) {
+    throw Misuse(fmt::format("there is an algorithm named '{}' already", algorithm.name));
+  }
+  if (std::none_of(std::begin(kCollectives), std::end(kCollectives),
+                   [&](Collective collective) { return algorithm.Serves(collective); })) {
+    throw Misuse(fmt::format("the algorithm '{}' serves no collective", algorithm.name));
+  }
+  if (All().size() == std::numeric_limits<std::uint8_t>::max()) {
+    throw Misuse(
+        fmt::format("there are {} algorithms, and no id is left for '{}'", All().size(), algorithm.name));
+  }
+  All().push_back(&algorithm);
+}
+
+}  // namespace warren::collective

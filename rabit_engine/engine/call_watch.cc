@@ -1,0 +1,72 @@
+#include "rabit_engine/engine/call_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+namespace warren {
+namespace {
+
+// A wait after which something may be wrong: longer than any that is part of moving bytes.
+constexpr std::chrono::milliseconds kPatience{150};
+
+}  // namespace
+
+void CallWatch::Begin(CallTag& tag) {
+  tag.before = digest_;
+  digest_ = DigestWith(tag);
+  calls_[tag.sequence % kRememberedCalls] = tag;
+  current_ = tag;
+  asked_.clear();
+  if (segment_ != nullptr) segment_->SayCall(tag);
+}
+
+const CallTag* CallWatch::Remembered(std::uint32_t sequence) const {
+  const CallTag& tag = calls_[sequence % kRememberedCalls];
+  return tag.sequence == sequence && sequence != 0 ? &tag : nullptr;
+}
+
+void CallWatch::LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
+  on_links_.clear();
+  std::copy_if(
+      awaited.begin(), awaited.end(), std::back_inserter(on_links_), [this](const Interest& interest) {
+        return segment_ == nullptr ||
+               !std::binary_search(segment_->ranks().begin(), segment_->ranks().end(), interest.peer);
+      });
+  // Whoever waits in shared memory hears nothing of the links otherwise.
+  tcp_.TakeEvents();
+  if (tcp_.AnyReady(on_links_)) return;
+  tcp_.ThrowIfLost(on_links_);
+  tcp_.ThrowIfHostIsSilent();
+  if (current_.sequence == 0) return;
+  CompareWithHost();
+  CompareWithAskers();
+  if (waited >= kPatience) Ask();
+}
+
+void CallWatch::CompareWithHost() {
+  if (segment_ == nullptr) return;
+  for (int local = 0; local < segment_->local_size(); ++local) {
+    const auto theirs = segment_->CallOf(local, current_.sequence);
+    if (!theirs || *theirs == current_) continue;
+    segment_->ThrowIfCallsDiffer(local, current_.sequence);
+    ThrowDifferentCalls(tcp_.rank(), current_, segment_->ranks()[local], *theirs);
+  }
+}
+
+void CallWatch::CompareWithAskers() {
+  for (const auto& [rank, theirs] : tcp_.questions()) {
+    const CallTag* const own = Remembered(theirs.sequence);
+    if (own != nullptr && *own != theirs) ThrowDifferentCalls(tcp_.rank(), *own, rank, theirs);
+  }
+}
+
+void CallWatch::Ask() {
+  for (const Interest& interest : on_links_) {
+    if (std::find(asked_.begin(), asked_.end(), interest.peer) != asked_.end()) continue;
+    asked_.push_back(interest.peer);
+    tcp_.Ask(interest.peer, current_);
+  }
+}
+
+}  // namespace warren

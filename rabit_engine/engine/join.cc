@@ -1,0 +1,64 @@
+#include "rabit_engine/engine/join.h"
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/bootstrap/none_bootstrap.h"
+#include "rabit_engine/bootstrap/slurm_bootstrap.h"
+#include "rabit_engine/bootstrap/tracker_bootstrap.h"
+#include "rabit_engine/engine/native_communicator.h"
+#include "rabit_engine/mpi/mpi_bootstrap.h"
+#include "rabit_engine/mpi/mpi_engine.h"
+
+namespace warren {
+namespace {
+
+Listening ListenHere() {
+  Listening listening{tcp::ListenAnywhere(), {}};
+  listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "");
+  return listening;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Join(const Settings& settings) {
+  if (settings.engine == EngineKind::kMpi) {
+    if (settings.tls) {
+      throw Misuse(
+          "RABIT_TLS=1 asks for encryption, and over MPI (RABIT_ENGINE=mpi, or a program linked with "
+          "librabit_mpi) "
+          "it is MPI that moves the data, in the clear: set RABIT_ENGINE=native, or RABIT_TLS=0 where the "
+          "network "
+          "between the hosts is trusted");
+    }
+    return JoinMpi(settings);
+  }
+  if (JoinsThroughTracker(settings)) return JoinThroughTracker(settings);
+  switch (settings.bootstrap) {
+    case BootstrapKind::kMpi:
+      return std::make_unique<NativeCommunicator>(MakeMpiBootstrap(settings), ListenHere(), settings);
+    case BootstrapKind::kSlurm:
+      return std::make_unique<NativeCommunicator>(MakeSlurmBootstrap(settings), ListenHere(), settings);
+    default:
+      return std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings);
+  }
+}
+
+bool JoinsThroughTracker(const Settings& settings) {
+  if (settings.engine == EngineKind::kMpi) return false;
+  if (settings.bootstrap == BootstrapKind::kTracker && settings.tracker_host.empty()) {
+    throw Misuse(
+        "RABIT_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
+        "or start the program with dmlc-submit");
+  }
+  return settings.bootstrap == BootstrapKind::kTracker ||
+         (settings.bootstrap == BootstrapKind::kAuto && !settings.tracker_host.empty());
+}
+
+std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank,
+                                                       const std::string& greeting) {
+  auto bootstrap = std::make_unique<TrackerBootstrap>(settings, rank);
+  Listening listening{{}, bootstrap->ListenAddresses()};
+  listening.socket = tcp::Socket(bootstrap->TakeListener());
+  return std::make_unique<NativeCommunicator>(std::move(bootstrap), std::move(listening), settings, greeting);
+}
+
+}  // namespace warren

@@ -1,0 +1,25 @@
+// From arguments and environment to a communicator: the door through which every face comes in.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/engine/native_communicator.h"
+
+namespace warren {
+
+/// Joins the job that the settings describe: a tracker's, MPI's, Slurm's, or none (a world of one).
+/// Blocks until all ranks have come. Throws EngineError.
+std::unique_ptr<Communicator> Join(const Settings& settings);
+
+/// Whether Join goes through a tracker: then ranks can be linked again after a loss.
+bool JoinsThroughTracker(const Settings& settings);
+/// The same as Join, then. `rank`: which one this process is already, when it was in the job before.
+/// `greeting`: see NativeCommunicator.
+std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
+                                                       const std::string& greeting = "");
+
+}  // namespace warren

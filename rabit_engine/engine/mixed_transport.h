@@ -1,0 +1,44 @@
+// The links of a rank that shares memory with some of its peers: rings to these, TCP to the others.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "rabit_engine/host/shm_transport.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+/// Both parts must outlive it. Ranks that share memory are never linked by TCP through it, but links that TCP
+/// has already are watched.
+class MixedTransport final : public Transport, private Lookout {
+ public:
+  MixedTransport(ShmTransport& local, TcpTransport& remote) : local_(local), remote_(remote) {
+    remote_.SetLookout(this);
+  }
+
+  int rank() const override { return remote_.rank(); }
+  int world_size() const override { return remote_.world_size(); }
+  void Connect(std::span<const int> peers) override;
+  Link& To(int peer) override { return local_.Reaches(peer) ? local_.To(peer) : remote_.To(peer); }
+  void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
+  void Abort(int lost_rank) noexcept override;
+  void ExpectPeersToLeave() override {
+    local_.ExpectPeersToLeave();
+    remote_.ExpectPeersToLeave();
+  }
+
+ private:
+  /// For the remote part, which connects on its own.
+  void LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
+
+  ShmTransport& local_;
+  TcpTransport& remote_;
+  Lookout* lookout_ = nullptr;
+  Yielding yielding_;
+  std::vector<Interest> remote_interests_;
+};
+
+}  // namespace warren

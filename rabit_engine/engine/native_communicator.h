@@ -1,0 +1,127 @@
+// The engine's own communicator: the collectives over shared memory and TCP.
+//
+// A call goes: check the arguments; choose an algorithm (collective/choice.h); run it over the host's shared
+// memory (host/host_collectives.h), over links (collective/peer_group.h), or both
+// (collective/hierarchical.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/descriptor.h"
+#include "rabit_engine/base/layout.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/collective/choice.h"
+#include "rabit_engine/collective/exchange.h"
+#include "rabit_engine/engine/call_watch.h"
+#include "rabit_engine/engine/mixed_transport.h"
+#include "rabit_engine/host/host_collectives.h"
+#include "rabit_engine/host/host_segment.h"
+#include "rabit_engine/host/shm_transport.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+namespace warren {
+
+/// Where this rank accepts links.
+struct Listening {
+  tcp::Socket socket;
+  std::vector<std::string> addresses;  ///< "ip:port", the likeliest to be reached first
+};
+
+class NativeCommunicator final : public Communicator {
+ public:
+  /// Meets the others of the bootstrap's world: tells them its addresses, finds out who shares memory with
+  /// whom, and measures. All ranks construct together. `greeting` is a word of the caller's to all others.
+  NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
+                     const std::string& greeting = "");
+  ~NativeCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  bool is_distributed() const override { return is_distributed_; }
+  std::string host() const override;
+  int local_rank() const override { return local_rank_; }
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
+  /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
+  /// memory without a copy.
+  void AllreduceInto(const void* input, void* buffer, std::size_t count, const Reduction& reduction);
+  void Broadcast(void* buffer, std::size_t bytes, int root) override;
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
+  using Communicator::Allgather;
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
+  void Barrier() override;
+  void LookForLosses() override;
+  void GiveUp() noexcept override { GiveUp(rank_); }
+  void TrackerPrint(const std::string& text) override;
+  void Finalize() override;
+
+  /// What the ranks gave as their greeting, by rank.
+  const std::vector<std::string>& greetings() const { return greetings_; }
+  /// Messages from any rank to any other: all ranks give the same list (collective/exchange.h).
+  void Exchange(std::span<const Message> messages);
+  /// Waits for all ranks, then lets go of links and shared memory: whoever is killed after his last word to
+  /// the tracker has nothing left to undo. No collective may follow. Throws LostPeer or TimedOut, and then
+  /// nothing is closed.
+  void FinishCalls();
+  /// After FinishCalls: says goodbye to the tracker and waits until all ranks have. False: one of them was
+  /// lost before; this rank has not left and has to be linked again. Throws TimedOut.
+  bool LeaveTogether();
+
+  /// Who shares memory with whom.
+  const HostLayout& layout() const { return layout_; }
+
+ private:
+  void LinkWithNeighbours();
+  void ReportPlace(bool may_spin, std::size_t links) const;
+  const char* NameOfCopy() const;
+  CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
+  void Begin(CallTag& tag);
+  /// Begins a call with the algorithm that is to serve it.
+  const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
+                                         const Reduction* reduction = nullptr, int root = 0);
+  collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
+  void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
+  /// Runs a collective; an error in it ends the job for all ranks.
+  template <typename Body>
+  void Guard(Body&& body);
+  /// `lost`: the rank whose loss began it.
+  void GiveUp(int lost) noexcept;
+  void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
+  void CheckRoot(int root, const char* call) const;
+  void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
+  Transport& transport();
+
+  Settings settings_;
+  collective::ForcedAlgorithms forced_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  int rank_;
+  int world_size_;
+  int local_rank_ = 0;
+  std::vector<std::string> greetings_;
+  bool is_distributed_;
+  HostLayout layout_;
+  bool crowded_ = false;  ///< see Situation
+  std::vector<int> all_ranks_;
+  std::unique_ptr<HostSegment> segment_;
+  std::unique_ptr<TcpTransport> tcp_;
+  std::unique_ptr<ShmTransport> shm_;
+  std::unique_ptr<MixedTransport> mixed_;
+  std::unique_ptr<HostCollectives> host_;
+  std::unique_ptr<CallWatch> watch_;
+  Hosts hosts_;
+  std::optional<PeerGroup> world_;  ///< of all ranks; none in a world of one
+  std::uint32_t calls_ = 0;
+  std::uint64_t num_forks_ = NumForks();  ///< of the process that joined
+  std::set<std::string> reported_;
+};
+
+}  // namespace warren

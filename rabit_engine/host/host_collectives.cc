@@ -1,0 +1,489 @@
+#include "rabit_engine/host/host_collectives.h"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "rabit_engine/base/error.h"
+
+namespace warren {
+namespace {
+
+/// Read from another process at once: large enough to hide the call, small enough for the cache.
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+/// From so many ranks on the rounds of a reduction are half as long: what all ranks have in flight would not
+/// stay in the cache. With fewer, the longer ones need half the waits.
+constexpr int kManyRanks = 9;
+
+std::size_t PieceBytes(int size) {
+  const std::size_t round_bytes = size < kManyRanks ? kEntryBytes : kEntryBytes / 2;
+  return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
+}
+
+std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
+  return (value + by - 1) / by;
+}
+
+}  // namespace
+
+HostCollectives::HostCollectives(HostSegment& segment)
+    : segment_(segment),
+      waiter_(segment),
+      me_(segment.local_index()),
+      size_(segment.local_size()),
+      piece_bytes_(PieceBytes(size_)),
+      inputs_(static_cast<std::size_t>(size_)) {}
+
+bool HostCollectives::Fits(std::size_t element_bytes, int size) {
+  return element_bytes <= PieceBytes(std::min(size, kMaxLocalRanks));
+}
+
+// --- meeting the others ---
+
+void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes) {
+  tag_ = tag;
+  ++call_;
+  // The slot still holds the call before the last: everybody must be done with it.
+  if (all_done_ + 2 < call_) {
+    AwaitAll(&RankLines::completed, call_ - 2);
+    all_done_ = call_ - 2;
+  }
+  Slot& slot = segment_.slot(me_, call_);
+  slot.tag = tag;
+  if (bytes > 0) std::memcpy(slot.payload, payload, bytes);
+  slot.sequence.store(call_, std::memory_order_seq_cst);
+  segment_.RingBell();
+}
+
+void HostCollectives::End() {
+  segment_.lines(me_).completed.store(call_, std::memory_order_seq_cst);
+  segment_.RingBell();
+}
+
+const Slot& HostCollectives::AwaitSlot(int local) {
+  const Slot& slot = segment_.slot(local, call_);
+  waiter_.Until(local, [&] { return slot.sequence.load(std::memory_order_acquire) == call_; });
+  if (std::memcmp(&slot.tag, &tag_, sizeof(tag_)) != 0) [[unlikely]] {
+    LookForMisuse(local);
+  }
+  return slot;
+}
+
+void HostCollectives::LookForMisuse(int local) const {
+  const Slot& slot = segment_.slot(local, call_);
+  if (slot.sequence.load(std::memory_order_acquire) != call_ || slot.tag == tag_) return;
+  segment_.ThrowIfCallsDiffer(local, tag_.sequence);
+  ThrowDifferentCalls(segment_.ranks()[me_], tag_, segment_.ranks()[local], slot.tag);
+}
+
+void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
+  const std::atomic<std::uint64_t>& word = segment_.lines(local).*counter;
+  waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
+}
+
+/// Of the first round: by then the peer has said what it calls.
+void HostCollectives::AwaitInput(int local, std::uint64_t value) {
+  Await(local, &RankLines::input, value);
+  if (value == round_ + 1) LookForMisuse(local);
+}
+
+void HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {
+  for (int turn = 1; turn < size_; ++turn) Await((me_ + turn) % size_, counter, value);
+}
+
+void HostCollectives::Publish(Counter counter, std::uint64_t value) {
+  (segment_.lines(me_).*counter).store(value, std::memory_order_seq_cst);
+  segment_.RingBell();
+}
+
+// --- small ---
+
+void HostCollectives::CombineSlots(const void* input, void* output, std::size_t count,
+                                   const Reduction& reduction) {
+  for (int local = 0; local < size_; ++local) {
+    inputs_[local] = local == me_ ? input : AwaitSlot(local).payload;
+  }
+  reduction.CombineAll(output, inputs_, count);
+}
+
+void HostCollectives::Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
+                                const Reduction& reduction) {
+  const std::size_t bytes = count * reduction.element_bytes();
+  if (bytes <= kSlotPayloadBytes) {
+    Begin(tag, input, bytes);
+    CombineSlots(input, output, count, reduction);
+  } else {
+    Begin(tag, nullptr, 0);
+    ReduceVector(static_cast<const std::byte*>(input), static_cast<std::byte*>(output), count, reduction,
+                 kAllMembers);
+  }
+  all_done_ = call_ - 1;  // whoever has begun this call has completed the last
+  End();
+}
+
+void HostCollectives::Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction,
+                             int root) {
+  const std::size_t bytes = count * reduction.element_bytes();
+  if (bytes <= kSlotPayloadBytes) {
+    Begin(tag, buffer, bytes);
+    if (me_ == root) CombineSlots(buffer, buffer, count, reduction);
+  } else {
+    Begin(tag, nullptr, 0);
+    ReduceVector(static_cast<std::byte*>(buffer), static_cast<std::byte*>(buffer), count, reduction, root);
+  }
+  End();
+}
+
+void HostCollectives::Barrier(const CallTag& tag) {
+  Begin(tag, nullptr, 0);
+  for (int local = 0; local < size_; ++local) AwaitSlot(local);
+  all_done_ = call_ - 1;
+  End();
+}
+
+// --- large: through the entries ---
+
+template <typename In, typename Combine, typename Out>
+void HostCollectives::RunRounds(std::size_t rounds, In in, Combine combine, Out out) {
+  for (std::size_t step = 0; step < rounds + 2; ++step) {
+    if (step < rounds) {
+      const std::uint64_t number = round_ + step;
+      if (number >= kEntries) AwaitAll(&RankLines::output, number + 1 - kEntries);
+      in(step, number);
+      Publish(&RankLines::input, number + 1);
+    }
+    if (step >= 1 && step - 1 < rounds) {
+      const std::uint64_t number = round_ + step - 1;
+      combine(step - 1, number);
+      Publish(&RankLines::result, number + 1);
+    }
+    if (step >= 2) {
+      const std::uint64_t number = round_ + step - 2;
+      out(step - 2, number);
+      Publish(&RankLines::output, number + 1);
+    }
+  }
+  round_ += rounds;
+}
+
+template <typename PieceOf>
+void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction,
+                                   std::size_t rounds, PieceOf piece_of, int receiver) {
+  const bool receives = receiver == kAllMembers || receiver == me_;
+  const auto in = [&](std::size_t round, std::uint64_t number) {
+    for (int local = 0; local < size_; ++local) {
+      const Piece piece = piece_of(round, local);
+      if (local == me_ || piece.bytes == 0) continue;
+      std::memcpy(segment_.entry(me_, number) + local * piece_bytes_, input + piece.offset, piece.bytes);
+    }
+  };
+  const auto combine = [&](std::size_t round, std::uint64_t number) {
+    const Piece piece = piece_of(round, me_);
+    const std::size_t place = me_ * piece_bytes_;
+    for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, number + 1);
+    if (piece.bytes == 0) return;
+    for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
+    inputs_[me_] = input + piece.offset;
+    const std::size_t count = piece.bytes / reduction.element_bytes();
+    if (receiver == kNobody) {
+      reduction.CombineAll(output + piece.offset, inputs_, count);
+    } else {
+      // The own input never lay in the entry: its place is free for the result.
+      reduction.CombineAllTo2(output + piece.offset, segment_.entry(me_, number) + place, inputs_, count);
+    }
+  };
+  const auto out = [&](std::size_t round, std::uint64_t number) {
+    if (!receives) return;
+    for (int turn = 1; turn < size_; ++turn) {
+      const int local = (me_ + turn) % size_;
+      const Piece piece = piece_of(round, local);
+      if (piece.bytes == 0) continue;
+      Await(local, &RankLines::result, number + 1);
+      std::memcpy(output + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes);
+    }
+  };
+  RunRounds(rounds, in, combine, out);
+}
+
+void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, std::size_t count,
+                                   const Reduction& reduction, int receiver) {
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t members = static_cast<std::size_t>(size_);
+  if (copy_ == SharedCopy::kSingle) {
+    const auto slice_of = [&](int local) {
+      const std::size_t begin = count * local / members * element;
+      return Piece{begin, count * (local + 1) / members * element - begin};
+    };
+    // The others read input and result in one place.
+    if (input != output) std::memcpy(output, input, count * element);
+    ReducePiecesSingleCopy(output, reduction, slice_of, receiver);
+    return;
+  }
+  // Rounds of equal length: a short last one would cost as much waiting as the others.
+  const std::size_t most = piece_bytes_ / element * members;
+  const std::size_t rounds = DivideRoundingUp(count, most);
+  const std::size_t per_round = DivideRoundingUp(count, rounds);
+  // Pieces begin on cache lines of the buffer where elements allow it.
+  const std::size_t granule = kCacheLine % element == 0 ? kCacheLine / element : 1;
+  const auto piece_of = [=](std::size_t round, int local) {
+    const std::size_t begin = round * per_round;
+    const std::size_t length = std::min(per_round, count - begin);
+    const std::size_t share =
+        std::min(DivideRoundingUp(DivideRoundingUp(length, members), granule) * granule, most / members);
+    const std::size_t from = std::min(length, local * share);
+    const std::size_t to = local + 1 == static_cast<int>(members) ? length : std::min(length, from + share);
+    return Piece{(begin + from) * element, (to - from) * element};
+  };
+  ReducePieces(input, output, reduction, rounds, piece_of, receiver);
+}
+
+void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
+                                    const Reduction& reduction) {
+  Begin(tag, nullptr, 0);
+  const std::size_t element = reduction.element_bytes();
+  auto* bytes = static_cast<std::byte*>(buffer);
+  if (copy_ == SharedCopy::kSingle) {
+    const auto slice_of = [&](int local) {
+      return Piece{offsets[local] * element, (offsets[local + 1] - offsets[local]) * element};
+    };
+    ReducePiecesSingleCopy(bytes, reduction, slice_of, kNobody);
+  } else {
+    const std::size_t per_round = piece_bytes_ / element;
+    std::size_t longest = 0;
+    for (int local = 0; local < size_; ++local)
+      longest = std::max(longest, offsets[local + 1] - offsets[local]);
+    const auto piece_of = [&](std::size_t round, int local) {
+      const std::size_t begin = std::min(offsets[local] + round * per_round, offsets[local + 1]);
+      const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
+      return Piece{begin * element, (end - begin) * element};
+    };
+    ReducePieces(bytes, bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
+  }
+  End();
+}
+
+void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets) {
+  auto* bytes = static_cast<std::byte*>(buffer);
+  std::size_t longest = 0;
+  for (int local = 0; local < size_; ++local)
+    longest = std::max(longest, offsets[local + 1] - offsets[local]);
+  if (longest <= kSlotPayloadBytes) {
+    Begin(tag, bytes + offsets[me_], offsets[me_ + 1] - offsets[me_]);
+    for (int local = 0; local < size_; ++local) {
+      const std::size_t length = offsets[local + 1] - offsets[local];
+      const Slot& slot = AwaitSlot(local);
+      if (local != me_ && length > 0) std::memcpy(bytes + offsets[local], slot.payload, length);
+    }
+    all_done_ = call_ - 1;
+    End();
+    return;
+  }
+  Begin(tag, nullptr, 0);
+  if (copy_ == SharedCopy::kSingle) {
+    ShowBuffer(buffer);
+    for (int turn = 1; turn < size_; ++turn) {
+      const int local = (me_ + turn) % size_;
+      AwaitInput(local, round_ + 1);
+      ReadPeer(local, bytes + offsets[local], offsets[local], offsets[local + 1] - offsets[local]);
+    }
+    HideBuffer();
+  } else {
+    const auto piece_of = [&](std::size_t round, int local) {
+      const std::size_t begin = std::min(offsets[local] + round * kEntryBytes, offsets[local + 1]);
+      return Piece{begin, std::min(begin + kEntryBytes, offsets[local + 1]) - begin};
+    };
+    const auto in = [&](std::size_t round, std::uint64_t number) {
+      const Piece piece = piece_of(round, me_);
+      if (piece.bytes > 0) std::memcpy(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
+    };
+    const auto out = [&](std::size_t round, std::uint64_t number) {
+      for (int turn = 1; turn < size_; ++turn) {
+        const int local = (me_ + turn) % size_;
+        const Piece piece = piece_of(round, local);
+        if (piece.bytes == 0) continue;
+        AwaitInput(local, number + 1);
+        std::memcpy(bytes + piece.offset, segment_.entry(local, number), piece.bytes);
+      }
+    };
+    RunRounds(
+        DivideRoundingUp(longest, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
+  }
+  End();
+}
+
+void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root) {
+  auto* data = static_cast<std::byte*>(buffer);
+  if (bytes <= kSlotPayloadBytes) {
+    Begin(tag, me_ == root ? data : nullptr, me_ == root ? bytes : 0);
+    if (me_ != root) {
+      const Slot& slot = AwaitSlot(root);
+      if (bytes > 0) std::memcpy(data, slot.payload, bytes);
+    }
+    End();
+    return;
+  }
+  Begin(tag, nullptr, 0);
+  if (copy_ == SharedCopy::kSingle) {
+    ShowBuffer(buffer);
+    if (me_ != root) {
+      AwaitInput(root, round_ + 1);
+      ReadPeer(root, data, 0, bytes);
+    }
+    HideBuffer();
+  } else {
+    const auto piece_of = [&](std::size_t round) {
+      const std::size_t begin = round * kEntryBytes;
+      return Piece{begin, std::min(kEntryBytes, bytes - begin)};
+    };
+    const auto in = [&](std::size_t round, std::uint64_t number) {
+      if (me_ != root) return;
+      const Piece piece = piece_of(round);
+      std::memcpy(segment_.entry(root, number), data + piece.offset, piece.bytes);
+    };
+    const auto out = [&](std::size_t round, std::uint64_t number) {
+      if (me_ == root) return;
+      const Piece piece = piece_of(round);
+      AwaitInput(root, number + 1);
+      std::memcpy(data + piece.offset, segment_.entry(root, number), piece.bytes);
+    };
+    RunRounds(
+        DivideRoundingUp(bytes, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
+  }
+  End();
+}
+
+// --- large: single copy ---
+
+/// Lets the others read the caller's buffer, as one round of its own.
+void HostCollectives::ShowBuffer(void* buffer) {
+  segment_.lines(me_).buffer.store(static_cast<std::byte*>(buffer), std::memory_order_relaxed);
+  Publish(&RankLines::input, round_ + 1);
+}
+
+/// Returns when nobody reads the buffer any more.
+void HostCollectives::HideBuffer() {
+  Publish(&RankLines::result, round_ + 1);
+  Publish(&RankLines::output, round_ + 1);
+  AwaitAll(&RankLines::output, round_ + 1);
+  ++round_;
+}
+
+void HostCollectives::ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes) {
+  const RankLines& lines = segment_.lines(local);
+  auto* out = static_cast<std::byte*>(to);
+  std::byte* from = lines.buffer.load(std::memory_order_relaxed) + offset;
+  while (bytes > 0) {
+    const iovec here{out, bytes};
+    const iovec there{from, bytes};
+    const ssize_t got = process_vm_readv(lines.pid.load(std::memory_order_relaxed), &here, 1, &there, 1, 0);
+    if (got <= 0) {
+      const int rank = segment_.ranks()[local];
+      const int error = errno;
+      if (const std::vector<int> lost = segment_.FindLost(); !lost.empty()) waiter_.ThrowLost(lost.front());
+      throw LostPeer(rank, fmt::format("rank {}: cannot read {} bytes of rank {}'s memory: {}",
+                                       segment_.ranks()[me_], bytes, rank, std::strerror(error)));
+    }
+    out += got;
+    from += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+template <typename SliceOf>
+void HostCollectives::ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of,
+                                             int receiver) {
+  ShowBuffer(buffer);
+  for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, round_ + 1);
+  const std::size_t block =
+      std::max<std::size_t>(1, kReadBytes / reduction.element_bytes()) * reduction.element_bytes();
+  scratch_.resize(block * static_cast<std::size_t>(size_));
+  const Piece own = slice_of(me_);
+  for (std::size_t done = 0; done < own.bytes; done += block) {
+    const std::size_t now = std::min(block, own.bytes - done);
+    std::byte* const out = buffer + own.offset + done;
+    for (int local = 0; local < size_; ++local) {
+      std::byte* const input = scratch_.data() + local * block;
+      inputs_[local] = local == me_ ? out : input;
+      if (local != me_) ReadPeer(local, input, own.offset + done, now);
+    }
+    reduction.CombineAll(out, inputs_, now / reduction.element_bytes());
+  }
+  Publish(&RankLines::result, round_ + 1);
+  for (int turn = 1; turn < size_ && (receiver == kAllMembers || receiver == me_); ++turn) {
+    const int local = (me_ + turn) % size_;
+    const Piece piece = slice_of(local);
+    Await(local, &RankLines::result, round_ + 1);
+    ReadPeer(local, buffer + piece.offset, piece.offset, piece.bytes);
+  }
+  HideBuffer();
+}
+
+// --- which copy ---
+
+bool HostCollectives::SingleCopyWorks() {
+  // A pattern that another process of the same number, in another namespace, would not have at that address.
+  constexpr std::uint64_t kPattern = 0x7761'7272'656e'3031;
+  std::uint64_t own = kPattern ^ static_cast<std::uint64_t>(me_);
+  ShowBuffer(&own);
+  AwaitAll(&RankLines::input, round_ + 1);
+  bool works = true;
+  for (int local = 0; local < size_ && works; ++local) {
+    std::uint64_t theirs = 0;
+    const iovec here{&theirs, sizeof(theirs)};
+    const RankLines& lines = segment_.lines(local);
+    const iovec there{lines.buffer.load(), sizeof(theirs)};
+    works = process_vm_readv(lines.pid.load(), &here, 1, &there, 1, 0) == sizeof(theirs) &&
+            theirs == (kPattern ^ static_cast<std::uint64_t>(local));
+  }
+  HideBuffer();
+  return works;
+}
+
+void HostCollectives::ChooseCopy(bool single_copy_allowed) {
+  CallTag tag;
+  tag.collective = Collective::kBarrier;
+  const Reduction all = Reduction::Typed(DataType::kInt, Operation::kMin);
+  Begin(tag, nullptr, 0);
+  const bool readable = SingleCopyWorks();
+  int works = single_copy_allowed && readable ? 1 : 0;
+  End();
+  Allreduce(tag, &works, 1, all);
+  single_copy_works_ = works != 0;
+  if (!single_copy_works_) return;
+
+  // Both ways on a vector of a few rounds, a few times; the slowest rank's best time counts.
+  std::vector<float> vector((std::size_t{1} << 20) / sizeof(float));
+  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  const auto best_us = [&](SharedCopy copy) {
+    copy_ = copy;
+    int best = std::numeric_limits<int>::max();
+    for (int turn = 0; turn < 4; ++turn) {
+      const Clock::time_point begin = Clock::now();
+      Allreduce(tag, vector.data(), vector.size(), sum);
+      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count();
+      best = std::min(best, static_cast<int>(us));
+    }
+    return best;
+  };
+  int times[2] = {best_us(SharedCopy::kDouble), best_us(SharedCopy::kSingle)};
+  copy_ = SharedCopy::kDouble;
+  Allreduce(tag, times, 2, Reduction::Typed(DataType::kInt, Operation::kMax));
+  if (times[1] < times[0]) copy_ = SharedCopy::kSingle;
+}
+
+void HostCollectives::ForceCopy(SharedCopy copy) {
+  if (copy == SharedCopy::kSingle && !single_copy_works_) {
+    throw Misuse(
+        fmt::format("rank {}: RABIT_SHARED_COPY=single, but the kernel does not let the ranks of this host "
+                    "read each other's memory (process_vm_readv; see ptrace_scope)",
+                    segment_.ranks()[me_]));
+  }
+  copy_ = copy;
+}
+
+}  // namespace warren

@@ -1,0 +1,158 @@
+#include "rabit_engine/host/shm_transport.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "rabit_engine/base/error.h"
+
+namespace warren {
+class ShmTransport::RingLink : public Link {
+ public:
+  RingLink(HostSegment& segment, int peer)
+      : segment_(segment),
+        peer_(peer),
+        out_(segment.ring(segment.local_index(), peer)),
+        in_(segment.ring(peer, segment.local_index())),
+        out_bytes_(segment.ring_bytes(segment.local_index(), peer)),
+        in_bytes_(segment.ring_bytes(peer, segment.local_index())),
+        capacity_(segment.ring_capacity()) {}
+
+  bool has_room() const {
+    return out_.written.load(std::memory_order_relaxed) - out_.read.load(std::memory_order_acquire) <
+           capacity_;
+  }
+  bool has_bytes() const {
+    return in_.written.load(std::memory_order_acquire) != in_.read.load(std::memory_order_relaxed);
+  }
+
+  std::size_t TrySend(const void* data, std::size_t bytes) override {
+    const std::uint64_t written = out_.written.load(std::memory_order_relaxed);
+    const std::uint64_t room = capacity_ - (written - out_.read.load(std::memory_order_acquire));
+    const std::size_t now = std::min<std::size_t>(bytes, room);
+    if (now == 0) return 0;
+    const std::size_t at = written % capacity_;
+    const std::size_t first = std::min(now, capacity_ - at);
+    std::memcpy(out_bytes_ + at, data, first);
+    std::memcpy(out_bytes_, static_cast<const std::byte*>(data) + first, now - first);
+    out_.written.store(written + now, std::memory_order_seq_cst);
+    RingDoorbell();
+    return now;
+  }
+
+  std::size_t TryReceive(void* data, std::size_t bytes) override {
+    const std::uint64_t read = in_.read.load(std::memory_order_relaxed);
+    const std::uint64_t there = in_.written.load(std::memory_order_acquire) - read;
+    const std::size_t now = std::min<std::size_t>(bytes, there);
+    if (now == 0) return 0;
+    const std::size_t at = read % capacity_;
+    const std::size_t first = std::min(now, capacity_ - at);
+    std::memcpy(data, in_bytes_ + at, first);
+    std::memcpy(static_cast<std::byte*>(data) + first, in_bytes_, now - first);
+    in_.read.store(read + now, std::memory_order_seq_cst);
+    RingDoorbell();
+    return now;
+  }
+
+ private:
+  void RingDoorbell() {
+    if (segment_.lines(peer_).needs_doorbell.load(std::memory_order_seq_cst) != 0) {
+      eventfd_write(segment_.members()[peer_].doorbell.fd(), 1);
+    }
+  }
+
+  HostSegment& segment_;
+  int peer_;
+  Ring& out_;
+  Ring& in_;
+  std::byte* out_bytes_;
+  std::byte* in_bytes_;
+  std::size_t capacity_;
+};
+
+ShmTransport::ShmTransport(HostSegment& segment, int world_size)
+    : segment_(segment), waiter_(segment), world_size_(world_size), local_of_rank_(world_size, -1) {
+  for (int local = 0; local < segment.local_size(); ++local) {
+    if (local == segment.local_index()) {
+      links_.push_back(nullptr);
+    } else {
+      local_of_rank_[segment.ranks()[local]] = local;
+      links_.push_back(std::make_unique<RingLink>(segment, local));
+    }
+  }
+}
+
+ShmTransport::~ShmTransport() = default;
+
+int ShmTransport::LocalIndex(int rank) const {
+  return rank >= 0 && rank < world_size_ ? local_of_rank_[rank] : -1;
+}
+
+void ShmTransport::Connect(std::span<const int> peers) {
+  for (const int peer : peers) To(peer);
+}
+
+Link& ShmTransport::To(int peer) {
+  const int local = LocalIndex(peer);
+  if (local < 0) throw EngineError(fmt::format("rank {} does not share memory with rank {}", peer, rank()));
+  return *links_[local];
+}
+
+bool ShmTransport::AnyReady(std::span<const Interest> interests) const {
+  return std::any_of(interests.begin(), interests.end(), [this](const Interest& interest) {
+    const int local = LocalIndex(interest.peer);
+    if (local < 0) return false;
+    const RingLink& link = *links_[local];
+    return (interest.to_receive && link.has_bytes()) || (interest.to_send && link.has_room());
+  });
+}
+
+bool ShmTransport::MaySpinFor(std::span<const Interest> interests) {
+  return std::all_of(interests.begin(), interests.end(), [this](const Interest& interest) {
+    return segment_.MayAnswerWhileSpinning(LocalIndex(interest.peer));
+  });
+}
+
+void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
+  const std::vector<int> lost = segment_.FindLost();
+  if (AnyReady(interests)) return;
+  waiter_.ThrowIfAborted();
+  for (const int rank : lost) {
+    const bool awaited = std::any_of(interests.begin(), interests.end(),
+                                     [rank](const Interest& interest) { return interest.peer == rank; });
+    if (awaited || !peers_may_leave_) waiter_.ThrowLost(rank);
+  }
+}
+
+void ShmTransport::Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit) {
+  RankLines& own = segment_.lines(segment_.local_index());
+  const int doorbell = segment_.members()[segment_.local_index()].doorbell.fd();
+  own.needs_doorbell.store(1, std::memory_order_seq_cst);
+  if (!AnyReady(interests)) {
+    pollfd descriptors[2] = {{doorbell, POLLIN, 0}, {other_descriptor, POLLIN, 0}};
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+    poll(descriptors, 2, static_cast<int>(std::max<long>(ms, 0)));
+  }
+  own.needs_doorbell.store(0, std::memory_order_relaxed);
+  eventfd_t drained = 0;
+  eventfd_read(doorbell, &drained);
+}
+
+void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
+  const auto ready = [&] { return AnyReady(interests); };
+  if (ready()) return;
+  waiter_.set_deadline(deadline);
+  const Clock::time_point begin = Clock::now();
+  WaitInPhases(MaySpinFor(interests), yielding_, ready, [&] {
+    Sleep(interests, -1, kLookAround);
+    if (ready()) return;
+    ThrowIfLost(interests);
+    if (lookout_ != nullptr) lookout_->LookAround(interests, Clock::now() - begin);
+    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer, Clock::now() - begin);
+  });
+}
+
+}  // namespace warren

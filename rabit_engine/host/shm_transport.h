@@ -1,0 +1,61 @@
+// Byte streams between the ranks of one host: a ring in shared memory for each direction. The links of the
+// flat algorithms where ranks share a host; the collectives of one host have faster ways of their own
+// (host/host_collectives.h).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rabit_engine/host/host_segment.h"
+#include "rabit_engine/host/waiter.h"
+#include "rabit_engine/transport/transport.h"
+
+namespace warren {
+
+/// Reaches the ranks of the segment only; rank numbers are those of the world.
+class ShmTransport : public Transport {
+ public:
+  ShmTransport(HostSegment& segment, int world_size);
+  ~ShmTransport() override;
+
+  int rank() const override { return segment_.ranks()[segment_.local_index()]; }
+  int world_size() const override { return world_size_; }
+  /// True for the other ranks of this host.
+  bool Reaches(int rank) const { return LocalIndex(rank) >= 0; }
+
+  void Connect(std::span<const int> peers) override;
+  Link& To(int peer) override;
+  void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
+  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
+  void Abort(int lost_rank) noexcept override { segment_.Abort(lost_rank); }
+  void ExpectPeersToLeave() override { peers_may_leave_ = true; }
+
+  // --- for a transport that has other links beside these ---
+
+  /// True when all of these, ranks of this host, may answer while this rank spins.
+  bool MaySpinFor(std::span<const Interest> interests);
+  /// True when one of the interests (others than this host's are passed over) may make progress now.
+  bool AnyReady(std::span<const Interest> interests) const;
+  /// Throws LostPeer when a rank of the host has given up, or a process of the host has ended (from
+  /// ExpectPeersToLeave on: an awaited one). A few system calls. Does not throw when an interest is ready:
+  /// what was sent before the end counts.
+  void ThrowIfLost(std::span<const Interest> interests);
+  /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
+  void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
+
+ private:
+  class RingLink;
+  int LocalIndex(int rank) const;
+
+  HostSegment& segment_;
+  Waiter waiter_;
+  Yielding yielding_;
+  Lookout* lookout_ = nullptr;
+  int world_size_;
+  bool peers_may_leave_ = false;
+  std::vector<int> local_of_rank_;
+  std::vector<std::unique_ptr<RingLink>> links_;
+};
+
+}  // namespace warren

@@ -1,0 +1,55 @@
+#include "rabit_engine/host/waiter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/host/futex.h"
+#include "rabit_engine/transport/late_peer.h"
+
+namespace warren {
+
+void Waiter::Sleep(int local, std::uint32_t bell) {
+  Clock::duration limit = kLookAround;
+  if (deadline_ != kNoDeadline) limit = std::clamp<Clock::duration>(deadline_ - Clock::now(), {}, limit);
+  FutexWait(segment_.lines(local).bell, bell, limit);
+}
+
+void Waiter::LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited) {
+  ThrowIfAborted();
+  if (!lost.empty()) ThrowLost(lost.front());
+  const int rank = segment_.ranks()[awaited];
+  if (lookout_ != nullptr) {
+    const Interest interest{rank, false, true};
+    lookout_->LookAround({&interest, 1}, waited);
+  }
+  ThrowIfLate(rank, waited);
+}
+
+void Waiter::ThrowIfAborted() {
+  const auto aborted = segment_.aborted();
+  if (!aborted) return;
+  const int me = segment_.ranks()[segment_.local_index()];
+  const std::string why = aborted->lost == aborted->by
+                              ? std::string("gave up after an error")
+                              : fmt::format("was lost, as rank {} has noticed", aborted->by);
+  throw LostPeer(aborted->lost, fmt::format("rank {}: the collective cannot end because rank {} {}. Look at "
+                                            "what rank {} printed last.",
+                                            me, aborted->lost, why, aborted->lost));
+}
+
+void Waiter::ThrowLost(int rank) {
+  segment_.Abort(rank);
+  const int me = segment_.ranks()[segment_.local_index()];
+  throw LostPeer(rank,
+                 fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
+}
+
+void Waiter::ThrowIfLate(int awaited_rank, Clock::duration waited) {
+  if (Clock::now() < deadline_) return;
+  const int me = segment_.ranks()[segment_.local_index()];
+  ThrowLate(me, awaited_rank, fmt::format("rank {}, on the same host", awaited_rank), waited);
+}
+
+}  // namespace warren

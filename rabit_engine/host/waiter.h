@@ -1,0 +1,78 @@
+// Waiting for another rank of the host, in the phases of transport/waiting.h: at the end it sleeps on the
+// other's bell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rabit_engine/host/host_segment.h"
+#include "rabit_engine/transport/waiting.h"
+
+namespace warren {
+
+class Waiter {
+ public:
+  explicit Waiter(HostSegment& segment) : segment_(segment) {}
+
+  /// When waiting throws TimedOut.
+  void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
+
+  /// Who looks around while this rank sleeps; nobody by default.
+  void SetLookout(Lookout* lookout) { lookout_ = lookout; }
+
+  /// Returns when `ready()` is true, which must depend on what member `local` stores before it rings its
+  /// bell. Throws LostPeer, TimedOut, or what the lookout throws.
+  template <typename Ready>
+  void Until(int local, Ready&& ready) {
+    if (ready()) [[likely]] {
+      return;
+    }
+    std::optional<Sleeper> sleeper;
+    std::optional<Clock::time_point> begin;
+    WaitInPhases(segment_.MayAnswerWhileSpinning(local), yielding_, ready, [&] {
+      if (!sleeper) {
+        sleeper.emplace(segment_.lines(local).sleepers);
+        begin = Clock::now();
+      }
+      const std::uint32_t bell = segment_.lines(local).bell.load(std::memory_order_seq_cst);
+      if (ready()) return;
+      Sleep(local, bell);
+      const std::vector<int> lost = segment_.FindLost();
+      // Asked last: whoever is through the call may have left before this rank looked.
+      if (!ready()) LookAround(local, lost, Clock::now() - *begin);
+    });
+  }
+
+  /// For those who wait in another way: throws what Until would throw.
+  void ThrowIfAborted();
+  [[noreturn]] void ThrowLost(int rank);
+  void ThrowIfLate(int awaited_rank, Clock::duration waited);
+
+ private:
+  /// Counts itself among those whom a bell must wake.
+  class Sleeper {
+   public:
+    explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
+      count_.fetch_add(1);
+      // What is read after it must not be older: else a bell might ring between the two unheard.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    ~Sleeper() { count_.fetch_sub(1); }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+   private:
+    std::atomic<std::uint32_t>& count_;
+  };
+
+  void Sleep(int local, std::uint32_t bell);
+  void LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited);
+
+  HostSegment& segment_;
+  Lookout* lookout_ = nullptr;
+  Yielding yielding_;
+  Clock::time_point deadline_ = kNoDeadline;
+};
+
+}  // namespace warren

@@ -1,0 +1,16 @@
+// RABIT_BOOTSTRAP=mpi: ranks are MPI's, and find each other through MPI; the collectives then run over the
+// engine's own transports.
+#pragma once
+
+#include <memory>
+
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/bootstrap/bootstrap.h"
+
+namespace warren {
+
+/// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize when MPI was
+/// initialised here. Throws EngineError.
+std::unique_ptr<Bootstrap> MakeMpiBootstrap(const Settings& settings);
+
+}  // namespace warren

@@ -1,0 +1,273 @@
+#include "rabit_engine/mpi/mpi_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/host/host_segment.h"
+
+namespace warren {
+namespace {
+
+std::byte* At(void* buffer, std::size_t offset) {
+  return static_cast<std::byte*>(buffer) + offset;
+}
+
+bool IsHalf(DataType type) {
+  return type == DataType::kFloat16 || type == DataType::kBFloat16;
+}
+
+bool IsFloatingPoint(DataType type) {
+  return type == DataType::kFloat || type == DataType::kDouble || IsHalf(type);
+}
+
+/// Where both operands may change places without changing the bits of a number: MPI then has more algorithms
+/// to choose from.
+bool IsCommutative(const Reduction& reduction) {
+  if (!reduction.order_matters()) return true;
+  return !reduction.is_custom() &&
+         (reduction.operation() == Operation::kSum || reduction.operation() == Operation::kProduct);
+}
+
+/// MPI's own operations read elements as the C types they are, so these must lie at their alignment; the
+/// engine's buffers need not. A buffer that does not is copied for the time of the call.
+class AlignedBuffer {
+ public:
+  AlignedBuffer(void* buffer, std::size_t bytes, const Reduction& reduction)
+      : buffer_(buffer), bytes_(bytes) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(buffer) % reduction.element_bytes() == 0;
+    if (aligned || !MpiHasSame(reduction)) return;
+    copy_.resize(bytes);
+    if (bytes > 0) std::memcpy(copy_.data(), buffer, bytes);
+  }
+  void* get() { return copy_.empty() ? buffer_ : copy_.data(); }
+  void CopyBack() {
+    if (!copy_.empty()) std::memcpy(buffer_, copy_.data(), bytes_);
+  }
+
+ private:
+  void* buffer_;
+  std::size_t bytes_;
+  std::vector<std::byte> copy_;
+};
+
+}  // namespace
+
+bool MpiHasSame(const Reduction& reduction) {
+  if (reduction.is_custom() || IsHalf(reduction.type())) return false;
+  const bool picks_one = reduction.operation() == Operation::kMax || reduction.operation() == Operation::kMin;
+  return !(picks_one && IsFloatingPoint(reduction.type()));
+}
+
+/// A reduction on its way through the plugin. No exception may pass through MPI's frames: one that a function
+/// of the caller's throws waits here.
+class MpiCommunicator::Call {
+ public:
+  explicit Call(const Reduction& reduction) : reduction_(reduction) {
+    in_c_.native = MpiHasSame(reduction) ? 1 : 0;
+    in_c_.type = static_cast<int>(reduction.type());
+    in_c_.operation = static_cast<int>(reduction.operation());
+    in_c_.commutative = IsCommutative(reduction) ? 1 : 0;
+    in_c_.element_bytes = reduction.element_bytes();
+    in_c_.combine = &Call::Combine;
+    in_c_.context = this;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const WarrenMpiReduction* in_c() const { return &in_c_; }
+  void Rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  static void Combine(const void* left, void* right, std::size_t count, void* context) {
+    auto* call = static_cast<Call*>(context);
+    if (call->thrown_) return;
+    try {
+      call->reduction_.Combine(right, left, right, count);
+    } catch (...) {
+      call->thrown_ = std::current_exception();
+    }
+  }
+
+  const Reduction& reduction_;
+  WarrenMpiReduction in_c_{};
+  std::exception_ptr thrown_;
+};
+
+MpiCommunicator::MpiCommunicator(const WarrenMpi& mpi, Options options)
+    : mpi_(mpi), options_(std::move(options)) {
+  options_.max_call_bytes = std::clamp<std::size_t>(options_.max_call_bytes, 1, INT_MAX);
+  Check(mpi_.open(&group_, &rank_, &world_size_), "joining MPI's world");
+  char name[HOST_NAME_MAX + 256] = "";
+  Check(mpi_.host(name, sizeof name), "asking for the name of this host");
+  host_ = name;
+  if (world_size_ == 1) return;
+  std::vector<std::size_t> hosts(static_cast<std::size_t>(world_size_));
+  std::vector<std::size_t> offsets{0};
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+    offsets.push_back(offsets.back() + sizeof(std::size_t));
+  const auto own = hosts.begin() + rank_;
+  *own = std::hash<std::string>()(HostKey());
+  Allgather(hosts.data(), offsets);
+  local_rank_ = static_cast<int>(std::count(hosts.begin(), own, *own));
+}
+
+void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
+  RequireOpen("allreduce");
+  const std::size_t per_call = ElementsPerCall(reduction);
+  const std::size_t element = reduction.element_bytes();
+  AlignedBuffer aligned(buffer, count * element, reduction);
+  Call call(reduction);
+  for (std::size_t begin = 0; begin < count; begin += per_call) {
+    const std::size_t length = std::min(per_call, count - begin);
+    Check(mpi_.allreduce(group_, At(aligned.get(), begin * element), static_cast<int>(length), call.in_c()),
+          fmt::format("in an allreduce of {} elements of {} bytes", count, element));
+    call.Rethrow();
+  }
+  aligned.CopyBack();
+}
+
+void MpiCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
+  RequireOpen("reduce");
+  RequireRoot(root, "reduce");
+  const std::size_t per_call = ElementsPerCall(reduction);
+  const std::size_t element = reduction.element_bytes();
+  AlignedBuffer aligned(buffer, count * element, reduction);
+  Call call(reduction);
+  for (std::size_t begin = 0; begin < count; begin += per_call) {
+    const std::size_t length = std::min(per_call, count - begin);
+    Check(
+        mpi_.reduce(group_, At(aligned.get(), begin * element), static_cast<int>(length), call.in_c(), root),
+        fmt::format("in a reduce of {} elements of {} bytes to rank {}", count, element, root));
+    call.Rethrow();
+  }
+  if (rank_ == root) aligned.CopyBack();
+}
+
+void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                                    const Reduction& reduction) {
+  RequireOpen("reduce-scatter");
+  RequireOffsets(offsets, "reduce-scatter");
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t first = offsets.front();
+  const std::size_t count = offsets.back() - first;
+  if (count > ElementsPerCall(reduction)) {
+    for (int root = 0; root < world_size_; ++root) {
+      Reduce(At(buffer, offsets[root] * element), offsets[root + 1] - offsets[root], reduction, root);
+    }
+    return;
+  }
+  std::vector<int> counts(world_size_);
+  for (int rank = 0; rank < world_size_; ++rank) {
+    counts[rank] = static_cast<int>(offsets[rank + 1] - offsets[rank]);
+  }
+  AlignedBuffer aligned(At(buffer, first * element), count * element, reduction);
+  Call call(reduction);
+  Check(mpi_.reduce_scatter(group_, aligned.get(), counts.data(), call.in_c()),
+        fmt::format("in a reduce-scatter of {} elements of {} bytes", count, element));
+  call.Rethrow();
+  // MPI leaves the part of this rank at the start; the rest of the buffer is undefined by contract.
+  if (counts[rank_] > 0)
+    std::memmove(At(buffer, offsets[rank_] * element), aligned.get(), counts[rank_] * element);
+}
+
+void MpiCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
+  RequireOpen("broadcast");
+  RequireRoot(root, "broadcast");
+  for (std::size_t begin = 0; begin < bytes; begin += options_.max_call_bytes) {
+    const std::size_t length = std::min(options_.max_call_bytes, bytes - begin);
+    Check(mpi_.broadcast(group_, At(buffer, begin), static_cast<int>(length), root),
+          fmt::format("in a broadcast of {} bytes from rank {}", bytes, root));
+  }
+}
+
+void MpiCommunicator::Allgather(void* buffer, std::span<const std::size_t> offsets) {
+  RequireOpen("allgather");
+  RequireOffsets(offsets, "allgather");
+  const std::size_t first = offsets.front();
+  const std::size_t total = offsets.back() - first;
+  if (total > options_.max_call_bytes) {
+    // MPI's displacements are ints as well: above that, each rank's slice is a broadcast.
+    for (int root = 0; root < world_size_; ++root) {
+      Broadcast(At(buffer, offsets[root]), offsets[root + 1] - offsets[root], root);
+    }
+    return;
+  }
+  std::vector<int> bytes(world_size_);
+  std::vector<int> starts(world_size_);
+  for (int rank = 0; rank < world_size_; ++rank) {
+    bytes[rank] = static_cast<int>(offsets[rank + 1] - offsets[rank]);
+    starts[rank] = static_cast<int>(offsets[rank] - first);
+  }
+  Check(mpi_.allgather(group_, At(buffer, first), bytes.data(), starts.data()),
+        fmt::format("in an allgather of {} bytes", total));
+}
+
+void MpiCommunicator::Barrier() {
+  RequireOpen("barrier");
+  Check(mpi_.barrier(group_), "in a barrier");
+}
+
+void MpiCommunicator::TrackerPrint(const std::string& text) {
+  if (options_.print) {
+    options_.print(text);
+    return;
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void MpiCommunicator::Finalize() {
+  if (group_ == nullptr) return;
+  Check(mpi_.close(std::exchange(group_, nullptr)), "leaving MPI's world");
+}
+
+std::size_t MpiCommunicator::ElementsPerCall(const Reduction& reduction) const {
+  const std::size_t element = reduction.element_bytes();
+  if (element == 0 || element > INT_MAX) {
+    throw Misuse(fmt::format("{}: elements of {} bytes cannot be reduced over MPI, 1 to {} can", Who(),
+                             element, INT_MAX));
+  }
+  return std::max<std::size_t>(1, options_.max_call_bytes / element);
+}
+
+void MpiCommunicator::RequireRoot(int root, const char* what) const {
+  if (root < 0 || root >= world_size_) {
+    throw Misuse(fmt::format("{}: {}: the root is {}, expected 0 to {}", Who(), what, root, world_size_ - 1));
+  }
+}
+
+void MpiCommunicator::RequireOffsets(std::span<const std::size_t> offsets, const char* what) const {
+  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 ||
+      !std::is_sorted(offsets.begin(), offsets.end())) {
+    throw Misuse(fmt::format("{}: {}: {} offsets were given, expected {} that do not fall", Who(), what,
+                             offsets.size(), world_size_ + 1));
+  }
+}
+
+void MpiCommunicator::RequireOpen(const char* what) const {
+  if (group_ == nullptr) throw Misuse(fmt::format("{}: {} after Finalize", Who(), what));
+}
+
+void MpiCommunicator::Check(const char* error, const std::string& what) const {
+  if (error == nullptr) return;
+  throw EngineError(fmt::format("{}: {} ({}): {}", Who(), what, mpi_.name, error));
+}
+
+std::string MpiCommunicator::Who() const {
+  return fmt::format("rank {} of {} on {}", rank_, world_size_, host_.empty() ? "this host" : host_);
+}
+
+}  // namespace warren

@@ -1,0 +1,82 @@
+// The engine over MPI: a Communicator whose collectives are MPI's own.
+//
+// What MPI computes exactly as the engine means it is given to MPI's operations; everything else (half
+// precision, functions of the caller's, and max and min of floating point, where MPI says nothing of NaN and
+// signed zeros) goes through an MPI operation of our own that keeps the order of the ranks. Floating-point
+// sums and products are MPI's: every rank gets the same bits, but MPI chooses the order, so they may differ
+// in the last bits from the native engine's.
+//
+// Deadlines are MPI's too: collective_timeout has no meaning here, and a rank that dies ends the job the way
+// MPI's launcher ends it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/mpi/mpi_plugin.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren {
+
+/// True when MPI's operation of the same name gives the engine's bits.
+bool MpiHasSame(const Reduction& reduction);
+
+class MpiCommunicator : public Communicator {
+ public:
+  struct Options {
+    /// Where TrackerPrint goes; stdout when empty.
+    std::function<void(const std::string& text)> print;
+    /// True when a tracker started this process, even if it is alone.
+    bool has_tracker = false;
+    /// What one call of MPI may carry: its counts are ints, and not every MPI is at ease near 2 GiB.
+    std::size_t max_call_bytes = std::size_t{1} << 30;
+  };
+
+  /// Opens a communicator of all ranks of MPI. Throws EngineError.
+  MpiCommunicator(const WarrenMpi& mpi, Options options);
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+  /// Without Finalize, MPI is left as it is: the launcher sees a rank that did not end well.
+  ~MpiCommunicator() override = default;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  bool is_distributed() const override { return world_size_ > 1 || options_.has_tracker; }
+  std::string host() const override { return host_; }
+  int local_rank() const override { return local_rank_; }
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
+  void Broadcast(void* buffer, std::size_t bytes, int root) override;
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override;
+  using Communicator::Allgather;
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
+  void Barrier() override;
+  void TrackerPrint(const std::string& text) override;
+  void Finalize() override;
+
+ private:
+  class Call;
+
+  /// Elements that fit one call of MPI. Throws Misuse when not even one does.
+  std::size_t ElementsPerCall(const Reduction& reduction) const;
+  void RequireRoot(int root, const char* what) const;
+  void RequireOffsets(std::span<const std::size_t> offsets, const char* what) const;
+  void RequireOpen(const char* what) const;
+  /// Throws EngineError when `error` is one.
+  void Check(const char* error, const std::string& what) const;
+  std::string Who() const;
+
+  const WarrenMpi& mpi_;
+  Options options_;
+  WarrenMpiGroup* group_ = nullptr;
+  int rank_ = 0;
+  int world_size_ = 1;
+  int local_rank_ = 0;
+  std::string host_;
+};
+
+}  // namespace warren

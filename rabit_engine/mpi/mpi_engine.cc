@@ -1,0 +1,40 @@
+#include "rabit_engine/mpi/mpi_engine.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/bootstrap/tracker_connection.h"
+#include "rabit_engine/mpi/mpi_communicator.h"
+#include "rabit_engine/mpi/mpi_library.h"
+#include "wire/classic.h"
+
+namespace warren {
+
+std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
+  const MpiClues clues = MpiCluesOfThisProcess();
+  const WarrenMpi& mpi = LoadMpi(clues);
+  MpiCommunicator::Options options;
+  options.has_tracker = !settings.tracker_host.empty();
+  if (options.has_tracker) {
+    options.print = [settings](const std::string& text) {
+      PrintAtTracker(settings, {.task_id = settings.task_id}, text);
+    };
+  }
+  auto world = std::make_unique<MpiCommunicator>(mpi, std::move(options));
+  if (world->world_size() == 1 && clues.launched_processes > 1) {
+    throw EngineError(fmt::format(
+        "on {}: the launcher started {} processes, but {} sees this one alone: it is not the MPI of the "
+        "launcher. "
+        "Start the program with the mpirun of {} (under Slurm: srun --mpi=pmix for Open MPI, --mpi=pmi2 for "
+        "MPICH), or name the plugin of the launcher's MPI in RABIT_MPI_LIBRARY",
+        world->host(), clues.launched_processes, mpi.name, mpi.name));
+  }
+  return world;
+}
+
+}  // namespace warren

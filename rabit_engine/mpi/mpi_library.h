@@ -1,0 +1,47 @@
+// Which MPI this process belongs to, and the plugin for it. A process must use the MPI of the launcher that
+// started it, else it finds itself alone in a world of one; what the launcher left in the environment says
+// which one that is.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rabit_engine/mpi/mpi_plugin.h"
+
+namespace warren {
+
+enum class MpiKind { kOpenMpi, kMpich };
+std::string_view Name(MpiKind kind);
+
+/// The value of an environment variable, if it is set and not empty.
+using LookUp = std::function<std::optional<std::string>(const char* name)>;
+std::optional<std::string> FromEnvironment(const char* name);
+
+/// What is known before an MPI is loaded. Pure values, so that the choice can be tested.
+struct MpiClues {
+  std::string library;                ///< RABIT_MPI_LIBRARY: the plugin that the user wants
+  std::optional<MpiKind> in_process;  ///< the MPI that the program itself is linked with
+  std::optional<MpiKind> launcher;    ///< the MPI of mpirun, mpiexec or srun
+  std::string launcher_reason;        ///< the variable that said so
+  int launched_processes = 1;         ///< the world size that the launcher promised; 1 when unknown
+};
+
+/// Reads what launchers leave behind: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open MPI, PMI_RANK means MPICH
+/// (and its relatives: MVAPICH, Intel MPI, Cray MPICH). `in_process` is left empty.
+MpiClues ReadMpiClues(const LookUp& look_up);
+
+/// The files to try, best first: RABIT_MPI_LIBRARY alone, else the plugin of the MPI in the process, else of
+/// the launcher's, else of any. Each is looked for in `folders` and then wherever the loader looks.
+std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
+
+/// The plugin for this process, loaded once and for good. Throws EngineError that lists what was tried.
+const WarrenMpi& LoadMpi(const MpiClues& clues);
+
+/// ReadMpiClues of this process, with the MPI that it has loaded.
+MpiClues MpiCluesOfThisProcess();
+
+}  // namespace warren

@@ -1,0 +1,42 @@
+#include "rabit_engine/transport/waiting.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace warren {
+namespace {
+
+/// Turns of one wait: enough for every rank of a crowded core to have had one. A sleeper costs its waker a
+/// system call of several microseconds.
+constexpr auto kYield = std::chrono::microseconds(300);
+/// Nothing that waits takes as long for a turn.
+constexpr auto kLongTurn = std::chrono::milliseconds(1);
+/// Waits that go to sleep at once before yielding is tried again: one after a long turn that stands alone
+/// (the machine had something else to do for a moment), twice as many after each that soon follows another.
+constexpr int kMostSleepsAtOnce = 64;
+constexpr int kGoodTurnsToForgive = 64;
+
+}  // namespace
+
+bool Yielding::Turn() {
+  if (sleep_at_once_ > 0) {
+    --sleep_at_once_;
+    return false;
+  }
+  const Clock::time_point before = turns_++ == 0 ? begin_ = Clock::now() : last_;
+  if (before - begin_ > kYield) return false;
+  sched_yield();
+  last_ = Clock::now();
+  if (last_ - before > kLongTurn) {
+    penalty_ = std::clamp(2 * penalty_, 1, kMostSleepsAtOnce);
+    sleep_at_once_ = penalty_;
+    good_turns_ = 0;
+  } else if (++good_turns_ == kGoodTurnsToForgive) {
+    penalty_ /= 2;
+    good_turns_ = 0;
+  }
+  return true;
+}
+
+}  // namespace warren

@@ -1,0 +1,71 @@
+"""Arrows point one way: no folder includes one that stands above it."""
+
+import os
+import re
+import unittest
+from pathlib import Path
+
+SOURCE = Path(os.environ["WARREN_SOURCE"])
+# What each top-level folder may include besides itself.
+TOP = {
+    "data": set(),
+    "wire": set(),
+    "tls": {"wire"},
+    "tracker": {"wire", "tls"},
+    "rabit_engine": {"wire", "tls"},
+    "submit": {"wire", "tls", "tracker"},
+}
+
+
+def includes(folder):
+    """(file, what it includes) for every file of ours, both relative to the top of the tree."""
+    for path in sorted((SOURCE / folder).rglob("*")):
+        if path.suffix in (".h", ".cc", ".cu"):
+            for include in re.findall(r'^#include "([^"]+/[^"]+)"', path.read_text(), re.MULTILINE):
+                yield path.relative_to(SOURCE), Path(include)
+
+
+def engine_floors():
+    """The folders of rabit_engine from the ground up, as its build lists them."""
+    text = (SOURCE / "rabit_engine/CMakeLists.txt").read_text()
+    floors = re.search(r"foreach\(folder ([a-z ]+)\)", text).group(1).split()
+    return [*floors, "api"]
+
+
+class IncludesTest(unittest.TestCase):
+    def test_top_level_folders_know_only_those_below(self):
+        seen = 0
+        for folder, below in TOP.items():
+            for path, include in includes(folder):
+                if include.parts[0] in TOP or (SOURCE / include.parts[0]).is_dir():
+                    seen += 1
+                    self.assertIn(include.parts[0], below | {folder}, f"{path} includes {include}")
+        self.assertGreater(seen, 500)
+
+    def test_no_folder_of_the_engine_includes_upwards(self):
+        floors = engine_floors()
+        present = {path.name for path in (SOURCE / "rabit_engine").iterdir() if path.is_dir()}
+        self.assertEqual(present, {*floors, "include"}, "a folder has no floor")
+        seen = 0
+        for path, include in includes("rabit_engine"):
+            if path.parts[1] == "include" or include.parts[0] != "rabit_engine":
+                continue
+            seen += 1
+            self.assertLessEqual(
+                floors.index(include.parts[1]), floors.index(path.parts[1]), f"{path} includes {include}"
+            )
+        self.assertGreater(seen, 200)
+
+    def test_a_folder_does_not_include_the_folders_in_it(self):
+        """The other way round: transport/tcp knows transport, and not transport its tcp."""
+        for path, include in includes("rabit_engine"):
+            self.assertFalse(
+                include.parts[0] == "rabit_engine"
+                and include.parent != path.parent
+                and include.is_relative_to(path.parent),
+                f"{path} includes {include}",
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+#include "rabit_engine/collective/choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rabit_engine/base/error.h"
+
+namespace warren::collective {
+namespace {
+
+using ::testing::HasSubstr;
+
+Situation Allreduce(std::size_t bytes, int ranks) {
+  Situation situation;
+  situation.collective = Collective::kAllreduce;
+  situation.bytes = bytes;
+  situation.ranks = ranks;
+  situation.order_matters = true;
+  return situation;
+}
+
+std::string Refusal(const Situation& situation, const std::string& wish) {
+  try {
+    Choose(situation, ForcedAlgorithms(wish));
+  } catch (const Misuse& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Choice, FindsAnAlgorithmForEverySituation) {
+  for (const Collective collective :
+       {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather, Collective::kReduceScatter,
+        Collective::kReduce, Collective::kBarrier}) {
+    for (int flags = 0; flags < 32; ++flags) {
+      for (const int ranks : {2, 3, 64, 65, 1000, 1024}) {
+        for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, std::size_t{1} << 33}) {
+          Situation situation{collective, bytes, ranks};
+          situation.one_host = (flags & 1) != 0;
+          situation.levels = (flags & 1) == 0 && (flags & 2) != 0;
+          situation.fits = (flags & 4) != 0;
+          situation.levels_may_reduce = (flags & 8) != 0;
+          situation.order_matters = (flags & 16) != 0;
+          EXPECT_TRUE(Choose(situation, {}).Serves(collective));
+        }
+      }
+    }
+  }
+}
+
+TEST(Choice, TakesSharedMemoryOnOneHost) {
+  Situation situation = Allreduce(1 << 20, 4);
+  situation.one_host = true;
+  EXPECT_EQ(Choose(situation, {}).name, "shared_memory");
+  situation.fits = false;
+  EXPECT_NE(Choose(situation, {}).name, "shared_memory") << "huge elements do not fit its stages";
+}
+
+TEST(Choice, ReducesInsideHostsOnlyWhereThatKeepsTheOrder) {
+  Situation situation = Allreduce(1 << 20, 6);
+  situation.levels = true;
+  EXPECT_EQ(Choose(situation, {}).name, "hierarchical");
+  situation.levels_may_reduce = false;
+  EXPECT_NE(Choose(situation, {}).name, "hierarchical");
+  situation.order_matters = false;
+  EXPECT_EQ(Choose(situation, {}).name, "hierarchical") << "integers may be combined in any order";
+}
+
+TEST(Choice, KeepsFloatingPointOffTheRing) {
+  Situation situation = Allreduce(std::size_t{1} << 30, 1000);
+  EXPECT_NE(Choose(situation, {}).name, "ring");
+  situation.order_matters = false;
+  EXPECT_EQ(Choose(situation, {}).name, "ring");
+}
+
+TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
+  Situation situation = Allreduce(4096, 16);
+  EXPECT_EQ(Choose(situation, {}).name, "recursive_doubling");
+  situation.crowded = true;
+  EXPECT_EQ(Choose(situation, {}).name, "tree");
+  situation.collective = Collective::kBarrier;
+  EXPECT_EQ(Choose(situation, {}).name, "tree");
+  EXPECT_NE(Choose(Allreduce(1 << 20, 16), {}).name, "tree");
+}
+
+TEST(Choice, FollowsTheUsersWishWhereItCan) {
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("ring")).name, "ring");
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 5), ForcedAlgorithms("broadcast=tree,allreduce=tree")).name, "tree");
+  EXPECT_EQ(&Choose(Allreduce(8, 4), ForcedAlgorithms("broadcast=tree")), &Choose(Allreduce(8, 4), {}));
+}
+
+TEST(Choice, SaysWhyAWishCannotBe) {
+  EXPECT_THAT(Refusal(Allreduce(8, 4), "shared_memory"), HasSubstr("not all ranks share the memory"));
+  EXPECT_THAT(Refusal(Allreduce(8, 4), "hierarchical"), HasSubstr("several hosts"));
+}
+
+TEST(Choice, RefusesUnknownWishesByName) {
+  EXPECT_THROW(ForcedAlgorithms("rign"), Misuse);
+  EXPECT_THROW(ForcedAlgorithms("allreduce=bruck"), Misuse);
+  EXPECT_THROW(ForcedAlgorithms("allred=ring"), Misuse);
+}
+
+}  // namespace
+}  // namespace warren::collective

@@ -1,0 +1,72 @@
+// Ranks as threads of one process, each with the engine's own communicator over TCP on the loopback.
+#pragma once
+
+#include <barrier>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/bootstrap/bootstrap.h"
+#include "rabit_engine/engine/native_communicator.h"
+
+namespace warren::testing {
+
+class ThreadWorld {
+ public:
+  explicit ThreadWorld(int size) : size_(size), records_(static_cast<std::size_t>(size)), barrier_(size) {}
+
+  /// Runs the function as every rank at once, to its end; rethrows the first rank's error.
+  void Run(const Settings& settings, const std::function<void(NativeCommunicator&)>& function) {
+    std::vector<std::thread> threads;
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size_));
+    for (int rank = 0; rank < size_; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          Listening listening{tcp::ListenAnywhere(), {}};
+          listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "127.0.0.1");
+          NativeCommunicator communicator(std::make_unique<ThreadBootstrap>(*this, rank),
+                                          std::move(listening), settings);
+          function(communicator);
+          communicator.Finalize();
+        } catch (...) {
+          errors[static_cast<std::size_t>(rank)] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+ private:
+  class ThreadBootstrap final : public Bootstrap {
+   public:
+    ThreadBootstrap(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int world_size() const override { return world_.size_; }
+    std::vector<std::string> Allgather(const std::string& record) override {
+      world_.records_[static_cast<std::size_t>(rank_)] = record;
+      world_.barrier_.arrive_and_wait();
+      std::vector<std::string> all = world_.records_;
+      world_.barrier_.arrive_and_wait();
+      return all;
+    }
+    void Print(const std::string&) override {}
+    void Shutdown() override {}
+
+   private:
+    ThreadWorld& world_;
+    int rank_;
+  };
+
+  int size_;
+  std::vector<std::string> records_;
+  std::barrier<> barrier_;
+};
+
+}  // namespace warren::testing

@@ -1,0 +1,190 @@
+// The collectives of one host with members as threads on one mapping: what the thread sanitizer can look
+// into. Bits, types and processes: tests/rabit_engine/matrix.
+#include "rabit_engine/host/host_collectives.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "tests/rabit_engine/host/shm_members.h"
+
+namespace warren::collective {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::size_t kSmall = 100;
+/// Six rounds and a bit for the whole host: all four entries of a rank are used again.
+constexpr std::size_t kLarge = 6 * kEntryBytes / sizeof(std::int64_t) + 11;
+
+std::int64_t ValueOf(int local, std::size_t i, int turn) {
+  return static_cast<std::int64_t>(i) * (local + 1) + 1000 * turn;
+}
+
+std::vector<std::int64_t> Fill(int local, std::size_t count, int turn) {
+  std::vector<std::int64_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = ValueOf(local, i, turn);
+  return values;
+}
+
+std::int64_t SumOf(int size, std::size_t i, int turn) {
+  std::int64_t sum = 0;
+  for (int local = 0; local < size; ++local) sum += ValueOf(local, i, turn);
+  return sum;
+}
+
+std::vector<std::size_t> Offsets(std::size_t count, int size, std::size_t unit) {
+  std::vector<std::size_t> offsets;
+  for (int local = 0; local <= size; ++local) {
+    offsets.push_back(count * static_cast<std::size_t>(local) / static_cast<std::size_t>(size) * unit);
+  }
+  return offsets;
+}
+
+/// What one member calls, and checks.
+class Caller {
+ public:
+  explicit Caller(HostSegment& segment)
+      : host_(segment), me_(segment.local_index()), size_(segment.local_size()) {}
+
+  void Allreduce(std::size_t count) {
+    std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    host_.Allreduce(Tag(Collective::kAllreduce, count), values.data(), count, sum_);
+    for (std::size_t i = 0; i < count; ++i) Require(values[i] == SumOf(size_, i, turn_), "allreduce", i);
+  }
+  void Reduce(std::size_t count, int root) {
+    std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    host_.Reduce(Tag(Collective::kReduce, count, root), values.data(), count, sum_, root);
+    for (std::size_t i = 0; i < count && me_ == root; ++i)
+      Require(values[i] == SumOf(size_, i, turn_), "reduce", i);
+  }
+  void ReduceScatter(std::size_t count) {
+    std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    const std::vector<std::size_t> offsets = Offsets(count, size_, 1);
+    host_.ReduceScatter(Tag(Collective::kReduceScatter, count), values.data(), offsets, sum_);
+    for (std::size_t i = offsets[me_]; i < offsets[me_ + 1]; ++i)
+      Require(values[i] == SumOf(size_, i, turn_), "reduce-scatter", i);
+  }
+  void Broadcast(std::size_t count, int root) {
+    std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    host_.Broadcast(Tag(Collective::kBroadcast, count, root), values.data(), count * sizeof values[0], root);
+    for (std::size_t i = 0; i < count; ++i) Require(values[i] == ValueOf(root, i, turn_), "broadcast", i);
+  }
+  void Allgather(std::size_t count) {
+    std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    const std::vector<std::size_t> offsets = Offsets(count, size_, sizeof values[0]);
+    host_.Allgather(Tag(Collective::kAllgather, count), values.data(), offsets);
+    for (int local = 0; local < size_; ++local) {
+      for (std::size_t i = offsets[local] / sizeof values[0]; i < offsets[local + 1] / sizeof values[0]; ++i)
+        Require(values[i] == ValueOf(local, i, turn_), "allgather", i);
+    }
+  }
+  void Barrier() { host_.Barrier(Tag(Collective::kBarrier, 0)); }
+
+ private:
+  CallTag Tag(Collective collective, std::size_t count, int root = 0) {
+    CallTag tag;
+    tag.sequence = ++calls_;
+    tag.collective = collective;
+    tag.count = count;
+    tag.root = root;
+    return tag;
+  }
+  void Require(bool good, const char* what, std::size_t i) const {
+    if (!good) {
+      throw EngineError(std::string(what) + ", member " + std::to_string(me_) + ", call " +
+                        std::to_string(calls_) + ": element " + std::to_string(i) + " is wrong");
+    }
+  }
+
+  HostCollectives host_;
+  const int me_;
+  const int size_;
+  const Reduction sum_ = Reduction::Typed(DataType::kLong, Operation::kSum);
+  std::uint32_t calls_ = 0;
+  int turn_ = 0;
+};
+
+void OnMembers(int size, const std::function<void(Caller&)>& calls) {
+  Members members(size);
+  members.OnAll([&](int local) {
+    Caller caller(members[local]);
+    try {
+      calls(caller);
+    } catch (const EngineError&) {
+      members[local].Abort(Members::RankOf(local));
+      throw;
+    }
+    caller.Barrier();  // nobody leaves while others are in a call
+  });
+}
+
+TEST(HostCollectives, EachOfThemSmallAndLarge) {
+  for (const int size : {2, 3, 5}) {
+    OnMembers(size, [size](Caller& caller) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kSmall, kLarge}) {
+        caller.Allreduce(count);
+        caller.ReduceScatter(count);
+        caller.Allgather(count);
+        for (int root = 0; root < size; ++root) caller.Reduce(count, root);
+        for (int root = 0; root < size; ++root) caller.Broadcast(count, root);
+      }
+    });
+  }
+}
+
+TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
+  // The root of a broadcast, and all but the root of a reduce, wait for nobody: slots and entries must not be
+  // used again before everybody has read them.
+  OnMembers(4, [](Caller& caller) {
+    for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, 0);
+    for (int turn = 0; turn < 200; ++turn) caller.Reduce(kSmall, 1);
+    for (int turn = 0; turn < 6; ++turn) caller.Broadcast(kLarge, 2);
+    for (int turn = 0; turn < 6; ++turn) caller.Reduce(kLarge, 3);
+    for (int turn = 0; turn < 4; ++turn) caller.Allgather(kLarge);
+    for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, turn % 4);
+  });
+}
+
+TEST(HostCollectives, SmallAndLargeInTurn) {
+  OnMembers(3, [](Caller& caller) {
+    for (int turn = 0; turn < 20; ++turn) {
+      caller.Allreduce(kSmall);
+      caller.Broadcast(kLarge / 4, turn % 3);
+      caller.Reduce(kSmall, (turn + 1) % 3);
+      caller.Allreduce(kLarge / 4);
+      caller.Barrier();
+      caller.ReduceScatter(kSmall);
+    }
+  });
+}
+
+TEST(HostCollectives, MembersThatCallDifferentThingsAreToldBoth) {
+  Members members(2);
+  std::vector<std::string> told(2);
+  members.OnAll([&](int local) {
+    Caller caller(members[local]);
+    caller.Barrier();
+    try {
+      local == 0 ? caller.Allreduce(kSmall) : caller.Allgather(kSmall);
+    } catch (const EngineError& error) {
+      told[local] = error.what();
+      members[local].Abort(Members::RankOf(local));
+    }
+  });
+  EXPECT_THAT(told, Each(Not(IsEmpty())));
+  EXPECT_THAT(told, Contains(AllOf(HasSubstr("calls allreduce"), HasSubstr("calls allgather"))));
+}
+
+}  // namespace
+}  // namespace warren::collective

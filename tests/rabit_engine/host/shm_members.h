@@ -1,0 +1,77 @@
+// Members of one shared segment as threads of one process. They share one mapping, so that the thread
+// sanitizer sees what they do to each other.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/host/host_segment.h"
+
+namespace warren {
+
+class Members {
+ public:
+  explicit Members(int size) {
+    const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size));
+    const Descriptor descriptor(memfd_create("warren-test", MFD_CLOEXEC));
+    if (ftruncate(descriptor.fd(), static_cast<off_t>(bytes)) != 0) std::abort();
+    const std::shared_ptr<std::byte> memory = HostSegment::Map(descriptor, bytes);
+    for (int i = 0; i < size; ++i) {
+      lifelines_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      doorbells_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    }
+    for (int i = 0; i < size; ++i) {
+      std::vector<HostSegment::Member> members;
+      members.reserve(static_cast<std::size_t>(size));
+      for (int j = 0; j < size; ++j) {
+        members.push_back(
+            {RankOf(j), Descriptor(dup(lifelines_[j].fd())), Descriptor(dup(doorbells_[j].fd()))});
+      }
+      segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i));
+    }
+  }
+
+  /// World ranks are not local indices.
+  static int RankOf(int local) { return 2 * local + 1; }
+  int size() const { return static_cast<int>(segments_.size()); }
+  HostSegment& operator[](int local) { return *segments_[local]; }
+
+  /// What the kernel does when the process of a member ends.
+  void End(int local) { eventfd_write(lifelines_[local].fd(), 1); }
+  /// What a member does that leaves in good order.
+  void Leave(int local) { segments_[local].reset(); }
+
+  /// Runs the function for all members, each in a thread; rethrows the first failure.
+  void OnAll(const std::function<void(int local)>& function) {
+    std::vector<std::thread> threads;
+    threads.reserve(segments_.size());
+    std::vector<std::exception_ptr> failures(segments_.size());
+    for (int local = 0; local < size(); ++local) {
+      threads.emplace_back([&, local] {
+        try {
+          function(local);
+        } catch (...) {
+          failures[local] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+
+ private:
+  std::vector<Descriptor> lifelines_;
+  std::vector<Descriptor> doorbells_;
+  std::vector<std::unique_ptr<HostSegment>> segments_;
+};
+
+}  // namespace warren

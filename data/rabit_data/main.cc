@@ -29,6 +29,7 @@ void AddShare(CLI::App& command, Arguments& arguments) {
 
 int main(int argc, char** argv) {
   CLI::App app("Looks into data sets of LibSVM, libfm or CSV text, checks them, and makes others of them.");
+  app.set_version_flag("--version", "rabit-data (Warren) " WARREN_VERSION);
   app.require_subcommand(1);
   app.footer(
       "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, - for "

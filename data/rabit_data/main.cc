@@ -29,7 +29,6 @@ void AddShare(CLI::App& command, Arguments& arguments) {
 
 int main(int argc, char** argv) {
   CLI::App app("Looks into data sets of LibSVM, libfm or CSV text, checks them, and makes others of them.");
-  app.set_version_flag("--version", "rabit-data (Warren) " WARREN_VERSION);
   app.require_subcommand(1);
   app.footer(
       "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, - for "
@@ -58,6 +57,7 @@ int main(int argc, char** argv) {
   convert->add_option("--to", arguments.to, "libsvm or cache")->check(CLI::IsMember({"libsvm", "cache"}));
   shard->add_option("parts", arguments.parts, "how many")->required()->check(CLI::PositiveNumber);
   shard->add_option("output", arguments.output, "names are <output>.part<k>-of-<n>")->required();
+  app.set_version_flag("--version", "rabit-data (Warren) " WARREN_VERSION);
 
   try {
     app.parse(argc, argv);

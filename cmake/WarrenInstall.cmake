@@ -8,6 +8,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
   DESTINATION ${WARREN_CMAKE_DIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
 set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})

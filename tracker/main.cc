@@ -296,6 +296,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
   CLI::App app("Brings the workers of one rabit or XGBoost job together and waits until they have finished.",
                "rabit-tracker");
+  app.set_version_flag("--version", "rabit-tracker (Warren) " WARREN_VERSION);
   Options options;
   Declare(app, options);
   try {

@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   convert->add_option("--to", arguments.to, "libsvm or cache")->check(CLI::IsMember({"libsvm", "cache"}));
   shard->add_option("parts", arguments.parts, "how many")->required()->check(CLI::PositiveNumber);
   shard->add_option("output", arguments.output, "names are <output>.part<k>-of-<n>")->required();
+  app.set_version_flag("--version", "rabit-data (Warren) " WARREN_VERSION);
 
   try {
     app.parse(argc, argv);

@@ -22,7 +22,7 @@ constexpr int kRunFailed = 1;
 constexpr int kBadUsage = 2;
 
 constexpr const char* kUsage =
-    R"(usage: histgbt [-h | --help] [CONFIG] [key=value ...]
+    R"(usage: histgbt [-h | --help] [-V | --version] [CONFIG] [key=value ...]
 
 Trains gradient boosted trees on histograms, and saves a model that XGBoost loads. CONFIG holds lines of
 `key = value`; arguments override it.
@@ -47,6 +47,10 @@ int Main(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "-h" || argument == "--help") {
       fmt::print("{}{}{}", kUsage, DescribeOptions(), kNotes);
+      return 0;
+    }
+    if (argument == "-V" || argument == "--version") {
+      fmt::print("histgbt (Warren) " WARREN_VERSION "\n");
       return 0;
     }
     if (argument.starts_with("-")) throw ConfigError(fmt::format("argument '{}': no such option", argument));

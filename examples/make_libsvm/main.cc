@@ -75,6 +75,7 @@ void AddOptions(CLI::App& app, Options& options, Format& format, std::string& ou
 
 int main(int argc, char** argv) {
   CLI::App app("Writes LibSVM data that can be learned from: the same bytes for one seed on any machine.");
+  app.set_version_flag("--version", "make_libsvm (Warren) " WARREN_VERSION);
   Options options;
   Format format = Format::kText;
   std::string output = "-";

@@ -11,14 +11,32 @@ prefix=$scratch/prefix
 cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" || { cat "$scratch/install.log"; exit 1; }
 "$prefix/bin/rabit-tracker" --help | grep -- --num-workers >/dev/null
 "$prefix/bin/dmlc-submit" --help | grep -- --num-workers >/dev/null
+pc=$(dirname "$(find "$prefix" -name warren.pc)")
+query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
 
-cmake -G Ninja -S "$here/consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+# One version for all, that of CMakeLists.txt, and one licence.
+version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
+differs() { echo "$1 has the version '$2', CMakeLists.txt '$version'" >&2; exit 1; }
+for program in "$prefix"/bin/*; do
+  said=$(LD_LIBRARY_PATH=$(dirname "$pc") "$program" --version)
+  [[ $said =~ ^"$(basename "$program") (Warren) $version"($|\ with\ XGBoost\ ) ]] || differs "$program" "$said"
+done
+for package in "$pc"/*.pc; do
+  said=$(query --modversion "$(basename "$package" .pc)")
+  [ "$said" = "$version" ] || differs "$package" "$said"
+  grep -qx 'License: Apache-2.0' "$package"
+done
+for library in "$prefix"/lib*/librabit{,_mpi,_mock,_xgboost}.so "$prefix"/lib/*/librabit{,_mpi,_mock,_xgboost}.so; do
+  [ ! -e "$library" ] || [ "$(basename "$(realpath "$library")")" = "$(basename "$library").$version" ] ||
+    differs "$library" "$(realpath "$library")"
+done
+grep -qx 'SPDX-License-Identifier: Apache-2.0' "$prefix/share/doc/warren/LICENSE"
+
+cmake -G Ninja -S "$here/consumer" -B "$scratch/build" -DEXPECTED_VERSION="$version" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" >"$scratch/configure.log" || { cat "$scratch/configure.log"; exit 1; }
 cmake --build "$scratch/build"
 "$scratch/build/consumer"
 
-pc=$(dirname "$(find "$prefix" -name warren.pc)")
-query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
 for package in "$pc"/*.pc; do
   [ "$(realpath "$(query --variable=prefix "$(basename "$package" .pc)")")" = "$(realpath "$prefix")" ]
 done

@@ -12,7 +12,8 @@ cd "$scratch"
   --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 "$source/python"
 rm -rf environment
 /usr/bin/python3 -m venv environment
-environment/bin/pip install -q wheels/warren-*.whl scipy xgboost-cpu==2.1.4
+version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
+environment/bin/pip install -q wheels/warren-"$version"-*.whl scipy xgboost-cpu==2.1.4
 
 cat >script.py <<'SCRIPT'
 import xgboost, warren.xgboost
@@ -33,4 +34,11 @@ env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-work
   'import numpy; from warren import rabit; rabit.init(); print(rabit.allreduce(numpy.ones(2), rabit.SUM)); rabit.finalize()' |
   grep -c '\[2. 2.\]' | grep '^2$'
 env -i PATH=/usr/bin:/bin environment/bin/python -c 'from warren import rabit; assert rabit._EXTENSION, "no quick allreduce"'
+env -i PATH=/usr/bin:/bin environment/bin/python -c \
+  'import sys, warren; assert warren.__version__ == sys.argv[1], warren.__version__' "$version"
+env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --version | grep -qx "dmlc-submit (Warren) $version"
+rm -rf unpacked
+/usr/bin/python3 -m zipfile -e wheels/warren-"$version"-*.whl unpacked
+grep -qx 'License-Expression: Apache-2.0' unpacked/warren-"$version".dist-info/METADATA
+cmp unpacked/warren-"$version".dist-info/licenses/LICENSE "$source/LICENSE"
 echo "the wheel works"

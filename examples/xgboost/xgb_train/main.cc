@@ -129,7 +129,7 @@ int Main(std::span<const std::string> arguments) {
   if (request.help) {
     fmt::print("{}{}{}", kUsage, DescribeParameters(), kNotes);
   } else if (request.version) {
-    fmt::print("xgb-train with XGBoost {}\n", XgboostVersion());
+    fmt::print("xgb-train (Warren) " WARREN_VERSION " with XGBoost {}\n", XgboostVersion());
   } else {
     Run(MakeParameters(request.settings));
   }

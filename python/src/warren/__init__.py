@@ -3,4 +3,14 @@
 `warren.rabit` is rabit's Python API; `warren.xgboost` joins XGBoost to the job that dmlc-submit started;
 `warren.compat` gives old scripts `xgboost.rabit` back; `warren.tracker` and `warren.submit` start the programs.
 """
-__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, of the installed wheel: looked up when it is asked for, for programs start without it."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import metadata
+    try:
+        return metadata.version(__name__)
+    except metadata.PackageNotFoundError:
+        return "0+source"  # a tree on PYTHONPATH

@@ -1,73 +1,109 @@
-"""The libraries export what is documented and nothing else, and need nothing but the C and C++ libraries."""
+"""The ABI promise of docs/abi.md, as far as symbols go: what librabit.symbols and librabit_xgboost.symbols list is exported for
+as long as the SOVERSION in their first line lasts. And the libraries need nothing but the C and C++ libraries.
 
+    exported_symbols_test.py --update LIBRARIES     # writes the lists anew, from those in a build's lib folder
+"""
+
+import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
-from api_testing import LIB
-
-C_API = {
-    "RabitAllgather", "RabitAllreduce", "RabitBroadcast", "RabitCheckPoint", "RabitFinalize", "RabitGetProcessorName",
-    "RabitGetRank", "RabitGetRingPrevRank", "RabitGetWorldSize", "RabitInit", "RabitIsDistributed", "RabitLinkTag",
-    "RabitLoadCheckPoint", "RabitTrackerPrint", "RabitVersionNumber",
-    "RabitTryAllgather", "RabitTryAllreduce", "RabitTryBroadcast", "RabitTryCheckPoint", "RabitTryFinalize", "RabitTryInit",
-    "RabitTryLoadCheckPoint", "RabitTryTrackerPrint", "RabitGetLastError",
-    "RabitDeviceAllgather", "RabitDeviceAllreduce", "RabitDeviceBroadcast", "RabitDeviceDescribe", "RabitDeviceGetLastError",
-    "RabitDeviceGroupEnd", "RabitDeviceGroupStart", "RabitDeviceReduceScatter", "RabitDeviceSelect",
-    "RabitDeviceSynchronize",
-}
-CXX_API = {
-    "rabit::engine::warren_v1::" + name
-    for name in ("Init", "Finalize", "GetEngine", "Allgather", "Allreduce_", "ReduceHandle::TypeSize")
-}
-# Of XGBoost 1.7.4's libxgboost.so: binary names, which must match to the letter.
-SEAM = {
-    "_ZN5rabit6engine4InitEiPPc",
-    "_ZN5rabit6engine8FinalizeEv",
-    "_ZN5rabit6engine9GetEngineEv",
-    "_ZN5rabit6engine9AllgatherEPvmmmm",
-    "_ZN5rabit6engine10Allreduce_EPvmmPFvPKvS1_iRKN3MPI8DatatypeEENS0_3mpi8DataTypeENSA_6OpTypeEPFvS1_ES1_",
-}
+HERE = pathlib.Path(__file__).parent
+LIBRARIES = ("librabit", "librabit_xgboost")
+# With the same map as librabit, and in its place.
+VARIANTS = ("librabit_mpi", "librabit_mock")
 SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-\w]*)\.so\.")
 
 
-def exported(library, *options):
-    out = subprocess.run(["nm", "-D", "--defined-only", *options, LIB / library], capture_output=True, text=True,
-                         check=True).stdout
-    return {line.split(" ", 2)[2] for line in out.splitlines()}
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def exported(library):
+    """Names as the linker sees them: mangled, with the node of their version where they have one."""
+    return {line.split()[2] for line in output("nm", "-D", "--defined-only", library).splitlines()}
 
 
 def needed(library):
-    out = subprocess.run(["readelf", "-d", LIB / library], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"NEEDED.*\[(.*)\]", out)
+    return re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", library))
+
+
+def soversion(library):
+    soname = re.search(r"SONAME.*\[(.*)\]", output("readelf", "-d", library))[1]
+    name, version = soname.split(".so.")
+    assert library.name == f"{name}.so", soname
+    return version
+
+
+def promise(name):
+    """(SOVERSION, names) of a list."""
+    lines = (HERE / f"{name}.symbols").read_text(encoding="utf-8").splitlines()
+    return lines[0].removeprefix("SOVERSION "), set(lines[1:])
+
+
+def broken(recorded, promised, version, found):
+    """What is wrong with a library of that SOVERSION that exports what was found; None when the promise is kept."""
+    if version != recorded:
+        return f"the SOVERSION is {version}, the list is that of {recorded}: write it anew with --update"
+    if promised - found:
+        return (f"no longer exported, or with other arguments: {sorted(promised - found)}. Programs linked with SOVERSION {version} "
+                "would not start: keep them, or raise the minor version in CMakeLists.txt")
+    if found - promised:
+        return f"new: {sorted(found - promised)}. From the next release on they have to stay; if they are to, write the list with --update"
+    return None
+
+
+def update(folder):
+    for name in LIBRARIES:
+        library = folder / f"{name}.so"
+        version, found = soversion(library), exported(library)
+        if (HERE / f"{name}.symbols").exists():
+            recorded, promised = promise(name)
+            if version == recorded and promised - found:
+                sys.exit(f"{name}: {broken(recorded, promised, version, found)}")
+        (HERE / f"{name}.symbols").write_text("\n".join([f"SOVERSION {version}", *sorted(found)]) + "\n", encoding="utf-8")
 
 
 class ExportedSymbols(unittest.TestCase):
-    def test_librabit_exports_the_c_api_and_what_the_inline_functions_call(self):
-        names = {name.split("(", 1)[0] for name in exported("librabit.so", "-C")}
-        self.assertEqual(names, C_API | CXX_API)
-        self.assertEqual(len(exported("librabit.so")), len(C_API | CXX_API))
+    def test_what_a_soversion_has_exported_it_exports(self):
+        for name in LIBRARIES:
+            with self.subTest(library=name):
+                wrong = broken(*promise(name), soversion(LIB / f"{name}.so"), exported(LIB / f"{name}.so"))
+                if wrong:
+                    self.fail(f"{name}: {wrong}")
+
+    def test_a_symbol_may_go_with_the_soversion_only_and_a_new_one_has_to_be_listed(self):
+        self.assertIsNone(broken("0.1", {"a", "b"}, "0.1", {"a", "b"}))
+        self.assertIn("raise the minor version", broken("0.1", {"a", "b"}, "0.1", {"a"}))
+        self.assertIn("raise the minor version", broken("0.1", {"a", "b"}, "0.1", {"a", "b@@changed"}))
+        self.assertIn("--update", broken("0.1", {"a"}, "0.1", {"a", "b"}))
+        self.assertIn("--update", broken("0.1", {"a", "b"}, "0.2", {"a"}))
+
+    def test_those_that_stand_in_for_librabit_export_the_same(self):
+        for name in VARIANTS:
+            with self.subTest(library=name):
+                self.assertEqual(exported(LIB / f"{name}.so"), exported(LIB / "librabit.so"))
+                self.assertEqual(soversion(LIB / f"{name}.so"), soversion(LIB / "librabit.so"))
 
     def test_librabit_exports_no_name_of_libxgboost_but_the_c_api(self):
         found = subprocess.run("/sbin/ldconfig -p | sed -n 's/.*libxgboost.so.0.*=> //p'", shell=True,
                                capture_output=True, text=True).stdout.strip()
         if not found:
             self.skipTest("no libxgboost.so.0 here")
-        self.assertLessEqual(exported("librabit.so") & exported(found), C_API)
+        for name in exported(LIB / "librabit.so") & exported(found):
+            self.assertRegex(name, "^Rabit")
 
-    def test_the_seam_exports_xgboosts_five_functions(self):
-        self.assertEqual(exported("librabit_xgboost.so"), SEAM)
-
-    def test_both_need_nothing_but_the_c_and_cxx_libraries(self):
-        for library in ("librabit.so", "librabit_xgboost.so"):
-            for name in needed(library):
+    def test_all_need_nothing_but_the_c_and_cxx_libraries(self):
+        for library in LIBRARIES:
+            for name in needed(LIB / f"{library}.so"):
                 self.assertRegex(name, SYSTEM)
-
-    def test_both_carry_their_version_in_their_name(self):
-        for library in ("librabit", "librabit_xgboost"):
-            out = subprocess.run(["readelf", "-d", LIB / f"{library}.so"], capture_output=True, text=True).stdout
-            self.assertRegex(out, rf"SONAME.*\[{library}\.so\.\d+\.\d+\]")
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:2] == ["--update"]:
+        update(pathlib.Path(sys.argv[2]))
+    else:
+        from api_testing import LIB
+        unittest.main()

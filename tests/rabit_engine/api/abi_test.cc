@@ -1,0 +1,116 @@
+// The ABI promise of docs/abi.md, as far as types go: what a program compiled with the headers of a SOVERSION
+// has built in. Names are exported_symbols_test.py's. Whoever has to change a line here raises the SOVERSION
+// (the minor version).
+#include <gtest/gtest.h>
+#include <rabit/c_api.h>
+#include <rabit/device.h>
+#include <rabit/rabit.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace {
+
+// The C functions: their names say nothing of their arguments.
+template <typename Function, typename Promised>
+constexpr bool kIs = std::is_same_v<Function, Promised>;
+
+static_assert(kIs<rbt_ulong, unsigned long>);
+static_assert(kIs<decltype(RabitInit), bool(int, char**)>);
+static_assert(kIs<decltype(RabitFinalize), int()>);
+static_assert(kIs<decltype(RabitGetRingPrevRank), int()>);
+static_assert(kIs<decltype(RabitGetRank), int()>);
+static_assert(kIs<decltype(RabitGetWorldSize), int()>);
+static_assert(kIs<decltype(RabitIsDistributed), int()>);
+static_assert(kIs<decltype(RabitTrackerPrint), int(const char*)>);
+static_assert(kIs<decltype(RabitGetProcessorName), void(char*, rbt_ulong*, rbt_ulong)>);
+static_assert(kIs<decltype(RabitBroadcast), int(void*, rbt_ulong, int)>);
+static_assert(kIs<decltype(RabitAllgather), int(void*, size_t, size_t, size_t, size_t, int)>);
+static_assert(kIs<decltype(RabitAllreduce), int(void*, size_t, int, int, void (*)(void*), void*)>);
+static_assert(kIs<decltype(RabitLoadCheckPoint), int(char**, rbt_ulong*, char**, rbt_ulong*)>);
+static_assert(kIs<decltype(RabitCheckPoint), void(const char*, rbt_ulong, const char*, rbt_ulong)>);
+static_assert(kIs<decltype(RabitVersionNumber), int()>);
+static_assert(kIs<decltype(RabitLinkTag), int()>);
+static_assert(kIs<decltype(RabitTryInit), int(int, char**)>);
+static_assert(kIs<decltype(RabitTryFinalize), int()>);
+static_assert(kIs<decltype(RabitTryTrackerPrint), int(const char*)>);
+static_assert(kIs<decltype(RabitTryBroadcast), int(void*, rbt_ulong, int)>);
+static_assert(kIs<decltype(RabitTryAllgather), int(void*, size_t, size_t, size_t, int)>);
+static_assert(kIs<decltype(RabitTryAllreduce), int(void*, size_t, int, int, void (*)(void*), void*)>);
+static_assert(kIs<decltype(RabitTryLoadCheckPoint), int(int*, char**, rbt_ulong*, char**, rbt_ulong*)>);
+static_assert(kIs<decltype(RabitTryCheckPoint), int(const char*, rbt_ulong, const char*, rbt_ulong)>);
+static_assert(kIs<decltype(RabitGetLastError), const char*()>);
+static_assert(kIs<decltype(RabitDeviceSelect), int(int*)>);
+static_assert(kIs<decltype(RabitDeviceAllreduce), int(const void*, void*, size_t, int, int, void*)>);
+static_assert(kIs<decltype(RabitDeviceBroadcast), int(const void*, void*, size_t, int, int, void*)>);
+static_assert(kIs<decltype(RabitDeviceAllgather), int(const void*, void*, size_t, int, void*)>);
+static_assert(kIs<decltype(RabitDeviceReduceScatter), int(const void*, void*, size_t, int, int, void*)>);
+static_assert(kIs<decltype(RabitDeviceGroupStart), int()>);
+static_assert(kIs<decltype(RabitDeviceGroupEnd), int()>);
+static_assert(kIs<decltype(RabitDeviceSynchronize), int(void*)>);
+static_assert(kIs<decltype(RabitDeviceDescribe), const char*()>);
+static_assert(kIs<decltype(RabitDeviceGetLastError), const char*()>);
+
+static_assert(RABIT_DEVICE_INT8 == 0 && RABIT_DEVICE_UINT8 == 1 && RABIT_DEVICE_INT32 == 2 &&
+              RABIT_DEVICE_UINT32 == 3 && RABIT_DEVICE_INT64 == 4 && RABIT_DEVICE_UINT64 == 5 &&
+              RABIT_DEVICE_FLOAT16 == 6 && RABIT_DEVICE_FLOAT32 == 7 && RABIT_DEVICE_FLOAT64 == 8 &&
+              RABIT_DEVICE_BFLOAT16 == 9 && RABIT_DEVICE_FLOAT8E4M3 == 10 && RABIT_DEVICE_FLOAT8E5M2 == 11);
+static_assert(RABIT_DEVICE_SUM == 0 && RABIT_DEVICE_PRODUCT == 1 && RABIT_DEVICE_MAX == 2 &&
+              RABIT_DEVICE_MIN == 3 && RABIT_DEVICE_AVERAGE == 4);
+
+// C++: what the inline functions of rabit.h hand to the library.
+namespace mpi = rabit::engine::mpi;
+static_assert(mpi::kMax == 0 && mpi::kMin == 1 && mpi::kSum == 2 && mpi::kBitwiseOR == 3);
+static_assert(mpi::kChar == 0 && mpi::kUChar == 1 && mpi::kInt == 2 && mpi::kUInt == 3 && mpi::kLong == 4 &&
+              mpi::kULong == 5 && mpi::kFloat == 6 && mpi::kDouble == 7 && mpi::kLongLong == 8 &&
+              mpi::kULongLong == 9);
+static_assert(kIs<std::underlying_type_t<mpi::OpType>, int> &&
+              kIs<std::underlying_type_t<mpi::DataType>, int>);
+
+using rabit::Serializable;
+using rabit::engine::IEngine;
+using Prepare = void (*)(void*);
+using Reduce = void (*)(const void*, void*, int, const MPI::Datatype&);
+
+static_assert(sizeof(IEngine) == sizeof(void*), "no member but the pointer to the virtual functions");
+
+/// The place of a virtual function of that type in its class's table: half of what a pointer to it holds
+/// (Itanium C++ ABI, 2.3).
+template <typename Function>
+std::size_t Place(Function IEngine::*function) {
+  std::uintptr_t offset = 0;
+  std::memcpy(&offset, &function, sizeof(offset));
+  return (offset & ~std::uintptr_t{1}) / sizeof(void*);
+}
+
+TEST(Abi, VirtualFunctionsOfTheEngineAreWhereProgramsWereCompiledToFindThem) {
+  // The two before the first are the destructor's.
+  EXPECT_EQ(
+      Place<void(void*, size_t, size_t, size_t, size_t, const char*, int, const char*)>(&IEngine::Allgather),
+      2U);
+  EXPECT_EQ((Place<void(void*, size_t, size_t, Reduce, Prepare, void*, const char*, int, const char*)>(
+                &IEngine::Allreduce)),
+            3U);
+  EXPECT_EQ(Place<void(void*, size_t, int, const char*, int, const char*)>(&IEngine::Broadcast), 4U);
+  EXPECT_EQ(Place<void()>(&IEngine::InitAfterException), 5U);
+  EXPECT_EQ((Place<int(Serializable*, Serializable*)>(&IEngine::LoadCheckPoint)), 6U);
+  EXPECT_EQ((Place<void(const Serializable*, const Serializable*)>(&IEngine::CheckPoint)), 7U);
+  EXPECT_EQ(Place<void(const Serializable*)>(&IEngine::LazyCheckPoint), 8U);
+  EXPECT_EQ(Place<int()>(&IEngine::LoadCheckPoint), 9U);
+  EXPECT_EQ(Place<void()>(&IEngine::CheckPoint), 10U);
+  EXPECT_EQ(Place<int() const>(&IEngine::VersionNumber), 11U);
+  EXPECT_EQ(Place<int() const>(&IEngine::GetRingPrevRank), 12U);
+  EXPECT_EQ(Place<int() const>(&IEngine::GetRank), 13U);
+  EXPECT_EQ(Place<int() const>(&IEngine::GetWorldSize), 14U);
+  EXPECT_EQ(Place<bool() const>(&IEngine::IsDistributed), 15U);
+  EXPECT_EQ(Place<std::string() const>(&IEngine::GetHost), 16U);
+  EXPECT_EQ(Place<void(const std::string&)>(&IEngine::TrackerPrint), 17U);
+  EXPECT_EQ((Place<void(void*, size_t, size_t, size_t, size_t, const char*, int, const char*)>(
+                &IEngine::AllgatherSlice)),
+            18U);
+}
+
+}  // namespace

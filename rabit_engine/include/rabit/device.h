@@ -1,5 +1,5 @@
 /* Collectives on the memory of GPUs, in C and C++, between RabitInit and RabitFinalize (rabit/c_api.h,
- * rabit.h).
+ * rabit.h). Experimental: not yet run on a real GPU.
  *
  * They are NCCL's where each rank has a GPU of its own; ranks that share a GPU work in each other's memory,
  * and where neither can be, the way goes through the host. The first call finds out which it is, and rank 0

@@ -1,4 +1,4 @@
-// What a rank needs to call an algorithm the way core does: a group of all ranks, a tag with the call's
+// What a rank needs to call an algorithm the way the engine does: a group of all ranks, a tag with the call's
 // number, and a buffer that notices writes beyond its ends.
 #pragma once
 

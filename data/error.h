@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ struct Fault {
   std::size_t position = 0;  ///< of the word, in bytes from the beginning of the text
   std::string expected;      ///< instead of the word
 };
+
+/// Told of each row that is no row; it is left out when this returns.
+using FaultHandler = std::function<void(const Fault&)>;
 
 /// The word of `text` at `position`, in quotes, short and printable: binary junk must not reach a terminal.
 std::string Quote(std::string_view text, std::size_t position);

@@ -15,9 +15,8 @@
 
 #include "data/error.h"
 #include "data/source/chunks.h"
-#include "data/text/csv.h"
-#include "data/text/libfm.h"
-#include "data/text/libsvm.h"
+#include "data/text/format.h"
+#include "data/text/registry.h"
 
 namespace warren::data {
 namespace {
@@ -28,20 +27,6 @@ constexpr int kMostThreadsAskedFor = 1024;
 int Cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
-}
-
-template <typename Index>
-void ParseText(std::string_view text, const TextOptions& options, std::optional<bool> has_queries,
-               RowBlock<Index>& block, const FaultHandler& on_fault) {
-  const FirstIndex first = options.indexing == Indexing::kOne ? FirstIndex::kOne : FirstIndex::kZero;
-  switch (options.format) {
-    case Format::kLibsvm:
-      return ParseLibSvm(text, first, block, on_fault, has_queries);
-    case Format::kLibfm:
-      return ParseLibFm(text, first, block, on_fault);
-    case Format::kCsv:
-      return ParseCsv(text, options.csv, block, on_fault);
-  }
 }
 
 /// What became of one chunk.
@@ -60,15 +45,14 @@ template <typename Index>
 class Reader<Index>::Work {
  public:
   Work(const DataUri& uri, Share share, const ReaderOptions& options)
-      : options_(uri.options),
+      : format_(TextFormatOf(uri.options.format)),
+        skip_bad_rows_(uri.options.skip_bad_rows),
         on_progress_(options.on_progress),
         most_described_(options.most_described),
-        source_(ListInputs(uri.paths), uri.options, share, options.chunk_bytes) {
+        source_(ListInputs(uri.paths), RowRulesOf(uri.options),
+                {uri.options.share.value_or(share), uri.options.seed, options.chunk_bytes}),
+        parse_(format_.parser(uri.options, source_.first_row())) {
     progress_.bytes_total = source_.bytes();
-    has_queries_ = source_.HasQueries();
-    // So that a row of another length is a bad one whichever chunk it is in, and the first of which part.
-    const std::string first_row = options_.format == Format::kCsv ? source_.FirstRow() : std::string();
-    if (!first_row.empty()) options_.csv.cells = CountCells(first_row, options_.csv.delimiter);
     if (options.threads < 0 || options.threads > kMostThreadsAskedFor) {
       throw DataError(fmt::format("{} threads cannot read: expected 1 to {}, or 0 for one a core",
                                   options.threads, kMostThreadsAskedFor));
@@ -224,8 +208,8 @@ class Reader<Index>::Work {
     result.path = source_.path(chunk);
     result.bytes = chunk.text.rows.size();
     const std::uint64_t wanted = most_described_ - std::min(most_described_, described_.load());
-    ParseText(chunk.text.rows, options_, has_queries_, block, [&](const Fault& fault) {
-      if (!options_.skip_bad_rows) throw DataError(source_.Describe(chunk, fault));
+    parse_(chunk.text.rows, block, [&](const Fault& fault) {
+      if (!skip_bad_rows_) throw DataError(source_.Describe(chunk, fault));
       ++result.bad_rows.count;
       if (result.bad_rows.first.size() < wanted) {
         result.bad_rows.first.push_back(source_.Describe(chunk, fault));
@@ -244,7 +228,7 @@ class Reader<Index>::Work {
                       "every row, or in none",
                       path));
     }
-    if (options_.format == Format::kCsv && first_->columns != block.columns) {
+    if (format_.fixed_columns && first_->columns != block.columns) {
       throw DataError(
           fmt::format("{}: rows with {} columns of features behind rows with {}; expected as many in "
                       "all files",
@@ -268,11 +252,12 @@ class Reader<Index>::Work {
     std::uint64_t columns;
   };
 
-  TextOptions options_;
+  const TextFormat& format_;
+  bool skip_bad_rows_;
   std::function<void(const Progress&)> on_progress_;
   std::uint64_t most_described_;
   ChunkSource source_;
-  std::optional<bool> has_queries_;
+  RowParser parse_;
   std::atomic<std::uint64_t> described_{0};  ///< of those that were delivered
   Progress progress_;
   BadRows bad_rows_;

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <functional>
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "data/error.h"
+#include "data/text/format.h"
+#include "data/text/option_value.h"
+#include "data/text/registry.h"
 
 namespace warren::data {
 namespace {
@@ -32,109 +37,125 @@ std::size_t FindOptions(std::string_view text) {
   return std::string_view::npos;
 }
 
-template <typename Number>
-Number Whole(std::string_view key, std::string_view value, Number least, Number most) {
-  Number number{};
-  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || stop != value.data() + value.size() || number < least || number > most) {
-    throw DataError(fmt::format("{}={}: expected a whole number from {} to {}", key, value, least, most));
-  }
-  return number;
-}
-
-template <typename Value>
-Value OneOf(std::string_view key, std::string_view value, const std::map<std::string_view, Value>& values) {
-  if (const auto found = values.find(value); found != values.end()) return found->second;
-  std::string known;
-  for (const auto& [name, unused] : values) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-  throw DataError(fmt::format("{}={}: expected one of {}", key, value, known));
-}
-
-constexpr int kMostColumns = std::numeric_limits<int>::max() - 1;
-
-class OptionsParser {
- public:
-  void Take(std::string_view argument) {
-    const std::size_t equals = argument.find('=');
-    const std::string_view key = argument.substr(0, equals);
-    const auto found = setters_.find(key);
-    if (found == setters_.end() || equals == std::string_view::npos) {
-      std::string known;
-      for (const auto& [name, unused] : setters_)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-      throw DataError(
-          fmt::format("'{}' is no option of a data set; expected key=value with one of {}", argument, known));
-    }
-    found->second(key, argument.substr(equals + 1));
-  }
-
-  TextOptions Finish() {
-    if (part_.has_value() != parts_.has_value()) {
-      throw DataError("part=k and n=N go together: part k of N, k from 0 to N - 1");
-    }
-    if (part_) {
-      if (*part_ >= *parts_)
-        throw DataError(fmt::format("part={}&n={}: parts count from 0", *part_, *parts_));
-      options_.share = Share{*part_, *parts_};
-    }
-    RequireValid(options_.csv);
-    return options_;
-  }
-
- private:
-  using Text = std::string_view;
-
-  void SetColumn(int& column, Text key, Text value) { column = Whole(key, value, -1, kMostColumns); }
-
-  TextOptions options_;
-  std::optional<int> part_;
-  std::optional<int> parts_;
-  const std::map<Text, std::function<void(Text, Text)>> setters_{
-      {"format",
-       [this](Text key, Text value) {
-         options_.format = OneOf<Format>(
-             key, value, {{"libsvm", Format::kLibsvm}, {"libfm", Format::kLibfm}, {"csv", Format::kCsv}});
-       }},
-      {"indexing_mode",
-       [this](Text key, Text value) { options_.indexing = static_cast<Indexing>(Whole(key, value, -1, 1)); }},
-      {"label_column", [this](Text key, Text value) { SetColumn(options_.csv.label_column, key, value); }},
-      {"weight_column", [this](Text key, Text value) { SetColumn(options_.csv.weight_column, key, value); }},
-      {"qid_column", [this](Text key, Text value) { SetColumn(options_.csv.qid_column, key, value); }},
-      {"delimiter",
-       [this](Text key, Text value) {
-         if (value == "\\t" || value == "tab") value = "\t";
-         if (value.size() != 1) {
-           throw DataError(fmt::format("{}={}: expected one character, or tab", key, value));
-         }
-         options_.csv.delimiter = value[0];
-       }},
-      {"header", [this](Text key, Text value) { options_.csv_header = Whole(key, value, 0, 1) != 0; }},
-      {"part",
-       [this](Text key, Text value) { part_ = Whole(key, value, 0, std::numeric_limits<int>::max()); }},
-      {"n", [this](Text key, Text value) { parts_ = Whole(key, value, 1, std::numeric_limits<int>::max()); }},
-      {"shuffle",
-       [this](Text key, Text value) {
-         options_.seed = Whole<std::uint64_t>(key, value, 0, std::numeric_limits<std::uint64_t>::max());
-       }},
-      {"bad_rows",
-       [this](Text key, Text value) {
-         options_.skip_bad_rows = OneOf<bool>(key, value, {{"strict", false}, {"skip", true}});
-       }},
-  };
+struct Argument {
+  std::string_view key;
+  std::string_view value;
 };
+
+/// What is being put together.
+struct Draft {
+  TextOptions options;
+  std::optional<int> part;
+  std::optional<int> parts;
+};
+
+/// An option that every format has.
+struct CommonOption {
+  std::string_view key;
+  void (*set)(Draft& draft, std::string_view key, std::string_view value);
+};
+
+constexpr std::string_view kFormatKey = "format";
+
+void SetFormat(Draft& draft, std::string_view key, std::string_view value) {
+  std::map<std::string_view, Format> formats;
+  for (const TextFormat* const format : TextFormats())
+    formats.emplace(format->name, static_cast<Format>(formats.size()));
+  draft.options.format = OneOf(key, value, formats);
+}
+
+constexpr CommonOption kCommonOptions[] = {
+    {kFormatKey, SetFormat},
+    {"indexing_mode",
+     [](Draft& draft, std::string_view key, std::string_view value) {
+       draft.options.indexing = static_cast<Indexing>(WholeNumber(key, value, -1, 1));
+     }},
+    {"part",
+     [](Draft& draft, std::string_view key, std::string_view value) {
+       draft.part = WholeNumber(key, value, 0, std::numeric_limits<int>::max());
+     }},
+    {"n",
+     [](Draft& draft, std::string_view key, std::string_view value) {
+       draft.parts = WholeNumber(key, value, 1, std::numeric_limits<int>::max());
+     }},
+    {"shuffle",
+     [](Draft& draft, std::string_view key, std::string_view value) {
+       draft.options.seed =
+           WholeNumber<std::uint64_t>(key, value, 0, std::numeric_limits<std::uint64_t>::max());
+     }},
+    {"bad_rows",
+     [](Draft& draft, std::string_view key, std::string_view value) {
+       draft.options.skip_bad_rows = OneOf<bool>(key, value, {{"strict", false}, {"skip", true}});
+     }},
+};
+
+/// Of the format asked for, or else of the first that has it; null: nobody has.
+const FormatOption* FindFormatOption(Format chosen, std::string_view key) {
+  const auto find = [key](const TextFormat& format) -> const FormatOption* {
+    const auto found = std::find_if(format.options.begin(), format.options.end(),
+                                    [key](const FormatOption& option) { return option.key == key; });
+    return found != format.options.end() ? &*found : nullptr;
+  };
+  if (const FormatOption* const option = find(TextFormatOf(chosen))) return option;
+  for (const TextFormat* const format : TextFormats()) {
+    if (const FormatOption* const option = find(*format)) return option;
+  }
+  return nullptr;
+}
+
+Argument SplitArgument(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::vector<std::string_view> keys = DataUriKeys();
+  const Argument argument{text.substr(0, equals), equals < text.size() ? text.substr(equals + 1) : ""};
+  if (equals == std::string_view::npos || std::find(keys.begin(), keys.end(), argument.key) == keys.end()) {
+    throw DataError(fmt::format("'{}' is no option of a data set; expected key=value with one of {}", text,
+                                fmt::join(keys, ", ")));
+  }
+  return argument;
+}
+
+void Set(Draft& draft, const Argument& argument) {
+  const auto& [key, value] = argument;
+  for (const CommonOption& option : kCommonOptions) {
+    if (option.key == key) return option.set(draft, key, value);
+  }
+  const FormatOption* const option = FindFormatOption(draft.options.format, key);
+  if (option != nullptr) option->set(draft.options, key, value);
+}
+
+TextOptions ParseOptions(std::string_view text) {
+  std::vector<Argument> arguments;
+  for (const std::string_view argument : Split(text, '&')) arguments.push_back(SplitArgument(argument));
+  Draft draft;
+  // What the options of a format mean is up to the format, wherever it stands.
+  for (const Argument& argument : arguments) {
+    if (argument.key == kFormatKey) Set(draft, argument);
+  }
+  for (const Argument& argument : arguments) Set(draft, argument);
+
+  if (draft.part.has_value() != draft.parts.has_value()) {
+    throw DataError("part=k and n=N go together: part k of N, k from 0 to N - 1");
+  }
+  if (draft.part) {
+    if (*draft.part >= *draft.parts)
+      throw DataError(fmt::format("part={}&n={}: parts count from 0", *draft.part, *draft.parts));
+    draft.options.share = Share{*draft.part, *draft.parts};
+  }
+  for (const TextFormat* const format : TextFormats()) {
+    if (format->check != nullptr) format->check(draft.options);
+  }
+  return draft.options;
+}
 
 }  // namespace
 
-std::string_view Name(Format format) {
-  switch (format) {
-    case Format::kLibsvm:
-      return "libsvm";
-    case Format::kLibfm:
-      return "libfm";
-    case Format::kCsv:
-      return "csv";
+std::vector<std::string_view> DataUriKeys() {
+  std::set<std::string_view> keys;
+  for (const CommonOption& option : kCommonOptions) keys.insert(option.key);
+  for (const TextFormat* const format : TextFormats()) {
+    for (const FormatOption& option : format->options) keys.insert(option.key);
   }
-  return "unknown";
+  return {keys.begin(), keys.end()};
 }
 
 DataUri ParseDataUri(std::string_view text) {
@@ -147,12 +168,7 @@ DataUri ParseDataUri(std::string_view text) {
     }
     const std::string_view before_cache = text.substr(0, hash);
     const std::size_t question = FindOptions(before_cache);
-    OptionsParser options;
-    if (question != std::string_view::npos) {
-      for (const std::string_view argument : Split(before_cache.substr(question + 1), '&'))
-        options.Take(argument);
-    }
-    uri.options = options.Finish();
+    uri.options = ParseOptions(question != std::string_view::npos ? before_cache.substr(question + 1) : "");
     for (const std::string_view path : Split(before_cache.substr(0, question), ';'))
       uri.paths.emplace_back(path);
     if (uri.paths.empty()) throw DataError("names no file");

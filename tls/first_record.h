@@ -9,8 +9,8 @@ enum class FirstRecord {
   kWhole
 };
 
-/// Looks without reading. A session takes some 50 KiB, so whoever has to do with strangers makes one for
-/// those only who have sent a whole record: until more of it is there the socket does not count as readable
+/// Looks without reading. A session takes some 50 KiB, so servers make one for those pending connections
+/// only that have sent a whole record: until more of it is there the socket does not count as readable
 /// (SO_RCVLOWAT).
 FirstRecord LookAtFirstRecord(int fd);
 

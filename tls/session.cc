@@ -29,7 +29,7 @@ constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
 /// Of a connection, for both directions.
 struct Socket {
   int fd = -1;
-  bool keeps_silent = false;  ///< about what it does not like: strangers hear nothing
+  bool keeps_silent = false;  ///< no alerts: unauthenticated peers get no byte
   bool ended = false;
   std::size_t bytes_read = 0;
 };

@@ -20,8 +20,8 @@ struct Send {
 struct Close {
   ConnectionId connection;  ///< after what was sent has gone out
 };
-/// Connects to a peer; Job::Reached or Job::Closed follows. What is sent before goes out once it stands.
-struct Call {
+/// Connects to a peer; Job::Connected or Job::Closed follows. What is sent before goes out once it stands.
+struct Connect {
   ConnectionId connection;
   std::string host;
   std::uint16_t port;
@@ -53,6 +53,6 @@ struct Finished {
   std::string failure;  ///< empty: every worker has shut down
 };
 using Action =
-    std::variant<Send, Close, Call, Report, Joined, Assigned, Linked, Broken, Print, Note, Finished>;
+    std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, Broken, Print, Note, Finished>;
 
 }  // namespace warren::tracker

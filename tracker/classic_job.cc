@@ -13,8 +13,11 @@ namespace warren::tracker {
 
 namespace classic = wire::classic;
 
-ClassicJob::ClassicJob(Desk& desk, const JobOptions& options, TimePoint now)
-    : desk_(desk), options_(options), configured_workers_(options.num_workers), incomplete_since_(now) {
+ClassicJob::ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now)
+    : connections_(connections),
+      options_(options),
+      configured_workers_(options.num_workers),
+      incomplete_since_(now) {
   if (options_.num_workers < 1 || options_.num_workers > classic::kMaxWorldSize) {
     throw std::invalid_argument(
         fmt::format("a job of {} workers: expected 1 to {}", options_.num_workers, classic::kMaxWorldSize));
@@ -42,8 +45,8 @@ void ClassicJob::Closed(ConnectionId connection, std::string_view why, TimePoint
     const int rank = peer->rank;
     const bool waited = members_[rank].waits == connection;
     if (waited) {
-      desk_.Log(Severity::kDebug,
-                fmt::format("{}: {} while it waited for the others to end", desk_.Name(connection), why));
+      connections_.Log(Severity::kDebug, fmt::format("{}: {} while it waited for the others to end",
+                                                     connections_.Name(connection), why));
       ReturnToJob(rank);
     }
     return Forget(connection);
@@ -63,12 +66,12 @@ void ClassicJob::Name(ConnectionId connection, const Peer& peer) {
   if (peer.hello.task_id != classic::kNoTaskId)
     name = fmt::format("task {}", wire::Printable(peer.hello.task_id));
   if (peer.rank >= 0) name += fmt::format("{}rank {}", name.empty() ? "" : ", ", peer.rank);
-  desk_.SetName(connection, std::move(name));
+  connections_.SetName(connection, std::move(name));
 }
 
 void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   const Peer& peer = *Find(connection);
-  desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection), reason));
+  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
   if (peer.rank >= 0 && members_[peer.rank].exchange == connection) {
     members_[peer.rank].exchange = 0;
     broker_->Leave(peer.rank);
@@ -88,10 +91,10 @@ void ClassicJob::Unassign(int rank) {
 }
 
 void ClassicJob::Forget(ConnectionId connection) {
-  applicants_.Remove(connection);
+  unranked_.Remove(connection);
   asking_.erase(connection);
   peers_.erase(connection);
-  desk_.Close(connection);
+  connections_.Close(connection);
 }
 
 // --- messages --------------------------------------------------------------------------------------------
@@ -120,14 +123,14 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
   Name(connection, peer);
   switch (hello.command) {
     case classic::Command::kPrint:
-      return;  // still a stranger until its text is here
+      return;  // still pending until its text is here
     case classic::Command::kShutdown:
       return HandleShutdown(connection, peer);
     case classic::Command::kStart:
-      desk_.Greet(connection);
+      connections_.SetIdentified(connection);
       return HandleStart(connection, peer, now);
     case classic::Command::kRecover:
-      desk_.Greet(connection);
+      connections_.SetIdentified(connection);
       return HandleRecover(connection, peer, now);
   }
 }
@@ -142,13 +145,13 @@ int ClassicJob::ExpectedWorldSize() const {
 void ClassicJob::SettleWorldSize(const classic::Hello& hello) {
   int world_size = ExpectedWorldSize();
   if (hello.world_size > 0 && hello.world_size != world_size) {
-    const bool first = applicants_.empty() && num_assigned_ == 0;
+    const bool first = unranked_.empty() && num_assigned_ == 0;
     if (!first || options_.world_size_is_fixed) {
       throw wire::ProtocolError(
           fmt::format("it was told of a world of {} workers, this job has {}", hello.world_size, world_size));
     }
-    desk_.Log(Severity::kInfo, fmt::format("the first worker asks for {} workers instead of {}",
-                                           hello.world_size, world_size));
+    connections_.Log(Severity::kInfo, fmt::format("the first worker asks for {} workers instead of {}",
+                                                  hello.world_size, world_size));
     world_size = hello.world_size;
   }
   if (topology_ && topology_->size() == world_size) return;
@@ -173,7 +176,7 @@ void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::
     throw wire::ProtocolError(fmt::format("rank {} belongs to task {}", rank, wire::Printable(owner)));
   }
   const bool is_new = hello.command == classic::Command::kStart;
-  if (!is_new && !desk_.MaySpeakFor(connection, members_[rank].host)) {
+  if (!is_new && !connections_.MaySpeakFor(connection, members_[rank].host)) {
     throw wire::ProtocolError(fmt::format("rank {} joined from {}, and a {} for it is taken only from there",
                                           rank, members_[rank].host, classic::CommandName(hello.command)));
   }
@@ -236,10 +239,11 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
     ++num_shut_down_;
     Write({.kind = Note::Kind::kShutDown, .rank = rank});
   }
-  desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
+  connections_.Log(Severity::kDebug,
+                   fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
   peer.rank = rank;
   peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
-  desk_.Greet(connection);
+  connections_.SetIdentified(connection);
   FinishWhenAllHaveShutDown();
 }
 
@@ -248,16 +252,17 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
   const bool has_rank = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
   if (has_rank) {
     RequireOwner(connection, rank, peer.hello);
-  } else if (!desk_.proven(connection)) {  // those over MPI get no rank here, and are of the job
+  } else if (!connections_.authenticated(
+                 connection)) {  // those over MPI get no rank here, and are of the job
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which no worker has been given", rank));
   }
-  desk_.Add(Print{wire::PrintableLines(print.text)});
+  connections_.Add(Print{wire::PrintableLines(print.text)});
   Forget(connection);
 }
 
 void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
-  desk_.Send(connection, classic::Encode(classic::HoldWord::kHeld));
+  connections_.Send(connection, classic::Encode(classic::HoldWord::kHeld));
   if (!linked_) CallBackThoseWhoWait();  // who was lost has come already
 }
 
@@ -276,7 +281,7 @@ void ClassicJob::CallBackThoseWhoWait() {
     const ConnectionId connection = members_[rank].waits;
     if (connection == 0) continue;
     ReturnToJob(rank);
-    desk_.Send(connection, classic::Encode(classic::HoldWord::kComeBack));
+    connections_.Send(connection, classic::Encode(classic::HoldWord::kComeBack));
     Forget(connection);
   }
 }
@@ -290,10 +295,10 @@ void ClassicJob::FinishWhenAllHaveShutDown() {
   }
   for (const ConnectionId connection : leaving) {
     if (members_[peers_.at(connection).rank].waits == connection)
-      desk_.Send(connection, classic::Encode(classic::HoldWord::kReleased));
+      connections_.Send(connection, classic::Encode(classic::HoldWord::kReleased));
     Forget(connection);
   }
-  desk_.Add(Finished{});
+  connections_.Add(Finished{});
 }
 
 void ClassicJob::AddPending(ConnectionId connection, Peer& peer, TimePoint now) {
@@ -303,27 +308,26 @@ void ClassicJob::AddPending(ConnectionId connection, Peer& peer, TimePoint now) 
                                           wire::Printable(task_id), options_.num_workers));
   }
   peer.phase = Phase::kWaitsForRank;
-  if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
+  if (const auto earlier = unranked_.Add(connection, task_id, connections_.host(connection))) {
     Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
   if (peer.hello.world_size > 0) asking_.insert(connection);
-  desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
-  desk_.Add(Joined{num_assigned_ + static_cast<int>(applicants_.size()), options_.num_workers});
+  connections_.Log(Severity::kDebug, fmt::format("{} joined", connections_.Name(connection)));
+  connections_.Add(Joined{num_assigned_ + static_cast<int>(unranked_.size()), options_.num_workers});
   AssignPending(now);
 }
 
 void ClassicJob::AssignPending(TimePoint now) {
-  if (applicants_.empty() || num_assigned_ + static_cast<int>(applicants_.size()) < options_.num_workers)
-    return;
+  if (unranked_.empty() || num_assigned_ + static_cast<int>(unranked_.size()) < options_.num_workers) return;
   int rank = 0;
-  for (const Applicants::Applicant& applicant : applicants_.TakeSorted(options_.sort_by)) {
+  for (const UnrankedWorkers::Worker& worker : unranked_.TakeSorted(options_.sort_by)) {
     while (rank < options_.num_workers && members_[rank].assigned) ++rank;
     if (rank == options_.num_workers) {
       // More waited than there are ranks: the one that had asked for a larger world has gone.
-      Drop(applicant.connection, fmt::format("all {} ranks are taken", options_.num_workers));
+      Drop(worker.connection, fmt::format("all {} ranks are taken", options_.num_workers));
       continue;
     }
-    Assign(applicant.connection, peers_.at(applicant.connection), rank, now);
+    Assign(worker.connection, peers_.at(worker.connection), rank, now);
   }
 }
 
@@ -334,7 +338,7 @@ void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint
   if (!member.assigned) ++num_assigned_;
   member.assigned = true;
   member.task_id = peer.hello.task_id;
-  member.host = desk_.host(connection);
+  member.host = connections_.host(connection);
   member.exchange = connection;
   if (member.task_id != classic::kNoTaskId) task_ranks_[member.task_id] = rank;
   Write({.kind = Note::Kind::kAssigned, .rank = rank, .task_id = member.task_id, .host = member.host});
@@ -346,7 +350,7 @@ void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint
   peer.rank = rank;
   Name(connection, peer);
   peer.phase = Phase::kAssigned;
-  desk_.SetDeadline(connection, now + kLinkTimeout);
+  connections_.SetDeadline(connection, now + kLinkTimeout);
   broker_->Join(rank);
 
   classic::Assignment assignment;
@@ -357,10 +361,10 @@ void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint
   assignment.tree_neighbors.assign(tree.begin(), tree.end());
   assignment.ring_prev = topology_->ring_prev(rank);
   assignment.ring_next = topology_->ring_next(rank);
-  desk_.Send(connection, classic::Encode(assignment));
-  desk_.Add(Assigned{member.task_id, rank, member.host});
-  desk_.Log(Severity::kDebug,
-            fmt::format("{}: {}", desk_.Name(connection), classic::CommandName(peer.hello.command)));
+  connections_.Send(connection, classic::Encode(assignment));
+  connections_.Add(Assigned{member.task_id, rank, member.host});
+  connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection),
+                                                 classic::CommandName(peer.hello.command)));
 }
 
 // --- links -----------------------------------------------------------------------------------------------
@@ -378,12 +382,11 @@ void ClassicJob::HandleGoodLinks(ConnectionId connection, Peer& peer, const clas
     }
     Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
   }
-  if (const auto stranger = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
-    throw wire::ProtocolError(
-        fmt::format("it names rank {} as a good link, which is no neighbour", *stranger));
+  if (const auto other = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
+    throw wire::ProtocolError(fmt::format("it names rank {} as a good link, which is no neighbour", *other));
   }
   peer.phase = Phase::kWaitsForPlan;
-  desk_.SetDeadline(connection, std::nullopt);
+  connections_.SetDeadline(connection, std::nullopt);
   SendReadyPlans(now);
 }
 
@@ -397,8 +400,8 @@ void ClassicJob::SendReadyPlans(TimePoint now) {
     const ConnectionId connection = members_[plan.rank].exchange;
     Peer& peer = peers_.at(connection);
     peer.phase = Phase::kPlanned;
-    desk_.SetDeadline(connection, now + kLinkTimeout);
-    desk_.Send(connection, classic::Encode(message));
+    connections_.SetDeadline(connection, now + kLinkTimeout);
+    connections_.Send(connection, classic::Encode(message));
   }
 }
 
@@ -407,12 +410,12 @@ void ClassicJob::HandleLinkErrors(ConnectionId connection, Peer& peer, const cla
   if (peer.phase != Phase::kPlanned) {
     throw wire::ProtocolError("it reported on its links before it was told whom to connect to");
   }
-  desk_.SetDeadline(connection, now + kLinkTimeout);
+  connections_.SetDeadline(connection, now + kLinkTimeout);
   peer.retries = errors.count > 0;
   peer.phase = peer.retries ? Phase::kAssigned : Phase::kLinked;
   if (peer.retries) {
-    desk_.Log(Severity::kDebug,
-              fmt::format("{}: {} connections failed, trying again", desk_.Name(connection), errors.count));
+    connections_.Log(Severity::kDebug, fmt::format("{}: {} connections failed, trying again",
+                                                   connections_.Name(connection), errors.count));
   } else {
     Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->Planned(peer.rank)});
     broker_->ReportLinked(peer.rank);
@@ -435,8 +438,8 @@ void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const cla
   SendReadyPlans(now);
   if (!linked_ && broker_->complete()) {
     linked_ = true;
-    desk_.Log(Severity::kDebug, fmt::format("all {} workers are linked", options_.num_workers));
-    desk_.Add(Linked{});
+    connections_.Log(Severity::kDebug, fmt::format("all {} workers are linked", options_.num_workers));
+    connections_.Add(Linked{});
   }
 }
 
@@ -462,11 +465,11 @@ std::optional<TimePoint> ClassicJob::NextDeadline() const {
 
 void ClassicJob::Fail(std::string reason) {
   finished_ = true;
-  desk_.Add(Finished{std::move(reason)});
+  connections_.Add(Finished{std::move(reason)});
 }
 
 void ClassicJob::Write(Note note) {
-  if (options_.takes_notes) desk_.Add(std::move(note));
+  if (options_.takes_notes) connections_.Add(std::move(note));
 }
 
 // --- questions -------------------------------------------------------------------------------------------
@@ -501,9 +504,9 @@ std::string ClassicJob::DescribeMissing() const {
     came.push_back(name_of(rank));
     if (!broker_->listening(rank)) unlinked.push_back(name_of(rank));
   }
-  for (const Applicants::Applicant& applicant : applicants_.List()) {
-    task_ids.push_back(applicant.task_id);
-    came.push_back(fmt::format("task {} ({})", wire::Printable(applicant.task_id), applicant.host));
+  for (const UnrankedWorkers::Worker& worker : unranked_.List()) {
+    task_ids.push_back(worker.task_id);
+    came.push_back(fmt::format("task {} ({})", wire::Printable(worker.task_id), worker.host));
   }
   std::string text = DescribeAttendance(came, task_ids, options_.num_workers);
   if (!unlinked.empty()) text += fmt::format("; still to be linked: {}", ListSome(unlinked));

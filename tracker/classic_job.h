@@ -1,6 +1,7 @@
 // A job of rabit workers (the classic dialect): who has come, which rank they got, whom they link to, who is
 // done. A state machine over values: connections are numbers, time is an argument, what it wants done goes to
-// the desk. No sockets, threads or clocks, so that it is tested, fuzzed and simulated as it is.
+// the table of connections. No sockets, threads or clocks, so that it is tested, fuzzed and simulated as it
+// is.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tracker/desk.h"
+#include "tracker/connection_table.h"
 #include "tracker/dialect_job.h"
 #include "tracker/link_broker.h"
 #include "tracker/note.h"
@@ -26,7 +27,7 @@ namespace warren::tracker {
 inline constexpr std::chrono::seconds kLinkTimeout{300};
 class ClassicJob final : public DialectJob {
  public:
-  ClassicJob(Desk& desk, const JobOptions& options, TimePoint now);
+  ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
   /// Who was about to be linked is expected to come again.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
@@ -39,7 +40,7 @@ class ClassicJob final : public DialectJob {
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
   std::optional<TimePoint> NextDeadline() const override;
 
-  bool engaged() const override { return num_assigned_ > 0 || !applicants_.empty(); }
+  bool engaged() const override { return num_assigned_ > 0 || !unranked_.empty(); }
   bool begun() const override { return begun_; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
@@ -110,11 +111,11 @@ class ClassicJob final : public DialectJob {
   bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
   void Write(Note note);
 
-  Desk& desk_;
+  ConnectionTable& connections_;
   JobOptions options_;      ///< num_workers is what the first worker asked for, if it did
   int configured_workers_;  ///< what the tracker was started with
   std::unordered_map<ConnectionId, Peer> peers_;
-  Applicants applicants_{wire::classic::kNoTaskId};
+  UnrankedWorkers unranked_{wire::classic::kNoTaskId};
   std::set<ConnectionId> asking_;  ///< those of them that named a world size
   std::unordered_map<std::string, int> task_ranks_;
   std::vector<Member> members_;

@@ -26,7 +26,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   options_.takes_notes = takes_notes;
   linked_ = broker_ && broker_->complete();
   incomplete_since_ = now;
-  if (linked_) desk_.Add(Linked{});
+  if (linked_) connections_.Add(Linked{});
   if (broker_) FinishWhenAllHaveShutDown();
 }
 

@@ -24,8 +24,8 @@ std::string FirstLine(const std::string& text) {
 
 }  // namespace
 
-CollectiveJob::CollectiveJob(Desk& desk, const JobOptions& options, TimePoint now)
-    : desk_(desk), options_(options), incomplete_since_(now) {}
+CollectiveJob::CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now)
+    : connections_(connections), options_(options), incomplete_since_(now) {}
 
 // --- connections -----------------------------------------------------------------------------------------
 
@@ -39,44 +39,47 @@ void CollectiveJob::Received(ConnectionId connection, std::string_view bytes, Ti
   }
 }
 
-void CollectiveJob::Reached(ConnectionId connection) {
-  const auto line = lines_.find(connection);
-  if (line != lines_.end()) members_[line->second].reached = true;
+void CollectiveJob::Connected(ConnectionId connection) {
+  const auto error_connection = error_connections_.find(connection);
+  if (error_connection != error_connections_.end())
+    members_[error_connection->second].error_port_reached = true;
 }
 
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
-  const auto line = lines_.find(connection);
-  if (line != lines_.end()) return LineClosed(line->second, why, now);
+  const auto error_connection = error_connections_.find(connection);
+  if (error_connection != error_connections_.end())
+    return ErrorConnectionClosed(error_connection->second, why, now);
   const auto peer = peers_.find(connection);
-  if (peer == peers_.end()) return desk_.Close(connection);  // the error port of one that leaves or failed
+  if (peer == peers_.end())
+    return connections_.Close(connection);  // the error port of one that leaves or failed
   if (peer->second.leaves_run > 0) return Left(connection);
   // A worker that cannot say what it came for, because it fails on the way to its shutdown, will be heard of.
   if (RankOf(connection) >= 0) {
-    desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(connection), why));
+    connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
   }
-  const bool waited = applicants_.Remove(connection);
+  const bool waited = unranked_.Remove(connection);
   Drop(connection, waited ? fmt::format("{} while it waited for the other workers", why)
                           : fmt::format("{}, expected {}", why, peers_.at(connection).stream.Expected()));
 }
 
 void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
-  desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection), reason));
+  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
   Forget(connection);
 }
 
 void CollectiveJob::Abandon() {
-  for (const auto& [line, rank] : lines_) {
-    desk_.Send(line, collective::Encode(collective::Signal::kError));
-    desk_.Close(line);
+  for (const auto& [error_connection, rank] : error_connections_) {
+    connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
+    connections_.Close(error_connection);
   }
-  lines_.clear();
+  error_connections_.clear();
 }
 
 void CollectiveJob::Forget(ConnectionId connection) {
-  applicants_.Remove(connection);
+  unranked_.Remove(connection);
   peers_.erase(connection);
-  desk_.Close(connection);
+  connections_.Close(connection);
 }
 
 // --- messages --------------------------------------------------------------------------------------------
@@ -102,7 +105,7 @@ void CollectiveJob::HandleHello(ConnectionId connection, const collective::Hello
   // In its first hello a worker's rank is 0, whichever it will be.
   if (hello.rank >= 0 && hello.world_size > 0)
     name += fmt::format("{}rank {}", name.empty() ? "" : ", ", hello.rank);
-  desk_.SetName(connection, std::move(name));
+  connections_.SetName(connection, std::move(name));
 }
 
 void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start& start, TimePoint now) {
@@ -120,11 +123,12 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
     }
     // Its error port is open, so it runs where it joined.
     const Member& member = members_[*rank];
-    if (member.line != 0 && member.reached && !desk_.MaySpeakFor(connection, member.host)) {
+    if (member.error_connection != 0 && member.error_port_reached &&
+        !connections_.MaySpeakFor(connection, member.host)) {
       throw wire::ProtocolError(
           fmt::format("{} still runs, and a start for it is taken only from there", Describe(*rank)));
     }
-    if (accusation_) {
+    if (suspected_) {
       Confirm(now);
     } else {
       Break(*rank,
@@ -133,32 +137,32 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
             now);
     }
   }
-  desk_.Greet(connection);
+  connections_.SetIdentified(connection);
   peer.port = start.port;
   peer.error_port = start.error_port;
-  desk_.Send(connection, collective::Encode(collective::World{options_.num_workers}));
-  if (const auto earlier = applicants_.Add(connection, task_id, desk_.host(connection))) {
+  connections_.Send(connection, collective::Encode(collective::World{options_.num_workers}));
+  if (const auto earlier = unranked_.Add(connection, task_id, connections_.host(connection))) {
     Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
-  desk_.Log(Severity::kDebug, fmt::format("{} joined", desk_.Name(connection)));
-  desk_.Add(Joined{static_cast<int>(applicants_.size()), options_.num_workers});
-  if (static_cast<int>(applicants_.size()) == options_.num_workers) Bootstrap();
+  connections_.Log(Severity::kDebug, fmt::format("{} joined", connections_.Name(connection)));
+  connections_.Add(Joined{static_cast<int>(unranked_.size()), options_.num_workers});
+  if (static_cast<int>(unranked_.size()) == options_.num_workers) Bootstrap();
 }
 
 /// All have come: ranks are given out, and each is told whom to connect to.
 void CollectiveJob::Bootstrap() {
-  const std::vector<Applicants::Applicant> order = applicants_.TakeSorted(options_.sort_by);
+  const std::vector<UnrankedWorkers::Worker> order = unranked_.TakeSorted(options_.sort_by);
   members_.clear();
-  accusation_.reset();
+  suspected_.reset();
   num_shut_down_ = num_leaving_ = num_lost_ = num_gone_ = 0;
   ++run_;
   stage_ = Stage::kRunning;
   std::vector<std::int32_t> error_ports;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const std::size_t next = (rank + 1) % order.size();
-    desk_.Send(order[rank].connection,
-               collective::Encode(collective::Next{static_cast<std::int32_t>(next), order[next].host,
-                                                   peers_.at(order[next].connection).port}));
+    connections_.Send(order[rank].connection,
+                      collective::Encode(collective::Next{static_cast<std::int32_t>(next), order[next].host,
+                                                          peers_.at(order[next].connection).port}));
     error_ports.push_back(peers_.at(order[rank].connection).error_port);
   }
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
@@ -168,16 +172,16 @@ void CollectiveJob::Bootstrap() {
     member.task_id = task_id;
     member.host = host;
     if (error_ports[rank] > 0) {
-      member.line = desk_.Call(host, static_cast<std::uint16_t>(error_ports[rank]));
-      desk_.SetName(member.line, fmt::format("the error port of rank {}", rank));
-      lines_[member.line] = number;
+      member.error_connection = connections_.Connect(host, static_cast<std::uint16_t>(error_ports[rank]));
+      connections_.SetName(member.error_connection, fmt::format("the error port of rank {}", rank));
+      error_connections_[member.error_connection] = number;
     }
-    desk_.Add(Assigned{task_id, number, host});
+    connections_.Add(Assigned{task_id, number, host});
     Write({.kind = Note::Kind::kMember, .rank = number, .task_id = task_id, .host = host});
     Forget(connection);
   }
-  desk_.Log(Severity::kDebug, fmt::format("all {} workers know each other", options_.num_workers));
-  desk_.Add(Linked{});
+  connections_.Log(Severity::kDebug, fmt::format("all {} workers know each other", options_.num_workers));
+  connections_.Add(Linked{});
 }
 
 /// The rank that a worker says it has, if it is that one: it joined as this task and from there. -1: it is
@@ -187,7 +191,7 @@ int CollectiveJob::RankOf(ConnectionId connection) const {
   if (stage_ != Stage::kRunning || hello.rank < 0 || hello.rank >= static_cast<int>(members_.size()))
     return -1;
   const Member& member = members_[hello.rank];
-  const bool same = member.task_id == hello.task_id && desk_.MaySpeakFor(connection, member.host);
+  const bool same = member.task_id == hello.task_id && connections_.MaySpeakFor(connection, member.host);
   return same ? hello.rank : -1;
 }
 
@@ -200,7 +204,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which was not given to it", hello.rank));
   }
   if (members_[rank].shut_down) throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
-  if (members_[rank].spoke) return Forget(connection);  // it ends, because of its error
+  if (members_[rank].reported_error) return Forget(connection);  // it ends, because of its error
   Member& member = members_[rank];
   member.shut_down = true;
   Gone(member);
@@ -209,38 +213,39 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   ++num_leaving_;
   // It tells its error port to end now, by a connection that waits behind ours, and counts it an error when
   // the port has closed by then. It closes this connection when it is done with that.
-  lines_.erase(member.line);
-  peer.line = std::exchange(member.line, 0);
+  error_connections_.erase(member.error_connection);
+  peer.error_connection = std::exchange(member.error_connection, 0);
   peer.leaves_run = run_;
-  desk_.Greet(connection);
-  desk_.SetDeadline(connection, now + kLeaveTimeout);
+  connections_.SetIdentified(connection);
+  connections_.SetDeadline(connection, now + kLeaveTimeout);
   Write({.kind = Note::Kind::kShutDown, .rank = rank});
-  desk_.Log(Severity::kDebug, fmt::format("{} shut down as rank {}", desk_.Name(connection), rank));
+  connections_.Log(Severity::kDebug,
+                   fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
 }
 
 void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print& print) {
   // Of a job that fails a worker may still say what it wanted to say.
   const bool of_broken_job =
       stage_ == Stage::kBroken && std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-        return desk_.MaySpeakFor(connection, member.host);
+        return connections_.MaySpeakFor(connection, member.host);
       });
   if (!of_broken_job && RankOf(connection) < 0) {
     throw wire::ProtocolError(
         fmt::format("it prints as rank {}, which was not given to it", peers_.at(connection).hello.rank));
   }
-  desk_.Add(Print{wire::PrintableLines(print.text)});
+  connections_.Add(Print{wire::PrintableLines(print.text)});
   Forget(connection);
 }
 
 void CollectiveJob::Left(ConnectionId connection) {
   const bool of_this_run = peers_.at(connection).leaves_run == run_ && stage_ == Stage::kRunning;
-  HangUp(peers_.at(connection).line);
+  CloseErrorConnection(peers_.at(connection).error_connection);
   Forget(connection);
   if (!of_this_run || finished_) return;
   --num_leaving_;
   if (num_leaving_ > 0 || num_shut_down_ < options_.num_workers) return;
   finished_ = true;
-  desk_.Add(Finished{});
+  connections_.Add(Finished{});
 }
 
 void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Failure& failure,
@@ -248,27 +253,29 @@ void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Fai
   const int rank = RankOf(connection);
   const std::string text = FirstLine(failure.text);
   const std::string what = fmt::format("reported an error{}{}", text.empty() ? "" : ": ", text);
-  if (rank < 0) desk_.Log(Severity::kWarning, fmt::format("{} {}", desk_.Name(connection), what));
+  if (rank < 0)
+    connections_.Log(Severity::kWarning, fmt::format("{} {}", connections_.Name(connection), what));
   Forget(connection);
   if (rank < 0) return;
-  members_[rank].spoke = true;
+  members_[rank].reported_error = true;
   if (LostBefore(rank)) return Break(rank, what, now);
-  if (!accusation_) accusation_ = Accusation{rank, what, now};
+  if (!suspected_) suspected_ = SuspectedFailure{rank, what, now};
 }
 
 // --- failures --------------------------------------------------------------------------------------------
 
-void CollectiveJob::LineClosed(int rank, std::string_view why, TimePoint now) {
+void CollectiveJob::ErrorConnectionClosed(int rank, std::string_view why, TimePoint now) {
   Member& member = members_[rank];
-  desk_.Log(Severity::kDebug, fmt::format("{}: {}", desk_.Name(member.line), why));
-  lines_.erase(member.line);
-  desk_.Close(std::exchange(member.line, 0));
+  connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(member.error_connection), why));
+  error_connections_.erase(member.error_connection);
+  connections_.Close(std::exchange(member.error_connection, 0));
   // A port that could never be reached tells nothing.
-  if (stage_ != Stage::kRunning || !member.reached || member.shut_down || member.spoke) return;
+  if (stage_ != Stage::kRunning || !member.error_port_reached || member.shut_down || member.reported_error)
+    return;
   member.lost_since = now;
   ++num_lost_;
   Gone(member);
-  if (accusation_) Break(rank, kLost, now);
+  if (suspected_) Break(rank, kLost, now);
 }
 
 void CollectiveJob::Gone(Member& member) {
@@ -279,7 +286,8 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   if (stage_ != Stage::kRunning || finished_) return;
   const auto rank = RankOfTask(task_id);
   if (!rank || members_[*rank].shut_down) return;
-  if (accusation_ && members_[*rank].spoke) return;  // that is known, and whether it was the first soon
+  if (suspected_ && members_[*rank].reported_error)
+    return;  // that is known, and whether it was the first soon
   Break(*rank, how, now);
 }
 
@@ -294,18 +302,18 @@ std::optional<int> CollectiveJob::LostBefore(int rank) const {
 }
 
 void CollectiveJob::Confirm(TimePoint now) {
-  const Accusation first = *std::exchange(accusation_, {});
+  const SuspectedFailure first = *std::exchange(suspected_, {});
   Break(first.rank, first.what, now);
 }
 
 /// The job cannot go on with this rank, or with one that was lost before: all others are told.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
-    desk_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
+    connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
     rank = *first;
     what = kLost;
   }
-  accusation_.reset();
+  suspected_.reset();
   stage_ = Stage::kBroken;
   incomplete_since_ = now;
   num_lost_ = 0;
@@ -313,26 +321,26 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   for (int other = 0; other < static_cast<int>(members_.size()); ++other) {
     Member& member = members_[other];
     member.lost_since.reset();
-    const ConnectionId line = std::exchange(member.line, 0);
-    if (line == 0) continue;
-    lines_.erase(line);
+    const ConnectionId error_connection = std::exchange(member.error_connection, 0);
+    if (error_connection == 0) continue;
+    error_connections_.erase(error_connection);
     // Its own stays as it is: it is on its way out, and would stumble over a closed one.
     if (other == rank) continue;
-    desk_.Send(line, collective::Encode(collective::Signal::kError));
-    desk_.Close(line);
+    connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
+    connections_.Close(error_connection);
     ++told;
   }
   Write({.kind = Note::Kind::kBroken, .rank = rank});
   const std::string story = fmt::format("{} {}", Describe(rank), what);
-  desk_.Log(Severity::kWarning, fmt::format("{}; told {} others to stop", story, told));
-  desk_.Add(Broken{members_[rank].task_id, rank, story});
+  connections_.Log(Severity::kWarning, fmt::format("{}; told {} others to stop", story, told));
+  connections_.Add(Broken{members_[rank].task_id, rank, story});
 }
 
 /// Nothing more is to be said to its error port, which may close.
-void CollectiveJob::HangUp(ConnectionId line) {
-  if (line == 0 || !desk_.Has(line)) return;
-  desk_.Send(line, collective::Encode(collective::Signal::kEnd));
-  desk_.Close(line);
+void CollectiveJob::CloseErrorConnection(ConnectionId error_connection) {
+  if (error_connection == 0 || !connections_.Has(error_connection)) return;
+  connections_.Send(error_connection, collective::Encode(collective::Signal::kEnd));
+  connections_.Close(error_connection);
 }
 
 std::string CollectiveJob::Describe(int rank) const {
@@ -342,25 +350,25 @@ std::string CollectiveJob::Describe(int rank) const {
                      member.host);
 }
 
-std::vector<Send> CollectiveJob::LastWords() const {
-  std::vector<Send> words;
-  for (const auto& [line, rank] : lines_)
-    words.push_back({line, collective::Encode(collective::Signal::kEnd)});
-  return words;
+std::vector<Send> CollectiveJob::FinalMessages() const {
+  std::vector<Send> messages;
+  for (const auto& [error_connection, rank] : error_connections_)
+    messages.push_back({error_connection, collective::Encode(collective::Signal::kEnd)});
+  return messages;
 }
 
 // --- time ------------------------------------------------------------------------------------------------
 
 void CollectiveJob::Tick(TimePoint now) {
   if (finished_) return;
-  if (accusation_ && now - accusation_->since >= kSilentEndPatience) Confirm(now);
+  if (suspected_ && now - suspected_->since >= kSilentFailureGrace) Confirm(now);
   for (int rank = 0; num_lost_ > 0 && rank < static_cast<int>(members_.size()); ++rank) {
     const auto lost = members_[rank].lost_since;
-    if (lost && now - *lost >= kLastWordPatience) Break(rank, kLost, now);
+    if (lost && now - *lost >= kShutdownGrace) Break(rank, kLost, now);
   }
   if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
     finished_ = true;
-    desk_.Add(
+    connections_.Add(
         Finished{fmt::format("workers are missing after {:g} s: {}",
                              std::chrono::duration<double>(options_.timeout).count(), DescribeMissing())});
   }
@@ -370,10 +378,10 @@ std::optional<TimePoint> CollectiveJob::NextDeadline() const {
   if (finished_) return std::nullopt;
   std::optional<TimePoint> next;
   const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
-  if (accusation_) consider(accusation_->since + kSilentEndPatience);
+  if (suspected_) consider(suspected_->since + kSilentFailureGrace);
   if (num_lost_ > 0) {
     for (const Member& member : members_) {
-      if (member.lost_since) consider(*member.lost_since + kLastWordPatience);
+      if (member.lost_since) consider(*member.lost_since + kShutdownGrace);
     }
   }
   if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
@@ -383,7 +391,7 @@ std::optional<TimePoint> CollectiveJob::NextDeadline() const {
 // --- another tracker -------------------------------------------------------------------------------------
 
 void CollectiveJob::Write(Note note) {
-  if (options_.takes_notes) desk_.Add(std::move(note));
+  if (options_.takes_notes) connections_.Add(std::move(note));
 }
 
 void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
@@ -423,10 +431,10 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
     stage_ = Stage::kBroken;
   if (stage_ != Stage::kRunning) return;
-  desk_.Add(Linked{});
+  connections_.Add(Linked{});
   if (num_shut_down_ < options_.num_workers) return;
   finished_ = true;
-  desk_.Add(Finished{});
+  connections_.Add(Finished{});
 }
 
 // --- questions -------------------------------------------------------------------------------------------
@@ -460,9 +468,9 @@ std::string CollectiveJob::DescribeMissing() const {
       task_ids.push_back(members_[rank].task_id);
     }
   }
-  for (const Applicants::Applicant& applicant : applicants_.List()) {
-    came.push_back(fmt::format("task {} ({})", wire::Printable(applicant.task_id), applicant.host));
-    task_ids.push_back(applicant.task_id);
+  for (const UnrankedWorkers::Worker& worker : unranked_.List()) {
+    came.push_back(fmt::format("task {} ({})", wire::Printable(worker.task_id), worker.host));
+    task_ids.push_back(worker.task_id);
   }
   return DescribeAttendance(came, task_ids, options_.num_workers);
 }

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tracker/desk.h"
+#include "tracker/connection_table.h"
 #include "tracker/dialect_job.h"
 #include "wire/collective.h"
 
@@ -22,12 +22,12 @@ namespace warren::tracker {
 
 /// A worker that ends properly says shutdown over another connection than the one that its end closes: its
 /// word may come this much later.
-inline constexpr std::chrono::milliseconds kLastWordPatience{250};
+inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
 /// When a worker dies without a word, the others' connections to it may end a little sooner than ours: before
 /// one that reports an error is taken for the first to fail, so much time is given to those that can say
 /// none.
-inline constexpr std::chrono::milliseconds kSilentEndPatience{50};
+inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
 /// After its shutdown a worker ends the thread at its error port, which takes it no time, and closes the
 /// connection.
@@ -35,14 +35,14 @@ inline constexpr std::chrono::seconds kLeaveTimeout{5};
 
 class CollectiveJob final : public DialectJob {
  public:
-  CollectiveJob(Desk& desk, const JobOptions& options, TimePoint now);
+  CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
   /// Workers that run are counted as they end. Their error ports have closed with the tracker before.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now) override;
-  void Reached(ConnectionId connection) override;
+  void Connected(ConnectionId connection) override;
   void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
   void Drop(ConnectionId connection, const std::string& reason) override;
   /// Its members are told to stop, before the job is forgotten.
@@ -52,9 +52,9 @@ class CollectiveJob final : public DialectJob {
   /// Breaks the job off if it runs and the task takes part.
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
-  std::vector<Send> LastWords() const override;
+  std::vector<Send> FinalMessages() const override;
 
-  bool engaged() const override { return stage_ != Stage::kGathering || !applicants_.empty(); }
+  bool engaged() const override { return stage_ != Stage::kGathering || !unranked_.empty(); }
   bool begun() const override { return stage_ != Stage::kGathering; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
@@ -80,22 +80,22 @@ class CollectiveJob final : public DialectJob {
     wire::collective::Hello hello;
     std::int32_t port = 0;
     std::int32_t error_port = 0;
-    int leaves_run = 0;     ///< the run in which it has said shutdown; 0: it has not
-    ConnectionId line = 0;  ///< to its error port, to be hung up once it has closed this connection
+    int leaves_run = 0;                 ///< the run in which it has said shutdown; 0: it has not
+    ConnectionId error_connection = 0;  ///< to its error port, to be closed once it has closed this one
   };
   struct Member {
     std::string task_id;
     std::string host;
-    ConnectionId line = 0;                ///< to its error port; 0: there is none
-    bool reached = false;                 ///< the line has stood
-    std::optional<TimePoint> lost_since;  ///< the line has ended
+    ConnectionId error_connection = 0;    ///< to its error port; 0: there is none
+    bool error_port_reached = false;      ///< that connection has stood
+    std::optional<TimePoint> lost_since;  ///< that connection has ended
     bool shut_down = false;
-    bool spoke = false;             ///< of an error
+    bool reported_error = false;
     std::optional<int> gone_after;  ///< so many had shut down, or were lost, before it
   };
 
   /// The first that reported an error, while it is not known whether it was the first to fail.
-  struct Accusation {
+  struct SuspectedFailure {
     int rank = 0;
     std::string what;
     TimePoint since;
@@ -111,29 +111,29 @@ class CollectiveJob final : public DialectJob {
   void Bootstrap();
   int RankOf(ConnectionId connection) const;
   void Gone(Member& member);
-  void LineClosed(int rank, std::string_view why, TimePoint now);
+  void ErrorConnectionClosed(int rank, std::string_view why, TimePoint now);
   std::optional<int> LostBefore(int rank) const;
   void Confirm(TimePoint now);
   void Break(int rank, std::string what, TimePoint now);
-  void HangUp(ConnectionId line);
+  void CloseErrorConnection(ConnectionId error_connection);
   void Forget(ConnectionId connection);
   std::string Describe(int rank) const;
   bool HasDeadline() const { return options_.timeout.count() > 0 && stage_ != Stage::kRunning; }
   void Write(Note note);
 
-  Desk& desk_;
+  ConnectionTable& connections_;
   JobOptions options_;
   Stage stage_ = Stage::kGathering;
   std::unordered_map<ConnectionId, Peer> peers_;
-  std::unordered_map<ConnectionId, int> lines_;  ///< whose error port it is
-  Applicants applicants_{std::string_view()};
+  std::unordered_map<ConnectionId, int> error_connections_;  ///< whose error port it is
+  UnrankedWorkers unranked_{std::string_view()};
   std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
   int run_ = 0;                  ///< counts how often all have come
   int num_shut_down_ = 0;
   int num_leaving_ = 0;  ///< ... of them that have not closed the connection yet
   int num_lost_ = 0;
   int num_gone_ = 0;
-  std::optional<Accusation> accusation_;
+  std::optional<SuspectedFailure> suspected_;
   bool finished_ = false;
   TimePoint incomplete_since_;
 };

@@ -9,7 +9,7 @@
 
 #include "tracker/action.h"
 #include "tracker/admission.h"
-#include "tracker/applicants.h"
+#include "tracker/unranked_workers.h"
 
 namespace warren::tracker {
 
@@ -40,12 +40,12 @@ class DialectJob {
   /// Takes the job over from one that wrote these notes. Throws std::invalid_argument.
   virtual void TakeOver(const std::vector<Note>& notes, TimePoint now) = 0;
 
-  /// A connection that speaks this dialect; it is at the desk.
+  /// A connection that speaks this dialect.
   virtual void Opened(ConnectionId connection) = 0;
-  /// Throws wire::ProtocolError when the bytes cannot be a worker's; the caller drops the connection.
+  /// Throws wire::ProtocolError when the bytes cannot be a worker's; whoever called drops the connection.
   virtual void Received(ConnectionId connection, std::string_view bytes, TimePoint now) = 0;
   /// A connection that this job made stands.
-  virtual void Reached(ConnectionId /*connection*/) {}
+  virtual void Connected(ConnectionId /*connection*/) {}
   /// The peer closed or the connection broke; `why` is for the log.
   virtual void Closed(ConnectionId connection, std::string_view why, TimePoint now) = 0;
   /// Ends a connection whose peer is no good.
@@ -57,7 +57,7 @@ class DialectJob {
   /// Somebody who sees the processes says that one has failed.
   virtual void TaskFailed(const std::string& /*task_id*/, const std::string& /*how*/, TimePoint /*now*/) {}
   /// The server ends: what is still to be sent to whom.
-  virtual std::vector<Send> LastWords() const { return {}; }
+  virtual std::vector<Send> FinalMessages() const { return {}; }
 
   /// True when workers have come that want to be linked.
   virtual bool engaged() const = 0;

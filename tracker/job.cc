@@ -40,8 +40,8 @@ bool WantsARank(bool is_classic, std::string_view said) {
 }  // namespace
 
 Job::Job(const JobOptions& options, TimePoint now) : options_(options), admission_(options.admission) {
-  classic_.emplace(desk_, options_, now);
-  collective_.emplace(desk_, options_, now);
+  classic_.emplace(connections_, options_, now);
+  collective_.emplace(connections_, options_, now);
 }
 
 void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
@@ -62,15 +62,15 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
 }
 
 /// What a peer that falls silent now still owes.
-std::string_view Job::Expected(const Caller& caller) {
-  switch (caller.step) {
-    case Caller::Step::kMagic:
+std::string_view Job::Expected(const Inbound& inbound) {
+  switch (inbound.step) {
+    case Inbound::Step::kMagic:
       return "the magic number";
-    case Caller::Step::kNonce:
+    case Inbound::Step::kNonce:
       return "its claim to know the job's token";
-    case Caller::Step::kProof:
+    case Inbound::Step::kProof:
       return "its proof of the job's token";
-    case Caller::Step::kDialect:
+    case Inbound::Step::kDialect:
       break;
   }
   return "the rank and world size";
@@ -83,82 +83,83 @@ const DialectJob& Job::Current() const {
 }
 
 void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now) {
-  desk_.Open(connection, std::move(host), port, now + kHelloTimeout);
-  callers_[connection].since = now;
-  if (desk_.strangers() > kMaxStrangers + 2 * static_cast<std::size_t>(world_size())) DropOldestStranger();
+  connections_.Open(connection, std::move(host), port, now + kHelloTimeout);
+  inbound_[connection].since = now;
+  if (connections_.num_pending() > kMaxPendingConnections + 2 * static_cast<std::size_t>(world_size()))
+    DropOldestPending();
 }
 
-bool Job::DropSilentStranger(TimePoint now) {
-  const auto oldest = desk_.OldestStranger();
-  if (!oldest || now - callers_.at(*oldest).since < kGrace) return false;
-  DropOldestStranger();
+bool Job::MakeRoom(TimePoint now) {
+  const auto oldest = connections_.OldestPending();
+  if (!oldest || now - inbound_.at(*oldest).since < kPendingGrace) return false;
+  DropOldestPending();
   return true;
 }
 
-void Job::DropOldestStranger() {
-  const auto oldest = desk_.OldestStranger();
+void Job::DropOldestPending() {
+  const auto oldest = connections_.OldestPending();
   if (oldest) Drop(*oldest, "too many connections that say nothing, and this one is the oldest");
 }
 
-void Job::CountStrangerBytes(ConnectionId connection, std::size_t bytes) {
-  if (!desk_.IsStranger(connection)) return;
-  callers_.at(connection).bytes += bytes;
-  stranger_bytes_ += bytes;
-  if (stranger_bytes_ > kMaxStrangerBytes) LimitStrangerBytes();
+void Job::CountPendingBytes(ConnectionId connection, std::size_t bytes) {
+  if (!connections_.IsPending(connection)) return;
+  inbound_.at(connection).bytes += bytes;
+  pending_bytes_ += bytes;
+  if (pending_bytes_ > kMaxPendingBytes) LimitPendingBytes();
 }
 
-void Job::Heard(ConnectionId connection, std::size_t bytes) {
-  if (!finished() && desk_.Has(connection)) CountStrangerBytes(connection, bytes);
+void Job::ReceivedHandshake(ConnectionId connection, std::size_t bytes) {
+  if (!finished() && connections_.Has(connection)) CountPendingBytes(connection, bytes);
 }
 
 /// Down to half of the limit, so that counting anew is rare.
-void Job::LimitStrangerBytes() {
+void Job::LimitPendingBytes() {
   std::vector<std::pair<std::size_t, ConnectionId>> senders;
-  stranger_bytes_ = 0;
-  for (const auto& [connection, caller] : callers_) {
-    if (!desk_.IsStranger(connection)) continue;
-    senders.emplace_back(caller.bytes, connection);
-    stranger_bytes_ += caller.bytes;
+  pending_bytes_ = 0;
+  for (const auto& [connection, inbound] : inbound_) {
+    if (!connections_.IsPending(connection)) continue;
+    senders.emplace_back(inbound.bytes, connection);
+    pending_bytes_ += inbound.bytes;
   }
-  if (stranger_bytes_ <= kMaxStrangerBytes) return;
+  if (pending_bytes_ <= kMaxPendingBytes) return;
   std::sort(senders.begin(), senders.end());
-  for (; stranger_bytes_ > kMaxStrangerBytes / 2; senders.pop_back()) {
-    stranger_bytes_ -= senders.back().first;
+  for (; pending_bytes_ > kMaxPendingBytes / 2; senders.pop_back()) {
+    pending_bytes_ -= senders.back().first;
     Drop(
         senders.back().second,
         fmt::format("it has sent {} bytes without saying who it is, more than others, and {} MiB is the most "
                     "that all such may send",
-                    senders.back().first, kMaxStrangerBytes >> 20));
+                    senders.back().first, kMaxPendingBytes >> 20));
   }
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
-  if (finished() || !desk_.Has(connection)) return;
-  const auto found = callers_.find(connection);
-  if (found == callers_.end()) return;  // an error port has nothing to say
-  CountStrangerBytes(connection, bytes.size());
-  if (!desk_.Has(connection)) return;
+  if (finished() || !connections_.Has(connection)) return;
+  const auto found = inbound_.find(connection);
+  if (found == inbound_.end()) return;  // an error port has nothing to say
+  CountPendingBytes(connection, bytes.size());
+  if (!connections_.Has(connection)) return;
   try {
-    Caller& caller = found->second;
-    if (caller.job == nullptr && !ReadHead(connection, caller, bytes)) return;
-    if (is_open_to_others() && desk_.proven(connection)) {
-      caller.said += bytes;
-      if (WantsARank(caller.job == &*classic_, caller.said)) return CloseToOthers(now);
+    Inbound& inbound = found->second;
+    if (inbound.job == nullptr && !ReadHead(connection, inbound, bytes)) return;
+    if (admits_unauthenticated() && connections_.authenticated(connection)) {
+      inbound.received += bytes;
+      if (WantsARank(inbound.job == &*classic_, inbound.received)) return RequireAuthentication(now);
     }
-    HandOver(connection, bytes, now);
+    Dispatch(connection, bytes, now);
   } catch (const wire::ProtocolError& error) {
     Drop(connection, error.what());
   }
 }
 
 /// To the job whose dialect the connection speaks.
-void Job::HandOver(ConnectionId connection, std::string_view bytes, TimePoint now) {
+void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now) {
   try {
-    DialectJob& job = *callers_.at(connection).job;
+    DialectJob& job = *inbound_.at(connection).job;
     if (OtherThan(job).engaged()) throw wire::ProtocolError(RefusalOf(job));
     const bool was_engaged = job.engaged();
     job.Received(connection, bytes, now);
-    if (!was_engaged && job.engaged()) DropStrangersOf(OtherThan(job));
+    if (!was_engaged && job.engaged()) DropPendingOf(OtherThan(job));
   } catch (const wire::ProtocolError& error) {
     Drop(connection, error.what());
   }
@@ -166,15 +167,15 @@ void Job::HandOver(ConnectionId connection, std::string_view bytes, TimePoint no
 
 /// Reads what precedes the dialects. Returns true once the dialect is known; `bytes` are then those that
 /// follow.
-bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes) {
-  caller.head.Append(bytes);
-  if (caller.step == Caller::Step::kNonce || caller.step == Caller::Step::kProof) {
-    if (!ReadIntroduction(connection, caller)) return false;
+bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes) {
+  inbound.head.Append(bytes);
+  if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
+    if (!ReadIntroduction(connection, inbound)) return false;
   }
-  if (caller.step == Caller::Step::kMagic) {
-    const auto magic = caller.head.Int();
+  if (inbound.step == Inbound::Step::kMagic) {
+    const auto magic = inbound.head.Int();
     if (!magic) return false;
-    if (*magic == wire::kIntroductionMagic && !desk_.proven(connection)) {
+    if (*magic == wire::kIntroductionMagic && !connections_.authenticated(connection)) {
       if (!admission_.keys()) {
         throw wire::ProtocolError(fmt::format(
             "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
@@ -184,9 +185,9 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
             "it would prove the job's token and go on in the clear, and this job's connections are encrypted "
             "(--tls): its environment lacks RABIT_TLS=1");
       }
-      caller.step = Caller::Step::kNonce;
-      if (!ReadIntroduction(connection, caller)) return false;
-      return ReadHead(connection, caller, bytes = {});
+      inbound.step = Inbound::Step::kNonce;
+      if (!ReadIntroduction(connection, inbound)) return false;
+      return ReadHead(connection, inbound, bytes = {});
     }
     if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
       throw wire::ProtocolError(
@@ -197,18 +198,18 @@ bool Job::ReadHead(ConnectionId connection, Caller& caller, std::string_view& by
           fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
-    if (!desk_.proven(connection)) {
-      if (const auto why = admission_.Refusal(desk_.host(connection))) throw wire::ProtocolError(*why);
+    if (!connections_.authenticated(connection)) {
+      if (const auto why = admission_.Refusal(connections_.host(connection))) throw wire::ProtocolError(*why);
     }
-    desk_.Send(connection, wire::classic::EncodeMagic());
-    caller.step = Caller::Step::kDialect;
+    connections_.Send(connection, wire::classic::EncodeMagic());
+    inbound.step = Inbound::Step::kDialect;
   }
-  bytes = caller.head.Peek(caller.head.available());
+  bytes = inbound.head.Peek(inbound.head.available());
   const auto dialect = wire::DetectDialect(bytes);
   if (!dialect) return false;
-  caller.job = &*classic_;
-  if (*dialect == wire::Dialect::kCollective) caller.job = &*collective_;
-  caller.job->Opened(connection);
+  inbound.job = &*classic_;
+  if (*dialect == wire::Dialect::kCollective) inbound.job = &*collective_;
+  inbound.job->Opened(connection);
   return true;
 }
 
@@ -220,38 +221,38 @@ void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
 }
 
 /// Returns true when both have proved that they know the token.
-bool Job::ReadIntroduction(ConnectionId connection, Caller& caller) {
+bool Job::ReadIntroduction(ConnectionId connection, Inbound& inbound) {
   using wire::Introduced;
-  if (caller.step == Caller::Step::kNonce) {
-    if (caller.head.available() < sizeof(wire::Nonce) + sizeof(wire::Digest)) return false;
-    caller.worker_nonce = *wire::NextDigest(caller.head);
-    RequireSame(*wire::NextDigest(caller.head), admission_.keys()->Claim(caller.worker_nonce));
-    caller.tracker_nonce = admission_.NextNonce();
-    desk_.Send(connection, wire::EncodeNonce(caller.tracker_nonce));
-    caller.step = Caller::Step::kProof;
+  if (inbound.step == Inbound::Step::kNonce) {
+    if (inbound.head.available() < sizeof(wire::Nonce) + sizeof(wire::Digest)) return false;
+    inbound.worker_nonce = *wire::NextDigest(inbound.head);
+    RequireSame(*wire::NextDigest(inbound.head), admission_.keys()->Claim(inbound.worker_nonce));
+    inbound.tracker_nonce = admission_.NextNonce();
+    connections_.Send(connection, wire::EncodeNonce(inbound.tracker_nonce));
+    inbound.step = Inbound::Step::kProof;
   }
-  const auto proof = wire::NextDigest(caller.head);
+  const auto proof = wire::NextDigest(inbound.head);
   if (!proof) return false;
   const auto expected = [&](Introduced who) {
-    return admission_.keys()->Proof(who, caller.worker_nonce, caller.tracker_nonce);
+    return admission_.keys()->Proof(who, inbound.worker_nonce, inbound.tracker_nonce);
   };
   RequireSame(*proof, expected(Introduced::kWorker));
-  desk_.Send(connection, std::string(wire::BytesOf(expected(Introduced::kTracker))));
-  caller.step = Caller::Step::kMagic;
-  Proved(connection);
+  connections_.Send(connection, std::string(wire::BytesOf(expected(Introduced::kTracker))));
+  inbound.step = Inbound::Step::kMagic;
+  Authenticated(connection);
   return true;
 }
 
-void Job::Proved(ConnectionId connection) {
-  if (!finished() && desk_.Has(connection)) desk_.SetProven(connection);
+void Job::Authenticated(ConnectionId connection) {
+  if (!finished() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
-/// The first worker that has proved the token wants a rank. Whatever those have begun who came without, who
-/// is a stranger or one of another job as far as is known, is forgotten with them, and the job begins anew.
-void Job::CloseToOthers(TimePoint now) {
+/// The first authenticated worker wants a rank. Unauthenticated peers are dropped from now on: what those
+/// that were admitted before have begun is forgotten with them, and the job begins anew.
+void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
   if (classic_->begun() || collective_->begun()) {
-    desk_.Log(
+    connections_.Log(
         Severity::kWarning,
         fmt::format(
             "workers that did not prove the job's token ({}) had made this job theirs before one that did "
@@ -259,25 +260,25 @@ void Job::CloseToOthers(TimePoint now) {
             wire::kTokenVariable));
   }
   std::vector<ConnectionId> ours;
-  for (const auto& [connection, caller] : callers_) {
-    if (!desk_.Has(connection)) continue;
-    if (desk_.proven(connection)) {
-      if (caller.job != nullptr) ours.push_back(connection);
-    } else if (caller.job != nullptr || caller.step == Caller::Step::kDialect) {
-      desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection),
-                                                *admission_.Refusal(desk_.host(connection))));
-      desk_.Close(connection);
+  for (const auto& [connection, inbound] : inbound_) {
+    if (!connections_.Has(connection)) continue;
+    if (connections_.authenticated(connection)) {
+      if (inbound.job != nullptr) ours.push_back(connection);
+    } else if (inbound.job != nullptr || inbound.step == Inbound::Step::kDialect) {
+      connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection),
+                                                       *admission_.Refusal(connections_.host(connection))));
+      connections_.Close(connection);
     }
   }
   collective_->Abandon();
-  classic_.emplace(desk_, options_, now);
-  collective_.emplace(desk_, options_, now);
-  if (options_.takes_notes) desk_.Add(Note{.kind = Note::Kind::kClosed});
+  classic_.emplace(connections_, options_, now);
+  collective_.emplace(connections_, options_, now);
+  if (options_.takes_notes) connections_.Add(Note{.kind = Note::Kind::kClosed});
   std::sort(ours.begin(), ours.end());
-  for (const ConnectionId connection : ours) callers_.at(connection).job->Opened(connection);
+  for (const ConnectionId connection : ours) inbound_.at(connection).job->Opened(connection);
   for (const ConnectionId connection : ours) {
-    const std::string said = std::exchange(callers_.at(connection).said, {});
-    HandOver(connection, said, now);
+    const std::string received = std::exchange(inbound_.at(connection).received, {});
+    Dispatch(connection, received, now);
   }
 }
 
@@ -296,21 +297,21 @@ std::string Job::RefusalOf(const DialectJob& job) const {
 }
 
 /// Those who had not said all of their hello when the first worker of the other dialect came.
-void Job::DropStrangersOf(const DialectJob& job) {
-  for (const auto& [connection, caller] : callers_) {
-    if (caller.job == &job && desk_.Has(connection)) Drop(connection, RefusalOf(job));
+void Job::DropPendingOf(const DialectJob& job) {
+  for (const auto& [connection, inbound] : inbound_) {
+    if (inbound.job == &job && connections_.Has(connection)) Drop(connection, RefusalOf(job));
   }
 }
 
-void Job::Reached(ConnectionId connection) {
-  if (desk_.Has(connection)) collective_->Reached(connection);
+void Job::Connected(ConnectionId connection) {
+  if (connections_.Has(connection)) collective_->Connected(connection);
 }
 
 void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
-  const auto found = callers_.find(connection);
-  if (!desk_.Has(connection)) return;
-  if (found == callers_.end()) {
-    collective_->Closed(connection, why, now);  // one that we called
+  const auto found = inbound_.find(connection);
+  if (!connections_.Has(connection)) return;
+  if (found == inbound_.end()) {
+    collective_->Closed(connection, why, now);  // one that we made
   } else if (found->second.job != nullptr) {
     found->second.job->Closed(connection, why, now);
   } else {
@@ -319,19 +320,20 @@ void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
 }
 
 void Job::Drop(ConnectionId connection, const std::string& reason) {
-  DialectJob* const job = callers_.at(connection).job;
+  DialectJob* const job = inbound_.at(connection).job;
   if (job != nullptr) {
     job->Drop(connection, reason);
   } else {
-    desk_.Log(Severity::kWarning, fmt::format("dropped {}: {}", desk_.Name(connection), reason));
-    desk_.Close(connection);
+    connections_.Log(Severity::kWarning,
+                     fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+    connections_.Close(connection);
   }
 }
 
 std::vector<Action> Job::TakeActions() {
-  std::vector<Action> actions = desk_.TakeActions();
+  std::vector<Action> actions = connections_.TakeActions();
   for (const Action& action : actions) {
-    if (const auto* close = std::get_if<Close>(&action)) callers_.erase(close->connection);
+    if (const auto* close = std::get_if<Close>(&action)) inbound_.erase(close->connection);
   }
   return actions;
 }
@@ -347,7 +349,7 @@ void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoi
 
 void Job::Tick(TimePoint now) {
   if (finished()) return;
-  while (const auto late = desk_.FirstLate(now)) Closed(*late, "it said nothing for too long", now);
+  while (const auto late = connections_.FirstLate(now)) Closed(*late, "it said nothing for too long", now);
   if (collective_->engaged()) {
     collective_->Tick(now);
   } else {
@@ -357,9 +359,9 @@ void Job::Tick(TimePoint now) {
 
 std::optional<TimePoint> Job::NextDeadline() const {
   if (finished()) return std::nullopt;
-  const auto desk = desk_.NextDeadline();
+  const auto connection = connections_.NextDeadline();
   const auto job = Current().NextDeadline();
-  return desk && job ? std::min(desk, job) : desk ? desk : job;
+  return connection && job ? std::min(connection, job) : connection ? connection : job;
 }
 
 }  // namespace warren::tracker

@@ -17,7 +17,7 @@
 #include "tracker/admission.h"
 #include "tracker/classic_job.h"
 #include "tracker/collective_job.h"
-#include "tracker/desk.h"
+#include "tracker/connection_table.h"
 #include "tracker/dialect_job.h"
 #include "tracker/note.h"
 #include "wire/bytes.h"
@@ -27,15 +27,15 @@ namespace warren::tracker {
 /// How long a peer may take from connecting to the end of its hello. A worker needs microseconds, or seconds
 /// on a machine that starts hundreds at once; a peer that needs longer is not one, or is stuck.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
-/// What it gets where there is room for no others.
-inline constexpr std::chrono::seconds kGrace{2};
-/// Connections that have not said hello yet: twice the workers, and this many strangers. Beyond, the oldest
-/// goes.
-inline constexpr std::size_t kMaxStrangers = 1024;
+/// What a pending connection gets where there is room for no others.
+inline constexpr std::chrono::seconds kPendingGrace{2};
+/// Pending connections, those that have not said hello yet: twice the workers, and this many. Beyond, the
+/// oldest goes.
+inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// What connections that have not said who they are may have sent, together. Workers need some hundred bytes
+/// What pending connections may have sent, together. Workers need some hundred bytes
 /// for that, and one that fails a stack trace. Beyond, those with most of it go.
-inline constexpr std::size_t kMaxStrangerBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;
 
 class Job {
  public:
@@ -48,18 +48,18 @@ class Job {
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
   /// The peer has sent this many bytes that are no message: its handshake of TLS.
-  void Heard(ConnectionId connection, std::size_t bytes);
+  void ReceivedHandshake(ConnectionId connection, std::size_t bytes);
   /// The peer has proved the job's token in another way than by an introduction: the connection is encrypted
   /// with it.
-  void Proved(ConnectionId connection);
+  void Authenticated(ConnectionId connection);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
-  /// A connection that the job wanted made (Call) stands.
-  void Reached(ConnectionId connection);
+  /// A connection that the job wanted made (Connect) stands.
+  void Connected(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// Makes room when the process can take no more connections: drops the oldest one that has not said hello,
-  /// if it has had kGrace for that. False when there is none.
-  bool DropSilentStranger(TimePoint now);
+  /// When the process can take no more connections: drops the oldest pending one, if it has had
+  /// kPendingGrace. False when there is none.
+  bool MakeRoom(TimePoint now);
   /// Drops peers that took too long and ends the job when its time is up.
   void Tick(TimePoint now);
   /// When Tick has something to do next, if ever.
@@ -73,7 +73,7 @@ class Job {
   /// What is to be done, in order. Empties the list.
   std::vector<Action> TakeActions();
   /// What is still to be sent before the server ends.
-  std::vector<Send> LastWords() const { return collective_->LastWords(); }
+  std::vector<Send> FinalMessages() const { return collective_->FinalMessages(); }
 
   /// True when the workers are XGBoost's of 2.1 or later, who cannot go on without one of them.
   bool is_collective() const { return collective_->engaged(); }
@@ -95,8 +95,8 @@ class Job {
   std::string DescribeMissing() const { return Current().DescribeMissing(); }
 
  private:
-  /// Somebody whose dialect is not known yet, or whose job it is.
-  struct Caller {
+  /// A connection that a peer has made: its dialect is not known yet, or whose job it is.
+  struct Inbound {
     enum class Step { kMagic, kNonce, kProof, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
@@ -105,32 +105,33 @@ class Job {
     wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
-    std::string said;  ///< since then, by one that has proved the token, as long as the job is open to others
+    /// Received since then, if it has proved the token, as long as peers that have not are admitted.
+    std::string received;
   };
 
   const DialectJob& Current() const;
-  bool is_open_to_others() const { return admission_.keys() && !admission_.closed(); }
-  void CloseToOthers(TimePoint now);
-  void HandOver(ConnectionId connection, std::string_view bytes, TimePoint now);
-  bool ReadHead(ConnectionId connection, Caller& caller, std::string_view& bytes);
-  bool ReadIntroduction(ConnectionId connection, Caller& caller);
+  bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
+  void RequireAuthentication(TimePoint now);
+  void Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now);
+  bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes);
+  bool ReadIntroduction(ConnectionId connection, Inbound& inbound);
   static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
-  static std::string_view Expected(const Caller& caller);
+  static std::string_view Expected(const Inbound& inbound);
   const DialectJob& OtherThan(const DialectJob& job) const;
   std::string RefusalOf(const DialectJob& job) const;
-  void DropOldestStranger();
-  void CountStrangerBytes(ConnectionId connection, std::size_t bytes);
-  void LimitStrangerBytes();
-  void DropStrangersOf(const DialectJob& job);
+  void DropOldestPending();
+  void CountPendingBytes(ConnectionId connection, std::size_t bytes);
+  void LimitPendingBytes();
+  void DropPendingOf(const DialectJob& job);
   void Drop(ConnectionId connection, const std::string& reason);
 
-  Desk desk_;
+  ConnectionTable connections_;
   JobOptions options_;
   Admission admission_;
   std::optional<ClassicJob> classic_;  ///< both always there
   std::optional<CollectiveJob> collective_;
-  std::unordered_map<ConnectionId, Caller> callers_;
-  std::size_t stranger_bytes_ = 0;  ///< at least what strangers have sent; counted anew at the limit
+  std::unordered_map<ConnectionId, Inbound> inbound_;
+  std::size_t pending_bytes_ = 0;  ///< at least what pending ones have sent; counted anew at the limit
 };
 
 }  // namespace warren::tracker

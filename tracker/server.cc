@@ -195,10 +195,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void Stop() {
     if (std::exchange(stopped_, true)) return;
     error_code ignored;
-    for (const Send& word : job_.LastWords()) {
-      const auto found = connections_.find(word.connection);
+    for (const Send& message : job_.FinalMessages()) {
+      const auto found = connections_.find(message.connection);
       if (found != connections_.end() && !found->second->connecting)
-        Write(*found->second, word.bytes, ignored);
+        Write(*found->second, message.bytes, ignored);
     }
     for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
     timer_.cancel();
@@ -231,11 +231,11 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     tcp::socket socket;
     std::unique_ptr<tls::Session> tls;  ///< if it is encrypted
     bool is_clear = false;              ///< if it is known not to be
-    std::size_t heard = 0;              ///< of the handshake of TLS, as the job knows
+    std::size_t handshake_bytes = 0;    ///< of the handshake of TLS, as the job knows
     std::string unsent;
     std::array<char, kReadBytes> received;
-    bool is_proven = false;  ///< by TLS
-    bool answered = false;   ///< since it was read from last
+    bool authenticated = false;  ///< by TLS
+    bool answered = false;       ///< since it was read from last
     bool connecting = false;
     bool closing = false;
     bool waits_to_write = false;
@@ -264,12 +264,12 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   /// nothing for a while goes, so that workers get in. Those that just came may be workers, who wait where
   /// they are until another has gone.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
-    if (!std::exchange(told_of_full_, true)) {
+    if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
           "tracker: cannot accept more connections than the {} that are open: {}; dropping silent ones",
           connections_.size(), why.message());
     }
-    const bool made_room = job_.DropSilentStranger(steady_clock::now());
+    const bool made_room = job_.MakeRoom(steady_clock::now());
     Perform();
     if (stopped_) return;
     if (made_room) return WaitToAccept(acceptor);
@@ -352,7 +352,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       const ssize_t count = connection.tls->Receive(connection.received.data(), connection.received.size());
       const int why = errno;
       more = count > 0;
-      if (!connection.is_proven) TellOfHandshake(id, connection);
+      if (!connection.authenticated) CountHandshake(id, connection);
       if (count > 0) {
         job_.Received(id, {connection.received.data(), static_cast<std::size_t>(count)}, steady_clock::now());
       } else if (count == 0) {
@@ -369,17 +369,17 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
-  void TellOfHandshake(ConnectionId id, Connection& connection) {
-    const std::size_t heard = connection.tls->bytes_read();
-    job_.Heard(id, heard - connection.heard);
-    connection.heard = heard;
-    connection.is_proven = connection.tls->established();
-    if (connection.is_proven) job_.Proved(id);
+  void CountHandshake(ConnectionId id, Connection& connection) {
+    const std::size_t handshake_bytes = connection.tls->bytes_read();
+    job_.ReceivedHandshake(id, handshake_bytes - connection.handshake_bytes);
+    connection.handshake_bytes = handshake_bytes;
+    connection.authenticated = connection.tls->established();
+    if (connection.authenticated) job_.Authenticated(id);
   }
 
   static std::string DescribeFailure(const Connection& connection) {
     return fmt::format("TLS: {}{}", connection.tls->error(),
-                       connection.is_proven
+                       connection.authenticated
                            ? ""
                            : fmt::format("; it belongs to another job or to none, or its {} is "
                                          "not this tracker's",
@@ -446,22 +446,22 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     Flush(send.connection);
   }
 
-  void Do(Call& call) {
+  void Do(Connect& connect) {
     error_code error;
-    const tcp::endpoint peer(asio::ip::make_address(call.host, error), call.port);
+    const tcp::endpoint peer(asio::ip::make_address(connect.host, error), connect.port);
     auto connection = std::make_shared<Connection>(tcp::socket(timer_.get_executor()));
     if (!error) connection->socket.open(peer.protocol(), error);
     if (!error) connection->socket.non_blocking(true, error);
-    if (error) return job_.Closed(call.connection, error.message(), steady_clock::now());
+    if (error) return job_.Closed(connect.connection, error.message(), steady_clock::now());
     connection->connecting = true;
-    connections_.emplace(call.connection, connection);
+    connections_.emplace(connect.connection, connection);
     connection->socket.async_connect(
-        peer, [self = shared_from_this(), id = call.connection, connection](error_code failed) {
-          if (!self->stopped_) self->Called(id, *connection, failed);
+        peer, [self = shared_from_this(), id = connect.connection, connection](error_code failed) {
+          if (!self->stopped_) self->ConnectDone(id, *connection, failed);
         });
   }
 
-  void Called(ConnectionId id, Connection& connection, error_code error) {
+  void ConnectDone(ConnectionId id, Connection& connection, error_code error) {
     connection.connecting = false;
     if (error) {
       connection.unsent.clear();
@@ -469,7 +469,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       if (connection.closing) connections_.erase(id);
     } else {
       KeepAlive(connection.socket);
-      job_.Reached(id);
+      job_.Connected(id);
       Flush(id);
     }
     Perform();
@@ -537,7 +537,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   ConnectionId next_id_ = 1;
   bool stopped_ = false;
   std::vector<tcp::acceptor*> paused_;
-  bool told_of_full_ = false;
+  bool warned_of_limit_ = false;
 };
 
 Server::Server(asio::io_context& io, const ServerOptions& options, ServerEvents events)

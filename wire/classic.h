@@ -90,8 +90,8 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(HoldWord word);
 
-/// The tracker's ear: turns what one worker sends, however it is cut into pieces, into messages. The caller
-/// has read the magic and found the classic dialect.
+/// Decodes what one worker sends to the tracker, however it is cut into pieces. Whoever makes it has read the
+/// magic and found the classic dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -153,7 +153,7 @@ struct LinkPlan {
 std::string Encode(const Assignment& assignment);
 std::string Encode(const LinkPlan& plan);
 
-/// The worker's ear: the tracker's answers in the order a worker asks for them. Each call returns
+/// Decodes what the tracker sends to a worker: answers in the order a worker asks for them. Each call returns
 /// `std::nullopt` until the whole message has arrived, and throws ProtocolError on impossible values.
 class TrackerStream {
  public:

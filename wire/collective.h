@@ -66,8 +66,8 @@ std::string Encode(const Shutdown& shutdown);
 std::string Encode(const Failure& failure);
 std::string Encode(const Print& print);
 
-/// The tracker's ear: turns what one worker sends, however it is cut into pieces, into messages. The caller
-/// has read the magic and found the collective dialect.
+/// Decodes what one worker sends to the tracker, however it is cut into pieces. Whoever makes it has read the
+/// magic and found the collective dialect.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -105,8 +105,8 @@ std::string Encode(const World& world);
 std::string Encode(const Next& next);
 std::string Encode(Signal signal);
 
-/// The worker's ear: the tracker's answers in the order they come. Each call returns `std::nullopt` until the
-/// whole message has arrived, and throws ProtocolError on impossible values.
+/// Decodes what the tracker sends to a worker: answers in the order they come. Each call returns
+/// `std::nullopt` until the whole message has arrived, and throws ProtocolError on impossible values.
 class TrackerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

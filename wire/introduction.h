@@ -9,8 +9,8 @@
 //                                                <-   proof of the tracker over w and t (32 bytes)
 //   and then the dialect of its choice, from its magic on
 //
-// Whoever has a claim or a proof that is wrong hears nothing more: the connection closes. A stranger, who has
-// no claim, hears nothing at all; who repeats a claim that he overheard, a nonce.
+// Whoever has a claim or a proof that is wrong gets nothing more: the connection closes. A peer that has no
+// claim gets no byte at all; one that repeats a claim that it overheard, a nonce.
 #pragma once
 
 #include <cstdint>

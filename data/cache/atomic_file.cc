@@ -19,6 +19,7 @@ namespace warren {
 namespace {
 
 namespace fs = std::filesystem;
+using data::internal::Descriptor;
 
 constexpr std::string_view kAsideSuffix = ".tmp";
 
@@ -47,10 +48,8 @@ fs::path FolderOf(const std::string& path) {
 // A rename reaches the disk with its folder. Some file systems refuse to sync folders; the rename itself
 // is done by then, so that is no error.
 void SyncFolder(const fs::path& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  (void)fsync(fd);
-  close(fd);
+  const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.IsOpen()) (void)fsync(fd.get());
 }
 
 /// The target whose aside file has this name, `<target>.<digits>.tmp`; empty when it is none.
@@ -66,27 +65,24 @@ std::string TargetOfAsideName(std::string_view name) {
 
 /// A new file beside `target`, locked while it is open; `name` becomes its name. Where the file system knows
 /// no locks, it goes without: then leftovers are not removed, as nobody can tell them from live ones.
-int CreateAside(const std::string& target, std::string& name) {
+Descriptor CreateAside(const std::string& target, std::string& name) {
   constexpr mode_t kMode = 0666;  // the umask takes its part away
   std::random_device random;
   while (true) {
     name = fmt::format("{}.{}{}", target, random(), kAsideSuffix);
-    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-    if (fd < 0 && errno == EEXIST) continue;
-    if (fd < 0) return fd;
+    Descriptor fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+    if (!fd.IsOpen() && errno == EEXIST) continue;
+    if (!fd.IsOpen()) return fd;
     struct stat status {};
     // Who looks for leftovers may have come between the two calls and removed it.
-    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &status) != 0 || status.st_nlink > 0) return fd;
-    close(fd);
+    if (flock(fd.get(), LOCK_EX) != 0 || fstat(fd.get(), &status) != 0 || status.st_nlink > 0) return fd;
   }
 }
 
 /// Removes the aside file at `path` unless its writer lives, who holds its lock.
 void RemoveUnlessLocked(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
-  close(fd);
+  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.IsOpen() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
 }
 
 }  // namespace
@@ -95,32 +91,29 @@ AtomicFile::AtomicFile(const std::string& target) : target_(FollowLinks(target))
   if (IsRegularOrAbsent(target_)) {
     fd_ = CreateAside(target_, aside_);
   } else {
-    fd_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    fd_ = Descriptor(open(target_.c_str(), O_WRONLY | O_CLOEXEC));
   }
-  if (fd_ < 0) Fail("create", target_);
+  if (!fd_.IsOpen()) Fail("create", target_);
 }
 
 AtomicFile AtomicFile::StandardOutput() {
   AtomicFile file;
   file.target_ = "standard output";
-  file.fd_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-  if (file.fd_ < 0) Fail("write to", file.target_);
+  file.fd_ = Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  if (!file.fd_.IsOpen()) Fail("write to", file.target_);
   return file;
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : target_(std::move(other.target_)),
-      aside_(std::exchange(other.aside_, {})),
-      fd_(std::exchange(other.fd_, -1)) {}
+    : target_(std::move(other.target_)), aside_(std::exchange(other.aside_, {})), fd_(std::move(other.fd_)) {}
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) close(fd_);
   if (!aside_.empty()) unlink(aside_.c_str());
 }
 
 void AtomicFile::Write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) Fail("write", target_);
     bytes.remove_prefix(static_cast<size_t>(written));
@@ -129,13 +122,13 @@ void AtomicFile::Write(std::string_view bytes) {
 
 void AtomicFile::Commit() {
   if (!aside_.empty()) {
-    if (fsync(fd_) != 0) Fail("flush", aside_);
+    if (fsync(fd_.get()) != 0) Fail("flush", aside_);
     // Before the file is closed: that ends its lock.
     if (rename(aside_.c_str(), target_.c_str()) != 0) Fail("rename " + aside_ + " to", target_);
     aside_.clear();
     SyncFolder(FolderOf(target_));
   }
-  if (close(std::exchange(fd_, -1)) != 0) Fail("close", target_);
+  if (close(fd_.Release()) != 0) Fail("close", target_);
 }
 
 void WriteWholeFile(const std::string& target, std::string_view bytes) {

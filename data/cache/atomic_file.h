@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/descriptor.h"
+
 namespace warren {
 
 /// Writes a file so that its name never stands for half of its contents, whatever kills the writer.
@@ -32,7 +34,7 @@ class AtomicFile {
   AtomicFile() = default;
   std::string target_;
   std::string aside_;  ///< empty when the target is written in place
-  int fd_ = -1;
+  data::internal::Descriptor fd_;
 };
 
 /// AtomicFile in one call.

@@ -110,10 +110,6 @@ std::string FirstDifference(std::string_view found, std::string_view expected) {
 
 namespace internal {
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 void Unmap::operator()(const std::byte* mapped) const noexcept {
   munmap(const_cast<std::byte*>(mapped), bytes);
 }
@@ -219,7 +215,7 @@ std::unique_ptr<Cache<Index>> Cache<Index>::Open(const std::string& path, std::s
   why.clear();
   // A pipe of this name must not make us wait for its writer.
   internal::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) {
+  if (!fd.IsOpen()) {
     if (errno != ENOENT) why = SystemFailure(path, "opening", errno);
     return nullptr;
   }

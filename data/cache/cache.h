@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "data/cache/atomic_file.h"
+#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/row_block.h"
 
@@ -23,19 +24,6 @@ namespace warren::data {
 namespace internal {
 struct CacheHeader;
 struct CachePageEntry;
-
-/// Closes a file.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Unmaps that many bytes.
 struct Unmap {

@@ -16,6 +16,7 @@
 #include "data/cache/cache_format.h"
 #include "data/error.h"
 #include "data/source/inputs.h"
+#include "data/text/registry.h"
 
 namespace warren::data {
 namespace {
@@ -37,13 +38,7 @@ std::size_t BytesOf(const RowView<Index>& rows) {
 /// All that decides what is in a cache.
 std::string Identity(const DataUri& uri, Share share) {
   const TextOptions& options = uri.options;
-  std::string identity = fmt::format("part {} of {}; {}, indexing_mode {}", share.index, share.count,
-                                     Name(options.format), static_cast<int>(options.indexing));
-  if (options.format == Format::kCsv) {
-    identity += fmt::format(", label_column {}, weight_column {}, qid_column {}, delimiter {}, header {}",
-                            options.csv.label_column, options.csv.weight_column, options.csv.qid_column,
-                            static_cast<int>(options.csv.delimiter), options.csv_header);
-  }
+  std::string identity = fmt::format("part {} of {}; {}", share.index, share.count, DescribeFormat(options));
   if (options.seed) identity += fmt::format(", shuffle {}", *options.seed);
   if (options.skip_bad_rows) identity += ", without bad rows";
   for (const Input& input : ListInputs(uri.paths)) {

@@ -18,6 +18,8 @@
 #include "data/reader.h"
 #include "data/source/chunks.h"
 #include "data/source/inputs.h"
+#include "data/text/format.h"
+#include "data/text/registry.h"
 
 namespace warren::data {
 namespace {
@@ -95,7 +97,8 @@ std::string Text(float value) {
 
 void Print(const Summary& summary, const TextOptions& options, std::size_t files, const Progress& progress,
            double seconds) {
-  fmt::print("format:   {}\n", Name(options.format));
+  const TextFormat& format = TextFormatOf(options.format);
+  fmt::print("format:   {}\n", format.name);
   fmt::print("files:    {}\n", files);
   fmt::print("rows:     {}\n", summary.rows);
   fmt::print(
@@ -105,7 +108,7 @@ void Print(const Summary& summary, const TextOptions& options, std::size_t files
   if (summary.entries > 0) {
     fmt::print("indices:  {} to {}, so {} columns counted from 0{}\n", summary.least_index,
                summary.columns - 1, summary.columns,
-               options.indexing != Indexing::kOne && options.format != Format::kCsv && summary.least_index > 0
+               options.indexing != Indexing::kOne && !format.fixed_columns && summary.least_index > 0
                    ? fmt::format("; counted from 1 (indexing_mode=1) {}", summary.columns - 1)
                    : "");
   }
@@ -221,15 +224,18 @@ int WriteShards(const Arguments& arguments) {
   const DataUri uri = ParseDataUri(arguments.uri);
   if (uri.options.share) throw DataError("the data set names a part of its own; shard takes all of it");
   for (int part = 0; part < arguments.parts; ++part) {
-    ChunkSource source(ListInputs(uri.paths), uri.options, {part, arguments.parts}, kChunkBytes);
+    const RowRules rules = RowRulesOf(uri.options);
+    ChunkSource source(ListInputs(uri.paths), rules,
+                       {{part, arguments.parts}, uri.options.seed, kChunkBytes});
     AtomicFile file(fmt::format("{}.part{}-of-{}", arguments.output, part, arguments.parts));
     Chunk chunk;
     while (source.Take(chunk)) {
       source.Load(chunk);
       const std::string_view rows = chunk.text.rows;
       file.Write(rows);
-      // The last row of a file may lack its line end, and another file may follow.
-      if (!rows.empty() && rows.back() != '\n' && rows.back() != '\r') file.Write("\n");
+      // The last row of a file may lack its end, and another file may follow.
+      const bool ended = rows.empty() || rules.row_ends.Has(rows.back());
+      if (!ended) file.Write(std::string(1, rules.row_ends.Any()));
     }
     file.Commit();
   }

@@ -8,8 +8,13 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "data/rabit_data/commands.h"
+#include "data/text/format.h"
+#include "data/text/registry.h"
+#include "data/uri.h"
 
 namespace {
 
@@ -28,14 +33,15 @@ void AddShare(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Looks into data sets of LibSVM, libfm or CSV text, checks them, and makes others of them.");
+  CLI::App app("Looks into data sets of text, checks them, and makes others of them.");
   app.require_subcommand(1);
-  app.footer(
-      "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, - for "
-      "standard input,\n"
-      "plain or compressed (gzip, zstd, bzip2, xz). Keys: format, indexing_mode, label_column, "
-      "weight_column,\n"
-      "qid_column, delimiter, header, part, n, shuffle, bad_rows.");
+  std::vector<std::string_view> formats;
+  for (const TextFormat* const format : TextFormats()) formats.push_back(format->name);
+  app.footer(fmt::format(
+      "A data set is path[;path...][?key=value[&key=value...]][#cache]: files, folders, patterns, "
+      "- for standard input,\nplain or compressed (gzip, zstd, bzip2, xz).\n"
+      "Formats: {}.\nKeys: {}.",
+      fmt::join(formats, ", "), fmt::join(DataUriKeys(), ", ")));
   Arguments arguments;
 
   CLI::App* const inspect =

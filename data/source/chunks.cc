@@ -1,57 +1,20 @@
 #include "data/source/chunks.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <utility>
-
-#include "data/text/libsvm.h"
-#include "data/text/number.h"
-#include "data/text/row_text.h"
 
 namespace warren::data {
 namespace {
 
-using internal::IsBlank;
-using internal::IsLineEnd;
-
 constexpr std::size_t kMostOpenFiles = 32;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-std::string_view WithoutFirstLine(std::string_view text) {
-  std::size_t end = 0;
-  while (end < text.size() && !IsLineEnd(text[end])) ++end;
-  return text.substr(std::min(end + 1, text.size()));
+std::string_view WithoutByteOrderMark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
 
-/// The same for all ways to write a number; nothing for a row that is bad because it has none.
-std::optional<std::string> QueryName(std::string_view text) {
-  std::uint64_t qid = 0;
-  const bool is_number =
-      ParseUnsigned(text.data(), text.data() + text.size(), std::numeric_limits<std::uint64_t>::max(), qid);
-  return is_number ? std::optional("qid:" + std::to_string(qid)) : std::nullopt;
-}
-
-/// See QueryOf. The words behind the label: "qid:7".
-std::optional<std::string> LibSvmQuery(std::string_view row) {
-  const auto skip = [&row](auto belongs) {
-    std::size_t count = 0;
-    while (count < row.size() && belongs(row[count])) ++count;
-    const std::string_view skipped = row.substr(0, count);
-    row.remove_prefix(count);
-    return skipped;
-  };
-  const auto is_word = [](char c) { return !IsBlank(c) && !IsLineEnd(c) && c != '#'; };
-  skip(IsBlank);
-  if (skip(is_word).empty()) return std::nullopt;
-  skip(IsBlank);
-  const std::string_view word = skip(is_word);
-  return word.starts_with("qid:") ? QueryName(word.substr(4)) : std::string();
-}
-
-std::optional<std::string> CsvQuery(std::string_view row, const CsvOptions& options) {
-  if (CountCells(row, options.delimiter) == 0) return std::nullopt;
-  return QueryName(CellOf(row, options.qid_column, options.delimiter));
+std::string_view WithoutFirstRow(std::string_view text, const RowEnds& row_ends) {
+  return text.substr(std::min(row_ends.Find(text) + 1, text.size()));
 }
 
 }  // namespace
@@ -59,8 +22,8 @@ std::optional<std::string> CsvQuery(std::string_view row, const CsvOptions& opti
 /// Cuts a stream into texts of whole rows.
 class ChunkSource::StreamCutter {
  public:
-  StreamCutter(const std::string& path, std::size_t chunk_bytes)
-      : stream_(OpenStream(path)), chunk_bytes_(chunk_bytes) {}
+  StreamCutter(const std::string& path, const RowEnds& row_ends, std::size_t chunk_bytes)
+      : stream_(OpenStream(path)), row_ends_(row_ends), chunk_bytes_(chunk_bytes) {}
 
   bool Next(Chunk& chunk) {
     Array<char>& buffer = chunk.buffer;
@@ -93,13 +56,14 @@ class ChunkSource::StreamCutter {
   }
 
  private:
-  /// The place behind the last line end of what has come; the one known before when there is none in it.
-  static std::size_t RowsEnd(const Array<char>& text, std::size_t from, std::size_t to, std::size_t before) {
-    while (to > from && !IsLineEnd(text[to - 1])) --to;
-    return to > from ? to : before;
+  /// The place behind the last row end of what has come; the one known before when there is none in it.
+  std::size_t RowsEnd(const Array<char>& text, std::size_t from, std::size_t to, std::size_t before) const {
+    const std::size_t end = row_ends_.BehindLast({text.data() + from, to - from});
+    return end > 0 ? from + end : before;
   }
 
   std::unique_ptr<Stream> stream_;
+  const RowEnds& row_ends_;
   std::size_t chunk_bytes_;
   Array<char> rest_;  ///< the beginning of a row
   bool ended_ = false;
@@ -108,40 +72,38 @@ class ChunkSource::StreamCutter {
   bool after_cr_ = false;
 };
 
-ChunkSource::ChunkSource(std::vector<Input> inputs, const TextOptions& options, Share share,
-                         std::size_t chunk_bytes)
-    : inputs_(std::move(inputs)), options_(options), chunk_bytes_(std::max<std::size_t>(chunk_bytes, 1)) {
-  std::vector<Range> ranges = Cut(inputs_, options.share.value_or(share));
-  KeepQueriesWhole(ranges);
+ChunkSource::ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkOptions& options)
+    : inputs_(std::move(inputs)),
+      rules_(std::move(rules)),
+      chunk_bytes_(std::max<std::size_t>(options.chunk_bytes, 1)) {
+  first_row_ = FindFirstRow();
+  const QueryOf query_of = rules_.queries ? rules_.queries(first_row_) : QueryOf();
+  std::vector<Range> ranges = Cut(inputs_, options.share);
+  KeepQueriesWhole(ranges, query_of);
   for (const Range& range : ranges) bytes_ += range.end - range.begin;
   pieces_ = CutIntoPieces(inputs_, ranges, chunk_bytes_);
   if (!options.seed) return;
   // Only in order do the pieces of a query come together again.
-  KeepQueriesWhole(pieces_);
+  KeepQueriesWhole(pieces_, query_of);
   Shuffle(pieces_, *options.seed);
 }
 
 ChunkSource::~ChunkSource() = default;
 
-std::optional<bool> ChunkSource::HasQueries() const {
-  if (options_.format != Format::kLibsvm) return std::nullopt;
-  const auto query = LibSvmQuery(FirstRow());
-  return query ? std::optional(!query->empty()) : std::nullopt;
-}
-
-std::string ChunkSource::FirstRow() const {
+std::string ChunkSource::FindFirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     // A stream can be read once only.
     if (!inputs_[i].divisible) return {};
     const std::shared_ptr<const File> file = FileOf(i);
-    RowScanner scanner(*file, 0);
+    RowScanner scanner(*file, 0, rules_.row_ends);
     for (bool first = true; !scanner.AtEnd(); first = false) {
-      const std::string_view row = scanner.Next();
-      if (first && options_.csv_header) continue;
+      std::string_view row = scanner.Next();
+      if (first && rules_.header) continue;
+      if (first) row = WithoutByteOrderMark(row);
       const std::size_t word = row.find_first_not_of(" \t");
       if (word == std::string_view::npos) continue;
-      if (options_.format != Format::kCsv && row[word] == '#') continue;
-      return std::string(first ? WithoutBeginning(row) : row);
+      if (rules_.comment != '\0' && row[word] == rules_.comment) continue;
+      return std::string(row);
     }
   }
   return {};
@@ -158,25 +120,15 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   return files_.back().second;
 }
 
-void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges) const {
-  QueryOf query_of;
-  if (options_.format == Format::kLibsvm) {
-    const bool has_queries = HasQueries().value_or(false);
-    query_of = [has_queries](std::string_view row) {
-      auto query = LibSvmQuery(row);
-      if (has_queries && query && query->empty()) query.reset();  // a bad row
-      return query;
-    };
-  }
-  if (options_.format == Format::kCsv && options_.csv.qid_column >= 0) {
-    query_of = [this](std::string_view row) { return CsvQuery(row, options_.csv); };
-  }
+void ChunkSource::KeepQueriesWhole(std::vector<Range>& ranges, const QueryOf& query_of) const {
   if (!query_of) return;
+  const auto query_begin = [&](const Range& range, std::uint64_t offset) {
+    return QueryBegin(*FileOf(range.input), offset, rules_.row_ends, query_of);
+  };
   for (Range& range : ranges) {
     if (!inputs_[range.input].divisible) continue;
-    if (range.begin > 0) range.begin = QueryBegin(*FileOf(range.input), range.begin, query_of);
-    if (range.end < inputs_[range.input].size)
-      range.end = QueryBegin(*FileOf(range.input), range.end, query_of);
+    if (range.begin > 0) range.begin = query_begin(range, range.begin);
+    if (range.end < inputs_[range.input].size) range.end = query_begin(range, range.end);
     range.end = std::max(range.begin, range.end);
   }
 }
@@ -197,7 +149,7 @@ bool ChunkSource::Take(Chunk& chunk) {
       ++next_piece_;
       break;
     }
-    stream_ = std::make_unique<StreamCutter>(inputs_[piece.input].path, chunk_bytes_);
+    stream_ = std::make_unique<StreamCutter>(inputs_[piece.input].path, rules_.row_ends, chunk_bytes_);
   }
   chunk.number = next_number_++;
   return true;
@@ -205,7 +157,8 @@ bool ChunkSource::Take(Chunk& chunk) {
 
 void ChunkSource::Load(Chunk& chunk) const {
   if (chunk.first_line == 0) {
-    chunk.text = ReadRows(*FileOf(chunk.range.input), chunk.range.begin, chunk.range.end, chunk.buffer);
+    chunk.text = ReadRows(*FileOf(chunk.range.input), chunk.range.begin, chunk.range.end, rules_.row_ends,
+                          chunk.buffer);
   }
   if (chunk.text.begin > 0) return;
   const std::string_view rows = WithoutBeginning(chunk.text.rows);
@@ -214,8 +167,8 @@ void ChunkSource::Load(Chunk& chunk) const {
 
 /// What a file may have before its rows.
 std::string_view ChunkSource::WithoutBeginning(std::string_view text) const {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return options_.format == Format::kCsv && options_.csv_header ? WithoutFirstLine(text) : text;
+  text = WithoutByteOrderMark(text);
+  return rules_.header ? WithoutFirstRow(text, rules_.row_ends) : text;
 }
 
 std::string ChunkSource::Describe(const Chunk& chunk, const Fault& fault) const {

@@ -14,12 +14,13 @@
 
 #include "data/array.h"
 #include "data/error.h"
+#include "data/share.h"
 #include "data/source/file.h"
 #include "data/source/inputs.h"
 #include "data/source/row_range.h"
+#include "data/source/row_rules.h"
 #include "data/source/shard.h"
 #include "data/source/stream.h"
-#include "data/uri.h"
 
 namespace warren::data {
 
@@ -34,10 +35,16 @@ struct Chunk {
   Array<char> buffer;     ///< where the text is
 };
 
+/// What is read of the inputs, and in which pieces.
+struct ChunkOptions {
+  Share share;
+  std::optional<std::uint64_t> seed;  ///< chunks come in an order that it decides; none: in that of the files
+  std::size_t chunk_bytes = 0;        ///< about how long a text is; one row is never divided
+};
+
 class ChunkSource {
  public:
-  /// `chunk_bytes`: about how long a text is; one row is never divided.
-  ChunkSource(std::vector<Input> inputs, const TextOptions& options, Share share, std::size_t chunk_bytes);
+  ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkOptions& options);
   ~ChunkSource();
 
   /// The next chunk; false when there is none left. What comes from a stream is read here. For one thread at
@@ -49,10 +56,7 @@ class ChunkSource {
   std::string Describe(const Chunk& chunk, const Fault& fault) const;
   const std::string& path(const Chunk& chunk) const { return inputs_[chunk.range.input].path; }
   /// The first row of the whole data set, not of the part; empty when there is none or it is in a stream.
-  std::string FirstRow() const;
-  /// Whether rows name queries, as the first one of the whole data set decides; nothing when that is not
-  /// known.
-  std::optional<bool> HasQueries() const;
+  const std::string& first_row() const { return first_row_; }
   /// What the part has to read, as far as known: bytes of text, or as stored for streams that are compressed.
   std::uint64_t bytes() const { return bytes_; }
 
@@ -60,12 +64,14 @@ class ChunkSource {
   class StreamCutter;
 
   std::shared_ptr<const File> FileOf(std::size_t input) const;
-  void KeepQueriesWhole(std::vector<Range>& ranges) const;
+  std::string FindFirstRow() const;
+  void KeepQueriesWhole(std::vector<Range>& ranges, const QueryOf& query_of) const;
   std::string_view WithoutBeginning(std::string_view text) const;
 
   std::vector<Input> inputs_;
-  TextOptions options_;
+  RowRules rules_;
   std::size_t chunk_bytes_;
+  std::string first_row_;
   std::vector<Range> pieces_;
   std::size_t next_piece_ = 0;
   std::uint64_t next_number_ = 0;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
 #include "data/source/remote.h"
@@ -19,6 +20,8 @@
 namespace warren::data {
 namespace {
 
+using internal::Descriptor;
+
 void RequireRegular(const std::string& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return;
   const char* const what =
@@ -26,28 +29,15 @@ void RequireRegular(const std::string& path, const struct stat& status) {
   throw DataError(fmt::format("{}: is {}, expected a regular file", path, what));
 }
 
-/// Closes what it holds.
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) {
-    // Opening a pipe would wait for its writer: look first.
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0) throw DataError(SystemFailure(path, "opening", errno));
-    RequireRegular(path, status);
-    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw DataError(SystemFailure(path, "opening", errno));
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
+Descriptor OpenRegular(const std::string& path) {
+  // Opening a pipe would wait for its writer: look first.
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) throw DataError(SystemFailure(path, "opening", errno));
+  RequireRegular(path, status);
+  Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.IsOpen()) throw DataError(SystemFailure(path, "opening", errno));
+  return descriptor;
+}
 
 std::uint64_t SizeNow(const std::string& path, int fd) {
   struct stat status {};
@@ -58,7 +48,7 @@ std::uint64_t SizeNow(const std::string& path, int fd) {
 
 class PlainFile : public File {
  public:
-  explicit PlainFile(const std::string& path) : PlainFile(path, Descriptor(path)) {}
+  explicit PlainFile(const std::string& path) : PlainFile(path, OpenRegular(path)) {}
 
   void ReadAt(std::uint64_t offset, char* to, std::size_t bytes) const override {
     RequireWithin(offset, bytes);

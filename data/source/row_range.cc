@@ -5,33 +5,25 @@
 #include <algorithm>
 
 #include "data/error.h"
-#include "data/text/libsvm.h"
-#include "data/text/row_text.h"
 
 namespace warren::data {
 namespace {
-
-using internal::IsLineEnd;
 
 /// What is read beyond the end of a range at once: the rest of its last row is in it, mostly.
 constexpr std::uint64_t kTail = 4096;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 
-std::size_t FindLineEnd(std::string_view text, std::size_t from) {
-  while (from < text.size() && !IsLineEnd(text[from])) ++from;
-  return from;
-}
-
 /// Where the first row at or behind `offset` begins.
-std::uint64_t RowBegin(const File& file, std::uint64_t offset) {
+std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends) {
   if (offset == 0 || offset >= file.size()) return std::min(offset, file.size());
-  RowScanner scanner(file, offset - 1);
+  RowScanner scanner(file, offset - 1, row_ends);
   scanner.Next();
   return scanner.position();
 }
 
 /// That of the last row before `offset`, which is where a row begins.
-std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const QueryOf& query_of) {
+std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const RowEnds& row_ends,
+                                       const QueryOf& query_of) {
   // The text before it, in steps that double until it holds such a row wholly.
   for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
     const std::uint64_t from = offset > bytes ? offset - bytes : 0;
@@ -40,10 +32,10 @@ std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, c
     file.ReadAt(from, text.data(), text.size());
     std::size_t end = text.size();
     while (end > 0) {
-      std::size_t begin = end - 1;  // the line end
-      while (begin > 0 && !IsLineEnd(text[begin - 1])) --begin;
+      const std::size_t row_end = end - 1;
+      const std::size_t begin = row_ends.BehindLast(std::string_view(text).substr(0, row_end));
       if (begin == 0 && from > 0) break;
-      auto query = query_of(std::string_view(text).substr(begin, end - begin));
+      auto query = query_of(std::string_view(text).substr(begin, row_end - begin));
       if (query) return query;
       end = begin;
     }
@@ -55,8 +47,8 @@ std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, c
 }  // namespace
 
 std::string_view RowScanner::Next() {
-  std::size_t end = FindLineEnd(text(), at_);
-  while (end == text_.size() && ReadMore()) end = FindLineEnd(text(), end - dropped_);
+  std::size_t end = row_ends_.Find(text(), at_);
+  while (end == text_.size() && ReadMore()) end = row_ends_.Find(text(), end - dropped_);
   const std::string_view row = text().substr(at_, end - at_);
   at_ = std::min(end + 1, text_.size());
   return row;
@@ -84,7 +76,8 @@ bool RowScanner::ReadMore() {
   return true;
 }
 
-Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<char>& buffer) {
+Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
+              Array<char>& buffer) {
   // With the byte before it, to see whether a row begins right there.
   const std::uint64_t from = begin > 0 ? begin - 1 : 0;
   std::uint64_t to = std::min(file.size(), end + kTail);
@@ -96,13 +89,12 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<ch
   const std::size_t range = static_cast<std::size_t>(end - from);
   std::size_t first = 0;
   if (begin > 0) {
-    first = FindLineEnd(text().substr(0, range), 0) + 1;
+    first = row_ends.Find(text().substr(0, range), 0) + 1;
     if (first >= range) return {{}, begin};  // a row that began before goes through all of it
   }
-  // The last row begins before `end`, so its line end is at end - 1 or behind.
-  std::size_t last = FindLineEnd(text(), range - 1);
-  std::size_t last_row = range - 1;
-  while (last_row > first && !IsLineEnd(text()[last_row - 1])) --last_row;
+  // The last row begins before `end`, so its own end is at end - 1 or behind.
+  std::size_t last = row_ends.Find(text(), range - 1);
+  const std::size_t last_row = std::max(first, row_ends.BehindLast(text().substr(0, range - 1)));
   while (last == text().size() && to < file.size()) {
     const std::size_t old = text().size();
     RequireRowEnds(file.name(), from + last_row, old - last_row);
@@ -111,23 +103,24 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<ch
     to += more;
     resize();
     file.ReadAt(to - more, buffer.data() + old, static_cast<std::size_t>(more));
-    last = FindLineEnd(text(), old);
+    last = row_ends.Find(text(), old);
   }
   last = std::min(last + 1, text().size());
   return {text().substr(first, last - first), from + first};
 }
 
-std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of) {
-  const std::uint64_t begin = RowBegin(file, offset);
+std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
+                         const QueryOf& query_of) {
+  const std::uint64_t begin = RowBegin(file, offset, row_ends);
   if (begin == 0) return 0;
   std::optional<std::string> before;
-  RowScanner scanner(file, begin);
+  RowScanner scanner(file, begin, row_ends);
   while (!scanner.AtEnd()) {
     const std::uint64_t row_begin = scanner.position();
     const auto query = query_of(scanner.Next());
     if (!query) continue;  // belongs to neither side
     if (query->empty()) return begin;
-    if (!before) before = QueryBefore(file, begin, query_of);
+    if (!before) before = QueryBefore(file, begin, row_ends, query_of);
     if (query != before) return row_begin;
   }
   return file.size();

@@ -1,16 +1,17 @@
 // The rows that begin in a range of a file's bytes: what makes parts and pieces independent of each other. A
-// row begins at the beginning of the file and behind each line end (LF or CR). Inside of data/ only.
+// row begins at the beginning of the file and behind each row end, which are those of RowRules. Inside of
+// data/ only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "data/array.h"
 #include "data/source/file.h"
+#include "data/source/row_rules.h"
 
 namespace warren::data {
 
@@ -22,18 +23,20 @@ struct Text {
 
 /// The rows that begin at begin <= byte < end. `buffer` is where they are kept. Reads little more than they
 /// take.
-Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, Array<char>& buffer);
+Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
+              Array<char>& buffer);
 
 /// Goes through a file row by row, forwards. For one thread.
 class RowScanner {
  public:
   /// `begin` is where a row begins, or else the rest of a row comes first.
-  RowScanner(const File& file, std::uint64_t begin) : file_(file), begin_(begin) {}
+  RowScanner(const File& file, std::uint64_t begin, const RowEnds& row_ends)
+      : file_(file), begin_(begin), row_ends_(row_ends) {}
 
   /// Where the next row begins.
   std::uint64_t position() const { return begin_ + at_; }
   bool AtEnd() const { return position() >= file_.size(); }
-  /// The next row without its line end, and on to the one behind it. Valid until the next call.
+  /// The next row without its end, and on to the one behind it. Valid until the next call.
   std::string_view Next();
 
  private:
@@ -42,20 +45,18 @@ class RowScanner {
 
   const File& file_;
   std::uint64_t begin_;  ///< of text_
+  const RowEnds& row_ends_;
   Array<char> text_;
   std::size_t at_ = 0;
   std::size_t dropped_ = 0;
 };
 
-/// The query that a row belongs to; empty when it names none; nothing when the line is no row (blank, a
-/// comment) or a bad one.
-using QueryOf = std::function<std::optional<std::string>(std::string_view row)>;
-
 /// The first row at or behind `offset` that is not of the same query as the row before it: where a part may
 /// begin. The first row at or behind `offset` when that names no query.
-std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const QueryOf& query_of);
+std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
+                         const QueryOf& query_of);
 
-/// A row is held in memory whole. One that is longer, without its line end, is none, but binary data, or a
+/// A row is held in memory whole. One that is longer, without its end, is none, but binary data, or a
 /// few compressed bytes that would fill all memory. Ten million entries like `7:0.123456` are shorter.
 inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
 /// Where to stop reading a row: a longer one is known by one more byte.

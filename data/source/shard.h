@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "data/share.h"
 #include "data/source/inputs.h"
-#include "data/uri.h"
 
 namespace warren::data {
 

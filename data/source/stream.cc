@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "data/array.h"
+#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
 #include "data/source/container.h"
@@ -45,19 +46,19 @@ class Source {
  public:
   explicit Source(std::unique_ptr<File> remote) : name_(remote->name()), remote_(std::move(remote)) {}
   explicit Source(const std::string& path) : name_(path == "-" ? "standard input" : path) {
-    fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw DataError(SystemFailure(name_, "opening", errno));
+    if (path != "-") {
+      file_ = internal::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!file_.IsOpen()) throw DataError(SystemFailure(name_, "opening", errno));
+    }
     struct stat status {};
-    if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) {
-      Close();
+    if (fstat(fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
       throw DataError(fmt::format("{}: is a folder, expected a file", name_));
     }
-    (void)posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only advice, and not for pipes
+    (void)posix_fadvise(fd(), 0, 0, POSIX_FADV_SEQUENTIAL);  // only advice, and not for pipes
   }
-  ~Source() { Close(); }
   Source(Source&& other) noexcept
       : name_(std::move(other.name_)),
-        fd_(std::exchange(other.fd_, -1)),
+        file_(std::move(other.file_)),
         remote_(std::move(other.remote_)),
         offset_(other.offset_),
         buffer_(std::move(other.buffer_)),
@@ -102,11 +103,11 @@ class Source {
   std::size_t ReadSome(char* to, std::size_t bytes) {
     if (remote_) return ReadSomeRemote(to, bytes);
     while (true) {
-      const ssize_t got = read(fd_, to, bytes);
+      const ssize_t got = read(fd(), to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno == EAGAIN) {
         // Somebody made our standard input non-blocking.
-        pollfd input{fd_, POLLIN, 0};
+        pollfd input{fd(), POLLIN, 0};
         (void)poll(&input, 1, -1);
       } else if (errno != EINTR) {
         throw DataError(
@@ -122,13 +123,10 @@ class Source {
     return bytes;
   }
 
-  void Close() {
-    if (fd_ > STDIN_FILENO) close(fd_);
-    fd_ = -1;
-  }
+  int fd() const { return file_.IsOpen() ? file_.get() : STDIN_FILENO; }
 
   std::string name_;
-  int fd_ = -1;
+  internal::Descriptor file_;  ///< none: standard input
   std::unique_ptr<File> remote_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;

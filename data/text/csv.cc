@@ -4,9 +4,12 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "data/text/format.h"
+#include "data/text/option_value.h"
 #include "data/text/row_parser.h"
 
 namespace warren::data {
@@ -54,11 +57,8 @@ class CsvParser {
       : text_(text), options_(options), block_(block), writer_(block) {}
 
   void Run(const FaultHandler& on_fault) {
-    const char* const end = text_.data() + text_.size();
-    for (const char* at = text_.data(); at != end;) {
-      at = internal::ReadLine(text_, at, writer_, on_fault,
-                              [this](const char* begin, const char* row_end) { Row(begin, row_end); });
-    }
+    internal::ReadLines(text_, writer_, on_fault,
+                        [this](const char* begin, const char* end) { Row(begin, end); });
   }
 
  private:
@@ -179,7 +179,64 @@ class CsvParser {
   Index feature_ = 0;        ///< number of the next feature in the row at hand
 };
 
+RowParser Parser(const TextOptions& options, std::string_view first_row) {
+  CsvOptions csv = options.csv;
+  // So that a row of another length is a bad one whichever text it is in, and the first of which part.
+  if (!first_row.empty()) csv.cells = CountCells(first_row, csv.delimiter);
+  return RowParser([csv](std::string_view text, auto& block, const FaultHandler& on_fault) {
+    ParseCsv(text, csv, block, on_fault);
+  });
+}
+
+QueryOf Queries(const TextOptions& options, std::string_view /*first_row*/) {
+  if (options.csv.qid_column < 0) return {};
+  return [csv = options.csv](std::string_view row) -> std::optional<std::string> {
+    if (CountCells(row, csv.delimiter) == 0) return std::nullopt;
+    return internal::QueryName(CellOf(row, csv.qid_column, csv.delimiter));
+  };
+}
+
+template <int CsvOptions::*kColumn>
+void SetColumn(TextOptions& options, std::string_view key, std::string_view value) {
+  options.csv.*kColumn = WholeNumber(key, value, -1, std::numeric_limits<int>::max() - 1);
+}
+
+template <int CsvOptions::*kColumn>
+std::string GetColumn(const TextOptions& options) {
+  return std::to_string(options.csv.*kColumn);
+}
+
+void SetDelimiter(TextOptions& options, std::string_view key, std::string_view value) {
+  if (value == "\\t" || value == "tab") value = "\t";
+  if (value.size() != 1) throw DataError(fmt::format("{}={}: expected one character, or tab", key, value));
+  options.csv.delimiter = value[0];
+}
+
+constexpr FormatOption kOptions[] = {
+    {"label_column", SetColumn<&CsvOptions::label_column>, GetColumn<&CsvOptions::label_column>},
+    {"weight_column", SetColumn<&CsvOptions::weight_column>, GetColumn<&CsvOptions::weight_column>},
+    {"qid_column", SetColumn<&CsvOptions::qid_column>, GetColumn<&CsvOptions::qid_column>},
+    {"delimiter", SetDelimiter,
+     [](const TextOptions& options) { return std::to_string(static_cast<int>(options.csv.delimiter)); }},
+    {"header",
+     [](TextOptions& options, std::string_view key, std::string_view value) {
+       options.csv_header = WholeNumber(key, value, 0, 1) != 0;
+     },
+     [](const TextOptions& options) { return fmt::format("{}", options.csv_header); }},
+};
+
 }  // namespace
+
+extern const TextFormat kCsvFormat;
+constinit const TextFormat kCsvFormat{
+    .name = "csv",
+    .parser = Parser,
+    .queries = Queries,
+    .header = [](const TextOptions& options) { return options.csv_header; },
+    .fixed_columns = true,
+    .options = kOptions,
+    .check = [](const TextOptions& options) { RequireValid(options.csv); },
+};
 
 void RequireValid(const CsvOptions& options) {
   struct Special {

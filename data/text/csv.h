@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "data/error.h"
 #include "data/row_block.h"
-#include "data/text/libsvm.h"
 
 namespace warren::data {
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "data/text/format.h"
 #include "data/text/row_parser.h"
 
 namespace warren::data {
@@ -18,11 +19,8 @@ class LibFmParser {
       : text_(text), first_(static_cast<std::uint64_t>(first)), writer_(block) {}
 
   void Run(const FaultHandler& on_fault) {
-    const char* const end = text_.data() + text_.size();
-    for (const char* at = text_.data(); at != end;) {
-      at = internal::ReadLine(text_, at, writer_, on_fault,
-                              [this](const char* begin, const char* row_end) { Row(begin, row_end); });
-    }
+    internal::ReadLines(text_, writer_, on_fault,
+                        [this](const char* begin, const char* end) { Row(begin, end); });
   }
 
  private:
@@ -73,7 +71,17 @@ class LibFmParser {
   RowWriter<Index> writer_;
 };
 
+RowParser Parser(const TextOptions& options, std::string_view /*first_row*/) {
+  return RowParser(
+      [first = FirstIndexOf(options)](std::string_view text, auto& block, const FaultHandler& on_fault) {
+        ParseLibFm(text, first, block, on_fault);
+      });
+}
+
 }  // namespace
+
+extern const TextFormat kLibFmFormat;
+constinit const TextFormat kLibFmFormat{.name = "libfm", .parser = Parser, .comment = '#'};
 
 template <typename Index>
 void ParseLibFm(std::string_view text, FirstIndex first, RowBlock<Index>& block,

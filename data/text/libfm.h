@@ -9,11 +9,11 @@
 // and indices are whole numbers without a sign. A row without a weight weighs 1.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
+#include "data/error.h"
 #include "data/row_block.h"
-#include "data/text/libsvm.h"
+#include "data/text/options.h"
 
 namespace warren::data {
 

@@ -2,7 +2,9 @@
 
 #include <limits>
 #include <optional>
+#include <string>
 
+#include "data/text/format.h"
 #include "data/text/number.h"
 #include "data/text/row_parser.h"
 #include "data/text/simd/kernels.h"
@@ -109,7 +111,42 @@ void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   if (!block.qids.empty()) block.qids.make_room(most);
 }
 
+/// See QueryOf. The word behind the label: "qid:7".
+std::optional<std::string> QueryOfRow(std::string_view text) {
+  RowText row(text.data(), text.data(), text.data() + text.size());
+  if (row.AtEnd()) return std::nullopt;
+  row.Word();
+  return row.StartsWith(kQueryPrefix) ? internal::QueryName(row.Word().substr(kQueryPrefix.size()))
+                                      : std::string();
+}
+
+/// As the first row decides for all of them; nothing when it is not known.
+std::optional<bool> HasQueries(std::string_view first_row) {
+  const auto query = QueryOfRow(first_row);
+  return query ? std::optional(!query->empty()) : std::nullopt;
+}
+
+QueryOf Queries(const TextOptions& /*options*/, std::string_view first_row) {
+  const bool has_queries = HasQueries(first_row).value_or(false);
+  return [has_queries](std::string_view row) {
+    auto query = QueryOfRow(row);
+    if (has_queries && query && query->empty()) query.reset();  // a bad row
+    return query;
+  };
+}
+
+RowParser Parser(const TextOptions& options, std::string_view first_row) {
+  return RowParser([first = FirstIndexOf(options), has_queries = HasQueries(first_row)](
+                       std::string_view text, auto& block, const FaultHandler& on_fault) {
+    ParseLibSvm(text, first, block, on_fault, has_queries);
+  });
+}
+
 }  // namespace
+
+extern const TextFormat kLibSvmFormat;
+constinit const TextFormat kLibSvmFormat{
+    .name = "libsvm", .parser = Parser, .queries = Queries, .comment = '#'};
 
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,

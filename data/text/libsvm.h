@@ -9,29 +9,19 @@
 // are whole numbers without a sign. Either all rows have a qid or none has; a row without a weight weighs 1.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <string_view>
 
 #include "data/error.h"
 #include "data/row_block.h"
+#include "data/source/row_rules.h"
+#include "data/text/options.h"
 
 namespace warren::data {
 
-/// Texts that are parsed are followed by as many bytes that can be read; what is in them does not matter.
-inline constexpr std::size_t kTextPadding = 128;
-
-/// Told of each row that is no row; it is left out when this returns.
-using FaultHandler = std::function<void(const Fault&)>;
-
-/// How many is the first index of the text.
-enum class FirstIndex : std::uint8_t { kZero = 0, kOne = 1 };
-
-/// Adds the rows of `text` to `block`. Indices are made to count from 0. As long as `text` is well formed
-/// nothing but `block` takes memory: at most 8 bytes (16 with 64-bit indices) for two bytes of text, and 32
-/// for each row. Thread safe for different blocks.
+/// Adds the rows of `text`, which kTextPadding bytes follow, to `block`. Indices are made to count from 0. As
+/// long as `text` is well formed nothing but `block` takes memory: at most 8 bytes (16 with 64-bit indices)
+/// for two bytes of text, and 32 for each row. Thread safe for different blocks.
 ///
 /// `has_queries`: whether rows have a qid; when it is not given, the first row of the block decides.
 template <typename Index>

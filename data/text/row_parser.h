@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 
-#include "data/text/libsvm.h"
+#include "data/error.h"
 #include "data/text/number.h"
 #include "data/text/row_text.h"
 #include "data/text/row_writer.h"
@@ -34,6 +35,14 @@ const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& wr
   return line_end == end ? end : line_end + 1;
 }
 
+/// The same for all lines of the text.
+template <typename Index, typename ReadRow>
+void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandler& on_fault,
+               const ReadRow& read_row) {
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) at = ReadLine(text, at, writer, on_fault, read_row);
+}
+
 /// What is behind the colon of label:weight; nothing when there is no colon.
 inline std::optional<float> ReadWeight(const RowText& row, std::string_view word) {
   const std::size_t colon = word.find(':');
@@ -43,6 +52,15 @@ inline std::optional<float> ReadWeight(const RowText& row, std::string_view word
     row.Complain(word.data(), "label:weight, both of them decimal numbers");
   }
   return weight;
+}
+
+/// What a query is known by (see QueryOf): the same for all ways to write its number; nothing when it is
+/// none.
+inline std::optional<std::string> QueryName(std::string_view text) {
+  std::uint64_t qid = 0;
+  const bool is_number =
+      ParseUnsigned(text.data(), text.data() + text.size(), std::numeric_limits<std::uint64_t>::max(), qid);
+  return is_number ? std::optional(std::to_string(qid)) : std::nullopt;
 }
 
 /// Reads an index, or libfm's field, that fills [begin, end), a part of `word`. The result counts from 0.

@@ -28,7 +28,7 @@ class MemoryFile final : public File {
 
 std::string Rows(const MemoryFile& file, std::uint64_t begin, std::uint64_t end) {
   Array<char> buffer;
-  const Text text = ReadRows(file, begin, end, buffer);
+  const Text text = ReadRows(file, begin, end, kLineEnds, buffer);
   if (!text.rows.empty()) {
     EXPECT_EQ(file.text().substr(text.begin, text.rows.size()), text.rows);
   }
@@ -99,26 +99,26 @@ std::optional<std::string> FirstLetter(std::string_view row) {
 
 TEST(QueryBegin, IsWhereAnotherQueryBegins) {
   const MemoryFile file("a1\na2\nb1\nb2\nc1\n");
-  EXPECT_EQ(QueryBegin(file, 0, FirstLetter), 0U);
-  EXPECT_EQ(QueryBegin(file, 1, FirstLetter), 6U);
-  EXPECT_EQ(QueryBegin(file, 3, FirstLetter), 6U);
-  EXPECT_EQ(QueryBegin(file, 6, FirstLetter), 6U);
-  EXPECT_EQ(QueryBegin(file, 7, FirstLetter), 12U);
-  EXPECT_EQ(QueryBegin(file, 13, FirstLetter), 15U);
+  EXPECT_EQ(QueryBegin(file, 0, kLineEnds, FirstLetter), 0U);
+  EXPECT_EQ(QueryBegin(file, 1, kLineEnds, FirstLetter), 6U);
+  EXPECT_EQ(QueryBegin(file, 3, kLineEnds, FirstLetter), 6U);
+  EXPECT_EQ(QueryBegin(file, 6, kLineEnds, FirstLetter), 6U);
+  EXPECT_EQ(QueryBegin(file, 7, kLineEnds, FirstLetter), 12U);
+  EXPECT_EQ(QueryBegin(file, 13, kLineEnds, FirstLetter), 15U);
 }
 
 TEST(QueryBegin, CommentsAndEmptyLinesDoNotEndAQuery) {
   const MemoryFile file("a1\n#\n\na2\n# b\nb1\n");
-  EXPECT_EQ(QueryBegin(file, 1, FirstLetter), 13U);
-  EXPECT_EQ(QueryBegin(file, 5, FirstLetter), 13U);
-  EXPECT_EQ(QueryBegin(file, 10, FirstLetter), 13U);
+  EXPECT_EQ(QueryBegin(file, 1, kLineEnds, FirstLetter), 13U);
+  EXPECT_EQ(QueryBegin(file, 5, kLineEnds, FirstLetter), 13U);
+  EXPECT_EQ(QueryBegin(file, 10, kLineEnds, FirstLetter), 13U);
 }
 
 TEST(QueryBegin, RowsWithoutQueriesBeginWhereTheyBegin) {
   const MemoryFile file("-1\n-2\n-3\n");
-  EXPECT_EQ(QueryBegin(file, 1, FirstLetter), 3U);
-  EXPECT_EQ(QueryBegin(file, 3, FirstLetter), 3U);
-  EXPECT_EQ(QueryBegin(file, 4, FirstLetter), 6U);
+  EXPECT_EQ(QueryBegin(file, 1, kLineEnds, FirstLetter), 3U);
+  EXPECT_EQ(QueryBegin(file, 3, kLineEnds, FirstLetter), 3U);
+  EXPECT_EQ(QueryBegin(file, 4, kLineEnds, FirstLetter), 6U);
 }
 
 TEST(QueryBegin, QueriesOfAnyLengthAreSeenWhole) {
@@ -128,7 +128,7 @@ TEST(QueryBegin, QueriesOfAnyLengthAreSeenWhole) {
   text += "c\n";
   const MemoryFile file(text);
   for (const std::uint64_t offset : {3UL, 5'000UL, 150'000UL, end - 1}) {
-    EXPECT_EQ(QueryBegin(file, offset, FirstLetter), end) << offset;
+    EXPECT_EQ(QueryBegin(file, offset, kLineEnds, FirstLetter), end) << offset;
   }
 }
 

@@ -113,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (deadline && *deadline <= now) std::abort();
     } else if (what == 8) {
       const ConnectionId called = calls.empty() ? 0 : calls[input.Byte() % calls.size()];
-      job.Reached(called);
+      job.Connected(called);
       if (input.Byte() % 2 == 0) job.Closed(called, "it closed the connection", now);
     } else if (what == 9) {
       job.TaskFailed(std::to_string(input.Byte() % 8), "was killed", now);
@@ -124,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const Action& action : job.TakeActions()) {
       if (std::get_if<Finished>(&action) != nullptr && ++finishes > 1) std::abort();
-      if (const auto* call = std::get_if<Call>(&action)) calls.push_back(call->connection);
+      if (const auto* call = std::get_if<Connect>(&action)) calls.push_back(call->connection);
     }
     job.DescribeMissing();
   }

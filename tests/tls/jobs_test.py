@@ -166,7 +166,7 @@ class OnTheWire(unittest.TestCase):
                     self.assertIn("SSL handshake has read 0 bytes", refused)
 
 
-class Strangers(unittest.TestCase):
+class PendingConnections(unittest.TestCase):
     @unittest.skipIf("WARREN_SANITIZED" in os.environ, "SKIPPED: sanitizers take memory of their own")
     def test_who_has_not_sent_a_whole_record_takes_little_memory(self):
         def memory_mb():

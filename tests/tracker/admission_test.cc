@@ -204,9 +204,9 @@ TEST_F(AdmissionTest, WithoutTheTokenNotEvenTheMagicIsAnsweredWhereNoneAreAdmitt
 
 TEST_F(AdmissionTest, FromTheHostsOfTheJobStockWorkersAreAdmitted) {
   Start(2, Admit::kHosts, {kHere});
-  const ConnectionId stranger = Stock("0", Command::kStart, -1, kElsewhere);
-  EXPECT_TRUE(IsClosed(stranger));
-  EXPECT_EQ(Take(stranger), "");
+  const ConnectionId unauthenticated = Stock("0", Command::kStart, -1, kElsewhere);
+  EXPECT_TRUE(IsClosed(unauthenticated));
+  EXPECT_EQ(Take(unauthenticated), "");
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("10.0.0.99 is none of the job's 1 hosts (10.0.0.1)")));
   Stock("0");
   Stock("1");
@@ -215,11 +215,11 @@ TEST_F(AdmissionTest, FromTheHostsOfTheJobStockWorkersAreAdmitted) {
 
 TEST_F(AdmissionTest, OnceAWorkerHasProvedTheTokenAllOthersHaveTo) {
   Start(2, Admit::kAny);
-  const ConnectionId stranger = Stock("0");
+  const ConnectionId unauthenticated = Stock("0");
   const ConnectionId impostor = Stock("impostor", Command::kStart, 1);  // has a rank at once
   EXPECT_EQ(ranks.at("impostor"), 1);
   Ours("0");
-  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_TRUE(IsClosed(unauthenticated));
   EXPECT_TRUE(IsClosed(impostor));
   EXPECT_TRUE(IsClosed(Stock("1")));
   ranks.clear();
@@ -361,7 +361,7 @@ TEST_F(AdmissionTest, NobodyElsewhereBreaksARunningJobOfXgboost21) {
   say(collective::Start{9010, 9011}, -1, kHere);
   say(collective::Start{9020, 9021}, -1, kHere, "1");
   const ConnectionId line = ConnectionId{1} << 63;
-  job->Reached(line);
+  job->Connected(line);
   const ConnectionId elsewhere = say(collective::Start{9010, 9011}, -1, kElsewhere);
   EXPECT_TRUE(IsClosed(elsewhere));
   EXPECT_THAT(warnings.back(), HasSubstr("still runs, and a start for it is taken only from there"));
@@ -384,23 +384,23 @@ TEST_F(AdmissionTest, AWorkerThatWasLostMayStartElsewhere) {
   };
   start(kHere);
   const ConnectionId line = ConnectionId{1} << 63;
-  job->Reached(line);
+  job->Connected(line);
   job->Closed(line, "it closed the connection", now);
   Collect();
   EXPECT_FALSE(IsClosed(start(kElsewhere)) && !broken);
   EXPECT_TRUE(broken);
 }
 
-TEST_F(AdmissionTest, WhatStrangersSendIsBoundedTogether) {
+TEST_F(AdmissionTest, WhatPendingConnectionsSendIsBoundedTogether) {
   namespace collective = wire::collective;
   Start(1, Admit::kAny);
   const std::string whole = classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
                             collective::Encode(collective::Print{std::string(500'000, 'x')});
   const std::string half = whole.substr(0, 500'000);
-  std::vector<ConnectionId> strangers;
-  for (int i = 0; i < 500; ++i) strangers.push_back(Connect(half));
-  const auto open = std::count_if(strangers.begin(), strangers.end(), [&](auto id) { return !IsClosed(id); });
-  EXPECT_LE(static_cast<std::size_t>(open) * half.size(), kMaxStrangerBytes);
+  std::vector<ConnectionId> pending;
+  for (int i = 0; i < 500; ++i) pending.push_back(Connect(half));
+  const auto open = std::count_if(pending.begin(), pending.end(), [&](auto id) { return !IsClosed(id); });
+  EXPECT_LE(static_cast<std::size_t>(open) * half.size(), kMaxPendingBytes);
   EXPECT_GE(open, 10);
   EXPECT_THAT(warnings.back(), HasSubstr("it has sent 500000 bytes without saying who it is"));
   Link(Ours("0"));

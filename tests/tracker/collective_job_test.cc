@@ -48,7 +48,7 @@ class CollectiveJobTest : public ::testing::Test {
     for (Action& action : job->TakeActions()) {
       if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
       if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
-      if (auto* call = std::get_if<Call>(&action)) lines[call->port] = call->connection;
+      if (auto* call = std::get_if<tracker::Connect>(&action)) lines[call->port] = call->connection;
       if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
       if (auto* report = std::get_if<Report>(&action)) {
         if (report->severity == Severity::kWarning) warnings.push_back(report->text);
@@ -87,7 +87,7 @@ class CollectiveJobTest : public ::testing::Test {
   void Run(int num_workers) {
     Start(num_workers);
     for (int task = 0; task < num_workers; ++task) Come(task);
-    for (const auto& [port, line] : lines) job->Reached(line);
+    for (const auto& [port, line] : lines) job->Connected(line);
     ASSERT_THAT(lines, SizeIs(num_workers));
   }
   void LoseLine(int task) {
@@ -222,8 +222,8 @@ TEST_F(CollectiveJobTest, OnlyTheOwnerOfARankShutsItDownAndOnlyOnce) {
 TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
   Run(3);
   Say("1", collective::Failure{"no memory\nstack trace", 12}, 1, 3);
-  EXPECT_EQ(job->NextDeadline(), now + kSilentEndPatience);
-  PassTime(kSilentEndPatience);
+  EXPECT_EQ(job->NextDeadline(), now + kSilentFailureGrace);
+  PassTime(kSilentFailureGrace);
   EXPECT_THAT(Told(), ElementsAre(0, 2));
   ASSERT_THAT(broken, SizeIs(1));
   EXPECT_EQ(broken[0].task_id, "1");
@@ -236,7 +236,7 @@ TEST_F(CollectiveJobTest, AReportedErrorTellsAllOthersOnTheSameHostToo) {
 TEST_F(CollectiveJobTest, OnlyTheFirstFailureCounts) {
   Run(3);
   Say("1", collective::Failure{"first", 1}, 1, 3);
-  PassTime(kSilentEndPatience);
+  PassTime(kSilentFailureGrace);
   Say("2", collective::Failure{"second", 1}, 2, 3);
   LoseLine(0);
   PassTime(milliseconds(1000));
@@ -246,8 +246,8 @@ TEST_F(CollectiveJobTest, OnlyTheFirstFailureCounts) {
 TEST_F(CollectiveJobTest, AProcessThatIsGoneWithoutAWordIsNoticed) {
   Run(3);
   LoseLine(2);
-  EXPECT_EQ(job->NextDeadline(), now + kLastWordPatience);
-  PassTime(kLastWordPatience - milliseconds(1));
+  EXPECT_EQ(job->NextDeadline(), now + kShutdownGrace);
+  PassTime(kShutdownGrace - milliseconds(1));
   EXPECT_THAT(broken, IsEmpty());
   PassTime(milliseconds(1));
   EXPECT_THAT(Told(), ElementsAre(0, 1));
@@ -272,7 +272,7 @@ TEST_F(CollectiveJobTest, WhoseErrorIsHeardAfterItsEndIsNotCalledLost) {
   Run(2);
   LoseLine(1);
   Say("1", collective::Failure{"no memory", 1}, 1, 2);
-  PassTime(kSilentEndPatience);
+  PassTime(kSilentFailureGrace);
   EXPECT_THAT(broken.at(0).story, HasSubstr("rank 1 (task 1, host 10.0.0.1) reported an error: no memory"));
 }
 
@@ -294,7 +294,7 @@ TEST_F(CollectiveJobTest, WhoSpokeAndEndsSoonerThanTheFirstIsNotTakenForIt) {
   Say("1", collective::Failure{"bad luck", 1}, 1, 4);
   Say("3", collective::Failure{"the connection to rank 1 is gone", 1}, 3, 4);
   LoseLine(3);
-  PassTime(kSilentEndPatience);
+  PassTime(kSilentFailureGrace);
   EXPECT_EQ(broken.at(0).task_id, "1");
   EXPECT_EQ(job->GoneAfter("3"), std::nullopt);
 }
@@ -321,7 +321,7 @@ TEST_F(CollectiveJobTest, AShutdownAfterAnErrorIsNoEndOfTheJob) {
   Say("0", collective::Failure{"no memory", 1}, 0, 1);
   EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 1)));
   EXPECT_EQ(finished, std::nullopt);
-  PassTime(kSilentEndPatience);
+  PassTime(kSilentFailureGrace);
   EXPECT_THAT(broken, SizeIs(1));
 }
 
@@ -337,7 +337,7 @@ TEST_F(CollectiveJobTest, AShutdownThatComesAfterTheEndOfItsProcessIsOne) {
   Run(2);
   LoseLine(1);
   Leave(1, 2);
-  PassTime(kLastWordPatience);
+  PassTime(kShutdownGrace);
   EXPECT_THAT(broken, IsEmpty());
   Leave(0, 2);
   EXPECT_EQ(finished, "");
@@ -348,7 +348,7 @@ TEST_F(CollectiveJobTest, AnErrorPortThatCannotBeReachedIsNoFailure) {
   Come(0);
   Come(1);
   LoseLine(0);
-  PassTime(kLastWordPatience);
+  PassTime(kShutdownGrace);
   EXPECT_THAT(broken, IsEmpty());
 }
 
@@ -422,7 +422,7 @@ TEST_F(CollectiveJobTest, ATaskThatStartsAgainWhileTheOthersRunIsAFailure) {
   EXPECT_TRUE(job->linked());
 }
 
-TEST_F(CollectiveJobTest, AStrangerBreaksNoRunningJob) {
+TEST_F(CollectiveJobTest, AnUnknownPeerBreaksNoRunningJob) {
   Run(2);
   EXPECT_TRUE(IsClosed(Come(7)));
   EXPECT_THAT(broken, IsEmpty());
@@ -454,12 +454,12 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   EXPECT_TRUE(job->linked());
 }
 
-TEST_F(CollectiveJobTest, AStrangerOfTheOtherDialectIsRefusedWhenTheFirstWorkerComes) {
+TEST_F(CollectiveJobTest, APendingConnectionOfTheOtherDialectIsRefusedWhenTheFirstWorkerComes) {
   Start(2);
-  const ConnectionId stranger = Connect(wire::classic::EncodeMagic() + wire::Writer().Int(-1).Int(-1).Take());
-  EXPECT_FALSE(IsClosed(stranger));
+  const ConnectionId pending = Connect(wire::classic::EncodeMagic() + wire::Writer().Int(-1).Int(-1).Take());
+  EXPECT_FALSE(IsClosed(pending));
   Come(0);
-  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_TRUE(IsClosed(pending));
   EXPECT_THAT(warnings.at(0), HasSubstr("speaks the classic dialect"));
 }
 

@@ -40,7 +40,7 @@ class Growth(unittest.TestCase):
         self.check("collective")
 
     def test_of_ours(self):
-        self.check("classic", "proven")
+        self.check("classic", "authenticated")
 
 
 if __name__ == "__main__":

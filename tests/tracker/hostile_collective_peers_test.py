@@ -121,7 +121,7 @@ class HostileCollectivePeers(HostileCase):
         self.assertLess(time.monotonic() - begin, 15)
 
     def test_random_bytes_from_many_peers_at_once(self):
-        self.throw_nonsense(20261122, message(json.dumps({**HELLO, "task_id": "stranger"}), '{"cmd":4,"msg":"x"}'),
+        self.throw_nonsense(20261122, message(json.dumps({**HELLO, "task_id": "unknown"}), '{"cmd":4,"msg":"x"}'),
                             head=struct.pack("@i", MAGIC))
         self.finish_job()
 

@@ -85,7 +85,7 @@ class HostilePeers(HostileCase):
         log = self.finish_job()
         self.assertEqual(log.count("cannot accept more connections"), 1, log)
 
-    def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_strangers_or_prints(self):
+    def test_a_worker_that_stops_talking_in_the_middle_of_linking_does_not_block_others_or_prints(self):
         address = (self.tracker.host, self.tracker.port)
         worker = ClassicWorker(address, 9, rank=3)
         stuck = worker.hello("start")  # never names its good links

@@ -344,12 +344,12 @@ TEST_F(JobTest, DropsASecondShutdownAndAStartAfterIt) {
   EXPECT_EQ(finished, "");
 }
 
-TEST_F(JobTest, DropsAStrangerWhenAllRanksAreTakenAndAnImpostor) {
+TEST_F(JobTest, DropsAnUnknownTaskWhenAllRanksAreTakenAndAnImpostor) {
   StartLinked(2);
-  Hello("stranger");
+  Hello("unknown");
   Hello("impostor", Command::kStart, 0);
   ASSERT_EQ(warnings.size(), 2U);
-  EXPECT_THAT(warnings[0], HasSubstr("task stranger is not known and all 2 ranks are taken"));
+  EXPECT_THAT(warnings[0], HasSubstr("task unknown is not known and all 2 ranks are taken"));
   EXPECT_THAT(warnings[1], HasSubstr("rank 0 belongs to task 0"));
 }
 
@@ -382,9 +382,9 @@ TEST_F(JobTest, DropsAPeerThatSaysNothingWhenItsTimeIsUp) {
   EXPECT_THAT(warnings[1], HasSubstr("expected the rank and world size"));
 }
 
-TEST_F(JobTest, DropsTheOldestStrangerWhenThereAreTooMany) {
+TEST_F(JobTest, DropsTheOldestPendingConnectionWhenThereAreTooMany) {
   Start(1);
-  for (std::size_t i = 0; i < kMaxStrangers + 2; ++i) Connect("");
+  for (std::size_t i = 0; i < kMaxPendingConnections + 2; ++i) Connect("");
   EXPECT_THAT(closed, IsEmpty());
   Connect("");
   EXPECT_THAT(closed, ElementsAre(1));

@@ -1,10 +1,10 @@
 // A whole job against the tracker's state machine, without sockets or clocks, to count what it costs: all
 // workers come, are linked, one of them is lost and comes back (of classic workers), all leave.
 //
-//   whole_job classic|collective <workers> [proven]
+//   whole_job classic|collective <workers> [authenticated]
 //
 // Prints how often and how many bytes were allocated between the first worker and the end. Instructions are
-// counted from outside (growth_test.py). proven: each connection proves a token first.
+// counted from outside (growth_test.py). authenticated: each connection proves a token first.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +47,7 @@ namespace collective = wire::collective;
 
 class Counted {
  public:
-  Counted(int num_workers, bool proven) : num_workers_(num_workers), proven_(proven) {
+  Counted(int num_workers, bool authenticated) : num_workers_(num_workers), authenticated_(authenticated) {
     JobOptions options;
     options.num_workers = num_workers;
     options.world_size_is_fixed = true;
@@ -109,7 +109,7 @@ class Counted {
   ConnectionId Open() {
     const ConnectionId id = next_++;
     job_->Opened(id, "10.0.0.1", 4000, {});
-    if (proven_) Introduce(id);
+    if (authenticated_) Introduce(id);
     return id;
   }
   void Introduce(ConnectionId id) {
@@ -144,11 +144,11 @@ class Counted {
         ranks_[assigned->task_id] = assigned->rank;
       } else if (std::get_if<Finished>(&action)) {
         finished_ = true;
-      } else if (const auto* call = std::get_if<Call>(&action)) {
+      } else if (const auto* call = std::get_if<Connect>(&action)) {
         calls_.push_back(call->connection);
       }
     }
-    for (const ConnectionId call : std::exchange(calls_, {})) job_->Reached(call);
+    for (const ConnectionId call : std::exchange(calls_, {})) job_->Connected(call);
   }
   /// Until nobody has anything to say any more.
   void Exchange() {
@@ -172,7 +172,7 @@ class Counted {
   }
 
   int num_workers_;
-  bool proven_;
+  bool authenticated_;
   wire::JobToken token_ = wire::JobToken::Parse(std::string(64, '7'));
   wire::IntroductionKeys keys_{token_};
   std::optional<Job> job_;

@@ -1,5 +1,5 @@
-// Where the connections of a job are known by their numbers: who is at the other end, who has not said hello
-// yet, how long each may stay silent, and the list of what is to be done for them. Pure.
+// The connections of a job by their numbers: who is at the other end, which are pending (nobody has said
+// hello there yet), how long each may stay silent, and the list of what is to be done for them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +16,31 @@
 
 namespace warren::tracker {
 
-class Desk {
+class ConnectionTable {
  public:
-  /// Somebody has come: a stranger until Greet, who has until `deadline`.
+  /// A peer has connected: the connection is pending until SetIdentified, and may be so until `deadline`.
   void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
   /// A connection that the job makes itself, under a number that no other has.
-  ConnectionId Call(const std::string& host, std::uint16_t port);
-  bool Has(ConnectionId connection) const { return visitors_.contains(connection); }
+  ConnectionId Connect(const std::string& host, std::uint16_t port);
+  bool Has(ConnectionId connection) const { return connections_.contains(connection); }
 
-  const std::string& host(ConnectionId connection) const { return visitors_.at(connection).host; }
+  const std::string& host(ConnectionId connection) const { return connections_.at(connection).host; }
   /// What is known of it besides its address: "task 3, rank 2".
   void SetName(ConnectionId connection, std::string name);
   /// "10.0.0.1:40123, task 3, rank 2"
   std::string Name(ConnectionId connection) const;
 
   /// It knows the job's token.
-  void SetProven(ConnectionId connection) { visitors_.at(connection).proven = true; }
-  bool proven(ConnectionId connection) const { return visitors_.at(connection).proven; }
+  void SetAuthenticated(ConnectionId connection) { connections_.at(connection).authenticated = true; }
+  bool authenticated(ConnectionId connection) const { return connections_.at(connection).authenticated; }
   /// Whether it may speak for a worker that joined from `host`: it knows the token, or is there itself.
   bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
 
-  /// It has said who it is: no stranger any more, and no deadline.
-  void Greet(ConnectionId connection);
-  std::size_t strangers() const { return strangers_.size(); }
-  bool IsStranger(ConnectionId connection) const { return strangers_.contains(connection); }
-  std::optional<ConnectionId> OldestStranger() const;
+  /// It has said who it is: it is not pending any more, and has no deadline.
+  void SetIdentified(ConnectionId connection);
+  std::size_t num_pending() const { return pending_.size(); }
+  bool IsPending(ConnectionId connection) const { return pending_.contains(connection); }
+  std::optional<ConnectionId> OldestPending() const;
 
   void SetDeadline(ConnectionId connection, std::optional<TimePoint> deadline);
   std::optional<TimePoint> NextDeadline() const;
@@ -55,19 +55,19 @@ class Desk {
   std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
-  struct Visitor {
+  struct Connection {
     std::string host;
     std::uint16_t port = 0;
     std::string name = {};
     std::optional<TimePoint> deadline = {};
-    bool proven = false;
+    bool authenticated = false;
   };
 
-  std::unordered_map<ConnectionId, Visitor> visitors_;
-  std::set<ConnectionId> strangers_;  ///< oldest first
+  std::unordered_map<ConnectionId, Connection> connections_;
+  std::set<ConnectionId> pending_;  ///< oldest first
   std::set<std::pair<TimePoint, ConnectionId>> deadlines_;
   std::vector<Action> actions_;
-  ConnectionId next_call_ = ConnectionId{1} << 63;  ///< the server counts those that come from 1
+  ConnectionId next_outbound_ = ConnectionId{1} << 63;  ///< the server counts those that come from 1
 };
 
 }  // namespace warren::tracker

@@ -1,4 +1,4 @@
-#include "tracker/applicants.h"
+#include "tracker/unranked_workers.h"
 
 #include <fmt/format.h>
 
@@ -21,50 +21,49 @@ bool IsNumber(std::string_view text) {
 
 }  // namespace
 
-std::optional<ConnectionId> Applicants::Add(ConnectionId connection, const std::string& task_id,
-                                            const std::string& host) {
+std::optional<ConnectionId> UnrankedWorkers::Add(ConnectionId connection, const std::string& task_id,
+                                                 const std::string& host) {
   std::optional<ConnectionId> earlier;
   if (task_id != nameless_) {
     const auto found = tasks_.find(task_id);
     if (found != tasks_.end()) {
       earlier = found->second;
-      applicants_.erase(*earlier);
+      unranked_.erase(*earlier);
     }
     tasks_[task_id] = connection;
   }
-  applicants_[connection] = {connection, task_id, host};
+  unranked_[connection] = {connection, task_id, host};
   return earlier;
 }
 
-bool Applicants::Remove(ConnectionId connection) {
-  const auto found = applicants_.find(connection);
-  if (found == applicants_.end()) return false;
+bool UnrankedWorkers::Remove(ConnectionId connection) {
+  const auto found = unranked_.find(connection);
+  if (found == unranked_.end()) return false;
   tasks_.erase(found->second.task_id);
-  applicants_.erase(found);
+  unranked_.erase(found);
   return true;
 }
 
-std::vector<Applicants::Applicant> Applicants::List() const {
-  std::vector<Applicant> all;
-  for (const auto& [connection, applicant] : applicants_) all.push_back(applicant);
+std::vector<UnrankedWorkers::Worker> UnrankedWorkers::List() const {
+  std::vector<Worker> all;
+  for (const auto& [connection, worker] : unranked_) all.push_back(worker);
   return all;
 }
 
-std::vector<Applicants::Applicant> Applicants::TakeSorted(SortBy sort_by) {
-  std::vector<Applicant> order = List();
-  const auto key = [&](const Applicant& applicant) {
-    const bool number = IsNumber(applicant.task_id);
-    auto task =
-        std::tuple(number                           ? 0
-                   : applicant.task_id == nameless_ ? 2
-                                                    : 1,
-                   number ? std::stoll(applicant.task_id) : 0, number ? std::string() : applicant.task_id);
-    if (sort_by == SortBy::kTask) return std::tuple(std::string(), std::move(task), applicant.host);
-    return std::tuple(applicant.host, std::move(task), std::string());
+std::vector<UnrankedWorkers::Worker> UnrankedWorkers::TakeSorted(SortBy sort_by) {
+  std::vector<Worker> order = List();
+  const auto key = [&](const Worker& worker) {
+    const bool number = IsNumber(worker.task_id);
+    auto task = std::tuple(number                        ? 0
+                           : worker.task_id == nameless_ ? 2
+                                                         : 1,
+                           number ? std::stoll(worker.task_id) : 0, number ? std::string() : worker.task_id);
+    if (sort_by == SortBy::kTask) return std::tuple(std::string(), std::move(task), worker.host);
+    return std::tuple(worker.host, std::move(task), std::string());
   };
   std::stable_sort(order.begin(), order.end(),
-                   [&](const Applicant& a, const Applicant& b) { return key(a) < key(b); });
-  applicants_.clear();
+                   [&](const Worker& a, const Worker& b) { return key(a) < key(b); });
+  unranked_.clear();
   tasks_.clear();
   return order;
 }

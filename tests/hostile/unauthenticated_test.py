@@ -1,6 +1,6 @@
-"""A job with a token, and strangers who connect to its tracker and to its workers as long as it lives: whatever they
-send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and nobody's memory
-grows with them."""
+"""A job with a token, and unauthenticated peers that connect to its tracker and to its workers as long as it lives:
+whatever they send, they get a closed connection and not a byte, the job ends with the bits of an undisturbed one, and
+no process's memory grows with them."""
 
 import contextlib
 import hashlib
@@ -62,7 +62,7 @@ def tls_hello():
 
 
 def attacks(rng):
-    """What a stranger may send, each a list of pieces, without end."""
+    """What an unauthenticated peer may send, each a list of pieces, without end."""
     wrong = os.urandom(32)
     tls = tls_hello()
     while True:
@@ -117,13 +117,13 @@ def peak_memory_mb(pid):
     return int(lines[0].split()[1]) // 1024 if lines else 0
 
 
-class Strangers:
+class Attacker:
     """A thread that attacks the ports that `ports` gives, 12 connections at a time, until it is told to stop."""
 
     def __init__(self, ports, seed):
         self.ports, self.rng = ports, random.Random(seed)
         self.made = 0
-        self.got = []  # what anybody answered to whom
+        self.got = []  # what was answered to what
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
@@ -169,7 +169,7 @@ class Hostile(unittest.TestCase):
     def tracker(self, *options):
         tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
-        # Each stranger is a line; what nobody reads would hold the tracker up.
+        # Each connection that is dropped is a line; what nobody reads would hold the tracker up.
         self.log = []
         self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
         self.reading.start()
@@ -189,35 +189,35 @@ class Hostile(unittest.TestCase):
             pids = [process.pid for process in job.processes.values()]
             return {tracker.port}.union(*(listening_ports(pid) for pid in pids))
 
-        strangers = [Strangers(ports, seed * 10 + number) for number in range(2)]
-        for one in strangers:
-            self.addCleanup(one.stop)
-        return strangers
+        attackers = [Attacker(ports, seed * 10 + number) for number in range(2)]
+        for attacker in attackers:
+            self.addCleanup(attacker.stop)
+        return attackers
 
-    def check_end(self, tracker, job, strangers):
+    def check_end(self, tracker, job, attackers):
         peak = 0
         while any(process.poll() is None for process in job.processes.values()):
             pids = [tracker.process.pid, *(process.pid for process in job.processes.values())]
             peak = max(peak, *map(peak_memory_mb, pids))
             time.sleep(0.05)
         codes, output, errors = job.finish()
-        for one in strangers:
-            one.stop()
+        for attacker in attackers:
+            attacker.stop()
         self.assertEqual(codes, [0] * RANKS, errors)
         self.assertEqual(training.digests(output), self.expected)
         self.reading.join(30)
         log = "".join(self.log)
         self.assertEqual(tracker.process.wait(30), 0, log)
-        self.assertEqual([one for stranger in strangers for one in stranger.got], [])
+        self.assertEqual([one for attacker in attackers for one in attacker.got], [])
         self.assertNotIn("boo", output + errors)
         self.assertNotIn("\x1b", log)
         self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
-        made = sum(stranger.made for stranger in strangers)
+        made = sum(attacker.made for attacker in attackers)
         self.assertGreater(made, 100)
         self.assertLess(peak, 100, "MB")
-        print(f"{made} connections of strangers, at most {peak} MB in a process")
+        print(f"{made} unauthenticated connections, at most {peak} MB in a process")
 
-    def test_strangers_get_nothing_from_a_running_job(self):
+    def test_unauthenticated_peers_get_nothing_from_a_running_job(self):
         tracker, job = self.job("--admit", "token")
         job.await_version(1)
         self.check_end(tracker, job, self.attack(tracker, job, SEED))
@@ -229,14 +229,14 @@ class Hostile(unittest.TestCase):
     def test_nor_while_a_worker_is_lost_and_comes_back(self):
         tracker, job = self.job("--admit", "token")
         job.await_version(1)
-        strangers = self.attack(tracker, job, SEED + 2)
+        attackers = self.attack(tracker, job, SEED + 2)
         for attempt, victim in enumerate((2, 0, 3), 1):
             told = len(re.findall("version", job.text("err")))
             job.kill(victim)
             job.start(victim, attempt)
             # A few versions later all of them have what they are to keep of each other again.
             wait_for(lambda before=told: len(re.findall("version", job.text("err"))) > before + 5 * RANKS, 30, "its return")
-        self.check_end(tracker, job, strangers)
+        self.check_end(tracker, job, attackers)
 
     def test_nor_from_a_job_with_tls_from_its_first_moment_to_its_last(self):
         tracker, job = self.job("--admit", "token", "--tls")

@@ -16,34 +16,34 @@ namespace warren::tracker {
 /// What unranked workers are sorted by before ranks are given out.
 enum class SortBy { kHost, kTask };
 
-class Applicants {
+class UnrankedWorkers {
  public:
   /// `nameless`: the task id of those that have none.
-  explicit Applicants(std::string_view nameless) : nameless_(nameless) {}
+  explicit UnrankedWorkers(std::string_view nameless) : nameless_(nameless) {}
 
-  /// Returns the connection over which the same task came before, which is another attempt of it and no
-  /// applicant any more.
+  /// Returns the connection over which the same task came before, which is another attempt of it and waits
+  /// no more.
   std::optional<ConnectionId> Add(ConnectionId connection, const std::string& task_id,
                                   const std::string& host);
   bool Remove(ConnectionId connection);
-  bool empty() const { return applicants_.empty(); }
-  std::size_t size() const { return applicants_.size(); }
+  bool empty() const { return unranked_.empty(); }
+  std::size_t size() const { return unranked_.size(); }
 
-  struct Applicant {
+  struct Worker {
     ConnectionId connection = 0;
     std::string task_id;
     std::string host;
   };
   /// In the order of arrival.
-  std::vector<Applicant> List() const;
+  std::vector<Worker> List() const;
   /// In the order of their ranks: by host and task id, or by task id. Task ids sort as numbers where they are
   /// numbers, before all others; workers without one come last; equal ones in the order of arrival. None is
   /// left.
-  std::vector<Applicant> TakeSorted(SortBy sort_by);
+  std::vector<Worker> TakeSorted(SortBy sort_by);
 
  private:
   std::string nameless_;
-  std::map<ConnectionId, Applicant> applicants_;
+  std::map<ConnectionId, Worker> unranked_;
   std::unordered_map<std::string, ConnectionId> tasks_;
 };
 

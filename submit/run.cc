@@ -73,7 +73,7 @@ class JobRun {
         children_(io, NumProcesses()),
         scheduler_(children_, EventsOfCluster()),
         host_(HostOfJob(options)),
-        cluster_(MakeCluster(io, children_, options, host_.address, EventsOfCluster())),
+        cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})),
         judgement_(
             io, [this](std::size_t index) { return members_[index].running; },
             [this](FailureCase gathered) { Judge(std::move(gathered)); }) {
@@ -131,7 +131,7 @@ class JobRun {
   /// The user's own number needs no words, nor does a worker that has a machine for itself.
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
-    if (options_.cluster == kLocal) {
+    if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
       const int threads = ThreadsOfWorker(cores_, options_.num_workers);
       spdlog::info(
           "{} of {} core{} for each worker (OMP_NUM_THREADS={}; --worker-cores gives another number)",
@@ -225,7 +225,7 @@ class JobRun {
     member.tail.clear();
     if (member.attempt > 0) member.WriteLog(fmt::format("--- attempt {} ---\n", member.attempt + 1));
     try {
-      member.started = ClusterOf(member).Start(index, *member.process, member.attempt);
+      member.started = RunnerOf(member).Start(index, *member.process, member.attempt);
     } catch (const StartError& error) {
       return Fail(error.exit_code,
                   fmt::format("{}: {}{}", member.name, error.what(), OthersStopped(num_running_)));
@@ -239,7 +239,7 @@ class JobRun {
 
   /// The scheduler of a parameter-server job mostly runs here: all others are told this address before they
   /// start.
-  Cluster& ClusterOf(const Member& member) {
+  Cluster& RunnerOf(const Member& member) {
     const bool is_here = member.process->role == tracker::Role::kScheduler && !cluster_->runs_scheduler();
     return is_here ? static_cast<Cluster&>(scheduler_) : *cluster_;
   }
@@ -701,8 +701,9 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const tracker::JobAddress address =
       AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
                 options.dry_run ? kShownSecret : wire::JobToken::Random().ToHex());
-  return text + ShowCluster(options, Plan(options, {address, command, InheritedNames(), UsableCores()}),
-                            host.address);
+  return text + ClusterOf(options).show(options,
+                                        Plan(options, {address, command, InheritedNames(), UsableCores()}),
+                                        host.address);
 }
 
 }  // namespace warren::submit

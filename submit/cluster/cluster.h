@@ -1,6 +1,6 @@
 // One way of getting the processes of a job onto machines and watching them there. What to start, and what to
-// do when something ends, is decided elsewhere (plan.h, run.h); a cluster only does it. Each has a file of
-// its own, with all that is known of it in a ClusterEntry; clusters.h has the registry of these.
+// do when something ends, is decided elsewhere (plan.h, supervisor.h); a cluster only does it. Each has a
+// file of its own, with all that is known of it in a ClusterEntry; clusters.h has the registry of these.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,12 +20,6 @@
 #include "tracker/host_address.h"
 
 namespace warren::submit {
-
-/// Where a process runs.
-struct Started {
-  pid_t pid = -1;    ///< there; -1: not known yet
-  std::string host;  ///< empty: not known yet
-};
 
 /// What happens to the processes, each known by its index in the plan. Called from the io_context.
 struct ClusterEvents {

@@ -181,7 +181,7 @@ class JobRun : public JobView {
     (*supervisor_.*event)(std::forward<Values>(values)..., Clock::now());
     if (std::exchange(carrying_out_, true)) return;
     while (const std::optional<Action> action = supervisor_->NextAction()) {
-      std::visit([this](const auto& one) { Do(one); }, *action);
+      std::visit([this](const auto& one) { this->Do(one); }, *action);
     }
     carrying_out_ = false;
     WaitForDeadline();

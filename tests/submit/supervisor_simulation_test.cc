@@ -152,7 +152,7 @@ class SimulatedJob : public JobView {
     carrying_out_ = true;
     while (auto action = supervisor_.NextAction()) {
       if (result_) return void(Wrong("an action after the end"));
-      std::visit([this](const auto& one) { Do(one); }, *action);
+      std::visit([this](const auto& one) { this->Do(one); }, *action);
     }
     carrying_out_ = false;
   }

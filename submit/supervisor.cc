@@ -70,7 +70,7 @@ void Supervisor::Resume(TimePoint now) {
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
-  if (std::exchange(judge_soon_, false) && arbiter_.pending()) HandleCase();
+  if (std::exchange(handle_case_soon_, false) && arbiter_.pending()) HandleCase();
 }
 
 void Supervisor::Tick(TimePoint now) {
@@ -226,7 +226,7 @@ void Supervisor::OnFailure(std::size_t index, const ExitStatus& status) {
   failure.gone_after = TaskOf(process).gone_after;
   arbiter_.Add(std::move(failure), now_);
   Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
-  if (num_running_ == 0) DoSoon(judge_soon_);
+  if (num_running_ == 0) DoSoon(handle_case_soon_);
 }
 
 // --- what is done about failures ---------------------------------------------------------------------------
@@ -341,7 +341,7 @@ void Supervisor::Replanned(TimePoint now) {
   left_unjoined_.clear();
   left_unfinished_.clear();
   arbiter_.Clear();
-  start_soon_ = check_links_soon_ = judge_soon_ = check_end_soon_ = false;
+  start_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
   waited_for_cluster_ = false;
   tail_of_.reset();
   phase_ = Phase::kRunning;

@@ -246,7 +246,7 @@ class Supervisor {
   // What Resume is to do.
   bool start_soon_ = false;
   bool check_links_soon_ = false;
-  bool judge_soon_ = false;
+  bool handle_case_soon_ = false;
   bool check_end_soon_ = false;
 
   bool stop_is_due_ = false;           ///< StopAll waits to be carried out

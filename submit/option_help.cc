@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
+#include "submit/cluster/clusters.h"
 #include "submit/options.h"
 
 namespace warren::submit {
 namespace {
 
-std::string ClusterNames(unsigned clusters) {
-  if (clusters == kEveryCluster) return "all";
+std::string ClusterNames(const Option& option) {
+  if (option.for_every_cluster) return "all";
   std::string names;
-  for (unsigned kind = 1; kind <= kEveryCluster; kind <<= 1U) {
-    const std::string_view name = ClusterName(static_cast<ClusterKind>(kind));
-    if ((clusters & kind) != 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  for (const ClusterEntry& cluster : Clusters()) {
+    if (Heeds(cluster, option)) names += fmt::format("{}{}", names.empty() ? "" : ", ", cluster.name);
   }
-  return names;
+  return names.empty() ? "none" : names;
 }
 
 std::string Usage(const Option& option) {
@@ -119,7 +119,7 @@ std::string HelpMarkdown() {
       },
       [&](const Option& option) {
         text += fmt::format("| `{}` | {} | {} |\n", EscapedForMarkdown(Usage(option), "|"),
-                            EscapedForMarkdown(HelpOf(option), "|<>"), ClusterNames(option.clusters));
+                            EscapedForMarkdown(HelpOf(option), "|<>"), ClusterNames(option));
       });
   return text;
 }

@@ -5,9 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <numeric>
+
+#include "submit/cluster/clusters.h"
 
 namespace warren::submit {
 namespace {
@@ -98,6 +99,10 @@ Split SplitCommandLine(const std::vector<std::string>& arguments) {
 }
 
 void Store(const Option& option, Options& options, const std::string& value) {
+  if (option.store == nullptr) {
+    options.texts[std::string(option.name)].push_back(value);
+    return;
+  }
   try {
     option.store(options, value);
   } catch (const std::runtime_error& error) {
@@ -146,17 +151,6 @@ void TakeClusterFromEnvironment(Options& options) {
   }
 }
 
-/// What Kubeflow's runtime decides, or leaves no room for.
-constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-template",
-                                                             "--kube-server-template",
-                                                             "--kube-tracker-template",
-                                                             "--kube-server-image",
-                                                             "--kube-tracker-image",
-                                                             "--queue",
-                                                             "--time-limit",
-                                                             "--host-ip",
-                                                             "--port"};
-
 template <typename Names>
 bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -183,12 +177,6 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (options.command.front().empty()) throw UsageError("the command to run is an empty word");
   options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
-  if (options.cluster == kKubernetes && options.kube_worker_image.empty()) {
-    throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");
-  }
-  if (options.kube_trainjob && options.kube_manifest.empty() && !options.dry_run) {
-    throw UsageError("--kube-kind trainjob needs --kube-manifest FILE: it is for Kubeflow Trainer to run it");
-  }
   if (options.port_end < options.port) {
     throw UsageError(fmt::format("--port-end {} is below --port {}", options.port_end, options.port));
   }
@@ -197,6 +185,8 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
         "--tls: parameter servers (--num-servers) have connections of their own, which nothing here "
         "encrypts");
   }
+  const ClusterEntry& cluster = ClusterOf(options);
+  if (cluster.check) cluster.check(options);
 }
 
 }  // namespace
@@ -209,12 +199,12 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
   if (options.request != Request::kRun) return options;
   TakeClusterFromEnvironment(options);
   CheckWhole(options, given);
+  const ClusterEntry& cluster = ClusterOf(options);
   for (const std::string_view name : given) {
     // A parameter-server job has no rabit tracker.
     const bool for_tracker = options.num_servers > 0 && (name == "--timeout" || name == "--sortby");
-    const bool for_jobs = options.kube_trainjob && Contains(kNotInTrainJobs, name);
-    const bool for_others = (FindOption(name)->clusters & options.cluster) == 0;
-    if (for_tracker || for_jobs || for_others) options.ignored.emplace_back(name);
+    const bool in_vain = cluster.ignores && cluster.ignores(options, name);
+    if (for_tracker || in_vain || !Heeds(cluster, *FindOption(name))) options.ignored.emplace_back(name);
   }
   return options;
 }

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,21 +17,6 @@
 
 namespace warren::submit {
 
-/// Where the processes of a job run. The values are bits, so that an option can name several.
-enum ClusterKind : unsigned {
-  kLocal = 1U << 0,
-  kSsh = 1U << 1,
-  kMpi = 1U << 2,
-  kSlurm = 1U << 3,
-  kSge = 1U << 4,
-  kYarn = 1U << 5,
-  kMesos = 1U << 6,
-  kKubernetes = 1U << 7,
-};
-inline constexpr unsigned kEveryCluster = (1U << 8) - 1;
-/// "local", "ssh", ...: what --cluster takes.
-std::string_view ClusterName(ClusterKind cluster);
-
 enum class ColorChoice { kAuto, kAlways, kNever };
 /// What ssh does about hosts whose keys it does not know, or knows otherwise.
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
@@ -38,7 +25,7 @@ enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
 
 struct Options {
   Request request = Request::kRun;
-  ClusterKind cluster = kLocal;
+  std::string cluster = "local";    ///< the name of one in the registry (cluster/clusters.h)
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
   std::vector<std::string> command;
 
@@ -99,11 +86,10 @@ struct Options {
   std::string kube_worker_template;
   std::string kube_server_template;
   std::string kube_tracker_template;
-  std::string hdfs_tempdir = "/tmp";
   std::string yarn_app_classpath;
   std::string yarn_app_dir;
-  std::string mesos_master;
-  std::string ship_libcxx;
+  /// Values of the options that have no field here, by name, in the order given; for a flag empty ones.
+  std::map<std::string, std::vector<std::string>, std::less<>> texts;
 
   /// Options that were given although they do nothing for `cluster`.
   std::vector<std::string> ignored;
@@ -114,14 +100,16 @@ struct Option {
   std::string_view name;           ///< with its dashes: "--num-workers"
   std::string_view value;          ///< what stands for the value in the help; empty: a flag
   std::string_view default_value;  ///< as shown; empty: none
-  std::string_view group;          ///< heading in the help
-  unsigned clusters;               ///< ClusterKind bits: where it does something
-  std::string_view help;           ///< one sentence or two
-  /// Puts a value into the options. Throws std::runtime_error that says what the value should be.
-  void (*store)(Options& options, const std::string& value);
+  std::string help;                ///< one sentence or two
+  /// Puts a value into the options. Throws std::runtime_error that says what the value should be. None: it
+  /// goes to Options::texts.
+  void (*store)(Options& options, const std::string& value) = nullptr;
   bool repeatable = false;
+  std::string group = {};          ///< heading in the help; given by the table
+  bool for_every_cluster = false;  ///< else where its entry in the registry says so; given by the table
 };
 
+/// Every option: those for all, those of each cluster in the registry.
 const std::vector<Option>& OptionTable();
 
 /// The command line cannot be understood. `what()` is for the user; dmlc-submit exits with 2.
@@ -133,9 +121,6 @@ class UsageError : public std::runtime_error {
 /// on (or after "--") everything is the command, word for word. DMLC_SUBMIT_CLUSTER and `--env KEY` are
 /// looked up in the environment. Throws UsageError.
 Options ParseOptions(const std::vector<std::string>& arguments);
-
-/// Bytes in "512m", "4g", "1.5G", "2t", "65536k". Throws std::runtime_error that says what was expected.
-std::uint64_t ParseMemorySize(const std::string& text);
 
 /// The text of --help, for a terminal.
 std::string HelpText();

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "submit/cluster/clusters.h"
 #include "submit/process/cores.h"
 #include "wire/job_token.h"
 
@@ -68,8 +69,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.file = context.command.file;
   process.argv = options.command;
   process.argv.front() = context.command.argv0;
-  process.environment =
-      EnvironmentOf(options, context.address, {role, task_id, 0, std::string(ClusterName(options.cluster))});
+  process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
   // Tells the engine that a peer that dies will be there again.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
@@ -78,7 +78,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
-    } else if (threads == Threads::kShare && options.cluster == kLocal) {
+    } else if (threads == Threads::kShare && ClusterOf(options).core_sharing == CoreSharing::kHere) {
       process.environment.emplace_back(
           kThreadsVariable, std::to_string(ThreadsOfWorker(context.usable_cores, options.num_workers)));
     }
@@ -103,7 +103,7 @@ Threads ThreadsOf(const Options& options, const std::vector<std::string>& inheri
                       std::find(inherited.begin(), inherited.end(), kThreadsVariable) != inherited.end();
   if (is_set) return Threads::kOfUser;
   if (options.worker_cores_were_chosen) return Threads::kChosen;
-  const bool shares = (options.cluster & (kLocal | kSsh | kMpi | kSlurm)) != 0;
+  const bool shares = ClusterOf(options).core_sharing != CoreSharing::kNone;
   return shares ? Threads::kShare : Threads::kOfUser;
 }
 

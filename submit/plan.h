@@ -1,6 +1,8 @@
 // What a job consists of: the list of processes, as a function of the options. Nothing is started here.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -21,6 +23,12 @@ struct PlannedProcess {
   tracker::Environment environment;  ///< added to what is inherited, for the first attempt
   std::vector<std::string> unset;    ///< inherited variables that would mislead the process
   std::string log_file;              ///< where its output is kept too; empty: nowhere
+};
+
+/// Where a process runs.
+struct Started {
+  pid_t pid = -1;    ///< there; -1: not known yet
+  std::string host;  ///< empty: not known yet
 };
 
 /// "worker 3", "server 0", "scheduler".

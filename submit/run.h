@@ -1,5 +1,5 @@
-// A job from its first process to its exit code: starts what the plan says, keeps the tracker served,
-// restarts what fails, stops everything when the job cannot go on, and tells the user why.
+// A job from its first process to its exit code: the thin layer around its policy (supervisor.h), which
+// starts what that wants started, keeps the tracker served, and tells it what happens.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -8,24 +8,17 @@
 #include "submit/command.h"
 #include "submit/options.h"
 #include "submit/output/console.h"
-#include "submit/plan.h"
+#include "submit/supervisor.h"
 
 namespace warren::submit {
 
-/// Exit codes besides those of the processes.
-inline constexpr int kTrouble = 1;
+/// The exit code for a mistake in the options.
 inline constexpr int kUsage = 2;
-inline constexpr int kReaderGone = 141;  ///< as a program killed by SIGPIPE
 
-struct JobResult {
-  int exit_code = 0;         ///< of dmlc-submit
-  bool interrupted = false;  ///< by a signal: nobody may be reading the output any more
-};
-
-/// Runs the job on the given io_context. `farewell`: commands of a shell that are run should dmlc-submit be
+/// Runs the job on the given io_context. `cleanup`: commands of a shell that are run should dmlc-submit be
 /// killed. Throws std::runtime_error when the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
-                 const FoundCommand& command, const std::string& farewell);
+                 const FoundCommand& command, const std::string& cleanup);
 
 /// What --dry-run prints.
 std::string ShowDryRun(const Options& options, const FoundCommand& command);

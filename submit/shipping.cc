@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "submit/cluster/clusters.h"
 #include "submit/command.h"
 #include "submit/process/capture.h"
 
@@ -24,8 +25,6 @@ constexpr std::array<std::string_view, 11> kArchiveSuffixes = {
     ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tgz", ".tbz2", ".txz", ".tar", ".zip", ".jar", ".whl"};
 constexpr std::array<std::string_view, 5> kSystemFolders = {"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
 constexpr std::chrono::minutes kUnpackPatience{30};
-/// What a Secret holds.
-constexpr std::uintmax_t kMostForKubernetes = std::uintmax_t{1} << 20;
 
 bool IsZip(std::string_view name) {
   return name.ends_with(".zip") || name.ends_with(".jar") || name.ends_with(".whl");
@@ -96,18 +95,13 @@ void Unpack(const Archive& archive) {
 
 }  // namespace
 
-bool HaveDirectoriesOfTheirOwn(ClusterKind cluster) {
-  return cluster == kYarn || cluster == kKubernetes;
-}
-
 Shipment PlanShipment(const Options& options) {
   Shipment shipment;
   shipment.command = options.command;
   for (const std::string& path : options.files) AddFile(shipment, FullPath("--files", path));
   for (const std::string& path : options.archives) shipment.archives.push_back(ArchiveAt(path));
-  // A TrainJob has no room for files.
-  const bool sends = HaveDirectoriesOfTheirOwn(options.cluster) && !options.kube_trainjob;
-  if (!sends || !options.auto_file_cache) return shipment;
+  const ClusterEntry& cluster = ClusterOf(options);
+  if (!cluster.has_own_directories || !options.auto_file_cache) return shipment;
   for (std::string& word : shipment.command) {
     std::error_code error;
     const bool first = &word == &shipment.command.front();
@@ -117,7 +111,7 @@ Shipment PlanShipment(const Options& options) {
                                            [&](std::string_view folder) { return word.starts_with(folder); });
     if (first && of_the_system) continue;  // there as here
     const std::string full = FullPath("the command", word);
-    if (options.cluster == kKubernetes && fs::file_size(full, error) > kMostForKubernetes) {
+    if (fs::file_size(full, error) > cluster.max_file_bytes) {
       shipment.too_big.push_back(word);
       continue;
     }

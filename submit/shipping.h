@@ -29,9 +29,6 @@ struct Shipment {
   std::vector<std::string> command;
 };
 
-/// True where processes do not run in this directory or one like it.
-bool HaveDirectoriesOfTheirOwn(ClusterKind cluster);
-
 /// What has to be shipped. Throws UsageError for a file that is not there, or is not what it should be.
 Shipment PlanShipment(const Options& options);
 

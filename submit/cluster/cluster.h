@@ -1,23 +1,25 @@
 // One way of getting the processes of a job onto machines and watching them there. What to start, and what to
-// do when something ends, is decided elsewhere (plan.h, run.h); a cluster only does it. Each has a file of
-// its own; clusters.h has the list of them.
+// do when something ends, is decided elsewhere (plan.h, supervisor.h); a cluster only does it. Each has a
+// file of its own, with all that is known of it in a ClusterEntry; clusters.h has the registry of these.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "submit/options.h"
 #include "submit/plan.h"
+#include "submit/process/children.h"
 #include "submit/process/process.h"
 #include "submit/process/stream.h"
+#include "tracker/host_address.h"
 
 namespace warren::submit {
-
-/// Where a process runs.
-struct Started {
-  pid_t pid = -1;    ///< there; -1: not known yet
-  std::string host;  ///< empty: not known yet
-};
 
 /// What happens to the processes, each known by its index in the plan. Called from the io_context.
 struct ClusterEvents {
@@ -65,6 +67,77 @@ class Cluster {
   /// Leaves output where it is until ResumeOutput, as far as it does not come through Children.
   virtual void PauseOutput() {}
   virtual void ResumeOutput() {}
+};
+
+class Console;
+
+/// What a cluster is made of.
+struct ClusterContext {
+  boost::asio::io_context& io;
+  Children& children;      ///< by which it starts processes on this machine
+  const Options& options;  ///< outlives the cluster
+  std::string host;        ///< where processes reach this machine
+  ClusterEvents events;
+};
+
+/// For processes that run on this machine.
+inline constexpr char kLoopback[] = "127.0.0.1";
+
+/// Where processes reach the tracker, or the scheduler.
+struct JobHost {
+  std::string address;
+  std::string why = {};    ///< "the route to node1"; empty: nothing to explain
+  std::uint16_t port = 0;  ///< where the cluster itself runs it; 0: it runs here
+};
+
+/// "the route to node1", or the default one.
+JobHost HostByRoute(const tracker::Reached& reached);
+
+/// Whose cores the workers of a host share when --worker-cores gives no number.
+enum class CoreSharing {
+  kNone,      ///< the cluster has its own idea of a worker's cores
+  kHere,      ///< this machine's, on which all workers run: a number that is known before they start
+  kTheirHost  ///< those of the host they run on: the cluster's scripts find them out
+};
+
+/// All that dmlc-submit knows of a cluster: a row of the registry. Functions may throw std::runtime_error,
+/// and UsageError where the options are at fault.
+struct ClusterEntry {
+  // What must be there.
+  std::string name;   ///< what --cluster takes
+  std::string where;  ///< where its processes run, in a few words for --help
+  std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
+  /// For --dry-run: what would be started, as commands or files that can be pasted. `host` as in
+  /// ClusterContext.
+  std::function<std::string(const Options&, const std::vector<PlannedProcess>& plan, const std::string& host)>
+      show;
+  /// Where the processes find the tracker unless --host-ip says so.
+  std::function<JobHost(const Options&)> host;
+
+  // What need not.
+  bool experimental = false;                      ///< it has met stand-ins only
+  std::vector<std::string> shared_options = {};   ///< which of the options that are not for all it heeds
+  std::vector<Option> own_options = {};           ///< options that are for this cluster alone
+  CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers
+  bool runs_here = false;                         ///< on this machine: what the command names must be here
+  /// Processes run in directories of their own, into which files are sent, and not in the current one or one
+  /// like it. No file that the command names is sent when it is longer than this.
+  bool has_own_directories = false;
+  std::uintmax_t max_file_bytes = std::numeric_limits<std::uintmax_t>::max();
+  /// Names or addresses of all hosts that processes may run on, where they are known before the start.
+  std::function<std::vector<std::string>(const Options&)> known_hosts = nullptr;
+  /// Where the cluster runs the tracker, or the scheduler, itself, in the `start`th start (from 0) of the
+  /// job; a port of 0: it does not, with these options.
+  std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
+  /// Whether an option that it heeds does nothing together with the others.
+  std::function<bool(const Options&, std::string_view name)> ignores = nullptr;
+  /// Says what is wrong with the options.
+  std::function<void(const Options&)> check = nullptr;
+  /// Puts in what was left to the cluster, before anything is planned.
+  std::function<void(Options&)> complete = nullptr;
+  /// Given what `show` says of the job before anything is started, so that what is wrong with that is found.
+  /// True: it was written where the options say, and nothing is to be started.
+  std::function<bool(const Options&, const std::string& shown, Console& console)> export_job = nullptr;
 };
 
 }  // namespace warren::submit

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "submit/cluster/gang.h"
-#include "submit/cluster/kubernetes/kubernetes.h"
-#include "submit/cluster/kubernetes/manifest.h"
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "submit/cluster/kubernetes/entry.h"
 #include "submit/cluster/local.h"
 #include "submit/cluster/mpi.h"
 #include "submit/cluster/sge.h"
@@ -16,14 +19,19 @@
 namespace warren::submit {
 namespace {
 
-constexpr char kLoopback[] = "127.0.0.1";
-
-UsageError NoMesos() {
-  return UsageError(
-      "--cluster mesos is not supported: Apache Mesos was retired in 2025; use kubernetes, slurm or yarn, or "
-      "ssh "
-      "with a list of the hosts");
+/// The registry: one row a cluster, all of it in the cluster's own file.
+std::vector<ClusterEntry>& Registry() {
+  static std::vector<ClusterEntry> registry = {
+      LocalEntry(), SshEntry(), MpiEntry(), SlurmEntry(), SgeEntry(), YarnEntry(), KubernetesEntry(),
+  };
+  return registry;
 }
+
+/// Clusters that are gone, and what to use instead.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRetired = {{
+    {"mesos",
+     "Apache Mesos was retired in 2025; use kubernetes, slurm or yarn, or ssh with a list of the hosts"},
+}};
 
 /// The value of PATH the processes will have, if they run here.
 std::string PathOfProcesses(const Options& options) {
@@ -34,105 +42,54 @@ std::string PathOfProcesses(const Options& options) {
   return path;
 }
 
-JobHost ReachedBy(const tracker::Reached& reached) {
-  if (reached.address == kLoopback) return {reached.address, {}};
-  return {reached.address,
-          reached.by.empty() ? "the default route" : fmt::format("the route to {}", reached.by)};
-}
-
-/// How the cluster of the options starts its processes, where it starts all at once.
-GangCluster::MakeLaunch LaunchesOf(const Options& options) {
-  switch (options.cluster) {
-    case kSlurm:
-      return [inside = InSlurmAllocation()](const GangPlan& plan) { return SlurmLaunch(plan, inside); };
-    case kSge:
-      return SgeLaunch;
-    case kYarn:
-      return [jar = FindDistributedShell(options)](const GangPlan& plan) { return YarnLaunch(plan, jar); };
-    default:
-      return [setting = FindMpi(options)](const GangPlan& plan) { return MpiLaunch(setting, plan); };
-  }
-}
-
 }  // namespace
 
-std::unique_ptr<Cluster> MakeCluster(boost::asio::io_context& io, Children& children, const Options& options,
-                                     const std::string& host, ClusterEvents events) {
-  switch (options.cluster) {
-    case kLocal:
-      return std::make_unique<LocalCluster>(children, std::move(events));
-    case kSsh:
-      return std::make_unique<SshCluster>(io, children, options, std::move(events));
-    case kMpi:
-    case kSlurm:
-    case kSge:
-    case kYarn:
-      return std::make_unique<GangCluster>(io, children, options, host, std::move(events),
-                                           LaunchesOf(options));
-    case kKubernetes:
-      return std::make_unique<KubernetesCluster>(io, children, options, std::move(events));
-    default:
-      throw NoMesos();
-  }
+const std::vector<ClusterEntry>& Clusters() {
+  return Registry();
 }
 
-std::string ShowCluster(const Options& options, const std::vector<PlannedProcess>& plan,
-                        const std::string& host) {
-  switch (options.cluster) {
-    case kLocal:
-      return ShowPlan(plan);
-    case kSsh:
-      return ShowSsh(options, plan);
-    case kMpi:
-    case kSlurm:
-    case kSge:
-    case kYarn:
-      return ShowGangs(options, plan, host, LaunchesOf(options));
-    case kKubernetes:
-      return ShowKubernetes(options, plan);
-    default:
-      throw NoMesos();
+ClusterRegistration::ClusterRegistration(ClusterEntry entry) {
+  Registry().push_back(std::move(entry));
+}
+
+const ClusterEntry& FindCluster(std::string_view name) {
+  std::string names;
+  for (const ClusterEntry& cluster : Clusters()) {
+    if (cluster.name == name) return cluster;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", cluster.name);
   }
+  for (const auto& [retired, advice] : kRetired) {
+    if (retired == name)
+      throw std::runtime_error(fmt::format("'{}' is not supported any more: {}", name, advice));
+  }
+  throw std::runtime_error(fmt::format("'{}' is none of {}", name, names));
+}
+
+const ClusterEntry& ClusterOf(const Options& options) {
+  return FindCluster(options.cluster);
+}
+
+bool Heeds(const ClusterEntry& cluster, const Option& option) {
+  if (option.for_every_cluster) return true;
+  const auto& shared = cluster.shared_options;
+  const auto& own = cluster.own_options;
+  return std::find(shared.begin(), shared.end(), option.name) != shared.end() ||
+         std::any_of(own.begin(), own.end(), [&](const Option& one) { return one.name == option.name; });
 }
 
 JobHost HostOfJob(const Options& options, int start) {
-  if (options.cluster == kKubernetes && (options.num_servers > 0 || TrackerIsAPod(options))) {
-    return {KubernetesHost(options, start), {}, KubernetesPort(options)};
+  const ClusterEntry& cluster = ClusterOf(options);
+  if (cluster.own_tracker) {
+    JobHost host = cluster.own_tracker(options, start);
+    if (host.port != 0) return host;
   }
-  if (!options.host_ip.empty()) return {tracker::ResolveHostIp(options.host_ip), {}};
-  switch (options.cluster) {
-    case kLocal:
-      return {kLoopback, {}};
-    case kSsh:
-      return ReachedBy(RouteToSshHosts(options));
-    case kMpi:
-      return ReachedBy(RouteToMpiHosts(options));
-    case kSlurm:
-      return ReachedBy(RouteToSlurmNodes(options));
-    case kSge:
-      return ReachedBy(RouteToSgeHosts());
-    case kYarn:
-      return ReachedBy({tracker::ResolveHostIp("auto"), ""});
-    case kKubernetes:
-      return {};
-    default:
-      throw NoMesos();
-  }
+  if (!options.host_ip.empty()) return {tracker::ResolveHostIp(options.host_ip)};
+  return cluster.host(options);
 }
 
 std::vector<std::string> KnownHosts(const Options& options) {
-  switch (options.cluster) {
-    case kLocal:
-      return {kLoopback};
-    case kSsh:
-      return SshHosts(options);
-    case kMpi:
-      return MpiHostNames(options);
-    case kSlurm:
-      return InSlurmAllocation() ? SlurmNodes(options) : std::vector<std::string>();
-    default:
-      return {};
-  }
+  const ClusterEntry& cluster = ClusterOf(options);
+  return cluster.known_hosts ? cluster.known_hosts(options) : std::vector<std::string>();
 }
 
 FoundCommand CommandOf(const Options& options) {
@@ -140,7 +97,7 @@ FoundCommand CommandOf(const Options& options) {
   try {
     return FindCommand(name, PathOfProcesses(options));
   } catch (const CommandError&) {
-    if (options.cluster == kLocal) throw;
+    if (ClusterOf(options).runs_here) throw;
     return {name, name, {}};
   }
 }

@@ -1,33 +1,34 @@
-// The list of clusters: for each how it is made, what --dry-run shows of it, and where the processes find
-// the tracker.
+// The registry of clusters, and what the rest of dmlc-submit asks it. docs/doors.md shows how one is added.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "submit/cluster/cluster.h"
+#include "submit/command.h"
 #include "submit/options.h"
-#include "submit/process/children.h"
 
 namespace warren::submit {
 
-/// `host`: where processes reach this machine. Throws std::runtime_error when the cluster cannot be used from
-/// here, UsageError when it is not supported.
-std::unique_ptr<Cluster> MakeCluster(boost::asio::io_context& io, Children& children, const Options& options,
-                                     const std::string& host, ClusterEvents events);
+/// Every cluster, in the order of the registry.
+const std::vector<ClusterEntry>& Clusters();
 
-/// What would be started, as commands or files that can be pasted. Throws like MakeCluster.
-std::string ShowCluster(const Options& options, const std::vector<PlannedProcess>& plan,
-                        const std::string& host);
-
-/// Where processes reach the tracker, or the scheduler.
-struct JobHost {
-  std::string address;
-  std::string why;         ///< "the route to node1"; empty: nothing to explain
-  std::uint16_t port = 0;  ///< where the cluster itself runs it; 0: it runs here
+/// A cluster of somebody else's program that is otherwise dmlc-submit (program.h): a variable of this type
+/// with static storage adds it.
+class ClusterRegistration {
+ public:
+  explicit ClusterRegistration(ClusterEntry entry);
 };
+
+/// The cluster that --cluster calls so. Throws std::runtime_error that lists the possible names, or says what
+/// to use in place of one that is gone.
+const ClusterEntry& FindCluster(std::string_view name);
+/// That of the options.
+const ClusterEntry& ClusterOf(const Options& options);
+
+/// Whether this option does something on the cluster.
+bool Heeds(const ClusterEntry& cluster, const Option& option);
 
 /// --host-ip, or else what suits the cluster. `start`: how often the whole job was begun before. Throws
 /// std::runtime_error when --host-ip names no address.

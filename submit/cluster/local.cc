@@ -26,4 +26,21 @@ void LocalCluster::Kill() {
   children_.Kill(running_);
 }
 
+ClusterEntry LocalEntry() {
+  ClusterEntry entry;
+  entry.name = "local";
+  entry.where = "this machine";
+  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
+    return std::make_unique<LocalCluster>(context.children, std::move(context.events));
+  };
+  entry.show = [](const Options&, const std::vector<PlannedProcess>& plan, const std::string&) {
+    return ShowPlan(plan);
+  };
+  entry.host = [](const Options&) { return JobHost{kLoopback}; };
+  entry.known_hosts = [](const Options&) { return std::vector<std::string>{kLoopback}; };
+  entry.runs_here = true;
+  entry.core_sharing = CoreSharing::kHere;
+  return entry;
+}
+
 }  // namespace warren::submit

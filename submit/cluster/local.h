@@ -22,4 +22,7 @@ class LocalCluster : public Cluster {
   std::set<pid_t> running_;
 };
 
+/// Its row in the registry of clusters.
+ClusterEntry LocalEntry();
+
 }  // namespace warren::submit

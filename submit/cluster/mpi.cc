@@ -10,8 +10,10 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/option_values.h"
 #include "submit/process/capture.h"
 #include "submit/process/environment.h"
 
@@ -163,6 +165,29 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   launch.words.insert(launch.words.end(), extra.begin(), extra.end());
   launch.words.insert(launch.words.end(), script.command.begin(), script.command.end());
   return launch;
+}
+
+ClusterEntry MpiEntry() {
+  ClusterEntry entry;
+  entry.name = "mpi";
+  entry.where = "where mpirun starts them";
+  LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
+    return [setting = FindMpi(options)](const GangPlan& plan) { return MpiLaunch(setting, plan); };
+  });
+  entry.host = [](const Options& options) { return HostByRoute(RouteToMpiHosts(options)); };
+  entry.known_hosts = MpiHostNames;
+  entry.core_sharing = CoreSharing::kTheirHost;
+  entry.shared_options = {"--host-file",     "--worker-memory", "--server-cores",
+                          "--server-memory", "--jobname",       "--queue"};
+  entry.own_options = {
+      {"--mpirun", "PROGRAM", "mpirun", "The mpirun to use: of Open MPI 4 or 5, MPICH or Intel MPI.",
+       Text<&Options::mpirun>},
+      {"--mpirun-args", "WORDS", "",
+       "More options for mpirun, such as '-bind-to none -x NCCL_DEBUG=INFO -mca pml ob1'; quotes keep blanks "
+       "in a word.",
+       Words<&Options::mpirun_args>, true},
+  };
+  return entry;
 }
 
 }  // namespace warren::submit

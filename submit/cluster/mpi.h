@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
 #include "submit/cluster/launch.h"
 #include "tracker/host_address.h"
@@ -33,5 +34,8 @@ std::vector<std::string> MpiHostNames(const Options& options);
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);
+
+/// Its row in the registry of clusters.
+ClusterEntry MpiEntry();
 
 }  // namespace warren::submit

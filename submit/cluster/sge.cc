@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <sstream>
 
+#include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/option_values.h"
 #include "submit/process/capture.h"
 #include "submit/process/environment.h"
 
@@ -98,6 +100,26 @@ tracker::Reached RouteToSgeHosts() {
   for (std::string line; std::getline(lines, line) && hosts.size() < 8;) hosts.push_back(line);
   if (hosts.empty()) return {tracker::ResolveHostIp("auto"), ""};
   return tracker::AddressTowards(hosts);
+}
+
+ClusterEntry SgeEntry() {
+  ClusterEntry entry;
+  entry.name = "sge";
+  entry.where = "the queue of Grid Engine";
+  LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
+  entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
+                          "--time-limit",    "--jobname",      "--queue"};
+  entry.own_options = {
+      {"--sge-log-dir", "DIR", "",
+       "Where Grid Engine keeps what its own scripts print (the processes' output is with dmlc-submit). None "
+       "is kept "
+       "unless given.",
+       Text<&Options::sge_log_dir>},
+      {"--sge-args", "WORDS", "", "More options for qsub, such as '-P project -l gpu=1'.",
+       Words<&Options::sge_args>, true},
+  };
+  return entry;
 }
 
 }  // namespace warren::submit

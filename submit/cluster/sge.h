@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "submit/cluster/cluster.h"
 #include "submit/cluster/launch.h"
 #include "tracker/host_address.h"
 
@@ -17,5 +18,8 @@ std::optional<JobReport> ReadQstat(const std::string& id, std::string_view print
 
 /// Where its processes reach this machine: at the address of the route to the first execution host.
 tracker::Reached RouteToSgeHosts();
+
+/// Its row in the registry of clusters.
+ClusterEntry SgeEntry();
 
 }  // namespace warren::submit

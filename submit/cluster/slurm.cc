@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <sstream>
 
+#include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/option_values.h"
 #include "submit/process/capture.h"
 
 namespace warren::submit {
@@ -175,6 +177,33 @@ tracker::Reached RouteToSlurmNodes(const Options& options) {
   if (nodes.size() > kNodesToAsk) nodes.resize(kNodesToAsk);
   if (nodes.empty()) return {tracker::ResolveHostIp("auto"), ""};
   return tracker::AddressTowards(nodes);
+}
+
+ClusterEntry SlurmEntry() {
+  ClusterEntry entry;
+  entry.name = "slurm";
+  entry.where = "nodes of Slurm";
+  LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch {
+    return [inside = InSlurmAllocation()](const GangPlan& plan) { return SlurmLaunch(plan, inside); };
+  });
+  entry.host = [](const Options& options) { return HostByRoute(RouteToSlurmNodes(options)); };
+  entry.known_hosts = [](const Options& options) {
+    return InSlurmAllocation() ? SlurmNodes(options) : std::vector<std::string>();
+  };
+  entry.core_sharing = CoreSharing::kTheirHost;
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--worker-gpus",
+                          "--time-limit",    "--jobname",      "--queue"};
+  entry.own_options = {
+      {"--slurm-args", "WORDS", "",
+       "More options for sbatch, or for srun inside an allocation, such as '--account=a --constraint=fast'.",
+       Words<&Options::slurm_args>, true},
+      {"--slurm-worker-nodes", "N", "one for each worker", "How many nodes the workers are spread over.",
+       Count<&Options::slurm_worker_nodes, 1, kMaxCount>},
+      {"--slurm-server-nodes", "N", "one for each server",
+       "How many nodes the parameter servers are spread over.",
+       Count<&Options::slurm_server_nodes, 1, kMaxCount>},
+  };
+  return entry;
 }
 
 }  // namespace warren::submit

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "submit/cluster/cluster.h"
 #include "submit/cluster/launch.h"
 #include "tracker/host_address.h"
 
@@ -24,5 +25,8 @@ std::vector<std::string> SlurmNodes(const Options& options);
 
 /// Where its processes reach this machine: at the address of the route to the first node.
 tracker::Reached RouteToSlurmNodes(const Options& options);
+
+/// Its row in the registry of clusters.
+ClusterEntry SlurmEntry();
 
 }  // namespace warren::submit

@@ -14,6 +14,7 @@
 #include "submit/cluster/notes.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/option_values.h"
 #include "submit/process/capture.h"
 #include "submit/process/environment.h"
 #include "submit/process/guardian.h"
@@ -130,6 +131,12 @@ std::string RealName(const Options& options, const Host& host) {
     if (line.starts_with("hostname ")) return line.substr(9);
   }
   return host.name;
+}
+
+void StoreHostKeys(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, HostKeys>, 3> kChoices = {
+      {{"strict", HostKeys::kStrict}, {"accept-new", HostKeys::kAcceptNew}, {"ignore", HostKeys::kIgnore}}};
+  options.ssh_host_keys = Choose(value, kChoices);
 }
 
 }  // namespace
@@ -429,6 +436,37 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
                                       ShareOf(options, plan[i], places, own, places[own])));
   }
   return text;
+}
+
+ClusterEntry SshEntry() {
+  ClusterEntry entry;
+  entry.name = "ssh";
+  entry.where = "the hosts of a list";
+  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
+    return std::make_unique<SshCluster>(context.io, context.children, context.options,
+                                        std::move(context.events));
+  };
+  entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
+    return ShowSsh(options, plan);
+  };
+  entry.host = [](const Options& options) { return HostByRoute(RouteToSshHosts(options)); };
+  entry.known_hosts = SshHosts;
+  entry.core_sharing = CoreSharing::kTheirHost;
+  entry.shared_options = {"--host-file"};
+  entry.own_options = {
+      {"--sync-dst-dir", "DIR", "",
+       "Copies the current directory to DIR on every host first, by rsync, and runs the processes there.",
+       Text<&Options::sync_dst_dir>},
+      {"--ssh-host-keys", "strict|accept-new|ignore", "strict",
+       "Hosts whose keys are not known: refused unless your configuration of ssh says otherwise, taken in, "
+       "or not "
+       "looked at.",
+       StoreHostKeys},
+      {"--ssh-options", "WORDS", "",
+       "More options for ssh, such as '-i key -J jump'; quotes keep blanks in a word.",
+       Words<&Options::ssh_options>, true},
+  };
+  return entry;
 }
 
 }  // namespace warren::submit

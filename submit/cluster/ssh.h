@@ -73,4 +73,7 @@ tracker::Reached RouteToSshHosts(const Options& options);
 /// What --dry-run prints: for each process the ssh command and the script it is given.
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan);
 
+/// Its row in the registry of clusters.
+ClusterEntry SshEntry();
+
 }  // namespace warren::submit

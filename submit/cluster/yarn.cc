@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "submit/cluster/gang_entry.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
+#include "submit/option_values.h"
+#include "tracker/host_address.h"
 
 namespace warren::submit {
 namespace {
@@ -133,6 +136,30 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
                        .ask = {},
                        .report = {}};
   return launch;
+}
+
+ClusterEntry YarnEntry() {
+  ClusterEntry entry;
+  entry.name = "yarn";
+  entry.where = "containers of Hadoop's YARN";
+  LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
+    return [jar = FindDistributedShell(options)](const GangPlan& plan) { return YarnLaunch(plan, jar); };
+  });
+  entry.host = [](const Options&) { return HostByRoute({tracker::ResolveHostIp("auto"), ""}); };
+  entry.experimental = true;
+  entry.has_own_directories = true;
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",  "--worker-gpus",
+                          "--jobname",       "--queue",        "--auto-file-cache"};
+  entry.own_options = {
+      {"--yarn-app-classpath", "PATH", "",
+       "The class path of the application master, in place of the default.",
+       Text<&Options::yarn_app_classpath>},
+      {"--yarn-app-dir", "DIR", "", "Where the application master lies.", Text<&Options::yarn_app_dir>},
+      {"--yarn-args", "WORDS", "",
+       "More options for Hadoop's distributed shell, such as '-node_label_expression fast'.",
+       Words<&Options::yarn_args>, true},
+  };
+  return entry;
 }
 
 }  // namespace warren::submit

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "submit/cluster/cluster.h"
 #include "submit/cluster/launch.h"
 
 namespace warren::submit {
@@ -12,5 +13,8 @@ std::string FindDistributedShell(const Options& options);
 
 /// `jar`: FindDistributedShell's. Throws std::runtime_error for files that cannot be shipped so.
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar);
+
+/// Its row in the registry of clusters.
+ClusterEntry YarnEntry();
 
 }  // namespace warren::submit

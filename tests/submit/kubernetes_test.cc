@@ -260,7 +260,7 @@ TEST(KubeReport, AJobThatWasGivenUpIsTold) {
 
 Options ForKubernetes() {
   Options options;
-  options.cluster = kKubernetes;
+  options.cluster = "kubernetes";
   options.num_workers = 3;
   options.command = {"train"};
   options.kube_worker_image = "image";

@@ -53,7 +53,10 @@ class Restart(SubmitCase):
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_a_worker_has_its_own_restarts_first_and_all_count_on_from_the_highest(self):
-        code = TOGETHER.replace("while", "while task != '1' and") + "if attempt < 2: sys.exit(7) if task == '1' else time.sleep(600)"
+        # Worker 1 waits for the start of worker 0, so that this is not stopped before it has written that down.
+        code = TOGETHER.replace("while", "while task != '1' and") + (
+            "while not os.path.exists('start-0-0'): time.sleep(0.01)\n"
+            "if attempt < 2: sys.exit(7) if task == '1' else time.sleep(600)")
         process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--max-restarts", 1, *python(code))
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(self.attempts(2), [[0, 2], [0, 1, 2]])

@@ -41,6 +41,8 @@ def kill_at_once(pid):
 class SubmitCase(unittest.TestCase):
     """Each test has a directory of its own, and a mark in the environment of all it starts."""
 
+    program = PROGRAM
+
     def setUp(self):
         self.mark = f"WARREN_TEST_MARK={uuid.uuid4().hex}"
         directory = tempfile.TemporaryDirectory(prefix="warren-submit-")
@@ -62,7 +64,7 @@ class SubmitCase(unittest.TestCase):
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.directory, **settings}
         extra = {"DMLC_SUBMIT_CLUSTER": "local", **(environment or {})}
         process = subprocess.Popen(
-            [PROGRAM, *map(os.fspath, map(str_or_bytes, words))],
+            [self.program, *map(os.fspath, map(str_or_bytes, words))],
             stdin=subprocess.DEVNULL,
             env=self.environment(extra),
             **settings,

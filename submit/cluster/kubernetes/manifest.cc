@@ -461,8 +461,7 @@ std::string HostRole(const Options& options) {
 }
 
 bool TrackerIsAPod(const Options& options) {
-  return options.cluster == kKubernetes && options.num_servers == 0 && !options.no_tracker &&
-         options.host_ip.empty();
+  return options.num_servers == 0 && !options.no_tracker && options.host_ip.empty();
 }
 
 std::string KubernetesHost(const Options& options, int start) {

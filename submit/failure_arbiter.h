@@ -1,16 +1,14 @@
 // Workers that fail together, and with which of them it began.
 //
 // Where one worker of XGBoost 2.1 or later fails, the others fail, too, and sooner than it is gone, perhaps.
-// So failures are gathered for a while, and then judged in order: first the one that was gone first for the
+// So failures are gathered for a while, and then put in order: first the one that was gone first for the
 // tracker, by leaving the job (as when Python leaves the communicator's context by an exception; the others
 // may fail sooner than it has ended) or without a word; or else the one of whose error the tracker heard
-// first.
+// first. Pure: time is an argument.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <functional>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +17,12 @@
 
 namespace warren::submit {
 
+using TimePoint = std::chrono::steady_clock::time_point;
+
 /// More than the 40 ms for which the kernel may hold back the last words of a process that has ended.
 inline constexpr std::chrono::milliseconds kSettleTime{500};
+/// How long is waited for the one with which it began while that still runs.
+inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {
   std::size_t index = 0;  ///< in the plan
@@ -40,31 +42,31 @@ struct FailureCase {
   void PutInOrder();
 };
 
-class Judgement {
+class FailureArbiter {
  public:
-  /// `is_running` tells of a process of the plan whether it has not ended; `judge` gets what was gathered.
-  Judgement(boost::asio::io_context& io, std::function<bool(std::size_t)> is_running,
-            std::function<void(FailureCase)> judge);
+  void Add(Failure failure, TimePoint now);
+  /// The tracker has heard of this one's error first.
+  void Accuse(std::optional<std::size_t> index, const std::string& story, TimePoint now);
 
-  /// Adds a failure, to be judged soon.
-  void Add(Failure failure);
-  /// The tracker has heard of this one's error first; to be judged soon.
-  void Accuse(std::optional<std::size_t> index, const std::string& story);
-  void JudgeNow();
-  /// Forgets what was gathered.
-  void Clear();
-  /// Something was gathered that is to be judged.
-  bool due() const { return due_; }
+  /// Something was gathered that nobody has taken.
+  bool pending() const { return deadline_.has_value(); }
+  /// Of which the tracker heard first.
+  std::optional<std::size_t> first() const { return case_.first; }
+  /// When the case is to be looked at, if there is one.
+  std::optional<TimePoint> deadline() const { return deadline_; }
+  /// At the deadline: whether the case is ripe. `first_runs`: first() has not ended. Then it has its own last
+  /// words to say, and an exit code, and gets some more time.
+  bool IsRipe(bool first_runs);
+  /// Hands over what was gathered, and forgets it.
+  FailureCase Take();
+  void Clear() { *this = {}; }
 
  private:
-  void JudgeSoon();
-  void JudgeAfterAWhile(std::chrono::milliseconds patience);
+  void WaitFrom(TimePoint now);
 
-  boost::asio::steady_timer timer_;
-  std::function<bool(std::size_t)> is_running_;
-  std::function<void(FailureCase)> judge_;
   FailureCase case_;
-  bool due_ = false;
+  std::optional<TimePoint> deadline_;
+  TimePoint last_deadline_;  ///< also when the first still runs
 };
 
 }  // namespace warren::submit

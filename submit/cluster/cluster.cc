@@ -1,0 +1,13 @@
+#include "submit/cluster/cluster.h"
+
+#include <fmt/format.h>
+
+namespace warren::submit {
+
+JobHost HostByRoute(const tracker::Reached& reached) {
+  if (reached.address == kLoopback) return {reached.address};
+  return {reached.address,
+          reached.by.empty() ? "the default route" : fmt::format("the route to {}", reached.by)};
+}
+
+}  // namespace warren::submit

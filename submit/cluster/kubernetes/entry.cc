@@ -1,0 +1,154 @@
+#include "submit/cluster/kubernetes/entry.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "submit/cluster/kubernetes/kubernetes.h"
+#include "submit/cluster/kubernetes/manifest.h"
+#include "submit/command.h"
+#include "submit/option_values.h"
+#include "submit/output/console.h"
+#include "submit/process/descriptor.h"
+
+namespace warren::submit {
+namespace {
+
+/// What a Secret holds.
+constexpr std::uintmax_t kMostInASecret = std::uintmax_t{1} << 20;
+/// What Kubeflow's runtime decides, or leaves no room for.
+constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-template",
+                                                             "--kube-server-template",
+                                                             "--kube-tracker-template",
+                                                             "--kube-server-image",
+                                                             "--kube-tracker-image",
+                                                             "--queue",
+                                                             "--time-limit",
+                                                             "--host-ip",
+                                                             "--port"};
+
+void StoreKubeKind(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {
+      {{"job", false}, {"trainjob", true}}};
+  options.kube_trainjob = Choose(value, kChoices);
+}
+
+void CheckOptions(const Options& options) {
+  if (options.kube_worker_image.empty()) {
+    throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");
+  }
+  if (options.kube_trainjob && options.kube_manifest.empty() && !options.dry_run) {
+    throw UsageError("--kube-kind trainjob needs --kube-manifest FILE: it is for Kubeflow Trainer to run it");
+  }
+}
+
+/// Readable for this user alone: the environment is in it.
+void WriteManifest(const std::string& path, const std::string& text) {
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  bool whole = file && (fchmod(file.get(), 0600) == 0 || errno == EPERM || errno == EINVAL);  // a device, say
+  for (std::size_t done = 0; whole && done < text.size();) {
+    const ssize_t count = write(file.get(), text.data() + done, text.size() - done);
+    if (count >= 0) {
+      done += static_cast<std::size_t>(count);
+    } else {
+      whole = errno == EINTR;
+    }
+  }
+  if (!whole) throw std::runtime_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  spdlog::info("'{}' has the manifest: kubectl apply --server-side -f {}", path, ShellQuote(path));
+}
+
+bool ExportJob(const Options& options, const std::string& shown, Console& console) {
+  if (options.kube_manifest.empty()) return false;
+  if (options.kube_manifest == "-") {
+    console.Print(shown);
+  } else {
+    WriteManifest(options.kube_manifest, shown);
+  }
+  return true;
+}
+
+}  // namespace
+
+ClusterEntry KubernetesEntry() {
+  ClusterEntry entry;
+  entry.name = "kubernetes";
+  entry.where = "pods";
+  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
+    return std::make_unique<KubernetesCluster>(context.io, context.children, context.options,
+                                               std::move(context.events));
+  };
+  entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
+    return ShowKubernetes(options, plan);
+  };
+  entry.host = [](const Options&) { return JobHost(); };  // without a tracker nobody has to be found
+  entry.experimental = true;
+  entry.has_own_directories = true;
+  entry.max_file_bytes = kMostInASecret;
+  entry.own_tracker = [](const Options& options, int start) {
+    if (HostRole(options).empty()) return JobHost();
+    return JobHost{KubernetesHost(options, start), {}, KubernetesPort(options)};
+  };
+  entry.ignores = [](const Options& options, std::string_view name) {
+    return options.kube_trainjob &&
+           std::find(kNotInTrainJobs.begin(), kNotInTrainJobs.end(), name) != kNotInTrainJobs.end();
+  };
+  entry.check = CheckOptions;
+  entry.complete = [](Options& options) {
+    options.job_name = KubernetesJobName(options);
+    if (options.kube_trainjob) options.auto_file_cache = false;  // a TrainJob has no room for files
+  };
+  entry.export_job = ExportJob;
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--worker-gpus",
+                          "--time-limit",    "--jobname",      "--queue",         "--auto-file-cache"};
+  entry.own_options = {
+      {"--kube-namespace", "NAME", "that of kubectl's context", "The namespace the job runs in.",
+       Text<&Options::kube_namespace>},
+      {"--kube-worker-image", "IMAGE", "",
+       "The container image of the workers; it needs a POSIX shell. Required.",
+       Text<&Options::kube_worker_image>},
+      {"--kube-server-image", "IMAGE", "the workers'",
+       "The container image of the parameter servers and their scheduler.",
+       Text<&Options::kube_server_image>},
+      {"--kube-tracker-image", "IMAGE", "the workers'",
+       "The container image of the tracker's pod; it has rabit-tracker on its PATH. With --host-ip there is "
+       "no such "
+       "pod.",
+       Text<&Options::kube_tracker_image>},
+      {"--kube-worker-template", "FILE", "",
+       "A manifest in YAML, of a Job or a Pod, that is merged over that of the workers.",
+       Text<&Options::kube_worker_template>},
+      {"--kube-server-template", "FILE", "", "The same for the parameter servers and their scheduler.",
+       Text<&Options::kube_server_template>},
+      {"--kube-tracker-template", "FILE", "",
+       "The same for the tracker, which takes the image secrets, the account and the security context of the "
+       "workers' "
+       "template anyway.",
+       Text<&Options::kube_tracker_template>},
+      {"--kube-manifest", "FILE", "",
+       "Writes the manifest of the job into FILE (-: to standard output), to be applied by other means, and "
+       "starts "
+       "nothing.",
+       Text<&Options::kube_manifest>},
+      {"--kube-kind", "job|trainjob", "job",
+       "What is made: Indexed Jobs, or, with --kube-manifest, a TrainJob for Kubeflow Trainer.",
+       StoreKubeKind},
+      {"--kube-runtime", "NAME", "xgboost-distributed", "The runtime a TrainJob refers to.",
+       Text<&Options::kube_runtime>},
+      {"--kube-args", "WORDS", "", "More options for kubectl, such as '--context prod'.",
+       Words<&Options::kube_args>, true},
+  };
+  return entry;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,142 @@
+#include "submit/program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "submit/cluster/clusters.h"
+#include "submit/command.h"
+#include "submit/options.h"
+#include "submit/output/console.h"
+#include "submit/output/log.h"
+#include "submit/run.h"
+#include "submit/shipping.h"
+
+namespace warren::submit {
+namespace {
+
+/// How long an interrupted dmlc-submit tries to get rid of output that nobody reads.
+constexpr std::chrono::milliseconds kLastWords{500};
+
+/// Descriptors 0, 1 and 2 are in use from here on, so that no pipe gets one of these numbers.
+void OpenStandardDescriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+/// Whatever the parent did with signals, these are needed; a broken pipe is seen where it is written to.
+void TakeSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t needed;
+  sigemptyset(&needed);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&needed, signal);
+  sigprocmask(SIG_UNBLOCK, &needed, nullptr);
+}
+
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// Answers --help and the like; true when that was all.
+bool Answer(const Options& options) {
+  switch (options.request) {
+    case Request::kHelp:
+      Print(HelpText());
+      return true;
+    case Request::kHelpMarkdown:
+      Print(HelpMarkdown());
+      return true;
+    case Request::kVersion:
+      Print("dmlc-submit (Warren) " WARREN_VERSION "\n");
+      return true;
+    case Request::kRun:
+      break;
+  }
+  return false;
+}
+
+void SayWhatIsAssumed(const Options& options) {
+  if (!options.ignored.empty()) {
+    spdlog::warn("without effect on --cluster {}{}: {}", options.cluster,
+                 options.num_servers > 0 ? " with --num-servers" : "", fmt::join(options.ignored, ", "));
+  }
+}
+
+JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {
+  StartLogging(console, options.debug_log, options.log_file);
+  const ClusterEntry& cluster = ClusterOf(options);
+  SayWhatIsAssumed(options);
+  if (cluster.complete) cluster.complete(options);
+  const Shipment shipment = PlanShipment(options);
+  for (const std::string& path : shipment.too_big) {
+    spdlog::info("'{}' is too big to be sent along; it is taken to be where the processes run", path);
+  }
+  options.command = shipment.command;
+  options.files = shipment.files;  // those that the command names among them
+  options.auto_file_cache = false;
+  const FoundCommand command = CommandOf(options);
+  if (!command.note.empty()) spdlog::info("{}", command.note);
+  if (options.dry_run) {
+    console.Print(ShowDryRun(options, command));
+    return {};
+  }
+  if (cluster.export_job && cluster.export_job(options, ShowDryRun(options, command), console)) return {};
+  const PlacedFiles placed(cluster.has_own_directories ? Shipment() : shipment);
+  return RunJob(io, console, options, command, placed.Removal());
+}
+
+/// Submit, with every error turned into its message and exit code.
+JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options) {
+  JobResult failed;
+  std::string message;
+  try {
+    return Submit(io, console, options);
+  } catch (const UsageError& error) {
+    failed.exit_code = kUsage;
+    message = error.what();
+  } catch (const CommandError& error) {
+    failed.exit_code = error.exit_code;
+    message = error.what();
+  } catch (const std::exception& error) {
+    failed.exit_code = kTrouble;
+    message = error.what();
+  }
+  spdlog::error("{}", message);
+  return failed;
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv) {
+  OpenStandardDescriptors();
+  TakeSignals();
+  Options options;
+  try {
+    options = ParseOptions({argv + 1, argv + argc});
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n", error.what());
+    return kUsage;
+  }
+  if (Answer(options)) return 0;
+  boost::asio::io_context io(1);
+  Console console(io, options.color);
+  const JobResult result = SubmitOrExplain(io, console, options);
+  console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
+  StopLogging();
+  return result.exit_code;
+}
+
+}  // namespace warren::submit

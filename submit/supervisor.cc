@@ -1,0 +1,500 @@
+#include "submit/supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+
+#include "submit/process/guardian.h"
+
+namespace warren::submit {
+namespace {
+
+/// "the other 3 processes were stopped", as it applies.
+std::string OthersStopped(std::size_t count) {
+  if (count == 0) return {};
+  return count == 1 ? "; the other process was stopped"
+                    : fmt::format("; the other {} processes were stopped", count);
+}
+
+}  // namespace
+
+std::string ProcessState::Describe() const {
+  const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
+  std::string place;
+  if (!where.host.empty()) place = fmt::format("host {}", where.host);
+  if (where.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", where.pid);
+  const std::string all = rank_text + place;
+  return all.empty() ? name : fmt::format("{} ({})", name, all);
+}
+
+Supervisor::Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view)
+    : policy_(policy), view_(view), processes_(plan.size()) {
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    processes_[i].role = plan[i].role;
+    processes_[i].task_id = plan[i].task_id;
+    processes_[i].name = ProcessName(plan[i].role, plan[i].task_id);
+  }
+}
+
+std::optional<Action> Supervisor::NextAction() {
+  if (actions_.empty()) return std::nullopt;
+  Action action = std::move(actions_.front());
+  if (std::holds_alternative<StopAll>(action)) stop_is_due_ = false;
+  actions_.pop_front();
+  return action;
+}
+
+std::optional<TimePoint> Supervisor::NextDeadline() const {
+  if (phase_ == Phase::kFinished) return std::nullopt;
+  std::optional<TimePoint> next = patience_;
+  const auto consider = [&](TimePoint time) { next = std::min(next.value_or(time), time); };
+  if (arbiter_.deadline()) consider(*arbiter_.deadline());
+  for (const Settling& one : settling_) consider(one.until);
+  return next;
+}
+
+void Supervisor::Do(Action action) {
+  if (phase_ != Phase::kFinished) actions_.push_back(std::move(action));
+}
+
+void Supervisor::DoSoon(bool& what) {
+  what = true;
+  Do(ResumeSoon{});
+}
+
+void Supervisor::Resume(TimePoint now) {
+  now_ = now;
+  // What is stopped by what follows is gone later than now.
+  if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
+  if (std::exchange(start_soon_, false)) StartNext();
+  if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
+  if (std::exchange(handle_case_soon_, false) && arbiter_.pending()) HandleCase();
+}
+
+void Supervisor::Tick(TimePoint now) {
+  now_ = now;
+  if (patience_ && *patience_ <= now) GiveUpWaiting();
+  for (const Settling& one : std::exchange(settling_, {})) {
+    if (one.until > now) {
+      settling_.push_back(one);
+    } else {
+      CheckThatItWasLinked(one.index);
+    }
+  }
+  if (arbiter_.deadline() && *arbiter_.deadline() <= now) {
+    const auto first = arbiter_.first();
+    if (arbiter_.IsRipe(first && processes_[*first].running)) HandleCase();
+  }
+}
+
+// --- starting ----------------------------------------------------------------------------------------------
+
+void Supervisor::Begin(TimePoint now) {
+  now_ = begin_ = now;
+  if (is_running()) Do(PrepareCluster{});
+}
+
+void Supervisor::Prepared(TimePoint now) {
+  now_ = now;
+  StartNext();
+}
+
+/// One process at a time, so that the tracker, signals and output are served between.
+void Supervisor::StartNext() {
+  if (!is_running() || num_started_ == processes_.size()) return;
+  StartOne(num_started_++);
+  DoSoon(start_soon_);
+}
+
+void Supervisor::StartOne(std::size_t index) {
+  Do(StartProcess{index, ++processes_[index].attempt});
+}
+
+void Supervisor::Started(std::size_t index, const submit::Started& where, TimePoint now) {
+  now_ = now;
+  ProcessState& process = processes_[index];
+  process.where = where;
+  process.running = true;
+  ++num_running_;
+  Do(Say{Severity::kDebug, fmt::format("started {}, attempt {}", process.Describe(), process.attempt + 1)});
+}
+
+void Supervisor::StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now) {
+  now_ = now;
+  Fail(exit_code, fmt::format("{}: {}{}", processes_[index].name, why, OthersStopped(num_running_)));
+}
+
+void Supervisor::Located(std::size_t index, const submit::Started& where, TimePoint now) {
+  now_ = now;
+  processes_[index].where = where;
+  Do(Say{Severity::kDebug, fmt::format("{} runs", processes_[index].Describe())});
+}
+
+// --- what processes do -------------------------------------------------------------------------------------
+
+void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint now) {
+  now_ = now;
+  ProcessState& process = processes_[index];
+  process.running = false;
+  --num_running_;
+  const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
+  Do(Say{Severity::kDebug, what});
+  if (is_running()) {
+    if (status.ok()) {
+      OnSuccess(index);
+    } else if (status.was_taken_away() && HasDoneItsPart(process)) {
+      Do(Say{Severity::kWarning,
+             what +
+                 " after all workers had left the job, which is done; what its program does after Finalize "
+                 "it may not have done"});
+      OnSuccess(index);
+    } else {
+      OnFailure(index, status);
+    }
+  }
+  FinishWhenAllAreGone();
+}
+
+void Supervisor::OnSuccess(std::size_t index) {
+  processes_[index].succeeded = true;
+  ++num_succeeded_;
+  if (!view_.has_tracker()) return;
+  if (!view_.all_assigned()) {
+    left_unjoined_.push_back(index);
+    CheckThatJobCanStart();
+  } else {
+    settling_.push_back({now_ + kSettleTime, index});
+  }
+}
+
+/// When a worker has gone without joining and another waits for it at the tracker, the wait has no end.
+void Supervisor::CheckThatJobCanStart() {
+  if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
+  if (arbiter_.pending()) return;  // it may not be that one, but one that was lost
+  if (!view_.all_assigned()) {
+    GiveUpOn(processes_[left_unjoined_.front()], "without joining the job at the tracker");
+  }
+}
+
+/// The same for one that joined and went before its links were made.
+void Supervisor::CheckThatItWasLinked(std::size_t index) {
+  if (!is_running() || num_running_ == 0) return;
+  const ProcessState& process = processes_[index];
+  if (!process.succeeded) return;  // it was counted among the failed ones meanwhile
+  if (!linked_ && !TaskOf(process).has_linked) return GiveUpOn(process, "before its links were made");
+  if (linked_ && !HasLeft(process)) {
+    left_unfinished_.push_back(index);
+    CheckThatAllCanBeLinkedAgain();
+  }
+}
+
+/// And for one that went without Finalize, when the others have to be linked again: it will not come.
+void Supervisor::CheckThatAllCanBeLinkedAgain() {
+  if (!is_running() || left_unfinished_.empty() || num_running_ == 0) return;
+  if (arbiter_.pending()) return;
+  if (view_.linked() || view_.finished()) return;
+  GiveUpOn(processes_[left_unfinished_.front()], "without Finalize");
+}
+
+void Supervisor::GiveUpOn(const ProcessState& process, const char* when) {
+  Fail(kTrouble,
+       fmt::format("{} exited with code 0 {}, where others wait for it: the job can never {}{}",
+                   process.Describe(), when, linked_ ? "go on" : "start", OthersStopped(num_running_)));
+}
+
+JobView::Task Supervisor::TaskOf(const ProcessState& process) const {
+  return view_.TaskOf(std::to_string(process.task_id));
+}
+
+/// All workers have ended the job at the tracker, this one among them.
+bool Supervisor::HasDoneItsPart(const ProcessState& process) const {
+  return view_.has_tracker() && process.role == tracker::Role::kWorker && view_.finished();
+}
+
+/// A worker that has left the job at the tracker cannot take part in it again.
+bool Supervisor::HasLeft(const ProcessState& process) const {
+  return view_.has_tracker() && process.role == tracker::Role::kWorker &&
+         (view_.finished() || TaskOf(process).has_shut_down);
+}
+
+void Supervisor::OnFailure(std::size_t index, const ExitStatus& status) {
+  const ProcessState& process = processes_[index];
+  Failure failure{index, status, HasLeft(process)};
+  if (!is_collective()) return Handle(failure);
+  failure.gone_after = TaskOf(process).gone_after;
+  arbiter_.Add(std::move(failure), now_);
+  Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
+  if (num_running_ == 0) DoSoon(handle_case_soon_);
+}
+
+// --- what is done about failures ---------------------------------------------------------------------------
+
+/// Deals with the failures that were gathered, that of the worker first with which it began.
+void Supervisor::HandleCase() {
+  FailureCase gathered = arbiter_.Take();
+  if (!is_running()) return;
+  if (gathered.first && processes_[*gathered.first].running) {
+    return FailOrBeginAgain(kTrouble, gathered.story);
+  }
+  if (gathered.first && processes_[*gathered.first].succeeded) TakeBackSuccess(*gathered.first, gathered);
+  gathered.PutInOrder();
+  for (const Failure& failure : gathered.failures) {
+    if (is_running()) Handle(failure);
+  }
+}
+
+/// It said that all was well with it, in the middle of the job.
+void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
+  processes_[index].succeeded = false;
+  --num_succeeded_;
+  std::erase(left_unjoined_, index);
+  std::erase(left_unfinished_, index);
+  Failure failure;
+  failure.index = index;
+  failure.gone_after = TaskOf(processes_[index]).gone_after;
+  failure.story = gathered.story;
+  gathered.failures.push_back(std::move(failure));
+}
+
+void Supervisor::Handle(const Failure& failure) {
+  ProcessState& process = processes_[failure.index];
+  // XGBoost 2.1's begin anew together, whoever of them had left.
+  const bool together = is_collective() && !view_.finished();
+  const bool left = together ? num_succeeded_ > 0 : failure.left;
+  const bool scheduler = process.role == tracker::Role::kScheduler;
+  const std::string what =
+      fmt::format("{} {}{} on attempt {} of {}", process.Describe(), failure.status.Describe(),
+                  failure.story.empty() ? "" : fmt::format(" ({})", failure.story), process.restarts + 1,
+                  policy_.num_restarts + 1);
+  if (process.restarts < policy_.num_restarts && !left && !scheduler) {
+    Do(Say{Severity::kWarning, what + "; starting it again"});
+    ++process.restarts;
+    return StartOne(failure.index);
+  }
+  std::string why_final;
+  if (process.restarts < policy_.num_restarts) {
+    why_final = left && together ? ", not started again because others have ended already"
+                : left           ? ", not started again because it had left the job at the tracker"
+                                 : ", not started again because the others know the scheduler that ended";
+  }
+  tail_of_ = failure.index;
+  FailOrBeginAgain(failure.status.ok() ? kTrouble : failure.status.ShellCode(), what + why_final);
+}
+
+void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
+  if (MayBeginAgain()) return BeginAgain(story);
+  // Some may have stopped already, as the tracker told them.
+  const std::size_t others = processes_.size() - num_succeeded_;
+  Fail(exit_code,
+       story + AfterRestarts() +
+           OthersStopped(is_collective() ? others - std::min<std::size_t>(others, 1) : num_running_));
+}
+
+// --- all over again ----------------------------------------------------------------------------------------
+
+bool Supervisor::MayBeginAgain() const {
+  return is_running() && job_restarts_ < policy_.max_restarts;
+}
+
+/// ", after the job had been started again 3 times", as it applies.
+std::string Supervisor::AfterRestarts() const {
+  if (job_restarts_ == 0) return {};
+  return fmt::format(", after the job had been started again {}",
+                     job_restarts_ == 1 ? "once" : fmt::format("{} times", job_restarts_));
+}
+
+void Supervisor::BeginAgain(const std::string& why) {
+  ++job_restarts_;
+  StopToBeginAgain(why, fmt::format(" (restart {} of {})", job_restarts_, policy_.max_restarts));
+}
+
+/// When all are gone the job begins anew.
+void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
+  phase_ = Phase::kRestarting;
+  Do(Say{Severity::kWarning,
+         fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
+  StopEverything();
+}
+
+void Supervisor::Requeued(const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) StopToBeginAgain(story, "");
+}
+
+void Supervisor::Replanned(TimePoint now) {
+  now_ = now;
+  if (phase_ != Phase::kReplanning) return;
+  int attempt = 0;
+  for (const ProcessState& process : processes_) attempt = std::max(attempt, process.attempt);
+  for (ProcessState& process : processes_) {
+    process.attempt = attempt;  // all count on from the highest
+    process.restarts = 0;
+    process.succeeded = false;
+    process.rank.reset();
+  }
+  num_started_ = num_succeeded_ = 0;
+  num_joined_ = 0;
+  linked_ = false;
+  settling_.clear();
+  left_unjoined_.clear();
+  left_unfinished_.clear();
+  arbiter_.Clear();
+  start_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
+  waited_for_cluster_ = false;
+  tail_of_.reset();
+  phase_ = Phase::kRunning;
+  Begin(now);
+}
+
+void Supervisor::ReplanFailed(const std::string& why, TimePoint now) {
+  now_ = now;
+  Fail(kTrouble, fmt::format("the job cannot be started again: {}", why));
+}
+
+// --- what the tracker says ---------------------------------------------------------------------------------
+
+/// The index of the worker with this task id, if it is one that was given out here. Only workers are
+/// processes of a job that has a tracker.
+std::optional<std::size_t> Supervisor::WorkerOfTask(const std::string& task_id) const {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
+  const bool whole = error == std::errc{} && end == task_id.data() + task_id.size();
+  return whole && index < processes_.size() ? std::optional(index) : std::nullopt;
+}
+
+void Supervisor::Joined(int joined, int expected, TimePoint now) {
+  now_ = now;
+  num_joined_ = joined;
+  if (!linked_ && is_running()) Do(ShowProgress{joined, expected});
+  CheckThatJobCanStart();
+}
+
+void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
+  now_ = now;
+  if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
+  DoSoon(check_links_soon_);  // the tracker is in the middle of it
+}
+
+void Supervisor::Linked(TimePoint now) {
+  now_ = now;
+  Do(HideProgress{});
+  if (!std::exchange(linked_, true)) Do(TellAllAreUp{now - begin_});
+}
+
+void Supervisor::Broken(const std::string& task_id, const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) arbiter_.Accuse(WorkerOfTask(task_id), story, now);
+}
+
+void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
+  now_ = now;
+  if (!failure.empty()) OnTrackerFailed(failure);
+  // A process that starts a second job here is refused instead of waiting for an answer.
+  Do(StopTracker{});
+}
+
+void Supervisor::TrackerFailed(const std::string& story, TimePoint now) {
+  now_ = now;
+  if (is_running()) OnTrackerFailed(story);
+}
+
+void Supervisor::OnTrackerFailed(const std::string& story) {
+  if (MayBeginAgain()) {
+    BeginAgain(story);
+  } else {
+    Fail(kTrouble, story + AfterRestarts());
+  }
+}
+
+// --- the end -----------------------------------------------------------------------------------------------
+
+void Supervisor::Trouble(const std::string& story, TimePoint now) {
+  now_ = now;
+  Fail(kTrouble, story + OthersStopped(num_running_));
+}
+
+void Supervisor::ReaderGone(TimePoint now) {
+  now_ = now;
+  Fail(kReaderGone, "standard output was closed by its reader" + OthersStopped(num_running_));
+}
+
+void Supervisor::Signalled(int signal, TimePoint now) {
+  now_ = now;
+  if (phase_ == Phase::kStopping) {
+    if (signal == SIGINT) Do(KillAll{});
+    return;
+  }
+  result_.interrupted = true;
+  const std::string processes =
+      num_running_ == 1 ? "its process was" : fmt::format("its {} processes were", num_running_);
+  Fail(128 + signal, fmt::format("the job was interrupted by {}; {} stopped", SignalName(signal), processes));
+}
+
+/// The job cannot go on: stops everything. Only the first reason counts.
+void Supervisor::Fail(int exit_code, const std::string& story) {
+  if (phase_ == Phase::kStopping || phase_ == Phase::kFinished) return;
+  phase_ = Phase::kStopping;
+  result_.exit_code = exit_code;
+  story_ = story;
+  StopEverything();
+}
+
+/// FinishWhenAllAreGone follows.
+void Supervisor::StopEverything() {
+  Do(HideProgress{});
+  // With the tracker: workers that are stopped now would be reported as lost connections, and bury the story.
+  Do(StopAll{});
+  stop_is_due_ = true;
+  patience_ = now_ + kStopGrace + kKillPatience;
+  DoSoon(check_end_soon_);
+}
+
+void Supervisor::GiveUpWaiting() {
+  if (num_running_ == 0 && !std::exchange(waited_for_cluster_, true)) {
+    patience_ = now_ + kClusterPatience;
+    return;
+  }
+  patience_.reset();
+  for (const ProcessState& process : processes_) {
+    if (!process.running) continue;
+    Do(Say{Severity::kError,
+           fmt::format("{} does not end even on SIGKILL; it is left behind", process.Describe())});
+  }
+  if (phase_ == Phase::kRestarting) {
+    return Fail(kTrouble, "the job cannot be started again beside a process of it that does not end");
+  }
+  Finish();
+}
+
+void Supervisor::ClusterIdle(TimePoint now) {
+  now_ = now;
+  FinishWhenAllAreGone();
+}
+
+void Supervisor::FinishWhenAllAreGone() {
+  if (stop_is_due_) return;  // the cluster may have to be busy with it
+  if (num_running_ > 0 || (!is_running() && view_.cluster_is_busy())) return;
+  if (phase_ == Phase::kRestarting) {
+    phase_ = Phase::kReplanning;
+    patience_.reset();
+    Do(Replan{});
+  } else if (phase_ == Phase::kStopping || num_succeeded_ == processes_.size()) {
+    Finish();
+  }
+}
+
+void Supervisor::Finish() {
+  if (phase_ == Phase::kFinished) return;
+  Do(HideProgress{});
+  Do(StopTracker{});
+  if (!story_.empty()) {
+    if (tail_of_) Do(ShowLastOutput{*tail_of_});
+    Do(Say{Severity::kError, story_});
+  }
+  Do(FinishJob{result_});
+  phase_ = Phase::kFinished;
+}
+
+}  // namespace warren::submit

@@ -74,6 +74,11 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   stopping_ = false;
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
+  if (gang.held) {  // it was not the last
+    Report(*gang.held, TaskOf(gang, *gang.held).status);
+    gang.held.reset();
+    gang.patience.reset();
+  }
   task.state = Task::State::kWanted;
   task.attempt = attempt;
   task.port = port;

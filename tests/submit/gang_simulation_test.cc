@@ -148,6 +148,7 @@ class World {
 
   void StartAll() {
     phase_ = Phase::kRunning;
+    ++starts_;
     failures_.clear();
     succeeded_ = 0;
     for (int i = first_; i < end_; ++i) {
@@ -195,7 +196,12 @@ class World {
     if (exited.status.ok()) {
       ++succeeded_;
     } else if (failures_[index]++ < restarts_) {
-      Start(index);
+      // JobRun may wait for what else fails.
+      const int ms = Chance(30) ? Between(0, 3000) : 0;
+      if (ms == 0) return Start(index);
+      After(ms, [this, index, start = starts_] {
+        if (phase_ == Phase::kRunning && start == starts_) Start(index);
+      });
     } else if (job_restarts_ > 0) {
       --job_restarts_;
       BeginAgain();
@@ -522,6 +528,7 @@ class World {
   std::set<int> running_;
   std::map<int, int> failures_;
   int succeeded_ = 0;
+  int starts_ = 0;
   int attempt_ = -1;
   int jobs_ = 0;
   TimePoint stopped_at_;

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <array>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
@@ -59,15 +59,15 @@ struct AgentServer::Connection {
 AgentServer::AgentServer(asio::io_context& io, const std::string& job_mark, const std::string& key,
                          const std::string& host, std::uint16_t port, std::uint16_t port_end,
                          std::function<void(const AgentEvent&)> on_event)
-    : io_(io),
-      on_event_(std::move(on_event)),
+    : on_event_(std::move(on_event)),
       acceptor_(io),
       accept_pause_(io),
-      timer_(io),
-      sessions_(job_mark, key, MaxPending(), steady_clock::now()) {
+      sessions_(job_mark, key, MaxPending(), steady_clock::now()),
+      loop_(io, sessions_,
+            [this](const AgentAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {
   Listen(host, port, port_end);
   Accept();
-  WaitForDeadline();
+  loop_.Run();
 }
 
 AgentServer::~AgentServer() = default;
@@ -100,7 +100,7 @@ void AgentServer::Accept() {
     if (error == asio::error::operation_aborted) return;
     if (error) {  // out of descriptors, for one: others may end meanwhile
       sessions_.DropOldestPending();
-      Perform();
+      loop_.Run();
       accept_pause_.expires_after(std::chrono::milliseconds{100});
       return accept_pause_.async_wait([this](const error_code& stopped) {
         if (!stopped) Accept();
@@ -113,7 +113,7 @@ void AgentServer::Accept() {
     const ConnectionId id = ++last_connection_;
     connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
     sessions_.Opened(id, steady_clock::now());
-    Perform();
+    loop_.Run();
     Read(id);
     Accept();
   });
@@ -140,7 +140,7 @@ void AgentServer::OnReadable(ConnectionId id, Connection& connection, error_code
   const std::size_t count = error ? 0 : connection.socket.read_some(asio::buffer(buffer), error);
   if (count > 0) sessions_.Received(id, {buffer.data(), count}, steady_clock::now());
   if (error && error != asio::error::would_block) sessions_.Closed(id);
-  Perform();
+  loop_.Run();
   Read(id);
 }
 
@@ -162,34 +162,17 @@ void AgentServer::WriteNext(const std::shared_ptr<Connection>& connection) {
 
 void AgentServer::Launch(std::size_t index, int attempt, std::uint16_t port) {
   sessions_.Launch(index, attempt, port);
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 void AgentServer::End(std::size_t index) {
   sessions_.End(index);
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 void AgentServer::ResumeOutput() {
   sessions_.ResumeOutput(steady_clock::now());
-  PerformSoon();
-}
-
-/// Where the caller is not called in between.
-void AgentServer::PerformSoon() {
-  if (!performing_) asio::post(io_, [this] { Perform(); });
-}
-
-/// What the events lead to is done by the same loop.
-void AgentServer::Perform() {
-  if (std::exchange(performing_, true)) return;
-  for (auto actions = sessions_.TakeActions(); !actions.empty(); actions = sessions_.TakeActions()) {
-    for (const AgentAction& action : actions) {
-      std::visit([this](const auto& one) { Do(one); }, action);
-    }
-  }
-  performing_ = false;
-  WaitForDeadline();
+  loop_.RunSoon();
 }
 
 void AgentServer::Do(const AgentSend& send) {
@@ -220,19 +203,6 @@ void AgentServer::Do(const AgentClose& close) {
 
 void AgentServer::Do(const AgentEvent& event) {
   on_event_(event);
-}
-
-void AgentServer::WaitForDeadline() {
-  const TimePoint next = sessions_.NextDeadline();
-  if (timer_is_for_ && *timer_is_for_ <= next) return;
-  timer_is_for_ = next;
-  timer_.expires_at(next);
-  timer_.async_wait([this](const error_code& error) {
-    if (error) return;
-    timer_is_for_.reset();
-    sessions_.Tick(steady_clock::now());
-    Perform();
-  });
 }
 
 }  // namespace warren::submit

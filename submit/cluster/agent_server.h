@@ -6,7 +6,6 @@
 // it; all are heard of at once, and none outlives dmlc-submit, although none is its child.
 #pragma once
 
-#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,9 +13,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/agent_sessions.h"
 
 namespace warren::submit {
@@ -48,27 +47,21 @@ class AgentServer {
   void OnReadable(ConnectionId id, Connection& connection, boost::system::error_code error);
   void Write(ConnectionId id, std::string bytes);
   void WriteNext(const std::shared_ptr<Connection>& connection);
-  void Perform();
-  void PerformSoon();
   void Do(const AgentSend& send);
   void Do(const AgentHeartbeat& heartbeat);
   void Do(const AgentEndSending& end);
   void Do(const AgentRead& read);
   void Do(const AgentClose& close);
   void Do(const AgentEvent& event);
-  void WaitForDeadline();
   Connection* Find(ConnectionId id);
 
-  boost::asio::io_context& io_;
   std::function<void(const AgentEvent&)> on_event_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_pause_;
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> timer_is_for_;
   AgentSessions sessions_;
+  ActionLoop<AgentSessions, AgentAction> loop_;
   std::map<ConnectionId, std::shared_ptr<Connection>> connections_;
   ConnectionId last_connection_ = 0;
-  bool performing_ = false;
 };
 
 }  // namespace warren::submit

@@ -99,13 +99,14 @@ GangCluster::GangCluster(asio::io_context& io, Children& children, const Options
       agents_(io, job_mark_, agent_key_, host, options.port, options.port_end,
               [this](const AgentEvent& event) {
                 controller_.Handle(event, steady_clock::now());
-                Perform();
+                loop_.Run();
               }),
       controller_(static_cast<std::size_t>(options.num_servers),
                   static_cast<std::size_t>(options.num_workers),
                   fmt::format("{} port {}", host, agents_.port())),
       gangs_(controller_.num_gangs()),
-      timer_(io) {}
+      loop_(io, controller_,
+            [this](const GangAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {}
 
 GangCluster::~GangCluster() = default;
 
@@ -113,51 +114,21 @@ Started GangCluster::Start(std::size_t index, const PlannedProcess& process, int
   const GangId gang = controller_.GangOf(index);
   if (index == controller_.FirstOf(gang)) gangs_[gang].example = process;
   controller_.Start(index, attempt, PortOf(process), steady_clock::now());
-  PerformSoon();
+  loop_.RunSoon();
   return {};
 }
 
 void GangCluster::Stop() {
   controller_.Stop(steady_clock::now());
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 void GangCluster::Kill() {
   controller_.Kill();
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 // --- actions ---------------------------------------------------------------------------------------------
-
-/// Where the caller is not called in between.
-void GangCluster::PerformSoon() {
-  if (!performing_) asio::post(io_, [this] { Perform(); });
-}
-
-/// What the job makes of an event is done by the same loop.
-void GangCluster::Perform() {
-  if (std::exchange(performing_, true)) return;
-  for (auto actions = controller_.TakeActions(); !actions.empty(); actions = controller_.TakeActions()) {
-    for (const GangAction& action : actions) {
-      std::visit([this](const auto& one) { Do(one); }, action);
-    }
-  }
-  performing_ = false;
-  WaitForDeadline();
-}
-
-void GangCluster::WaitForDeadline() {
-  const auto next = controller_.NextDeadline();
-  if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
-  timer_is_for_ = next;
-  timer_.expires_at(*next);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    timer_is_for_.reset();
-    controller_.Tick(steady_clock::now());
-    Perform();
-  });
-}
 
 void GangCluster::Do(const StartLauncher& start) {
   try {
@@ -185,13 +156,13 @@ void GangCluster::LaunchGang(GangId id) {
   spdlog::debug("{}", ShellCommand(words));
   gang.launcher = children_.Start(request, {[this, id](Stream stream, std::string_view bytes) {
                                               controller_.LauncherWrote(id, stream, bytes);
-                                              Perform();
+                                              loop_.Run();
                                             },
                                             [this, id](const ExitStatus& status) {
                                               gangs_[id].launcher = -1;
                                               controller_.LauncherExited(id, status, steady_clock::now());
                                               TellWhenIdle();
-                                              Perform();
+                                              loop_.Run();
                                             }});
   if (request.reads_input) {
     children_.Write(gang.launcher, gang.launch.input);
@@ -227,7 +198,7 @@ void GangCluster::Do(const RunCommand& run) {
   const auto ended = [this, id = run.command](const std::string& said, const ExitStatus& status) {
     controller_.CommandEnded(id, said, status, steady_clock::now());
     TellWhenIdle();
-    Perform();
+    loop_.Run();
   };
   try {
     children_.Start({FindCommand(run.words.front(), SearchPath()).file, run.words, InheritedWith({}, {})},

@@ -5,13 +5,13 @@
 // controller (gang_controller.h); here are the launchers, commands and timers that it wants.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/agent_server.h"
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/gang_controller.h"
@@ -40,9 +40,6 @@ class GangCluster : public Cluster {
  private:
   struct Gang;
 
-  void Perform();
-  void PerformSoon();
-  void WaitForDeadline();
   void Do(const StartLauncher& start);
   void Do(const StopLauncher& stop);
   void Do(const KillLauncher& kill);
@@ -66,9 +63,7 @@ class GangCluster : public Cluster {
   AgentServer agents_;
   GangController controller_;
   std::vector<Gang> gangs_;
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> timer_is_for_;
-  bool performing_ = false;
+  ActionLoop<GangController, GangAction> loop_;
 };
 
 /// What --dry-run prints.

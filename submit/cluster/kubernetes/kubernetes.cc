@@ -55,7 +55,9 @@ KubernetesCluster::KubernetesCluster(asio::io_context& io, Children& children, c
       kubectl_(io, children, options, [this] { TellWhenIdle(); }),
       job_mark_(NewJobMark()),
       controller_(SettingOf(options, kubectl_, job_mark_)),
-      timer_(io) {}
+      loop_(io, controller_, [this](const KubernetesAction& action) {
+        std::visit([this](const auto& one) { Do(one); }, action);
+      }) {}
 
 KubernetesCluster::~KubernetesCluster() = default;
 
@@ -69,51 +71,21 @@ Started KubernetesCluster::Start(std::size_t index, const PlannedProcess& proces
   plan_.resize(std::max(plan_.size(), index + 1));
   plan_[index] = process;
   controller_.Start(index, tracker::RoleName(process.role), attempt, steady_clock::now());
-  PerformSoon();
+  loop_.RunSoon();
   return {};
 }
 
 void KubernetesCluster::Stop() {
   controller_.Stop(steady_clock::now());
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 void KubernetesCluster::Kill() {
   controller_.Kill();
-  PerformSoon();
+  loop_.RunSoon();
 }
 
 // --- actions ---------------------------------------------------------------------------------------------
-
-/// Where the caller is not called in between.
-void KubernetesCluster::PerformSoon() {
-  if (!performing_) asio::post(io_, [this] { Perform(); });
-}
-
-/// What the job makes of an event is done by the same loop.
-void KubernetesCluster::Perform() {
-  if (std::exchange(performing_, true)) return;
-  for (auto actions = controller_.TakeActions(); !actions.empty(); actions = controller_.TakeActions()) {
-    for (const KubernetesAction& action : actions) {
-      std::visit([this](const auto& one) { Do(one); }, action);
-    }
-  }
-  performing_ = false;
-  WaitForDeadline();
-}
-
-void KubernetesCluster::WaitForDeadline() {
-  const auto next = controller_.NextDeadline();
-  if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
-  timer_is_for_ = next;
-  timer_.expires_at(*next);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    timer_is_for_.reset();
-    controller_.Tick(steady_clock::now());
-    Perform();
-  });
-}
 
 void KubernetesCluster::Do(const MakeObjects& make) {
   KubeManifest manifest;
@@ -137,7 +109,7 @@ void KubernetesCluster::Do(const ApplyObjects& apply) {
                           kApplyPatience, [this](const std::string& printed, const ExitStatus& status) {
                             applier_ = -1;
                             controller_.Applied(printed, status, steady_clock::now());
-                            Perform();
+                            loop_.Run();
                           });
 }
 
@@ -147,7 +119,7 @@ void KubernetesCluster::Do(const AskForPods& ask) {
                    [this, at_the_end = ask.at_the_end](const std::string& printed, const ExitStatus& status) {
                      if (!at_the_end) asker_ = -1;
                      OnAnswer(printed, status, at_the_end);
-                     Perform();
+                     loop_.Run();
                    });
   if (!ask.at_the_end) asker_ = pid;
 }
@@ -174,13 +146,13 @@ void KubernetesCluster::Do(const FollowLog& follow) {
   const auto on_output = [this, pod = follow.pod](Stream stream, std::string_view bytes) {
     if (stream == Stream::kErr) return controller_.LogComplained(pod, bytes);
     controller_.LogRead(pod, bytes, steady_clock::now());
-    Perform();
+    loop_.Run();
   };
   const auto on_exit = [this, pod = follow.pod](const ExitStatus& status) {
     followers_.erase(pod);
     controller_.FollowerExited(pod, status, steady_clock::now());
     TellWhenIdle();
-    Perform();
+    loop_.Run();
   };
   try {
     followers_[follow.pod] =
@@ -195,7 +167,7 @@ void KubernetesCluster::Do(const DeleteObjects&) {
                [this](const std::string& printed, const ExitStatus& status) {
                  controller_.Deleted(printed, status, steady_clock::now());
                  TellWhenIdle();
-                 Perform();
+                 loop_.Run();
                });
 }
 

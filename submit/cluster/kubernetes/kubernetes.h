@@ -8,12 +8,12 @@
 // Kubernetes.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/kubernetes/controller.h"
 #include "submit/cluster/kubernetes/kubectl.h"
@@ -36,9 +36,6 @@ class KubernetesCluster : public Cluster {
   bool runs_scheduler() const override { return true; }
 
  private:
-  void Perform();
-  void PerformSoon();
-  void WaitForDeadline();
   void Do(const MakeObjects& make);
   void Do(const ApplyObjects& apply);
   void Do(const AskForPods& ask);
@@ -62,12 +59,10 @@ class KubernetesCluster : public Cluster {
   std::vector<PlannedProcess> plan_;
   std::string before_;  ///< manifests
   std::string processes_;
-  pid_t applier_ = -1;                      ///< the kubectl that makes objects
-  pid_t asker_ = -1;                        ///< the one that asks what became of the pods
+  pid_t applier_ = -1;  ///< the kubectl that makes objects
+  pid_t asker_ = -1;    ///< the one that asks what became of the pods
+  ActionLoop<KubernetesController, KubernetesAction> loop_;
   std::map<std::string, pid_t> followers_;  ///< those that follow logs, by pod
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> timer_is_for_;
-  bool performing_ = false;
 };
 
 /// What --dry-run and --kube-manifest show.

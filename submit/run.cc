@@ -43,7 +43,7 @@ constexpr std::chrono::seconds kKillPatience{5};
 /// Java.
 constexpr std::chrono::seconds kClusterPatience{25};
 
-/// Whose farewell it is.
+/// Whose cleanup command it is.
 constexpr char kCaller[] = "files";
 
 /// "the other 3 processes were stopped", as it applies.
@@ -77,7 +77,7 @@ class JobRun {
         judgement_(
             io, [this](std::size_t index) { return members_[index].running; },
             [this](FailureCase gathered) { Judge(std::move(gathered)); }) {
-    if (!farewell.empty()) children_.SetFarewell(kCaller, farewell);
+    if (!farewell.empty()) children_.SetCleanupCommand(kCaller, farewell);
     MakePlan();
     MakeMembers();
     ListenToConsole();
@@ -87,7 +87,7 @@ class JobRun {
   ~JobRun() {
     console_.on_room = nullptr;
     console_.on_reader_gone = nullptr;
-    children_.SetFarewell(kCaller, "");  // who called does it
+    children_.SetCleanupCommand(kCaller, "");  // who called does it
   }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;

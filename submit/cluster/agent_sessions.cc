@@ -30,16 +30,16 @@ struct AgentSessions::Agent {
 
   std::size_t index;
   std::string call;  ///< tells this agent from another of the same index
-  NoteReader reader;
+  AgentMessageReader reader;
   std::optional<ConnectionId> err;
   std::optional<ConnectionId> out;  ///< of the newest attempt
   bool has_arrived = false;
   bool replaced = false;  ///< another has come in its place
   bool told_to_end = false;
-  bool draining = false;   ///< its process has ended, what it wrote may not all be here
-  int num_outs = 0;        ///< so many have been there
-  int num_starts = 0;      ///< of so many processes, each with one, has been told
-  std::deque<Note> notes;  ///< to be handed on
+  bool draining = false;              ///< its process has ended, what it wrote may not all be here
+  int num_outs = 0;                   ///< so many have been there
+  int num_starts = 0;                 ///< of so many processes, each with one, has been told
+  std::deque<AgentMessage> messages;  ///< to be handed on
 };
 
 AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending,
@@ -143,7 +143,7 @@ void AgentSessions::Closed(ConnectionId connection) {
   actions_.emplace_back(AgentClose{connection});
   const bool err_is_over = !Has(agent->err);
   if (err_is_over) agent->num_starts = 0;  // nothing is known of others
-  HandNotesOn(*agent);
+  HandMessagesOn(*agent);
   if (!OutIsOver(*agent) || !err_is_over) return;
   agent->reader.Finish([&](std::string_view text) {
     Tell(AgentOutput{agent->index, Stream::kErr, std::string(text)});
@@ -164,12 +164,12 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
   }
   agent.reader.Append(
       bytes, [&](std::string_view text) { HandOn(connection, text, now); },
-      [&](const Note& note) {
-        if (note.kind == "start") ++agent.num_starts;
-        if (note.kind == "start" || note.kind == "ended") agent.draining = note.kind == "ended";
-        agent.notes.push_back(note);
+      [&](const AgentMessage& message) {
+        if (message.kind == "start") ++agent.num_starts;
+        if (message.kind == "start" || message.kind == "ended") agent.draining = message.kind == "ended";
+        agent.messages.push_back(message);
       });
-  HandNotesOn(agent);
+  HandMessagesOn(agent);
   Drain(agent, now);
 }
 
@@ -199,15 +199,15 @@ void AgentSessions::HandRestOn(ConnectionId connection) {
 }
 
 /// The end of a process is told when all that it wrote has come.
-void AgentSessions::HandNotesOn(Agent& agent) {
-  while (!agent.notes.empty()) {
-    const bool is_end = agent.notes.front().kind == "exit" || agent.notes.front().kind == "stopped";
+void AgentSessions::HandMessagesOn(Agent& agent) {
+  while (!agent.messages.empty()) {
+    const bool is_end = agent.messages.front().kind == "exit" || agent.messages.front().kind == "stopped";
     if (is_end && !OutIsOver(agent)) return;
-    Note note = std::move(agent.notes.front());
-    agent.notes.pop_front();
+    AgentMessage message = std::move(agent.messages.front());
+    agent.messages.pop_front();
     if (is_end && Has(agent.err)) HandRestOn(*agent.err);
     // Of a place that another has taken it says nothing any more.
-    if (!agent.replaced) Tell(AgentNote{agent.index, std::move(note)});
+    if (!agent.replaced) Tell(AgentSaid{agent.index, std::move(message)});
   }
 }
 

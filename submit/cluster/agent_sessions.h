@@ -1,8 +1,8 @@
 // What the agents of a gang say and are told: the protocol of scripts/gang.sh without its sockets. An agent
 // is the script around a process elsewhere; it has two connections to dmlc-submit. One carries what the
-// process writes to standard output; the other its standard error with notes (notes.h) in between, and back
-// to the agent "go ATTEMPT PORT", which makes it start the process, and an empty line now and then. The end
-// of that one makes the agent end the process.
+// process writes to standard output; the other its standard error with messages (agent_messages.h) in
+// between, and back to the agent "go ATTEMPT PORT", which makes it start the process, and an empty line now
+// and then. The end of that one makes the agent end the process.
 //
 // A state machine over values. Connections are numbers, time is an argument. In: a connection was opened,
 // brought bytes, closed; time has passed; and, from the gang, which agents are to launch or to end. Out, in
@@ -25,7 +25,7 @@
 #include <variant>
 #include <vector>
 
-#include "submit/cluster/notes.h"
+#include "submit/cluster/agent_messages.h"
 #include "submit/process/stream.h"
 #include "tracker/action.h"
 
@@ -46,9 +46,9 @@ struct AgentOutput {
   std::string bytes;
 };
 /// "start", "exit", "stopped" or "fail" (see scripts/gang.sh); all output that came before it was handed on.
-struct AgentNote {
+struct AgentSaid {
   std::size_t index;
-  Note note;
+  AgentMessage message;
 };
 /// Its connections have ended. Nothing of it follows but output that was on its way.
 struct AgentLeft {
@@ -59,7 +59,7 @@ struct AgentKeyless {
   std::size_t index;
   std::string host;
 };
-using AgentEvent = std::variant<AgentArrived, AgentOutput, AgentNote, AgentLeft, AgentKeyless>;
+using AgentEvent = std::variant<AgentArrived, AgentOutput, AgentSaid, AgentLeft, AgentKeyless>;
 
 /// To be sent.
 struct AgentSend {
@@ -131,7 +131,7 @@ class AgentSessions {
   void OnBytes(ConnectionId connection, std::string_view bytes, TimePoint now);
   void HandOn(ConnectionId connection, std::string_view bytes, TimePoint now);
   void HandRestOn(ConnectionId connection);
-  void HandNotesOn(Agent& agent);
+  void HandMessagesOn(Agent& agent);
   void Drain(const Agent& agent, TimePoint now);
   void OnDrained(Agent& agent, TimePoint now);
   void OnTimer(const TimerKey& key, TimePoint now);

@@ -54,7 +54,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   for (const auto& entry : process.environment) {
     if (entry.first == wire::kTokenVariable) secrets.push_back(entry);
   }
-  plan.secrets = SecretsOf(secrets, context.home_key);
+  plan.secrets = SecretsOf(secrets, context.agent_key);
   plan.shared_directory = fmt::format("{}/.dmlc-submit-{}-{}", context.directory, context.job_mark, first);
   plan.script = [process, first, count, context, shares](const ScriptSetting& setting) {
     GangScriptContext whole = context;
@@ -142,9 +142,9 @@ void GangCluster::LaunchGang(GangId id) {
   Gang& gang = gangs_[id];
   const GangScriptContext context{.job_mark = job_mark_,
                                   .directory = std::filesystem::current_path().string(),
-                                  .home_host = host_,
-                                  .home_port = agents_.port(),
-                                  .home_key = agent_key_};
+                                  .rendezvous_host = host_,
+                                  .rendezvous_port = agents_.port(),
+                                  .agent_key = agent_key_};
   gang.launch = make_launch_(
       PlanGang(options_, gang.example, controller_.FirstOf(id), controller_.CountOf(id), context));
   gang.files = std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory);
@@ -189,7 +189,7 @@ void GangCluster::Do(const SetCleanup& cleanup) {
   std::string commands;
   if (files && !files->directory().empty()) commands = ShellCommand({"rm", "-r", files->directory()});
   if (!cleanup.words.empty()) commands += (commands.empty() ? "" : "; ") + ShellCommand(cleanup.words);
-  children_.SetFarewell(fmt::format("gang {}", controller_.FirstOf(cleanup.gang)), commands);
+  children_.SetCleanupCommand(fmt::format("gang {}", controller_.FirstOf(cleanup.gang)), commands);
 }
 
 void GangCluster::Do(const RunCommand& run) {
@@ -235,9 +235,9 @@ std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>&
                       const std::string& host, const GangCluster::MakeLaunch& make_launch) {
   const GangScriptContext context{.job_mark = "JOB",
                                   .directory = std::filesystem::current_path().string(),
-                                  .home_host = host,
-                                  .home_port = options.port,
-                                  .home_key = kShownSecret};
+                                  .rendezvous_host = host,
+                                  .rendezvous_port = options.port,
+                                  .agent_key = kShownSecret};
   std::string text;
   for (std::size_t i = 0; i < plan.size();) {
     if (plan[i].role == tracker::Role::kScheduler) {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <sstream>
 
-#include "submit/process/guardian.h"
+#include "submit/process/watchdog.h"
 
 namespace warren::submit {
 namespace {
@@ -266,28 +266,28 @@ void GangController::LaunchIfWanted(std::size_t index, Task& task) {
   Do(LaunchProcess{index, task.attempt, task.port});
 }
 
-void GangController::On(const AgentNote& event, TimePoint now) {
-  const auto& [index, note] = event;
+void GangController::On(const AgentSaid& event, TimePoint now) {
+  const auto& [index, message] = event;
   Task* const task = Find(index);
   if (task == nullptr) return;
-  std::istringstream words(note.text);
+  std::istringstream words(message.text);
   int attempt = 0;
-  if (note.kind == "start") {
+  if (message.kind == "start") {
     Started where;
     words >> attempt >> where.pid >> where.host;
     Tell(ProcessLocated{index, where});
-  } else if (note.kind == "exit" || note.kind == "stopped") {
+  } else if (message.kind == "exit" || message.kind == "stopped") {
     int code = 0;
     words >> attempt >> code;
     Gang& gang = gangs_[GangOf(index)];
     const ExitStatus status = FromShellCode(code);
-    if (note.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
+    if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
     // The queue has ended it: what the job is now, is worth more to the user than the signal.
     Lose(gang, *task, status, now);
-  } else if (note.kind == "fail") {
-    End(index, {1, 0, false, fmt::format("could not be started: {}", note.text)}, now);
+  } else if (message.kind == "fail") {
+    End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
   }
 }
 

@@ -179,7 +179,7 @@ class GangController {
 
   void On(const AgentArrived& event, TimePoint now);
   void On(const AgentOutput& event, TimePoint now);
-  void On(const AgentNote& event, TimePoint now);
+  void On(const AgentSaid& event, TimePoint now);
   void On(const AgentLeft& event, TimePoint now);
   void On(const AgentKeyless& event, TimePoint now);
   void LaunchIfWanted(std::size_t index, Task& task);

@@ -29,7 +29,7 @@ class AgentServerTest : public testing::Test {
   std::string key = wire::JobToken::Random().ToHex();
   std::vector<std::pair<std::size_t, std::string>> arrived;
   std::vector<std::pair<std::size_t, std::string>> keyless;
-  std::string notes;
+  std::string messages;
   std::string written;
   AgentServer server{io, kMark, key, "127.0.0.1", 0, 0, [this](const AgentEvent& event) { Take(event); }};
 
@@ -37,7 +37,7 @@ class AgentServerTest : public testing::Test {
     if (const auto* const came = std::get_if<AgentArrived>(&event))
       arrived.emplace_back(came->index, came->host);
     if (const auto* const said = std::get_if<AgentOutput>(&event)) written += said->bytes;
-    if (const auto* const told = std::get_if<AgentNote>(&event)) notes += told->note.kind;
+    if (const auto* const told = std::get_if<AgentSaid>(&event)) messages += told->message.kind;
     if (const auto* const came = std::get_if<AgentKeyless>(&event))
       keyless.emplace_back(came->index, came->host);
   }
@@ -70,7 +70,7 @@ class AgentServerTest : public testing::Test {
 
 TEST_F(AgentServerTest, AnAgentShowsTheKeyAndIsHeard) {
   const tcp::socket agent = Call(key + " 2 err call host\nhello\n\036" + kMark + " 2 start 0 17 host\036\n");
-  EXPECT_TRUE(Await([this] { return notes == "start"; }));
+  EXPECT_TRUE(Await([this] { return messages == "start"; }));
   EXPECT_THAT(arrived, ElementsAre(Pair(2, "host")));
   EXPECT_EQ(written, "hello\n");
 }
@@ -84,7 +84,7 @@ TEST_F(AgentServerTest, TheMarkWhichOthersMaySeeIsNoKey) {
     }
   }
   EXPECT_THAT(arrived, IsEmpty());
-  EXPECT_EQ(written + notes, "");
+  EXPECT_EQ(written + messages, "");
 }
 
 TEST_F(AgentServerTest, AnAgentThatCannotReadTheKeyIsToldOfAndNoMore) {

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 constexpr char kMark[] = "wmark";
 constexpr char kKey[] = "0123456789abcdef";
 
-std::string NoteBytes(std::size_t index, const std::string& words) {
+std::string MessageBytes(std::size_t index, const std::string& words) {
   return fmt::format("\036{} {} {}\036\n", kMark, index, words);
 }
 
@@ -241,7 +241,7 @@ class World {
     Connection& out = connections_[*agent.out];
     Connection& err = connections_[*agent.err];
     out.index = index;
-    err.to_come += NoteBytes(index, fmt::format("start {} 17 host", attempt));
+    err.to_come += MessageBytes(index, fmt::format("start {} 17 host", attempt));
     for (int i = Between(0, 20); i > 0; --i) {
       const bool to_out = Chance(50);
       std::string text = fmt::format("{} of {}", i, attempt) +
@@ -251,9 +251,9 @@ class World {
       agent.wrote[to_out ? 0 : 1] += text;
     }
     out.closes = Chance(80);  // else something that the process has left behind holds it open
-    err.to_come += NoteBytes(index, fmt::format("ended {}", attempt));
+    err.to_come += MessageBytes(index, fmt::format("ended {}", attempt));
     const int code = Chance(50) ? 0 : 3;
-    err.to_come += NoteBytes(index, fmt::format("exit {} {}", attempt, code));
+    err.to_come += MessageBytes(index, fmt::format("exit {} {}", attempt, code));
     agent.ended = true;
     if (code == 0) err.closes = true;
   }
@@ -303,12 +303,12 @@ class World {
         << "nobody takes output now";
     agents_[event.index].came[event.stream == Stream::kOut ? 0 : 1] += event.bytes;
   }
-  void On(const AgentNote& event) {
+  void On(const AgentSaid& event) {
     Agent& agent = agents_[event.index];
     ASSERT_TRUE(agent.is_here) << Describe();
-    if (event.note.kind != "exit") return;
+    if (event.message.kind != "exit") return;
     if (!agent.breaks && !agent.told_to_end) ExpectWhole(event.index);
-    if (event.note.text.ends_with(" 3") && agent.processes < 3 && !agent.told_to_end) {
+    if (event.message.text.ends_with(" 3") && agent.processes < 3 && !agent.told_to_end) {
       return sessions_.Launch(event.index, agent.processes, 1);
     }
     if (agent.err && connections_.contains(*agent.err)) connections_[*agent.err].closes = true;
@@ -326,7 +326,7 @@ class World {
     const Agent& agent = agents_[index];
     for (const int stream : {0, 1}) {
       if (agent.breaks || agent.told_to_end) {
-        // Half a note at the end is text.
+        // Half a message at the end is text.
         const std::string came = agent.came[stream].substr(0, agent.came[stream].find('\036'));
         EXPECT_LE(came.size(), agent.wrote[stream].size()) << Describe();
       } else {
@@ -379,8 +379,8 @@ std::vector<std::string> EventsOf(AgentSessions& sessions) {
     if (const auto* const one = std::get_if<AgentLeft>(event))
       told.push_back(fmt::format("{} left", one->index));
     if (const auto* const one = std::get_if<AgentOutput>(event)) told.push_back(one->bytes);
-    if (const auto* const one = std::get_if<AgentNote>(event))
-      told.push_back(fmt::format("{} {}", one->index, one->note.kind));
+    if (const auto* const one = std::get_if<AgentSaid>(event))
+      told.push_back(fmt::format("{} {}", one->index, one->message.kind));
   }
   return told;
 }
@@ -394,10 +394,10 @@ TEST(AgentSessions, OneThatAnotherHasReplacedSaysNothingOfTheProcessAnyMore) {
   sessions.Opened(2, now);
   sessions.Received(2, fmt::format("{} 7 err second host\n", kKey), now);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("7 left", "7 arrived"));
-  sessions.Received(1, "its last line\n" + NoteBytes(7, "exit 0 9"), now);
+  sessions.Received(1, "its last line\n" + MessageBytes(7, "exit 0 9"), now);
   sessions.Closed(1);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("its last line\n"));
-  sessions.Received(2, NoteBytes(7, "exit 0 0"), now);
+  sessions.Received(2, MessageBytes(7, "exit 0 0"), now);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("7 exit"));
 }
 

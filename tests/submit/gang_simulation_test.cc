@@ -407,7 +407,7 @@ class World {
       };
     };
     Soon(fate([this, index] {
-      Handle(AgentNote{static_cast<std::size_t>(index),
+      Handle(AgentSaid{static_cast<std::size_t>(index),
                        {static_cast<std::size_t>(index), "start", "0 17 host"}});
     }));
     const int duration = Between(300, 20'000);
@@ -436,7 +436,7 @@ class World {
     agent.runs = false;
     agent.succeeded = code == 0 && std::string_view(kind) == "exit";
     if (code != 0) gangs_[GangOf(index)].failed = true;
-    Handle(AgentNote{static_cast<std::size_t>(index),
+    Handle(AgentSaid{static_cast<std::size_t>(index),
                      {static_cast<std::size_t>(index), kind, fmt::format("0 {}", code)}});
   }
 

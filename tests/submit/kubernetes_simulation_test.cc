@@ -320,7 +320,7 @@ class World {
                          line);
   }
 
-  void Note(Pod& pod, const std::string& words) {
+  void Tell(Pod& pod, const std::string& words) {
     Write(pod, fmt::format("\036{} {} {}\036\n", kMark, IndexOf(pod), words));
   }
 
@@ -339,7 +339,7 @@ class World {
 
   void RunAttempt(const std::string& name) {
     InPod(name, 0, [this, name](Pod& pod) {
-      Note(pod, fmt::format("start {} 17 {}", pod.attempt, name));
+      Tell(pod, fmt::format("start {} 17 {}", pod.attempt, name));
       const int duration = Chance(30) ? Between(1, 300) : Between(300, 20'000);
       const int lines = Between(0, 5);
       for (int i = 0; i < lines; ++i) {
@@ -356,12 +356,12 @@ class World {
 
   void EndAttempt(Pod& pod, const std::string& name, int code) {
     if (code != 0 && pod.restarts > 0) {
-      Note(pod, fmt::format("again {} {}", pod.attempt, code));
+      Tell(pod, fmt::format("again {} {}", pod.attempt, code));
       ++pod.attempt;
       --pod.restarts;
       return RunAttempt(name);
     }
-    Note(pod, fmt::format("exit {} {}", pod.attempt, code));
+    Tell(pod, fmt::format("exit {} {}", pod.attempt, code));
     if (code == 0) did_well_.insert({pod.start, IndexOf(pod)});
     EndContainer(name, code);
   }
@@ -487,7 +487,7 @@ class World {
   /// The pod is asked to end.
   void Terminate(const std::string& name) {
     InPod(name, Between(0, 2000), [this, name](Pod& pod) {
-      if (pod.has_begun && pod.role != "tracker") Note(pod, fmt::format("exit {} 143", pod.attempt));
+      if (pod.has_begun && pod.role != "tracker") Tell(pod, fmt::format("exit {} 143", pod.attempt));
       EndContainer(name, 143);
     });
     After(Between(2001, 6000), [this, name] {

@@ -301,13 +301,13 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
       });
       return;
     }
-    pod.notes.Append(
+    pod.messages.Append(
         text,
         [&](std::string_view said) {
           Tell(ProcessOutput{*pod.index, Stream::kOut, std::string(said)});
         },
-        [&](const Note& note) {
-          if (note.index == *pod.index) OnNote(pod, note, now);
+        [&](const AgentMessage& message) {
+          if (message.index == *pod.index) OnMessage(pod, message, now);
         });
   });
 }
@@ -352,25 +352,25 @@ bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
   return true;
 }
 
-void KubernetesController::OnNote(Pod& pod, const Note& note, TimePoint now) {
-  Process& process = processes_.at(note.index);
+void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, TimePoint now) {
+  Process& process = processes_.at(message.index);
   if (!Adopt(process, pod, now)) return;
   Changed(now);
-  std::istringstream words(note.text);
+  std::istringstream words(message.text);
   int attempt = 0;
   words >> attempt;
-  if (note.kind == "start") {
+  if (message.kind == "start") {
     Started where;
     words >> where.pid;
     where.host = pod.name;
     process.begun = where;
-    if (process.wanted && process.early.empty()) Tell(ProcessLocated{note.index, where});
+    if (process.wanted && process.early.empty()) Tell(ProcessLocated{message.index, where});
     return;
   }
   int code = 0;
   words >> code;
-  if (note.kind == "again") EndAttempt(note.index, FromShellCode(code));
-  if (note.kind == "exit") {
+  if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
+  if (message.kind == "exit") {
     process.last = FromShellCode(code);  // what it wrote last comes when the container has ended
   }
 }
@@ -380,7 +380,7 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
   if (std::exchange(pod.settled, true)) return;
   if (!pod.index) return SettleTracker(pod);
   const std::size_t index = *pod.index;
-  pod.notes.Finish([&](std::string_view said) {
+  pod.messages.Finish([&](std::string_view said) {
     Tell(ProcessOutput{index, Stream::kOut, std::string(said)});
   });
   Process& process = processes_.at(index);

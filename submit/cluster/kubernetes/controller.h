@@ -2,7 +2,7 @@
 //
 // How the data flows. In come, each with the time: that the job wants a process (Start) or none any more
 // (Stop, Kill); what the API server says of the pods and Jobs (Reported, NotReported); what their logs bring
-// (LogRead, FollowerExited), in which are the notes of the scripts (scripts/pod.sh); how the commands that
+// (LogRead, FollowerExited), in which are the messages of the agents (scripts/pod.sh); how the commands that
 // make and delete objects ended (Applied, Deleted); that time has passed (Tick). Out go, in order, by
 // TakeActions: objects to make, to ask about and to delete, logs to follow, and for the job where each
 // process runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is
@@ -24,10 +24,10 @@
 #include <variant>
 #include <vector>
 
+#include "submit/cluster/agent_messages.h"
 #include "submit/cluster/cluster_event.h"
 #include "submit/cluster/kubernetes/log_reader.h"
 #include "submit/cluster/kubernetes/pods.h"
-#include "submit/cluster/notes.h"
 #include "submit/output/line_splitter.h"
 
 namespace warren::submit {
@@ -121,7 +121,7 @@ class KubernetesController {
   };
 
   struct Pod {
-    explicit Pod(const std::string& job_mark) : notes(job_mark) {}
+    explicit Pod(const std::string& job_mark) : messages(job_mark) {}
 
     std::string name;
     std::string role;
@@ -137,7 +137,7 @@ class KubernetesController {
     int failed_followers = 0;
     int reads_after_the_end = 0;
     LogReader log;
-    NoteReader notes;
+    AgentMessageReader messages;
     LineSplitter lines;  ///< of the tracker
   };
 
@@ -157,7 +157,7 @@ class KubernetesController {
   void TellWhatItWaitsFor(const PodReport& report);
   void Follow(Pod& pod);
   bool Adopt(Process& process, Pod& pod, TimePoint now);
-  void OnNote(Pod& pod, const Note& note, TimePoint now);
+  void OnMessage(Pod& pod, const AgentMessage& message, TimePoint now);
   void Settle(Pod& pod, TimePoint now);
   void SettleTracker(Pod& pod);
   void EndAttempt(std::size_t index, const ExitStatus& status);

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "submit/cluster/agent_messages.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/cluster/kubernetes/pods.h"
-#include "submit/cluster/notes.h"
 #include "submit/command.h"
 #include "submit/process/environment.h"
 
@@ -172,7 +172,7 @@ void KubernetesCluster::Do(const DeleteObjects&) {
 }
 
 void KubernetesCluster::Do(const SetDeletion& deletion) {
-  children_.SetFarewell(kObjects, deletion.left ? kubectl_.Farewell() : "");
+  children_.SetCleanupCommand(kObjects, deletion.left ? kubectl_.CleanupCommand() : "");
 }
 
 void KubernetesCluster::Do(const KillAsk&) {

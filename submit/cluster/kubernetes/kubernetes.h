@@ -1,8 +1,9 @@
 // --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in a pod beside them,
 // by means of kubectl alone (kubectl.h): it makes the objects (manifest.h), tells what became of the pods
-// (pods.h), follows their logs (log_reader.h), which carry the notes of the scripts in them (scripts/pod.sh),
-// and deletes everything at the end. What is done when is decided by the controller (controller.h); here are
-// the commands and the timer that it wants. When dmlc-submit dies, its guardian deletes the objects.
+// (pods.h), follows their logs (log_reader.h), which carry the messages of the scripts in them
+// (scripts/pod.sh), and deletes everything at the end. What is done when is decided by the controller
+// (controller.h); here are the commands and the timer that it wants. When dmlc-submit dies, its watchdog
+// deletes the objects.
 //
 // A process that fails is started again by its script, in its pod; a pod that is lost is replaced by
 // Kubernetes.

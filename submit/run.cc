@@ -59,7 +59,7 @@ class JobRun : public JobView {
         scheduler_(children_, EventsOfCluster()),
         host_(HostOfJob(options)),
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
-    if (!cleanup.empty()) children_.SetFarewell(kCaller, cleanup);
+    if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts}, plan_, *this);
     OpenOutputs();
@@ -70,7 +70,7 @@ class JobRun : public JobView {
   ~JobRun() override {
     console_.on_room = nullptr;
     console_.on_reader_gone = nullptr;
-    children_.SetFarewell(kCaller, "");  // who called does it
+    children_.SetCleanupCommand(kCaller, "");  // who called does it
   }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;

@@ -1,19 +1,20 @@
 // Processes that one launcher starts all at once: mpirun, srun, or the queue of a cluster. What differs
-// between them is in a Launch (launch.h); the rest is here. Each process calls home (home.h) and is started,
-// watched and stopped from there, so that a worker that fails can be started again in its place, and all end
-// with the job.
+// between them is in a Launch (launch.h). Around each process is an agent (scripts/gang.sh), which connects
+// to dmlc-submit (agent_server.h) and starts, watches and stops it as it is told, so that a process that
+// fails can be started again in its place, and all end with the job. What is done when is decided by the
+// controller (gang_controller.h); here are the launchers, commands and timers that it wants.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "submit/cluster/action_loop.h"
+#include "submit/cluster/agent_server.h"
 #include "submit/cluster/cluster.h"
-#include "submit/cluster/home.h"
+#include "submit/cluster/gang_controller.h"
 #include "submit/cluster/launch.h"
 #include "submit/options.h"
 #include "submit/process/children.h"
@@ -32,39 +33,23 @@ class GangCluster : public Cluster {
   Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
   void Stop() override;
   void Kill() override;
-  bool busy() const override;
-  void PauseOutput() override { home_.PauseOutput(); }
-  void ResumeOutput() override { home_.ResumeOutput(); }
+  bool busy() const override { return controller_.busy(); }
+  void PauseOutput() override { agents_.PauseOutput(); }
+  void ResumeOutput() override { agents_.ResumeOutput(); }
 
  private:
-  struct Place;
   struct Gang;
 
-  HomeEvents EventsOfHome();
-  Gang& GangOf(std::size_t index);
-  bool NothingIsLeft(const Gang& gang) const;
-
-  void LaunchIfAllAreWanted(Gang& gang);
-  void LaunchGang(Gang& gang);
-  void LeaveFarewell(const Gang& gang);
-  void OnSaid(Gang& gang, Stream stream, std::string_view bytes);
-  void OnLauncherExit(Gang& gang, const ExitStatus& status);
-  void EndGang(Gang& gang, const ExitStatus& status);
-  void Run(const std::vector<std::string>& words,
-           const std::function<void(const std::string& printed, const ExitStatus& status)>& done);
-  void AskLater(Gang& gang);
-  void Ask(Gang& gang);
-  void OnReport(Gang& gang, const JobReport& report);
-  void CancelJob(Gang& gang);
-
-  void OnArrived(std::size_t index, const std::string& host);
-  void OnNote(std::size_t index, const Note& note);
-  void OnLeft(std::size_t index);
-  void OnKeyless(std::size_t index, const std::string& host);
-  void GoIfWanted(std::size_t index);
-  void End(std::size_t index, const ExitStatus& status);
-  void Report(std::size_t index, const ExitStatus& status);
-  void StopLauncher(Gang& gang);
+  void Do(const StartLauncher& start);
+  void Do(const StopLauncher& stop);
+  void Do(const KillLauncher& kill);
+  void Do(const RemoveFiles& remove);
+  void Do(const SetCleanup& cleanup);
+  void Do(const RunCommand& run);
+  void Do(const LaunchProcess& launch);
+  void Do(const EndAgent& end);
+  void Do(const ClusterEvent& event);
+  void LaunchGang(GangId id);
   void TellWhenIdle();
 
   boost::asio::io_context& io_;
@@ -74,13 +59,11 @@ class GangCluster : public Cluster {
   MakeLaunch make_launch_;
   std::string host_;
   std::string job_mark_;
-  std::string home_key_;
-  std::set<std::size_t> keyless_;  ///< of which the user was told
-  Home home_;
-  std::vector<std::unique_ptr<Gang>> gangs_;
-  std::map<std::size_t, Place> places_;  ///< by index
-  std::set<pid_t> commands_;             ///< that ask or cancel
-  bool stopping_ = false;
+  std::string agent_key_;
+  AgentServer agents_;
+  GangController controller_;
+  std::vector<Gang> gangs_;
+  ActionLoop<GangController, GangAction> loop_;
 };
 
 /// What --dry-run prints.

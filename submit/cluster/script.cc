@@ -63,8 +63,8 @@ std::string ExportCommands(const tracker::Environment& environment) {
   return text;
 }
 
-std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& home_key) {
-  return ExportCommands(secret_variables) + fmt::format("home_key={}\n", home_key);
+std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key) {
+  return ExportCommands(secret_variables) + fmt::format("agent_key={}\n", agent_key);
 }
 
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
@@ -87,11 +87,11 @@ std::string PortVariable(const PlannedProcess& process) {
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const std::string& rank, const GangScriptContext& context) {
   std::string script = fmt::format(
-      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nhome_host={}\nhome_port={}\nport_variable={}\n"
-      "secrets_file={}\nhome_key={}\n",
-      context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.home_host),
-      context.home_port, PortVariable(process), Quoted(context.secrets_file),
-      context.secrets_file.empty() ? context.home_key : "");
+      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_variable={}\n"
+      "secrets_file={}\nagent_key={}\n",
+      context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.rendezvous_host),
+      context.rendezvous_port, PortVariable(process), Quoted(context.secrets_file),
+      context.secrets_file.empty() ? context.agent_key : "");
   script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";

@@ -2,7 +2,7 @@
 // installed. They need a POSIX shell and grep; for ssh setsid (util-linux or busybox) and Linux's /proc, too.
 //
 // Every word of the command and every value of the environment is quoted, so that they arrive byte for byte.
-// What the scripts have to say they say in notes (notes.h) on standard error.
+// What the scripts have to say they say in messages (agent_messages.h) on standard error.
 #pragma once
 
 #include <chrono>
@@ -30,20 +30,20 @@ struct CoreShare {
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores);
 
-/// Where a gang's scripts find dmlc-submit.
+/// Where a gang's agents find dmlc-submit.
 struct GangScriptContext {
   std::string job_mark;
   std::string directory;  ///< where the processes run
-  std::string home_host;
-  std::uint16_t home_port = 0;
+  std::string rendezvous_host;
+  std::uint16_t rendezvous_port = 0;
   std::vector<Archive> archives = {};  ///< to be unpacked there
   CoreShare cores = {};
-  std::string home_key = {};      ///< by which home knows the scripts of this job from strangers
+  std::string agent_key = {};     ///< by which dmlc-submit knows its agents
   std::string secrets_file = {};  ///< SecretsOf, which are not in the script then; empty: they are
 };
 
-/// What nobody else may read: commands of the shell that export these variables, and set home_key.
-std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& home_key);
+/// What nobody else may read: commands of the shell that export these variables, and set agent_key.
+std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key);
 
 /// Commands of the shell that export the variables; those whose names a shell does not take are left out.
 std::string ExportCommands(const tracker::Environment& environment);
@@ -66,7 +66,7 @@ struct PodFile {
 };
 
 struct PodScriptContext {
-  std::string job_mark;   ///< empty: no notes are written
+  std::string job_mark;   ///< empty: no messages are written
   std::string rank;       ///< a word of the shell that says which of the role's processes it is, from 0
   std::size_t first = 0;  ///< index in the plan of the one with rank 0
   int attempt = 0;

@@ -11,13 +11,13 @@
 #include <sstream>
 #include <utility>
 
-#include "submit/cluster/notes.h"
+#include "submit/cluster/agent_messages.h"
 #include "submit/cluster/script.h"
 #include "submit/command.h"
 #include "submit/option_values.h"
 #include "submit/process/capture.h"
 #include "submit/process/environment.h"
-#include "submit/process/guardian.h"
+#include "submit/process/watchdog.h"
 #include "tracker/host_address.h"
 
 namespace warren::submit {
@@ -152,12 +152,12 @@ struct SshCluster::Place {
 /// One process elsewhere and the ssh that leads to it.
 struct SshCluster::Session {
   Session(std::size_t number, std::size_t place, std::string text, const std::string& job_mark)
-      : index(number), host(place), script(std::move(text)), notes(job_mark) {}
+      : index(number), host(place), script(std::move(text)), messages(job_mark) {}
 
   std::size_t index;
   std::size_t host;
   std::string script;
-  NoteReader notes;
+  AgentMessageReader messages;
   pid_t ssh = -1;
   bool connecting = false;
   bool began = false;                ///< the process elsewhere did
@@ -283,19 +283,19 @@ void SshCluster::Connect(const std::shared_ptr<Session>& session) {
   };
   const auto on_output = [this, session, on_text](Stream stream, std::string_view bytes) {
     if (stream == Stream::kOut) return on_text(stream, bytes);
-    session->notes.Append(
+    session->messages.Append(
         bytes,
         [&](std::string_view text) {
           Remember(session->words, text);
           on_text(stream, text);
         },
-        [&](const Note& note) { OnNote(*session, note); });
+        [&](const AgentMessage& message) { OnMessage(*session, message); });
   };
   try {
     session->ssh = children_.Start(
         {FindCommand("ssh", SearchPath()).file, ShellOn(options_, place.host), InheritedWith({}, {}), true},
         {on_output, [this, session, on_text](const ExitStatus& status) {
-           session->notes.Finish([&](std::string_view text) { on_text(Stream::kErr, text); });
+           session->messages.Finish([&](std::string_view text) { on_text(Stream::kErr, text); });
            OnExit(session, status);
          }});
   } catch (const std::runtime_error& error) {
@@ -314,10 +314,10 @@ void SshCluster::Connected(Session& session) {
   ConnectNext(session.host);
 }
 
-void SshCluster::OnNote(Session& session, const Note& note) {
-  std::istringstream words(note.text);
+void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
+  std::istringstream words(message.text);
   int attempt = 0;
-  if (note.kind == "start") {
+  if (message.kind == "start") {
     Started where;
     words >> attempt >> where.pid >> where.host;
     session.began = true;
@@ -325,12 +325,12 @@ void SshCluster::OnNote(Session& session, const Note& note) {
     where.host = hosts_[session.host].host.name;  // as the user knows it
     events_.located(session.index, where);
     Connected(session);
-  } else if (note.kind == "exit") {
+  } else if (message.kind == "exit") {
     int code = 0;
     words >> attempt >> code;
     session.status = FromShellCode(code);
-  } else if (note.kind == "fail") {
-    session.status = ExitStatus{1, 0, false, fmt::format("could not be started: {}", note.text)};
+  } else if (message.kind == "fail") {
+    session.status = ExitStatus{1, 0, false, fmt::format("could not be started: {}", message.text)};
   }
 }
 

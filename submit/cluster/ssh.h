@@ -44,7 +44,7 @@ class SshCluster : public Cluster {
   void ConnectNext(std::size_t host);
   void Connect(const std::shared_ptr<Session>& session);
   void Connected(Session& session);
-  void OnNote(Session& session, const struct Note& note);
+  void OnMessage(Session& session, const struct AgentMessage& message);
   void OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status);
   ExitStatus Explain(const Session& session, const ExitStatus& status);
   void CopyNext(const std::shared_ptr<Copying>& copying);

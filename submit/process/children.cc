@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "submit/process/strays.h"
+#include "submit/process/orphans.h"
 
 namespace warren::submit {
 namespace {
@@ -67,7 +67,7 @@ class Children::Child {
 Children::Children(asio::io_context& io, std::size_t num_processes)
     : io_(io), host_(HostName()), child_signal_(io) {
   RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside, spawner_);
-  AdoptOrphans();
+  BecomeSubreaper();
   child_signal_.add(SIGCHLD);
   WaitForChildren();
 }
@@ -75,19 +75,19 @@ Children::Children(asio::io_context& io, std::size_t num_processes)
 Children::~Children() {
   for (const auto& [pid, child] : children_) {
     SignalGroup(pid, SIGKILL);
-    WithdrawGroup(guardian_.pipe(), pid);
+    WithdrawGroup(watchdog_.pipe(), pid);
   }
   EndOrphans(KnownChildren());
 }
 
 std::set<pid_t> Children::KnownChildren() const {
-  std::set<pid_t> known = {guardian_.pid()};
+  std::set<pid_t> known = {watchdog_.pid()};
   for (const auto& [pid, child] : children_) known.insert(pid);
   return known;
 }
 
 pid_t Children::Start(const SpawnRequest& request, ChildHandlers handlers) {
-  SpawnedProcess spawned = spawner_.Spawn(request, guardian_.pipe());
+  SpawnedProcess spawned = spawner_.Spawn(request, watchdog_.pipe());
   const pid_t pid = spawned.pid;
   const auto child = std::make_shared<Child>(io_, std::move(spawned), std::move(handlers));
   children_[pid] = child;
@@ -146,11 +146,11 @@ void Children::EndLeftovers() {
   EndOrphans(KnownChildren());
 }
 
-void Children::SetFarewell(const std::string& what, const std::string& commands) {
-  farewells_[what] = commands;
+void Children::SetCleanupCommand(const std::string& what, const std::string& commands) {
+  cleanup_commands_[what] = commands;
   std::string all;
-  for (const auto& [key, one] : farewells_) all += one.empty() ? "" : one + '\n';
-  if (!guardian_.SetFarewell(all))
+  for (const auto& [key, one] : cleanup_commands_) all += one.empty() ? "" : one + '\n';
+  if (!watchdog_.SetCleanupCommand(all))
     spdlog::warn("should dmlc-submit be killed, this is left to be done: {}", commands);
 }
 
@@ -183,7 +183,7 @@ void Children::LookAtChildren() {
     child->status = PeekExit(pid);
     if (child->status) ended.push_back(child);
   }
-  guardian_.ReplaceIfDead(groups);
+  watchdog_.ReplaceIfDead(groups);
   AdoptedOrphans(KnownChildren());  // reaps those that have ended
   for (const auto& child : ended) Settle(child);
 }
@@ -242,7 +242,7 @@ void Children::Finish(Child& child) {
   child.out.pipe.close();
   child.err.pipe.close();
   child.leftover_timer.cancel();
-  WithdrawGroup(guardian_.pipe(), child.pid);
+  WithdrawGroup(watchdog_.pipe(), child.pid);
   Reap(child.pid);
   child.in.close();
   const std::shared_ptr<Child> kept = children_.at(child.pid);

@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 
-#include "submit/process/guardian.h"
 #include "submit/process/process.h"
 #include "submit/process/stream.h"
+#include "submit/process/watchdog.h"
 
 namespace warren::submit {
 
@@ -35,7 +35,7 @@ struct ChildHandlers {
 
 class Children {
  public:
-  /// Raises the limit on open files when `num_processes` at once need that, and starts the guardian. Throws
+  /// Raises the limit on open files when `num_processes` at once need that, and starts the watchdog. Throws
   /// std::runtime_error.
   Children(boost::asio::io_context& io, std::size_t num_processes);
   ~Children();
@@ -58,7 +58,7 @@ class Children {
   void EndLeftovers();
   /// Commands for a shell that are run should dmlc-submit die without undoing by itself what `what` names;
   /// empty ones take them back. All paths in them are full.
-  void SetFarewell(const std::string& what, const std::string& commands);
+  void SetCleanupCommand(const std::string& what, const std::string& commands);
   /// Leaves output where it is until ResumeOutput.
   void PauseOutput();
   void ResumeOutput();
@@ -80,12 +80,12 @@ class Children {
   void Finish(Child& child);
 
   boost::asio::io_context& io_;
-  Guardian guardian_;
+  Watchdog watchdog_;
   Spawner spawner_;
   std::string host_;
   boost::asio::signal_set child_signal_;
   std::map<pid_t, std::shared_ptr<Child>> children_;
-  std::map<std::string, std::string> farewells_;
+  std::map<std::string, std::string> cleanup_commands_;
   bool paused_ = false;
 };
 

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "submit/command.h"
-#include "submit/process/guardian.h"
+#include "submit/process/watchdog.h"
 
 namespace warren::submit {
 namespace {
@@ -60,7 +60,7 @@ struct ChildSetup {
   char* const* environment;
   int in, out, err;
   int report;  ///< where errno goes when the program cannot be executed
-  int guardian;
+  int watchdog;
   rlimit files;
   bool ignores_hangup;
   pid_t parent;
@@ -100,7 +100,7 @@ void ResetSignals(bool ignores_hangup) {
   if (getppid() != setup.parent) _exit(kNotExecutable);  // it died before the signal was asked for
   // The group is announced from here, so that it is known before the program runs, whatever happens to the
   // parent meanwhile.
-  AnnounceGroup(setup.guardian, getpid());
+  AnnounceGroup(setup.watchdog, getpid());
   if (dup2(setup.in, 0) < 0 || dup2(setup.out, 1) < 0 || dup2(setup.err, 2) < 0) ReportAndExit(setup, errno);
   rlimit current{};
   getrlimit(RLIMIT_NOFILE, &current);
@@ -171,7 +171,7 @@ Spawner::Spawner() : null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   ignores_hangup_ = hangup.sa_handler == SIG_IGN;  // as under nohup, whose wish the processes inherit
 }
 
-SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int guardian) const {
+SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
   Pipe out = MakePipe();
   Pipe err = MakePipe();
   Pipe in = request.reads_input ? MakePipe() : Pipe{};
@@ -185,7 +185,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int guardian) const {
                          out.write.get(),
                          err.write.get(),
                          report.write.get(),
-                         guardian,
+                         watchdog,
                          files_,
                          ignores_hangup_,
                          getpid()};
@@ -202,7 +202,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int guardian) const {
   }
   report.write.reset();
   if (const int error = ReadExecResult(report.read.get()); error != 0) {
-    WithdrawGroup(guardian, pid);
+    WithdrawGroup(watchdog, pid);
     Reap(pid);
     throw ExecError(request.file, error);
   }

@@ -65,8 +65,8 @@ class Spawner {
  public:
   Spawner();
   /// Starts a process; returns when its program runs. On the way its process group is announced to
-  /// `guardian` (see guardian.h). Throws StartError.
-  SpawnedProcess Spawn(const SpawnRequest& request, int guardian) const;
+  /// `watchdog` (see watchdog.h). Throws StartError.
+  SpawnedProcess Spawn(const SpawnRequest& request, int watchdog) const;
 
  private:
   Descriptor null_;

@@ -31,10 +31,10 @@ class Cleanup(SubmitCase):
         self.assertGreater(len(self.marked()), 2 * count)
         return process
 
-    def guardian(self):
-        """The marked process that goes by the guardian's name."""
+    def watchdog(self):
+        """The marked process that goes by the watchdog's name."""
         for pid in self.marked():
-            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "warren-guardian\n":
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "warren-watchdog\n":
                 return pid
         return None
 
@@ -107,21 +107,21 @@ class Cleanup(SubmitCase):
             process.wait()
             self.check_nothing_is_left(10)
 
-    def test_guardian_is_not_killed_with_all_that_is_called_dmlc_submit(self):
+    def test_watchdog_is_not_killed_with_all_that_is_called_dmlc_submit(self):
         process = self.start_families()
-        guardian = self.guardian()
-        self.assertIsNotNone(guardian)
-        command_line = pathlib.Path(f"/proc/{guardian}/cmdline").read_bytes()
+        watchdog = self.watchdog()
+        self.assertIsNotNone(watchdog)
+        command_line = pathlib.Path(f"/proc/{watchdog}/cmdline").read_bytes()
         self.assertNotIn(b"dmlc-submit", command_line)
-        self.assertIn(b"warren-guardian", command_line)
-        self.assertNotEqual(os.getsid(guardian), os.getsid(process.pid))
-        self.assertEqual(len(os.listdir(f"/proc/{guardian}/fd")), 1)
+        self.assertIn(b"warren-watchdog", command_line)
+        self.assertNotEqual(os.getsid(watchdog), os.getsid(process.pid))
+        self.assertEqual(len(os.listdir(f"/proc/{watchdog}/fd")), 1)
 
-    def test_guardian_that_was_killed_is_replaced(self):
+    def test_watchdog_that_was_killed_is_replaced(self):
         process = self.start_families()
-        first = self.guardian()
+        first = self.watchdog()
         kill_at_once(first)
-        wait_for(lambda: self.guardian() not in (None, first), LIMIT_S, "another guardian")
+        wait_for(lambda: self.watchdog() not in (None, first), LIMIT_S, "another watchdog")
         process.kill()
         process.wait()
         self.check_nothing_is_left()

@@ -67,7 +67,7 @@ class KubernetesCase(ClusterCase):
         return self.kubernetes.environment()
 
     def check_nothing_is_left(self, seconds=8):
-        """After a kill the guardian deletes twice, with 2 s between."""
+        """After a kill the watchdog deletes twice, with 2 s between."""
         super().check_nothing_is_left(seconds)
 
     def check_no_object_is_left(self):

@@ -98,7 +98,7 @@ class SubmitCase(unittest.TestCase):
         return process
 
     def marked(self):
-        """The living processes that have the mark: dmlc-submit, its guardian, workers, what they started."""
+        """The living processes that have the mark: dmlc-submit, its watchdog, workers, what they started."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():

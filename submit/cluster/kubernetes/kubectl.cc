@@ -56,7 +56,7 @@ std::vector<std::string> Kubectl::DeleteWords() const {
 }
 
 /// Until it has worked twice: a command that creates may still have been under way the first time.
-std::string Kubectl::Farewell() const {
+std::string Kubectl::CleanupCommand() const {
   return fmt::format(
       "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then "
       "worked=$((worked + 1)); [ $worked -lt 2 ] || break; fi; done)",

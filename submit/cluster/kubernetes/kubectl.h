@@ -35,7 +35,7 @@ class Kubectl {
   /// All objects of the job.
   std::vector<std::string> DeleteWords() const;
   /// A line for a shell that deletes all of them when dmlc-submit has died.
-  std::string Farewell() const;
+  std::string CleanupCommand() const;
 
   /// Runs a command, which is killed after `patience`; -1 when it cannot be started, which `done` is told
   /// too.

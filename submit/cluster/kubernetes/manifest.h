@@ -45,7 +45,7 @@ struct KubeJob {
   const std::vector<PlannedProcess>* plan = nullptr;
   int start = 0;
   int attempt = 0;
-  std::string job_mark;  ///< of the scripts' notes; empty: they write none
+  std::string job_mark;  ///< of the agents' messages; empty: they write none
   int seconds_to_be_known =
       0;  ///< how long the pods wait until the name of the one they are told about is known
   Shipment shipment;

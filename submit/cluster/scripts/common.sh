@@ -1,7 +1,7 @@
 # Functions of every script that runs a process of a job elsewhere. Before it, dmlc-submit puts the variables
-# job (the mark of its notes) and index (of the process in the plan).
+# job (the mark of its messages) and index (of the process in the plan).
 
-note() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
+report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
 
 pid= # of the command
 

@@ -1,8 +1,8 @@
 # Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), of which
-# dmlc-submit hears over connections made by bash: see home.h. It says when to start the command, and the end of the
+# dmlc-submit hears over connections made by bash: see agent_sessions.h. It says when to start the command, and the end of the
 # connection ends it.
-# Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, home_host, home_port,
-# port_variable, home_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
+# Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
+# port_variable, agent_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
 # command, and only the command, is to have, share, which gives it its share of the cores, and unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
@@ -44,45 +44,45 @@ if [ -z "$BASH_VERSION" ]; then
   exec "$@"
 fi
 for try in 1 2 3; do
-  { exec {home}<>"/dev/tcp/$home_host/$home_port"; } 2>/dev/null && break
-  home=
+  { exec {rendezvous}<>"/dev/tcp/$rendezvous_host/$rendezvous_port"; } 2>/dev/null && break
+  rendezvous=
   sleep 1
 done
-[ -n "$home" ] || {
-  say "cannot reach dmlc-submit at $home_host port $home_port (--host-ip gives another address)"
+[ -n "$rendezvous" ] || {
+  say "cannot reach dmlc-submit at $rendezvous_host port $rendezvous_port (--host-ip gives another address)"
   exit 1
 }
 call=$$.$RANDOM$RANDOM
 host=$(uname -n)
-[ -z "$secrets_file" ] || home_key=$(sed -n 's/^home_key=//p' "$secrets_file" 2>/dev/null)
-[ -n "$home_key" ] || {
-  printf '%s %s keyless %s %s\n' "$job" "$index" "$call" "$host" >&"$home"
+[ -z "$secrets_file" ] || agent_key=$(sed -n 's/^agent_key=//p' "$secrets_file" 2>/dev/null)
+[ -n "$agent_key" ] || {
+  printf '%s %s keyless %s %s\n' "$job" "$index" "$call" "$host" >&"$rendezvous"
   say "cannot read the job's token in '$secrets_file'"
   exit 1
 }
-printf '%s %s err %s %s\n' "$home_key" "$index" "$call" "$host" >&"$home"
-note() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$home"; }
+printf '%s %s err %s %s\n' "$agent_key" "$index" "$call" "$host" >&"$rendezvous"
+report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$rendezvous"; }
 told= # by the launcher or the queue to end, not by dmlc-submit
 trap stop USR1
 trap 'told=stopped; stop' TERM HUP INT
-trap : PIPE # a note that nobody reads any more is no reason to go before the command has been ended
+trap : PIPE # a message that nobody reads any more is no reason to go before the command has been ended
 
-# Standard output and error pass through pipes, as programs expect, and from there home.
+# Standard output and error pass through pipes, as programs expect, and from there to dmlc-submit.
 run() {
   [ -z "$secrets_file" ] || secrets=$(cat -- "$secrets_file") || {
-    note fail "the hosts have to share the directory that dmlc-submit is started in, and $host cannot read the job's" \
+    report fail "the hosts have to share the directory that dmlc-submit is started in, and $host cannot read the job's" \
       "token in '$secrets_file'"
     exit 1
   }
   pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" || {
-    note fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
+    report fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
     exit 1
   }
-  exec {out}>"/dev/tcp/$home_host/$home_port" || exit 1
-  printf '%s %s out %s %s\n' "$home_key" "$index" "$call" "$host" >&"$out"
-  (trap '' TERM HUP INT; exec cat <"$pipes/out" >&"$out" {out}>&- {home}>&-) &
+  exec {out}>"/dev/tcp/$rendezvous_host/$rendezvous_port" || exit 1
+  printf '%s %s out %s %s\n' "$agent_key" "$index" "$call" "$host" >&"$out"
+  (trap '' TERM HUP INT; exec cat <"$pipes/out" >&"$out" {out}>&- {rendezvous}>&-) &
   relay_out=$!
-  (trap '' TERM HUP INT; exec cat <"$pipes/err" >&"$home" {out}>&- {home}>&-) &
+  (trap '' TERM HUP INT; exec cat <"$pipes/err" >&"$rendezvous" {out}>&- {rendezvous}>&-) &
   relay_err=$!
   exec {to_out}>"$pipes/out" {to_err}>"$pipes/err" {out}>&-
   rm -r "$pipes"
@@ -90,14 +90,14 @@ run() {
   (
     begin
     export DMLC_SUBMIT_MARK="$mark;"
-    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {home}>&-
+    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {rendezvous}>&-
   ) &
   pid=$!
   exec {to_out}>&- {to_err}>&-
-  note start "$attempt" "$pid" "$host"
+  report start "$attempt" "$pid" "$host"
   (
     trap - USR1 TERM HUP INT
-    while read -r -t 60 -u "$home" word && [ -z "$word" ] && kill -0 $$; do :; done
+    while read -r -t 60 -u "$rendezvous" word && [ -z "$word" ] && kill -0 $$; do :; done
     kill -USR1 $$ || stop
   ) 2>/dev/null &
   watch=$!
@@ -107,22 +107,22 @@ run() {
   # What it left behind may still have something to write.
   [ -z "$(marked)" ] || sleep 0.15
   signal KILL
-  # All that was written goes home first, however slowly it is taken there. Who still holds the pipes open, and says
-  # nothing, is not waited for: home tells.
-  note ended "$attempt"
+  # All that was written goes to dmlc-submit first, however slowly it is taken there. Who still holds the pipes open, and says
+  # nothing, is not waited for: dmlc-submit tells.
+  report ended "$attempt"
   while kill -0 "$relay_out" || kill -0 "$relay_err"; do
-    read -r -t 0.05 -u "$home" word
+    read -r -t 0.05 -u "$rendezvous" word
     case $? in
       0) [ "$word" != done ] || break ;;
       1) break ;; # its end
     esac
   done
   kill -KILL "$relay_out" "$relay_err"
-  note "${told:-exit}" "$attempt" "$code"
+  report "${told:-exit}" "$attempt" "$code"
 } 2>/dev/null
 
 code=1
-while read -r -t 60 -u "$home" word attempt port; do
+while read -r -t 60 -u "$rendezvous" word attempt port; do
   [ -n "$word" ] || continue
   [ "$word" = go ] || break
   run "$@"

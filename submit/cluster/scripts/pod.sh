@@ -1,11 +1,11 @@
 # Runs the command in "$@" as the first process of a container in a pod of Kubernetes, and starts it again when it
-# fails, as often as it may be. Before it: common.sh; job (empty: no notes), rank, first (the index of rank 0 in the
+# fails, as often as it may be. Before it: common.sh; job (empty: no messages), rank, first (the index of rank 0 in the
 # plan), attempt (of the first pod), restarts, awaited (a name that has to be known first; empty: none), patience (seconds), tracker (words
 # of a command that rank 0 runs beside; empty: none), the function environment, which exports what the command, and only
 # the command, is to have, and the function place_files.
 
 say() { printf 'dmlc-submit: %s: %s\n' "$(uname -n)" "$*" >&2; }
-[ -n "$job" ] || note() { :; }
+[ -n "$job" ] || report() { :; }
 case $rank in
   '' | *[!0-9]*)
     say "Kubernetes does not tell which of the processes this is"
@@ -57,19 +57,19 @@ while [ -z "$told" ]; do
     exec "$@"
   ) &
   pid=$!
-  note start "$attempt" "$pid" "$(uname -n)"
+  report start "$attempt" "$pid" "$(uname -n)"
   await
   # It was told to end with its pod, whatever it makes of that.
   [ -z "$told" ] || code=143
   [ "$code" -ne 0 ] && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
   # What it leaves behind would be in the way of the next.
   [ $$ != 1 ] || [ -n "$trackers_pid" ] || { kill -KILL -1; sleep 0.1; } 2>/dev/null
-  note again "$attempt" "$code"
+  report again "$attempt" "$code"
   [ -n "$job" ] || say "attempt $attempt ended with code $code, starting it again"
   attempt=$((attempt + 1)) restarts=$((restarts - 1))
 done
 [ -z "$told" ] || [ -n "$code" ] || exit 143
-note exit "$attempt" "$code"
+report exit "$attempt" "$code"
 # Others may still need it to end well.
 [ "$code" -ne 0 ] || [ -z "$trackers_pid" ] || wait "$trackers_pid"
 exit "$code"

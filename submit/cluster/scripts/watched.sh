@@ -4,16 +4,16 @@
 # share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
-  note fail "there is no directory '$directory' on $(uname -n)"
+  report fail "there is no directory '$directory' on $(uname -n)"
   exit 1
 }
 setsid=$(command -v setsid) || {
-  note fail "there is no setsid on $(uname -n) (package util-linux)"
+  report fail "there is no setsid on $(uname -n) (package util-linux)"
   exit 1
 }
 exec 3<&0 </dev/null
 trap stop USR1 TERM HUP INT
-trap : PIPE  # notes that nobody reads any more are no reason to go before the command has been ended
+trap : PIPE  # messages that nobody reads any more are no reason to go before the command has been ended
 (
   exec 3<&-
   share # first: the environment may have a PATH of its own
@@ -23,7 +23,7 @@ trap : PIPE  # notes that nobody reads any more are no reason to go before the c
 ) &
 pid=$!
 group=$pid # by setsid
-note start "$attempt" "$pid" "$(uname -n)"
+report start "$attempt" "$pid" "$(uname -n)"
 DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
   if command -v timeout >/dev/null; then
     while timeout 60 sh -c "IFS= read -r beat"; do :; done
@@ -37,5 +37,5 @@ await
 [ -z "$(marked)" ] || sleep 0.15
 signal KILL
 signal KILL .watch
-note exit "$attempt" "$code"
+report exit "$attempt" "$code"
 exit "$code"

@@ -1,4 +1,4 @@
-#include "submit/process/strays.h"
+#include "submit/process/orphans.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -49,7 +49,7 @@ Place PlaceOf(const std::string& stat) {
 
 }  // namespace
 
-void AdoptOrphans() {
+void BecomeSubreaper() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -72,8 +72,8 @@ void EndOrphans(const std::set<pid_t>& known) {
   }
 }
 
-std::vector<pid_t> StraysOfSessions(const std::set<pid_t>& sessions) {
-  std::vector<pid_t> strays;
+std::vector<pid_t> EscapedFromGroups(const std::set<pid_t>& sessions) {
+  std::vector<pid_t> escaped;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
@@ -81,9 +81,9 @@ std::vector<pid_t> StraysOfSessions(const std::set<pid_t>& sessions) {
     if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
     const Place place = PlaceOf(ReadText(entry->path() / "stat"));
     if (sessions.contains(place.session) && !sessions.contains(place.group))
-      strays.push_back(std::stoi(name));
+      escaped.push_back(std::stoi(name));
   }
-  return strays;
+  return escaped;
 }
 
 }  // namespace warren::submit

@@ -11,7 +11,7 @@ namespace warren::submit {
 
 /// From now on descendants whose parent ends become children of this process (Linux: child subreaper), so
 /// that they can be found and ended, whatever group or session they are in.
-void AdoptOrphans();
+void BecomeSubreaper();
 
 /// Children of this process that are not `known`: orphans it has adopted. Those that have ended are reaped
 /// and not listed. Empty where the kernel does not list children (CONFIG_PROC_CHILDREN).
@@ -21,6 +21,6 @@ std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known);
 void EndOrphans(const std::set<pid_t>& known);
 
 /// Processes whose session is one of `sessions` but whose process group is not.
-std::vector<pid_t> StraysOfSessions(const std::set<pid_t>& sessions);
+std::vector<pid_t> EscapedFromGroups(const std::set<pid_t>& sessions);
 
 }  // namespace warren::submit

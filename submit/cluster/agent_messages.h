@@ -1,8 +1,8 @@
 // What the script around a process elsewhere (script.h) tells dmlc-submit, in between what the process
 // itself writes to its standard error: when it began, and how it ended.
 //
-// A note is one line: RS (036), the mark of the job, the index of the process, words, RS, newline. The mark
-// is made anew for each job, so that nothing a process writes is taken for one.
+// A message is one line: RS (036), the mark of the job, the index of the process, words, RS, newline. The
+// mark is made anew for each job, so that nothing a process writes is taken for one.
 #pragma once
 
 #include <functional>
@@ -12,27 +12,27 @@
 
 namespace warren::submit {
 
-/// One note: the words behind the job's mark.
-struct Note {
+/// One of them: the words behind the job's mark.
+struct AgentMessage {
   std::size_t index = 0;  ///< of the process, in the plan
   std::string kind;       ///< "start", "exit", "again", "fail"
   std::string text;       ///< what else it says
 };
 
-/// A mark for a job's notes, of letters and digits.
+/// A mark for a job's messages, of letters and digits.
 std::string NewJobMark();
 
-/// Takes the notes out of a stream.
-class NoteReader {
+/// Takes the messages out of a stream.
+class AgentMessageReader {
  public:
   /// Longer ones are none, and their bytes are text.
-  static constexpr std::size_t kMaxNoteBytes = 4096;
+  static constexpr std::size_t kMaxMessageBytes = 4096;
 
-  explicit NoteReader(const std::string& job_mark);
+  explicit AgentMessageReader(const std::string& job_mark);
 
-  /// Hands on what `bytes` and those kept from before contain. A beginning of a note is kept.
+  /// Hands on what `bytes` and those kept from before contain. A beginning of a message is kept.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
-              const std::function<void(const Note&)>& on_note);
+              const std::function<void(const AgentMessage&)>& on_message);
   /// At the end of the stream: what is kept is text.
   void Finish(const std::function<void(std::string_view)>& on_text);
 

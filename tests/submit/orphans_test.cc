@@ -1,5 +1,5 @@
 // Looking at processes while they come and go.
-#include "submit/process/strays.h"
+#include "submit/process/orphans.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ constexpr int kLooks = 600;
 constexpr int kBusy = 3;
 constexpr pid_t kNobodysSession = 0x7ffffffe;
 
-TEST(StraysOfSessions, ThatProcessesEndMeanwhileIsNoError) {
+TEST(EscapedFromGroups, ThatProcessesEndMeanwhileIsNoError) {
   std::atomic<bool> stop = false;
   std::vector<std::thread> others;
   for (int i = 0; i < kBusy; ++i) {
@@ -29,12 +29,12 @@ TEST(StraysOfSessions, ThatProcessesEndMeanwhileIsNoError) {
       }
     });
   }
-  for (int i = 0; i < kLooks; ++i) EXPECT_TRUE(StraysOfSessions({kNobodysSession}).empty());
+  for (int i = 0; i < kLooks; ++i) EXPECT_TRUE(EscapedFromGroups({kNobodysSession}).empty());
   stop = true;
   for (std::thread& other : others) other.join();
 }
 
-TEST(StraysOfSessions, AreThoseThatLeftTheirGroupButNotTheirSession) {
+TEST(EscapedFromGroups, AreThoseThatLeftTheirGroupButNotTheirSession) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t leader = fork();
@@ -48,10 +48,10 @@ TEST(StraysOfSessions, AreThoseThatLeftTheirGroupButNotTheirSession) {
     pause();
     _exit(0);
   }
-  pid_t stray = 0;
-  ASSERT_EQ(read(ready[0], &stray, sizeof stray), static_cast<ssize_t>(sizeof stray));
-  EXPECT_EQ(StraysOfSessions({leader}), std::vector<pid_t>{stray});
-  kill(stray, SIGKILL);
+  pid_t escaped = 0;
+  ASSERT_EQ(read(ready[0], &escaped, sizeof escaped), static_cast<ssize_t>(sizeof escaped));
+  EXPECT_EQ(EscapedFromGroups({leader}), std::vector<pid_t>{escaped});
+  kill(escaped, SIGKILL);
   kill(leader, SIGKILL);
   waitpid(leader, nullptr, 0);
 }

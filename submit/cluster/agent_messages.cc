@@ -1,4 +1,4 @@
-#include "submit/cluster/notes.h"
+#include "submit/cluster/agent_messages.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,15 +13,15 @@ namespace {
 constexpr char kSeparator = '\036';
 
 /// From "3 exit 0 137".
-std::optional<Note> ParseNote(std::string_view words) {
-  Note note;
-  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), note.index);
+std::optional<AgentMessage> ParseMessage(std::string_view words) {
+  AgentMessage message;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), message.index);
   if (error != std::errc{} || end == words.data() + words.size() || *end != ' ') return std::nullopt;
   words.remove_prefix(static_cast<std::size_t>(end - words.data()) + 1);
   const std::size_t space = words.find(' ');
-  note.kind = words.substr(0, space);
-  if (space != std::string_view::npos) note.text = words.substr(space + 1);
-  return note;
+  message.kind = words.substr(0, space);
+  if (space != std::string_view::npos) message.text = words.substr(space + 1);
+  return message;
 }
 
 }  // namespace
@@ -31,10 +31,11 @@ std::string NewJobMark() {
   return fmt::format("w{:08x}{:08x}p{}", random(), random(), getpid());
 }
 
-NoteReader::NoteReader(const std::string& job_mark) : begin_(fmt::format("{}{} ", kSeparator, job_mark)) {}
+AgentMessageReader::AgentMessageReader(const std::string& job_mark)
+    : begin_(fmt::format("{}{} ", kSeparator, job_mark)) {}
 
-void NoteReader::Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
-                        const std::function<void(const Note&)>& on_note) {
+void AgentMessageReader::Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text,
+                                const std::function<void(const AgentMessage&)>& on_message) {
   kept_ += bytes;
   std::string_view rest = kept_;
   const auto say = [&](std::size_t count) {
@@ -51,17 +52,18 @@ void NoteReader::Append(std::string_view bytes, const std::function<void(std::st
     }
     const std::size_t end = rest.find("\036\n", begin_.size());
     if (end == std::string_view::npos) {
-      if (rest.size() <= kMaxNoteBytes) break;
+      if (rest.size() <= kMaxMessageBytes) break;
       say(1);
       continue;
     }
-    if (const auto note = ParseNote(rest.substr(begin_.size(), end - begin_.size()))) on_note(*note);
+    if (const auto message = ParseMessage(rest.substr(begin_.size(), end - begin_.size())))
+      on_message(*message);
     rest.remove_prefix(end + 2);
   }
   kept_ = std::string(rest);
 }
 
-void NoteReader::Finish(const std::function<void(std::string_view)>& on_text) {
+void AgentMessageReader::Finish(const std::function<void(std::string_view)>& on_text) {
   if (!kept_.empty()) on_text(kept_);
   kept_.clear();
 }

@@ -1,4 +1,4 @@
-#include "submit/process/guardian.h"
+#include "submit/process/watchdog.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,32 +24,32 @@
 #include <thread>
 #include <utility>
 
+#include "submit/process/orphans.h"
 #include "submit/process/process.h"
-#include "submit/process/strays.h"
 
 namespace warren::submit {
 namespace {
 
-constexpr char kName[] = "warren-guardian";  // as long as a process name may be
+constexpr char kName[] = "warren-watchdog";  // as long as a process name may be
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kDismissLimit{2000};
 
 /// What is written in one piece is shorter than PIPE_BUF, so that it is there whole or not at all.
 struct Notice {
-  enum Kind : std::int32_t { kGone, kCame, kFarewell };
-  std::int32_t number;  ///< of the group; of the farewell the bytes that follow, in whole notices
+  enum Kind : std::int32_t { kGone, kCame, kCleanupCommand };
+  std::int32_t number;  ///< of the group; of the cleanup command the bytes that follow, in whole notices
   Kind kind;
 };
-constexpr std::size_t kMaxFarewellBytes = PIPE_BUF - 2 * sizeof(Notice);
+constexpr std::size_t kMaxCleanupCommandBytes = PIPE_BUF - 2 * sizeof(Notice);
 
 /// What dmlc-submit leaves behind when it dies.
-struct Legacy {
+struct Leftovers {
   std::set<pid_t> groups;
-  std::string farewell;  ///< for a shell
+  std::string cleanup_command;  ///< for a shell
 };
 
 void Send(int pipe, std::string_view bytes) {
-  // A full or broken pipe means that the guardian is stuck or dead: nothing to be done from here.
+  // A full or broken pipe means that the watchdog is stuck or dead: nothing to be done from here.
   const ssize_t ignored = write(pipe, bytes.data(), bytes.size());
   static_cast<void>(ignored);
 }
@@ -102,31 +102,31 @@ std::size_t InWholeNotices(std::size_t bytes) {
 }
 
 /// Follows the notices until dmlc-submit is gone; returns what is left.
-Legacy Watch(int pipe) {
-  Legacy legacy;
+Leftovers Watch(int pipe) {
+  Leftovers left;
   std::array<Notice, 512> notices{};
   std::size_t held = 0;   // bytes, the last notice may be there in part
-  std::size_t words = 0;  // bytes of a farewell that are still to come
+  std::size_t words = 0;  // bytes of a cleanup command that are still to come
   for (;;) {
     char* const bytes = reinterpret_cast<char*>(notices.data());
     const ssize_t count = read(pipe, bytes + held, sizeof notices - held);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return legacy;
+    if (count <= 0) return left;
     held += static_cast<std::size_t>(count);
     const std::size_t whole = held / sizeof(Notice);
     for (std::size_t i = 0; i < whole; ++i) {
       const Notice& notice = notices[i];
       if (words > 0) {
         const std::size_t part = std::min(words, sizeof notice);
-        legacy.farewell.append(reinterpret_cast<const char*>(&notice), part);
+        left.cleanup_command.append(reinterpret_cast<const char*>(&notice), part);
         words -= part;
-      } else if (notice.kind == Notice::kFarewell) {
+      } else if (notice.kind == Notice::kCleanupCommand) {
         words = static_cast<std::size_t>(notice.number);
-        legacy.farewell.clear();
+        left.cleanup_command.clear();
       } else if (notice.kind == Notice::kCame) {
-        legacy.groups.insert(notice.number);
+        left.groups.insert(notice.number);
       } else {
-        legacy.groups.erase(notice.number);
+        left.groups.erase(notice.number);
       }
     }
     held -= whole * sizeof(Notice);
@@ -134,35 +134,35 @@ Legacy Watch(int pipe) {
   }
 }
 
-/// In place of the guardian.
-void RunFarewell(const std::string& farewell) {
-  if (farewell.empty()) return;
+/// In place of the watchdog.
+void RunCleanupCommand(const std::string& command) {
+  if (command.empty()) return;
   // The pipe's end is the only descriptor.
   const int null = open("/dev/null", O_RDWR);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) dup2(null, fd);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
-  execl("/bin/sh", "sh", "-c", farewell.c_str(), nullptr);
+  execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
 }
 
 /// Ends the groups, and what has left them but not their session.
 void EndGroups(const std::set<pid_t>& announced) {
   std::set<pid_t> groups = announced;
   for (const pid_t group : groups) TerminateGroup(group);
-  for (const pid_t stray : StraysOfSessions(announced)) {
-    kill(stray, SIGTERM);
-    kill(stray, SIGCONT);
+  for (const pid_t escaped : EscapedFromGroups(announced)) {
+    kill(escaped, SIGTERM);
+    kill(escaped, SIGCONT);
   }
   const auto end = std::chrono::steady_clock::now() + kStopGrace;
-  bool strays_left = true;
-  while ((!groups.empty() || strays_left) && std::chrono::steady_clock::now() < end) {
+  bool escaped_left = true;
+  while ((!groups.empty() || escaped_left) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPollInterval);
-    strays_left = !StraysOfSessions(announced).empty();
+    escaped_left = !EscapedFromGroups(announced).empty();
     for (auto group = groups.begin(); group != groups.end();) {
       group = kill(-*group, 0) != 0 && errno == ESRCH ? groups.erase(group) : std::next(group);
     }
   }
   for (const pid_t group : groups) SignalGroup(group, SIGKILL);
-  for (const pid_t stray : StraysOfSessions(announced)) kill(stray, SIGKILL);
+  for (const pid_t escaped : EscapedFromGroups(announced)) kill(escaped, SIGKILL);
 }
 
 }  // namespace
@@ -174,18 +174,18 @@ void WithdrawGroup(int pipe, pid_t group) {
   Send(pipe, Notice{group, Notice::kGone});
 }
 
-Guardian::Guardian() {
+Watchdog::Watchdog() {
   Start();
 }
 
-void Guardian::Start() {
+void Watchdog::Start() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw std::runtime_error(fmt::format("cannot make a pipe to the guardian: {}", std::strerror(errno)));
+    throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}", std::strerror(errno)));
   }
   Descriptor read_end(ends[0]);
   pipe_.reset(ends[1]);
-  // Never wait for a guardian that is stuck; its pipe holds notices of thousands of processes.
+  // Never wait for a watchdog that is stuck; its pipe holds notices of thousands of processes.
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
   sigset_t all;
   sigset_t before;
@@ -193,40 +193,40 @@ void Guardian::Start() {
   sigprocmask(SIG_SETMASK, &all, &before);  // the child must not run the parent's handlers
   pid_ = fork();
   if (pid_ == 0) {
-    const Legacy legacy = Watch(Detach(read_end.get()));
-    EndGroups(legacy.groups);
-    RunFarewell(legacy.farewell);
+    const Leftovers left = Watch(Detach(read_end.get()));
+    EndGroups(left.groups);
+    RunCleanupCommand(left.cleanup_command);
     _exit(0);
   }
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid_ < 0) throw std::runtime_error(fmt::format("cannot start the guardian: {}", std::strerror(error)));
+  if (pid_ < 0) throw std::runtime_error(fmt::format("cannot start the watchdog: {}", std::strerror(error)));
 }
 
-bool Guardian::SetFarewell(const std::string& commands) {
-  if (commands.size() > kMaxFarewellBytes) return false;
-  farewell_ = commands;
-  SendFarewell();
+bool Watchdog::SetCleanupCommand(const std::string& commands) {
+  if (commands.size() > kMaxCleanupCommandBytes) return false;
+  cleanup_command_ = commands;
+  SendCleanupCommand();
   return true;
 }
 
-void Guardian::SendFarewell() const {
-  const Notice notice{static_cast<std::int32_t>(farewell_.size()), Notice::kFarewell};
+void Watchdog::SendCleanupCommand() const {
+  const Notice notice{static_cast<std::int32_t>(cleanup_command_.size()), Notice::kCleanupCommand};
   std::string bytes(reinterpret_cast<const char*>(&notice), sizeof notice);
-  bytes += farewell_;
-  bytes.resize((1 + InWholeNotices(farewell_.size())) * sizeof notice);
+  bytes += cleanup_command_;
+  bytes.resize((1 + InWholeNotices(cleanup_command_.size())) * sizeof notice);
   Send(pipe_.get(), bytes);
 }
 
-void Guardian::ReplaceIfDead(const std::vector<pid_t>& groups) {
+void Watchdog::ReplaceIfDead(const std::vector<pid_t>& groups) {
   if (waitpid(pid_, nullptr, WNOHANG) != pid_) return;
-  spdlog::warn("the guardian process {} was killed; starting another", pid_);
+  spdlog::warn("the watchdog process {} was killed; starting another", pid_);
   Start();
   for (const pid_t group : groups) AnnounceGroup(pipe(), group);
-  SendFarewell();
+  SendCleanupCommand();
 }
 
-Guardian::~Guardian() {
+Watchdog::~Watchdog() {
   pipe_.reset();
   const auto end = std::chrono::steady_clock::now() + kDismissLimit;
   while (waitpid(pid_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < end) {

@@ -1,0 +1,65 @@
+// The thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h): it
+// carries out the actions that the machine gives, in order, and wakes it at its deadlines. An action may lead
+// to further events for the machine; what those want is done by the same loop, behind what is to be done
+// already, so the machine is never called from within itself.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace warren::submit {
+
+template <typename Machine, typename Action>
+class ActionLoop {
+ public:
+  /// `perform` carries out one action. `machine` lives as long.
+  ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
+      : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
+
+  /// After every event that the machine was told, from a handler of the io_context.
+  void Run() {
+    if (std::exchange(running_, true)) return;
+    for (auto actions = machine_.TakeActions(); !actions.empty(); actions = machine_.TakeActions()) {
+      for (const Action& action : actions) perform_(action);
+    }
+    running_ = false;
+    WaitForDeadline();
+  }
+
+  /// The same where the caller does not expect to be called in between.
+  void RunSoon() {
+    if (!running_) boost::asio::post(io_, [this] { Run(); });
+  }
+
+ private:
+  void WaitForDeadline() {
+    const std::optional<Clock::time_point> next = machine_.NextDeadline();
+    // One that comes too early finds nothing to do and is set anew.
+    if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
+    timer_is_for_ = next;
+    timer_.expires_at(*next);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      timer_is_for_.reset();
+      machine_.Tick(Clock::now());
+      Run();
+    });
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  boost::asio::io_context& io_;
+  Machine& machine_;
+  std::function<void(const Action&)> perform_;
+  boost::asio::steady_timer timer_;
+  std::optional<Clock::time_point> timer_is_for_;
+  bool running_ = false;
+};
+
+}  // namespace warren::submit

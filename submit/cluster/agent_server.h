@@ -1,0 +1,67 @@
+// The rendezvous port of a gang: where the agents (scripts/gang.sh) around its processes, started elsewhere
+// by mpirun, srun, qsub and the like, connect to dmlc-submit. What they say and are told is
+// agent_sessions.h's; here are its sockets and its clock.
+//
+// So every process's output arrives apart from the others' and byte for byte, whatever the launcher does to
+// it; all are heard of at once, and none outlives dmlc-submit, although none is its child.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "submit/cluster/action_loop.h"
+#include "submit/cluster/agent_sessions.h"
+
+namespace warren::submit {
+
+class AgentServer {
+ public:
+  /// Listens at `host`, on the first free port of the range. `on_event` is called from the io_context, and
+  /// may call the functions here. Throws std::runtime_error.
+  AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
+              const std::string& host, std::uint16_t port, std::uint16_t port_end,
+              std::function<void(const AgentEvent&)> on_event);
+  ~AgentServer();
+  AgentServer(const AgentServer&) = delete;
+  AgentServer& operator=(const AgentServer&) = delete;
+
+  std::uint16_t port() const;
+  /// See AgentSessions.
+  void Launch(std::size_t index, int attempt, std::uint16_t port);
+  void End(std::size_t index);
+  void PauseOutput() { sessions_.PauseOutput(); }
+  void ResumeOutput();
+
+ private:
+  struct Connection;
+
+  void Listen(const std::string& host, std::uint16_t port, std::uint16_t port_end);
+  void Accept();
+  void Read(ConnectionId id);
+  void OnReadable(ConnectionId id, Connection& connection, boost::system::error_code error);
+  void Write(ConnectionId id, std::string bytes);
+  void WriteNext(const std::shared_ptr<Connection>& connection);
+  void Do(const AgentSend& send);
+  void Do(const AgentHeartbeat& heartbeat);
+  void Do(const AgentEndSending& end);
+  void Do(const AgentRead& read);
+  void Do(const AgentClose& close);
+  void Do(const AgentEvent& event);
+  Connection* Find(ConnectionId id);
+
+  std::function<void(const AgentEvent&)> on_event_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer accept_pause_;
+  AgentSessions sessions_;
+  ActionLoop<AgentSessions, AgentAction> loop_;
+  std::map<ConnectionId, std::shared_ptr<Connection>> connections_;
+  ConnectionId last_connection_ = 0;
+};
+
+}  // namespace warren::submit

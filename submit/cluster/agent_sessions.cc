@@ -1,0 +1,301 @@
+#include "submit/cluster/agent_sessions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "submit/cluster/script.h"
+#include "wire/job_token.h"
+#include "wire/printable.h"
+
+namespace warren::submit {
+namespace {
+
+constexpr std::size_t kMaxHelloBytes = 1024;
+/// Of a line without an end so much is kept, and no more while nobody takes output.
+constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
+/// How long nothing comes from a process that has ended until it is taken for all.
+constexpr std::chrono::milliseconds kDrainPatience{500};
+/// How long the beginning of a line waits for its end.
+constexpr std::chrono::milliseconds kLinePatience{20};
+/// How long a connection may take to say who it is.
+constexpr std::chrono::seconds kHelloPatience{20};
+
+}  // namespace
+
+struct AgentSessions::Agent {
+  Agent(std::size_t number, std::string name, const std::string& job_mark)
+      : index(number), call(std::move(name)), reader(job_mark) {}
+
+  std::size_t index;
+  std::string call;  ///< tells this agent from another of the same index
+  AgentMessageReader reader;
+  std::optional<ConnectionId> err;
+  std::optional<ConnectionId> out;  ///< of the newest attempt
+  bool has_arrived = false;
+  bool replaced = false;  ///< another has come in its place
+  bool told_to_end = false;
+  bool draining = false;              ///< its process has ended, what it wrote may not all be here
+  int num_outs = 0;                   ///< so many have been there
+  int num_starts = 0;                 ///< of so many processes, each with one, has been told
+  std::deque<AgentMessage> messages;  ///< to be handed on
+};
+
+AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending,
+                             TimePoint now)
+    : job_mark_(job_mark), key_(std::move(key)), max_pending_(max_pending), heartbeat_(now + kBeatInterval) {}
+
+// --- connections -----------------------------------------------------------------------------------------
+
+void AgentSessions::Opened(ConnectionId connection, TimePoint now) {
+  connections_[connection];
+  pending_.insert(connection);
+  SetTimer({connection, Timer::kHello}, now + kHelloPatience);
+  if (pending_.size() > max_pending_) DropOldestPending();
+}
+
+void AgentSessions::DropOldestPending() {
+  if (!pending_.empty()) Drop(*pending_.begin());
+}
+
+void AgentSessions::Drop(ConnectionId connection) {
+  ClearTimer({connection, Timer::kHello});
+  pending_.erase(connection);
+  connections_.erase(connection);
+  actions_.emplace_back(AgentClose{connection});
+}
+
+bool AgentSessions::Has(const std::optional<ConnectionId>& connection) const {
+  return connection && connections_.contains(*connection);
+}
+
+bool AgentSessions::OutIsOver(const Agent& agent) const {
+  return agent.num_outs >= agent.num_starts && !Has(agent.out);
+}
+
+bool AgentSessions::WantsBytes(ConnectionId connection) const {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return false;
+  const Connection& one = found->second;
+  // A little is taken even then: an end that is told behind it has to be heard.
+  return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
+}
+
+void AgentSessions::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  if (found->second.agent) return OnBytes(connection, bytes, now);
+  found->second.hello += bytes;
+  ReadHello(connection, now);
+}
+
+/// "KEY INDEX out|err CALL HOST", then what it wrote already; "MARK INDEX keyless CALL HOST" of an agent that
+/// could not read the key.
+void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
+  Connection& one = connections_.at(connection);
+  const std::size_t end = one.hello.find('\n');
+  if (end == std::string::npos && one.hello.size() < kMaxHelloBytes) return;
+  if (end >= kMaxHelloBytes) return Drop(connection);
+  std::istringstream words(one.hello.substr(0, end));
+  const std::string rest = one.hello.substr(end + 1);
+  std::string key, stream, call, host;
+  std::size_t index = 0;
+  words >> key >> index >> stream >> call >> host;
+  host = wire::Printable(host);
+  if (words && key == job_mark_ && stream == "keyless") {
+    Tell(AgentKeyless{index, host});
+    return Drop(connection);
+  }
+  if (!words || !wire::Same(key, key_) || (stream != "out" && stream != "err")) return Drop(connection);
+  ClearTimer({connection, Timer::kHello});
+  pending_.erase(connection);
+  one.hello.clear();
+  std::shared_ptr<Agent>& agent = agents_[index];
+  if (agent && agent->call != call) {
+    // Another agent for the same place: the one before is gone, and its connections will end.
+    agent->replaced = true;
+    if (agent->has_arrived) Tell(AgentLeft{index});
+    agent = nullptr;
+  }
+  if (!agent) agent = std::make_shared<Agent>(index, call, job_mark_);
+  one.agent = agent;
+  one.stream = stream == "out" ? Stream::kOut : Stream::kErr;
+  if (one.stream == Stream::kOut) {
+    ++agent->num_outs;
+    agent->out = connection;
+  } else {
+    agent->err = connection;
+    agent->has_arrived = true;
+    Tell(AgentArrived{index, host});
+  }
+  if (!rest.empty()) OnBytes(connection, rest, now);
+}
+
+void AgentSessions::Closed(ConnectionId connection) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Agent> agent = found->second.agent;
+  if (!agent) return Drop(connection);
+  HandRestOn(connection);
+  ClearTimer({connection, Timer::kDrain});
+  connections_.erase(connection);
+  actions_.emplace_back(AgentClose{connection});
+  const bool err_is_over = !Has(agent->err);
+  if (err_is_over) agent->num_starts = 0;  // nothing is known of others
+  HandMessagesOn(*agent);
+  if (!OutIsOver(*agent) || !err_is_over) return;
+  agent->reader.Finish([&](std::string_view text) {
+    Tell(AgentOutput{agent->index, Stream::kErr, std::string(text)});
+  });
+  if (agent->replaced) return;
+  agents_.erase(agent->index);
+  if (agent->has_arrived) Tell(AgentLeft{agent->index});
+}
+
+// --- what agents say -------------------------------------------------------------------------------------
+
+void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  const Connection& one = connections_.at(connection);
+  Agent& agent = *one.agent;
+  if (one.stream == Stream::kOut) {
+    HandOn(connection, bytes, now);
+    return Drain(agent, now);
+  }
+  agent.reader.Append(
+      bytes, [&](std::string_view text) { HandOn(connection, text, now); },
+      [&](const AgentMessage& message) {
+        if (message.kind == "start") ++agent.num_starts;
+        if (message.kind == "start" || message.kind == "ended") agent.draining = message.kind == "ended";
+        agent.messages.push_back(message);
+      });
+  HandMessagesOn(agent);
+  Drain(agent, now);
+}
+
+/// Lines are handed on whole, as far as possible: where they are cut on the way says nothing. What has no end
+/// waits a moment for it.
+void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  Connection& one = connections_.at(connection);
+  // Of one that is to end the end is waited for, even while nobody takes what it writes.
+  if (paused_ && one.agent->told_to_end) return;
+  one.line += bytes;
+  if (paused_) return;
+  const std::size_t newline = one.line.rfind('\n');
+  const std::size_t whole = newline == std::string::npos ? 0 : newline + 1;
+  if (whole > 0) {
+    Tell(AgentOutput{one.agent->index, one.stream, one.line.substr(0, whole)});
+    one.line.erase(0, whole);
+  }
+  if (one.line.size() > kMaxHeldBytes) HandRestOn(connection);
+  if (!one.line.empty()) SetTimer({connection, Timer::kLine}, now + kLinePatience);
+}
+
+void AgentSessions::HandRestOn(ConnectionId connection) {
+  Connection& one = connections_.at(connection);
+  ClearTimer({connection, Timer::kLine});
+  if (one.line.empty()) return;
+  Tell(AgentOutput{one.agent->index, one.stream, std::exchange(one.line, {})});
+}
+
+/// The end of a process is told when all that it wrote has come.
+void AgentSessions::HandMessagesOn(Agent& agent) {
+  while (!agent.messages.empty()) {
+    const bool is_end = agent.messages.front().kind == "exit" || agent.messages.front().kind == "stopped";
+    if (is_end && !OutIsOver(agent)) return;
+    AgentMessage message = std::move(agent.messages.front());
+    agent.messages.pop_front();
+    if (is_end && Has(agent.err)) HandRestOn(*agent.err);
+    // Of a place that another has taken it says nothing any more.
+    if (!agent.replaced) Tell(AgentSaid{agent.index, std::move(message)});
+  }
+}
+
+/// A process has ended, and somebody holds its output open: not waited for once nothing has come for a while.
+void AgentSessions::Drain(const Agent& agent, TimePoint now) {
+  if (agent.draining && Has(agent.err)) SetTimer({*agent.err, Timer::kDrain}, now + kDrainPatience);
+}
+
+void AgentSessions::OnDrained(Agent& agent, TimePoint now) {
+  if (!agent.draining) return;
+  if (paused_ && !agent.told_to_end) return Drain(agent, now);
+  agent.draining = false;
+  actions_.emplace_back(AgentSend{*agent.err, "done\n"});
+}
+
+// --- what agents are told --------------------------------------------------------------------------------
+
+void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port) {
+  const auto found = agents_.find(index);
+  if (found != agents_.end() && Has(found->second->err)) {
+    actions_.emplace_back(AgentSend{*found->second->err, fmt::format("go {} {}\n", attempt, port)});
+  }
+}
+
+void AgentSessions::End(std::size_t index) {
+  const auto found = agents_.find(index);
+  if (found == agents_.end()) return;
+  Agent& agent = *found->second;
+  agent.told_to_end = true;
+  if (Has(agent.err)) actions_.emplace_back(AgentEndSending{*agent.err});
+  // Its last words still come.
+  for (const auto& connection : {agent.err, agent.out}) {
+    if (Has(connection)) actions_.emplace_back(AgentRead{*connection});
+  }
+}
+
+void AgentSessions::ResumeOutput(TimePoint now) {
+  paused_ = false;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection.agent) continue;
+    HandOn(id, {}, now);
+    actions_.emplace_back(AgentRead{id});
+  }
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+void AgentSessions::SetTimer(const TimerKey& key, TimePoint when) {
+  ClearTimer(key);
+  timers_.emplace(key, when);
+  deadlines_.emplace(when, key);
+}
+
+void AgentSessions::ClearTimer(const TimerKey& key) {
+  const auto found = timers_.find(key);
+  if (found == timers_.end()) return;
+  deadlines_.erase({found->second, key});
+  timers_.erase(found);
+}
+
+TimePoint AgentSessions::NextDeadline() const {
+  return deadlines_.empty() ? heartbeat_ : std::min(heartbeat_, deadlines_.begin()->first);
+}
+
+void AgentSessions::Tick(TimePoint now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const TimerKey key = deadlines_.begin()->second;
+    ClearTimer(key);
+    OnTimer(key, now);
+  }
+  if (now < heartbeat_) return;
+  heartbeat_ = now + kBeatInterval;
+  for (const auto& [index, agent] : agents_) {
+    if (Has(agent->err)) actions_.emplace_back(AgentHeartbeat{*agent->err});
+  }
+}
+
+void AgentSessions::OnTimer(const TimerKey& key, TimePoint now) {
+  const auto& [connection, timer] = key;
+  switch (timer) {
+    case Timer::kHello:
+      return Drop(connection);
+    case Timer::kLine:
+      if (!paused_) HandRestOn(connection);
+      return;
+    case Timer::kDrain:
+      return OnDrained(*connections_.at(connection).agent, now);
+  }
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,497 @@
+#include "submit/cluster/gang_controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+
+#include "submit/process/watchdog.h"
+
+namespace warren::submit {
+namespace {
+
+/// How long a launcher may take to end after the last of its processes has: Open MPI's takes more than 2 s,
+/// and leaves processes behind when it is hurried.
+constexpr std::chrono::seconds kLauncherPatience{10};
+/// The processes end within kStopGrace, and with them the launcher by itself.
+constexpr std::chrono::milliseconds kLastWordsPatience{500};
+/// How often a queue is asked: soon after a change, rarely when nothing happens.
+constexpr std::chrono::milliseconds kAskSoon{500};
+constexpr std::chrono::seconds kAskLater{5};
+/// And when all processes have ended well.
+constexpr std::chrono::milliseconds kAskAtTheEnd{100};
+/// So often a queue may call a job running of which a process is gone, until that is believed.
+constexpr int kAsksAboutLoss = 6;
+constexpr std::size_t kLastWordsBytes = 4000;
+constexpr int kLost = 255;
+
+std::string LastLine(const std::string& text) {
+  std::string last;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r-=*") != std::string::npos) last = line;
+  }
+  return last;
+}
+
+ExitStatus LostStatus(const std::string& story) {
+  return {kLost, 0, false, story};
+}
+
+const ExitStatus kStopped{0, SIGTERM, false, {}};
+const ExitStatus kLostWithoutAWord =
+    LostStatus("was lost without a word: it was killed, or its host is gone");
+
+}  // namespace
+
+GangController::GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous)
+    : rendezvous_(std::move(rendezvous)) {
+  if (num_servers > 0) gangs_.push_back({.id = 0, .first = 1, .tasks = std::vector<Task>(num_servers)});
+  gangs_.push_back({.id = gangs_.size(),
+                    .first = num_servers > 0 ? 1 + num_servers : 0,  // 0 is the scheduler
+                    .tasks = std::vector<Task>(num_workers),
+                    .of_workers = true});
+}
+
+GangId GangController::GangOf(std::size_t index) const {
+  return index < gangs_.front().end() ? 0 : gangs_.size() - 1;
+}
+
+GangController::Task* GangController::Find(std::size_t index) {
+  if (index < gangs_.front().first || index >= gangs_.back().end()) return nullptr;
+  return &TaskOf(gangs_[GangOf(index)], index);
+}
+
+bool GangController::busy() const {
+  return !commands_.empty() ||
+         std::any_of(gangs_.begin(), gangs_.end(), [](const Gang& gang) { return gang.launcher_runs; });
+}
+
+// --- starting --------------------------------------------------------------------------------------------
+
+void GangController::Start(std::size_t index, int attempt, std::uint16_t port, TimePoint now) {
+  stopping_ = false;
+  Gang& gang = gangs_[GangOf(index)];
+  Task& task = TaskOf(gang, index);
+  if (gang.held) {  // it was not the last
+    Report(*gang.held, TaskOf(gang, *gang.held).status);
+    gang.held.reset();
+    gang.patience.reset();
+  }
+  task.state = Task::State::kWanted;
+  task.attempt = attempt;
+  task.port = port;
+  if (gang.stopped) task.was_here = false;
+  if (task.agent == Task::Agent::kHere) {
+    LaunchIfWanted(index, task);
+  } else if (gang.launched && task.was_here && !gang.requeued) {
+    EndWithoutPlace(gang, index, now);
+  } else if (gang.gone) {
+    gang.relaunch_at = now;  // when those that failed with it are wanted again, too
+  }
+  if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
+}
+
+void GangController::EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now) {
+  End(index, LostStatus(fmt::format("cannot be started again: its place under {} is gone", gang.name)), now);
+}
+
+bool GangController::AllAreWanted(const Gang& gang) {
+  return std::all_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const Task& task) { return task.state == Task::State::kWanted; });
+}
+
+void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
+  if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the queue has it already
+  // What is left of the one before ends first.
+  if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
+}
+
+/// The launcher has ended, and the job has gone on.
+void GangController::Relaunch(Gang& gang, TimePoint now) {
+  if (AllAreWanted(gang)) return LaunchIfAllAreWanted(gang, now);
+  for (std::size_t i = gang.first; i < gang.end(); ++i) {
+    if (TaskOf(gang, i).state == Task::State::kWanted) EndWithoutPlace(gang, i, now);
+  }
+}
+
+void GangController::Launched(GangId id, const Launch& launch) {
+  Gang& gang = gangs_[id];
+  gang.name = launch.name;
+  gang.directory = launch.directory;
+  gang.queue = launch.queue;
+  gang.ended.reset();
+  gang.printed.clear();
+  gang.words.clear();
+  gang.job.clear();
+  gang.last_report.clear();
+  for (Task& task : gang.tasks) task.was_here = false;
+  gang.launcher_runs = gang.launched = true;
+  gang.stopped = gang.gone = false;
+  SetCleanupOf(gang);
+}
+
+void GangController::LauncherFailed(GangId /*gang*/, const std::string& why) {
+  Tell(JobTroubled{why});
+}
+
+void GangController::SetCleanupOf(const Gang& gang) {
+  Do(SetCleanup{gang.id, gang.job.empty() ? std::vector<std::string>() : gang.queue->cancel(gang.job)});
+}
+
+void GangController::LauncherWrote(GangId id, Stream stream, std::string_view bytes) {
+  Gang& gang = gangs_[id];
+  gang.words += bytes;
+  if (gang.words.size() > kLastWordsBytes) gang.words.erase(0, gang.words.size() - kLastWordsBytes);
+  if (gang.queue && !gang.queue->returns && gang.job.empty()) {
+    if (const auto job = gang.queue->id(gang.words)) {
+      gang.job = *job;
+      SetCleanupOf(gang);
+      Tell(Log{Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name)});
+    }
+  } else if (gang.Submits() && stream == Stream::kOut) {
+    gang.printed += bytes;
+    return;  // it is the number of the job
+  }
+  if (stopping_) return;  // what it says of processes that are being stopped would bury the story
+  LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
+  splitter.Append(bytes, [&](std::string_view piece) {
+    Tell(LauncherSaid{gang.name, stream, std::string(piece)});
+  });
+}
+
+/// The launcher has ended: with all its processes, or, where it only puts them into a queue, before them.
+void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoint now) {
+  Gang& gang = gangs_[id];
+  gang.launcher_runs = false;
+  gang.patience.reset();
+  for (auto* const splitter : {&gang.out, &gang.err}) {
+    splitter->Finish([&](std::string_view piece) {
+      Tell(LauncherSaid{gang.name, Stream::kErr, std::string(piece)});
+    });
+  }
+  if (!gang.Submits() || !status.ok()) return EndGang(gang, status, now);
+  const auto job = gang.queue->id(gang.printed);
+  if (!job) {
+    return EndGang(gang,
+                   LostStatus(fmt::format("was not started: {} did not tell the number of the job: {}",
+                                          gang.name, LastLine(gang.printed + gang.words))),
+                   now);
+  }
+  gang.job = *job;
+  SetCleanupOf(gang);
+  if (gang.stopped) return CancelJob(gang);  // while it was being put there
+  Tell(Log{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
+                                        gang.job, gang.queue->name)});
+  AskLater(gang, now);
+}
+
+/// No agent of the gang will come any more.
+void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now) {
+  gang.launched = gang.requeued = false;
+  gang.job.clear();
+  Do(RemoveFiles{gang.id});
+  SetCleanupOf(gang);
+  gang.ask_at.reset();
+  if (gang.stopped && !stopping_) return LaunchIfAllAreWanted(gang, now);
+  gang.gone = !stopping_;
+  const std::string last = LastLine(gang.words);
+  std::string story = !status.story.empty() ? status.story
+                                            : fmt::format("ended with {}, which {}{}{}", gang.name,
+                                                          status.Describe(), last.empty() ? "" : ": ", last);
+  const bool any_came =
+      std::any_of(gang.tasks.begin(), gang.tasks.end(), [](const Task& task) { return task.was_here; });
+  if (gang.queue && !any_came && !stopping_) {
+    story += fmt::format("; none of its processes reached {} (see --host-ip)", rendezvous_);
+  }
+  const ExitStatus failure{status.ok() ? kLost : status.ShellCode(), 0, false, story};
+  if (!status.ok()) gang.ended = failure;
+  if (const auto held = std::exchange(gang.held, std::nullopt)) {
+    Report(*held, status.ok() ? TaskOf(gang, *held).status : failure);
+  }
+  bool told = false;
+  for (std::size_t i = gang.first; i < gang.end(); ++i) {
+    Task& task = TaskOf(gang, i);
+    if (task.state == Task::State::kIdle) continue;
+    if (task.was_here && task.agent != Task::Agent::kNone) continue;  // it will say, or leave
+    // Without bash on their hosts there are no agents, and the processes end as their launcher does.
+    const bool never_came = !task.was_here && !gang.queue;
+    if (never_came && status.ok() && !std::exchange(told, true)) {
+      Tell(Log{Severity::kWarning,
+               fmt::format("processes that never called are taken to have ended as {} did", gang.name)});
+    }
+    task.state = Task::State::kIdle;
+    Report(i, status.ok() && never_came ? ExitStatus{} : failure);
+  }
+}
+
+// --- what agents say -------------------------------------------------------------------------------------
+
+void GangController::Handle(const AgentEvent& event, TimePoint now) {
+  std::visit([&](const auto& one) { On(one, now); }, event);
+}
+
+/// It cannot prove that it is of this job, so nothing depends on what it says.
+void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
+  Task* const task = Find(event.index);
+  if (task == nullptr || std::exchange(task->is_keyless, true)) return;
+  const Gang& gang = gangs_[GangOf(event.index)];
+  Tell(Log{Severity::kWarning,
+           fmt::format("worker {}: {} cannot read the job's token in '{}/environment'; the hosts have to "
+                       "share the directory in which dmlc-submit is started",
+                       event.index - gang.first, event.host, gang.directory)});
+}
+
+void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
+  if (Find(event.index) != nullptr) Tell(ProcessOutput{event.index, event.stream, event.bytes});
+}
+
+void GangController::On(const AgentArrived& event, TimePoint /*now*/) {
+  Task* const task = Find(event.index);
+  if (task == nullptr) return Do(EndAgent{event.index});
+  task->was_here = true;
+  // Where its process has ended well, the gang was launched anew for others'.
+  const bool has_ended = task->state == Task::State::kIdle && task->status.ok();
+  task->agent = stopping_ || has_ended ? Task::Agent::kToldToEnd : Task::Agent::kHere;
+  if (stopping_ || has_ended) return Do(EndAgent{event.index});
+  if (gangs_[GangOf(event.index)].queue) Tell(JobWaits{});  // no longer for the queue, from now on
+  Tell(ProcessLocated{event.index, {-1, event.host}});
+  LaunchIfWanted(event.index, *task);
+}
+
+void GangController::LaunchIfWanted(std::size_t index, Task& task) {
+  if (task.state != Task::State::kWanted) return;
+  task.state = Task::State::kRunning;
+  Do(LaunchProcess{index, task.attempt, task.port});
+}
+
+void GangController::On(const AgentSaid& event, TimePoint now) {
+  const auto& [index, message] = event;
+  Task* const task = Find(index);
+  if (task == nullptr) return;
+  std::istringstream words(message.text);
+  int attempt = 0;
+  if (message.kind == "start") {
+    Started where;
+    words >> attempt >> where.pid >> where.host;
+    Tell(ProcessLocated{index, where});
+  } else if (message.kind == "exit" || message.kind == "stopped") {
+    int code = 0;
+    words >> attempt >> code;
+    Gang& gang = gangs_[GangOf(index)];
+    const ExitStatus status = FromShellCode(code);
+    if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
+      return End(index, status, now);
+    }
+    // The queue has ended it: what the job is now, is worth more to the user than the signal.
+    Lose(gang, *task, status, now);
+  } else if (message.kind == "fail") {
+    End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
+  }
+}
+
+void GangController::On(const AgentLeft& event, TimePoint now) {
+  Task* const task = Find(event.index);
+  if (task == nullptr) return;
+  Gang& gang = gangs_[GangOf(event.index)];
+  task->agent = Task::Agent::kNone;
+  if (task->state == Task::State::kIdle) return;
+  if (task->state == Task::State::kWanted && !task->was_here) return;  // one of the gang before
+  if (gang.Submits() && gang.launched && !stopping_) {
+    if (task->state != Task::State::kLost) Lose(gang, *task, kLostWithoutAWord, now);
+    return;
+  }
+  if (gang.ended && !stopping_) return End(event.index, *gang.ended, now);
+  End(event.index, stopping_ ? kStopped : kLostWithoutAWord, now);
+}
+
+/// `status`: what is told unless the queue knows better.
+void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
+  task.state = Task::State::kLost;
+  task.status = status;
+  gang.asks_about_loss = 0;
+  Ask(gang, now);
+}
+
+bool GangController::NothingIsLeft(const Gang& gang) {
+  return std::all_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const Task& task) { return task.state == Task::State::kIdle; });
+}
+
+/// The end of a gang is the end of its launcher.
+void GangController::End(std::size_t index, const ExitStatus& status, TimePoint now) {
+  Gang& gang = gangs_[GangOf(index)];
+  Task& task = TaskOf(gang, index);
+  if (task.state == Task::State::kIdle) return;
+  task.state = Task::State::kIdle;
+  task.status = status;
+  const bool launcher_runs = gang.launcher_runs || !gang.job.empty();
+  if (!status.ok() || stopping_ || !launcher_runs || !NothingIsLeft(gang)) return Report(index, status);
+  gang.held = index;
+  if (!gang.job.empty()) gang.ask_at = now + kAskAtTheEnd;
+  gang.patience = now + kLauncherPatience;
+}
+
+void GangController::Report(std::size_t index, const ExitStatus& status) {
+  Tell(ProcessExited{index, status});
+}
+
+// --- the queue -------------------------------------------------------------------------------------------
+
+void GangController::Run(Command command, std::vector<std::string> words) {
+  commands_.emplace(++last_command_, std::move(command));
+  Do(RunCommand{last_command_, std::move(words)});
+}
+
+void GangController::CommandEnded(CommandId id, const std::string& printed, const ExitStatus& status,
+                                  TimePoint now) {
+  const auto found = commands_.find(id);
+  if (found == commands_.end()) return;
+  const Command command = std::move(found->second);
+  commands_.erase(found);
+  Gang& gang = gangs_[command.gang];
+  if (command.kind == Command::Kind::kAsk) {
+    gang.asking = false;
+    if (gang.job != command.job) return AskLater(gang, now);
+    const auto report = gang.queue->report(gang.job, printed, status.ShellCode());
+    if (report) return OnReport(gang, *report, now);
+    if (!stopping_) AskLater(gang, now);
+  } else if (command.kind == Command::Kind::kClear) {
+    gang.asking = false;
+    if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
+  } else {
+    if (!status.ok()) {
+      Tell(Log{Severity::kWarning, fmt::format("job {} of {} could not be cancelled: {}", command.job,
+                                               gang.queue->name, LastLine(printed))});
+    }
+    if (gang.job == command.job && !gang.launcher_runs) EndGang(gang, kStopped, now);
+  }
+}
+
+void GangController::AskLater(Gang& gang, TimePoint now) {
+  const bool settled = !gang.held && std::all_of(gang.tasks.begin(), gang.tasks.end(), [](const Task& task) {
+    return task.state == Task::State::kRunning;
+  });
+  gang.ask_at = now + (settled ? std::chrono::milliseconds(kAskLater) : kAskSoon);
+}
+
+void GangController::Ask(Gang& gang, TimePoint /*now*/) {
+  if (gang.job.empty() || !gang.queue->returns || std::exchange(gang.asking, true)) return;
+  Run({Command::Kind::kAsk, gang.id, gang.job}, gang.queue->ask(gang.job));
+}
+
+void GangController::OnReport(Gang& gang, const JobReport& report, TimePoint now) {
+  const bool pending = report.state == JobState::kPending;
+  if (report.words != std::exchange(gang.last_report, report.words)) {
+    Tell(Log{pending ? Severity::kInfo : Severity::kDebug,
+             fmt::format("job {} of {}: {}", gang.job, gang.queue->name, report.words)});
+  }
+  if (report.state == JobState::kOver) return OnOver(gang, report, now);
+  const auto is_lost = [](const Task& task) { return task.state == Task::State::kLost; };
+  const bool lost = std::any_of(gang.tasks.begin(), gang.tasks.end(), is_lost);
+  if (pending) {
+    Tell(JobWaits{});
+    if (lost && !stopping_) {
+      gang.requeued = true;
+      Tell(JobRequeued{fmt::format("job {} was put back into the queue of {}", gang.job, gang.queue->name)});
+    }
+  } else if (lost && ++gang.asks_about_loss >= kAsksAboutLoss) {
+    for (std::size_t i = gang.first; i < gang.end(); ++i) {
+      if (is_lost(TaskOf(gang, i))) End(i, TaskOf(gang, i).status, now);
+    }
+  }
+  if (!stopping_) AskLater(gang, now);
+}
+
+void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) {
+  const bool all_ended = gang.held && NothingIsLeft(gang);
+  const std::string story =
+      fmt::format("ended with job {} of {}: {}", gang.job, gang.queue->name, report.words);
+  if (report.stays) {
+    gang.asking = true;  // it is known what there is to know
+    return Run({Command::Kind::kClear, gang.id, gang.job, story}, gang.queue->cancel(gang.job));
+  }
+  EndGang(gang, all_ended ? ExitStatus{} : LostStatus(story), now);
+}
+
+void GangController::CancelJob(Gang& gang) {
+  if (!gang.job.empty()) Run({Command::Kind::kCancel, gang.id, gang.job}, gang.queue->cancel(gang.job));
+}
+
+// --- the end ---------------------------------------------------------------------------------------------
+
+/// The agents end their processes when their connections end, and the launcher ends with them.
+void GangController::Stop(TimePoint now) {
+  stopping_ = true;
+  for (Gang& gang : gangs_) {
+    if (const auto held = std::exchange(gang.held, std::nullopt)) Report(*held, TaskOf(gang, *held).status);
+    bool any_here = false;
+    for (std::size_t i = gang.first; i < gang.end(); ++i) {
+      Task& task = TaskOf(gang, i);
+      if (task.agent == Task::Agent::kHere) {
+        any_here = true;
+        task.agent = Task::Agent::kToldToEnd;
+        Do(EndAgent{i});
+      } else if ((gang.requeued || !gang.launched) && task.state != Task::State::kIdle) {
+        End(i, kStopped, now);
+      }
+    }
+    gang.gone = false;
+    gang.relaunch_at.reset();
+    gang.ask_at.reset();
+    if (gang.requeued) continue;  // the job stays in the queue, and its agents come again
+    gang.stopped = true;
+    CancelJob(gang);
+    const std::chrono::milliseconds patience =
+        any_here ? kStopGrace + kLastWordsPatience : std::chrono::milliseconds{0};
+    gang.patience = now + (gang.Submits() ? kLauncherPatience : patience);
+  }
+}
+
+void GangController::Kill() {
+  for (const Gang& gang : gangs_) {
+    // One that puts the job into a queue, or takes it out, is let: else the job would stay there.
+    if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
+  }
+}
+
+void GangController::OnImpatience(Gang& gang) {
+  if (const auto held = std::exchange(gang.held, std::nullopt)) {
+    Tell(Log{Severity::kWarning,
+             fmt::format("{} does not end although all its processes have; it is stopped", gang.name)});
+    Report(*held, TaskOf(gang, *held).status);
+  } else if (!gang.stopped) {
+    return;
+  }
+  if (gang.launcher_runs) Do(StopLauncher{gang.id});
+}
+
+void GangController::Tick(TimePoint now) {
+  for (Gang& gang : gangs_) {
+    if (gang.patience && *gang.patience <= now) {
+      gang.patience.reset();
+      OnImpatience(gang);
+    }
+    if (gang.relaunch_at && *gang.relaunch_at <= now) {
+      gang.relaunch_at.reset();
+      Relaunch(gang, now);
+    }
+    if (gang.ask_at && *gang.ask_at <= now) {
+      gang.ask_at.reset();
+      Ask(gang, now);
+    }
+  }
+}
+
+std::optional<TimePoint> GangController::NextDeadline() const {
+  std::optional<TimePoint> next;
+  for (const Gang& gang : gangs_) {
+    for (const auto& deadline : {gang.patience, gang.relaunch_at, gang.ask_at}) {
+      if (deadline && (!next || *deadline < *next)) next = deadline;
+    }
+  }
+  return next;
+}
+
+}  // namespace warren::submit

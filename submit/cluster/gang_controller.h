@@ -1,0 +1,216 @@
+// What is done about the processes that a launcher starts all at once, a gang: mpirun, srun, or the queue of
+// a cluster. A job has a gang for each role but the scheduler.
+//
+// How the data flows. In come, each with the time: that the job wants a process (Start) or none any more
+// (Stop, Kill); what the agents around the processes say (Handle); what became of the launcher (Launched,
+// LauncherFailed, LauncherWrote, LauncherExited) and of the commands that ask or cancel in a queue
+// (CommandEnded); that time has passed (Tick). Out go, in order, by TakeActions: launchers to start and to
+// stop, commands to run, agents to tell to start or end their process, and for the job where each process
+// runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is exactly
+// one: by its agent's word; by that of the queue, which is asked when an agent leaves without one; or with
+// its launcher.
+//
+// A state machine over values: no processes, sockets or clocks, which are in gang.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "submit/cluster/agent_sessions.h"
+#include "submit/cluster/cluster_event.h"
+#include "submit/cluster/launch.h"
+#include "submit/output/line_splitter.h"
+
+namespace warren::submit {
+
+/// How long a launcher has between SIGTERM and SIGKILL.
+inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
+
+using GangId = std::size_t;
+using CommandId = std::uint64_t;
+
+/// All processes of the gang are wanted: Launched or LauncherFailed follows, and after Launched in the end
+/// LauncherExited.
+struct StartLauncher {
+  GangId gang;
+};
+/// Asks it to end, and ends it after kLauncherGrace.
+struct StopLauncher {
+  GangId gang;
+};
+/// Ends it at once.
+struct KillLauncher {
+  GangId gang;
+};
+/// What the launcher was given in files is needed no more.
+struct RemoveFiles {
+  GangId gang;
+};
+/// What is to be run should dmlc-submit die: words of a command; none: nothing.
+struct SetCleanup {
+  GangId gang;
+  std::vector<std::string> words;
+};
+/// CommandEnded follows.
+struct RunCommand {
+  CommandId command;
+  std::vector<std::string> words;
+};
+struct LaunchProcess {
+  std::size_t index;
+  int attempt;
+  std::uint16_t port;
+};
+struct EndAgent {
+  std::size_t index;
+};
+using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, RemoveFiles, SetCleanup,
+                                RunCommand, LaunchProcess, EndAgent, ClusterEvent>;
+
+class GangController {
+ public:
+  /// `rendezvous`: "HOST port PORT", where the agents connect, for people.
+  GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous);
+
+  std::size_t num_gangs() const { return gangs_.size(); }
+  GangId GangOf(std::size_t index) const;
+  std::size_t FirstOf(GangId gang) const { return gangs_[gang].first; }
+  std::size_t CountOf(GangId gang) const { return gangs_[gang].tasks.size(); }
+  /// True while a launcher or a command runs.
+  bool busy() const;
+
+  void Start(std::size_t index, int attempt, std::uint16_t port, TimePoint now);
+  void Stop(TimePoint now);
+  void Kill();
+
+  void Launched(GangId gang, const Launch& launch);
+  void LauncherFailed(GangId gang, const std::string& why);
+  void LauncherWrote(GangId gang, Stream stream, std::string_view bytes);
+  void LauncherExited(GangId gang, const ExitStatus& status, TimePoint now);
+  void CommandEnded(CommandId command, const std::string& printed, const ExitStatus& status, TimePoint now);
+  void Handle(const AgentEvent& event, TimePoint now);
+  void Tick(TimePoint now);
+  /// When Tick has something to do next, if ever.
+  std::optional<TimePoint> NextDeadline() const;
+
+  std::vector<GangAction> TakeActions() { return std::exchange(actions_, {}); }
+
+ private:
+  /// The place of a process.
+  struct Task {
+    enum class State {
+      kIdle,    ///< it has not been started, or has ended
+      kWanted,  ///< it is to run as soon as its agent is here
+      kRunning,
+      kLost,  ///< its agent left without a word, and the queue is being asked why
+    };
+    enum class Agent { kNone, kHere, kToldToEnd };
+    State state = State::kIdle;
+    Agent agent = Agent::kNone;
+    int attempt = 0;
+    std::uint16_t port = 0;
+    bool was_here = false;  ///< since its gang was launched
+    bool is_keyless = false;
+    ExitStatus status = {};  ///< of the last attempt
+  };
+
+  /// The processes of one role.
+  struct Gang {
+    GangId id = 0;
+    std::size_t first = 0;  ///< index of the first of them
+    std::vector<Task> tasks;
+    bool of_workers = false;
+    std::string name = {};       ///< of the launcher
+    std::string directory = {};  ///< of its files
+    std::optional<Queue> queue = {};
+    bool launcher_runs = false;
+    bool launched = false;     ///< the launcher runs, or the job is in the queue
+    std::string job = {};      ///< its number in the queue
+    std::string printed = {};  ///< by the launcher, on standard output, for the number
+    std::string words = {};    ///< the last of what the launcher said
+    LineSplitter out = {}, err = {};
+    std::optional<ExitStatus> ended = {};    ///< how the launcher or the job in the queue failed
+    std::optional<std::size_t> held = {};    ///< the last process that ended, until the launcher has, too
+    std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
+    std::optional<TimePoint> ask_at = {};
+    bool asking = false;
+    int asks_about_loss = 0;
+    std::string last_report = {};
+    bool requeued = false;
+    bool gone = false;                          ///< it has ended by itself
+    std::optional<TimePoint> relaunch_at = {};  ///< of one that is gone
+    bool stopped = false;  ///< what still runs of it ends; started again it is launched anew
+
+    std::size_t end() const { return first + tasks.size(); }
+    bool Submits() const { return queue && queue->returns; }
+  };
+
+  /// Of a queue, while it runs.
+  struct Command {
+    enum class Kind {
+      kAsk,
+      kCancel,
+      kClear,  ///< takes out of the queue what is over and stays there
+    };
+    Kind kind;
+    GangId gang;
+    std::string job;
+    std::string story = {};  ///< how the job ended
+  };
+
+  Task* Find(std::size_t index);
+  Task& TaskOf(Gang& gang, std::size_t index) { return gang.tasks[index - gang.first]; }
+  static bool NothingIsLeft(const Gang& gang);
+
+  static bool AllAreWanted(const Gang& gang);
+  void EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now);
+  void Relaunch(Gang& gang, TimePoint now);
+  void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
+  void SetCleanupOf(const Gang& gang);
+  void EndGang(Gang& gang, const ExitStatus& status, TimePoint now);
+
+  void On(const AgentArrived& event, TimePoint now);
+  void On(const AgentOutput& event, TimePoint now);
+  void On(const AgentSaid& event, TimePoint now);
+  void On(const AgentLeft& event, TimePoint now);
+  void On(const AgentKeyless& event, TimePoint now);
+  void LaunchIfWanted(std::size_t index, Task& task);
+  void Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now);
+  void End(std::size_t index, const ExitStatus& status, TimePoint now);
+  void Report(std::size_t index, const ExitStatus& status);
+
+  void Run(Command command, std::vector<std::string> words);
+  void AskLater(Gang& gang, TimePoint now);
+  void Ask(Gang& gang, TimePoint now);
+  void OnReport(Gang& gang, const JobReport& report, TimePoint now);
+  void OnPending(Gang& gang, TimePoint now);
+  void OnOver(Gang& gang, const JobReport& report, TimePoint now);
+  void CancelJob(Gang& gang);
+  void OnImpatience(Gang& gang);
+
+  template <typename Event>
+  void Tell(Event event) {
+    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
+  }
+  template <typename Action>
+  void Do(Action action) {
+    actions_.emplace_back(std::move(action));
+  }
+
+  std::string rendezvous_;
+  std::vector<Gang> gangs_;
+  std::map<CommandId, Command> commands_;
+  CommandId last_command_ = 0;
+  bool stopping_ = false;
+  std::vector<GangAction> actions_;
+};
+
+}  // namespace warren::submit

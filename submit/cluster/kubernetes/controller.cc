@@ -1,0 +1,549 @@
+#include "submit/cluster/kubernetes/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+
+#include "submit/cluster/kubernetes/manifest.h"
+#include "submit/command.h"
+
+namespace warren::submit {
+namespace {
+
+/// How often kubectl is asked: soon after a change, ever more rarely when nothing happens.
+constexpr std::chrono::milliseconds kAskSoon{500};
+constexpr std::chrono::milliseconds kAskLater{5000};
+/// A log that broke off is followed again after this.
+constexpr std::chrono::milliseconds kFollowAgain{300};
+/// How long pods may take to end, in which what they say is still heard. Less than JobRun waits for them.
+constexpr std::chrono::milliseconds kEndPatience{4500};
+/// How often a delete is tried, and the pause between.
+constexpr int kDeleteTries = 5;
+constexpr std::chrono::seconds kDeletePause{2};
+/// The log of a pod that has ended is given up after so many commands that could not read it.
+constexpr int kFollowerTries = 4;
+/// One that was read to its end is read again, once, when the end of the process is not in it.
+constexpr int kReadsAfterTheEnd = 2;
+/// So often a Job may be called failed before that is believed to be all there is to know.
+constexpr int kAsksAboutFailure = 6;
+/// So often kubectl may fail to answer before that is told.
+constexpr int kFailedAsks = 5;
+/// So long pods may be missing before that is told.
+constexpr std::chrono::seconds kPodPatience{10};
+constexpr std::size_t kLastWordsBytes = 4000;
+constexpr int kLost = 255;
+constexpr char kWorkerRole[] = "worker";
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t end = text.find_last_not_of(" \r\n");
+  return end == std::string::npos ? std::string() : text.substr(0, end + 1);
+}
+
+std::string OnOneLine(const std::string& said) {
+  std::string text = Trimmed(said);
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    text.replace(at, 1, " / ");
+  }
+  return text;
+}
+
+const ExitStatus kStopped{0, SIGTERM, false, {}};
+
+}  // namespace
+
+bool KubernetesController::busy() const {
+  return deleting_ ||
+         std::any_of(pods_.begin(), pods_.end(), [](const auto& pod) { return pod.second.is_followed; });
+}
+
+void KubernetesController::Trouble(std::string story) {
+  troubled_ = true;
+  Tell(JobTroubled{std::move(story)});
+}
+
+// --- starting --------------------------------------------------------------------------------------------
+
+void KubernetesController::Start(std::size_t index, std::string_view role, int attempt, TimePoint now) {
+  Process& process = processes_[index];
+  process.wanted = true;
+  process.failed = false;
+  process.attempt = attempt;
+  if (launched_ && !stopping_) {  // its script, or Kubernetes, does it, or has done it already
+    Changed(now);
+    return CatchUp(index);
+  }
+  if (index == 0) {
+    roles_.clear();
+    stopping_ = troubled_ = false;
+    end_at_.reset();
+  }
+  roles_.emplace_back(role);
+  if (roles_.size() == setting_.num_processes) Launch();
+}
+
+/// What an attempt did before somebody asked for it.
+void KubernetesController::CatchUp(std::size_t index) {
+  Process& process = processes_.at(index);
+  if (!process.early.empty()) {
+    const ExitStatus status = process.early.front();
+    process.early.pop_front();
+    End(index, status);
+  } else if (process.begun) {
+    Tell(ProcessLocated{index, *process.begun});
+  }
+}
+
+void KubernetesController::Launch() {
+  ++start_;
+  launched_ = true;
+  processes_wait_ = processes_launched_ = complained_of_pods_ = false;
+  failed_job_.clear();
+  tracker_words_.clear();
+  told_.clear();
+  asks_since_failure_ = failed_asks_ = 0;
+  pods_.clear();
+  follow_at_.clear();
+  for (auto& [index, process] : processes_) process = {.wanted = true, .attempt = process.attempt};
+  Do(SetDeletion{true});
+  Say(Severity::kInfo,
+      fmt::format(
+          "this is job {} of Kubernetes{}", setting_.job_name,
+          setting_.kube_namespace.empty() ? "" : fmt::format(", namespace {}", setting_.kube_namespace)));
+  Do(MakeObjects{start_, processes_.begin()->second.attempt});
+}
+
+void KubernetesController::Made(std::size_t num_jobs) {
+  if (stopping_) return;
+  num_jobs_ = num_jobs;
+  // A name that is asked for before it is there stays unknown for a while: the pod that has it comes first.
+  processes_wait_ = !setting_.host_role.empty();
+  Apply(true, !processes_wait_);
+}
+
+void KubernetesController::NotMade(const std::string& why) {
+  Trouble(why);
+}
+
+void KubernetesController::Apply(bool before, bool processes) {
+  applying_ = true;
+  applying_processes_ = processes;
+  Do(ApplyObjects{before, processes});
+}
+
+void KubernetesController::Applied(const std::string& printed, const ExitStatus& status, TimePoint now) {
+  applying_ = false;
+  if (stopping_) return Delete();
+  if (!status.ok()) {
+    return Trouble(fmt::format("kubectl apply {}: {}", status.Describe(), OnOneLine(printed)));
+  }
+  processes_launched_ = applying_processes_;
+  launched_at_ = now;
+  Changed(now);
+}
+
+// --- what the pods do ------------------------------------------------------------------------------------
+
+void KubernetesController::Changed(TimePoint now) {
+  ask_pause_ = kAskSoon;
+  AskLater(now);
+}
+
+void KubernetesController::AskLater(TimePoint now) {
+  ask_at_ = now + ask_pause_;
+  ask_pause_ = std::min(kAskLater, ask_pause_ + ask_pause_ / 2);
+}
+
+void KubernetesController::Ask() {
+  if (stopping_ || !launched_ || std::exchange(asking_, true)) return;
+  Do(AskForPods{start_, false});
+}
+
+/// Also a question under way: one that hangs would hold the end up.
+void KubernetesController::StopAsking() {
+  ask_at_.reset();
+  if (asking_) Do(KillAsk{});
+}
+
+void KubernetesController::Reported(const KubeReport& report, bool at_the_end, TimePoint now) {
+  if (at_the_end) {
+    if (!deleting_) FollowAll(report, now);
+    return DeleteAndHear();
+  }
+  asking_ = false;
+  if (stopping_) return;
+  OnReport(report, now);
+  failed_asks_ = 0;
+  if (!stopping_) AskLater(now);
+}
+
+/// The API server may be away for a while, but nobody who may not ask will ever know.
+void KubernetesController::NotReported(const std::string& why, bool at_the_end, TimePoint now) {
+  if (at_the_end) return DeleteAndHear();
+  asking_ = false;
+  if (stopping_) return;
+  const std::string story = fmt::format("kubectl get: {}", OnOneLine(why));
+  Say(Severity::kDebug, story);
+  if (why.find("Forbidden") != std::string::npos) return Trouble(story);
+  if (++failed_asks_ == kFailedAsks) {
+    Say(Severity::kWarning, fmt::format("nothing is known of the pods at the moment: {}", story));
+  }
+  AskLater(now);
+}
+
+void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
+  std::set<std::string> seen;
+  for (const PodReport& pod : report.pods) {
+    seen.insert(pod.name);
+    OnPod(pod, now);
+    if (is_ending()) return;
+    if (pod.role == setting_.host_role && pod.has_begun && std::exchange(processes_wait_, false)) {
+      Apply(false, true);
+    }
+  }
+  for (auto& [name, pod] : pods_) {
+    if (seen.contains(name) || pod.settled) continue;
+    pod.gone = true;
+    if (!pod.is_followed) Settle(pod, now);
+    if (is_ending()) return;
+  }
+  TellOfMissingPods(now);
+  if (report.failed_job != failed_job_) Changed(now);
+  failed_job_ = report.failed_job;
+  if (processes_launched_ && report.jobs < num_jobs_) failed_job_ = "it was deleted";
+  if (failed_job_.empty() || held_) return;
+  const bool of_its_own = failed_job_.starts_with("DeadlineExceeded");
+  if (of_its_own || ++asks_since_failure_ >= kAsksAboutFailure) {
+    Trouble(fmt::format("job {} of Kubernetes has ended: {}", setting_.job_name, failed_job_));
+  }
+}
+
+void KubernetesController::TellOfMissingPods(TimePoint now) {
+  if (!launched_ || complained_of_pods_ || now - launched_at_ < kPodPatience) return;
+  const std::string role = processes_launched_ ? kWorkerRole : setting_.host_role;
+  const std::size_t expected = role == kWorkerRole ? setting_.num_workers : 1;
+  const auto found = static_cast<std::size_t>(
+      std::count_if(pods_.begin(), pods_.end(), [&](const auto& pod) { return pod.second.role == role; }));
+  if (found >= expected) return;
+  complained_of_pods_ = true;
+  Say(Severity::kWarning,
+      fmt::format(
+          "Kubernetes has made {} of {} pods for role {}; `kubectl describe jobs --selector {}={}` tells why",
+          found, expected, role, kJobLabel, setting_.job_name));
+}
+
+KubernetesController::Pod& KubernetesController::PodOf(const PodReport& report, TimePoint now) {
+  const auto [known, is_new] = pods_.try_emplace(report.name, setting_.job_mark);
+  Pod& pod = known->second;
+  if (!is_new) return pod;
+  Changed(now);
+  pod.name = report.name;
+  pod.role = report.role;
+  pod.replaced = report.replaced;
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < roles_.size(); ++i) {
+    if (roles_[i] == report.role && rank++ == report.rank) pod.index = i;
+  }
+  return pod;
+}
+
+void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
+  Pod& pod = PodOf(report, now);
+  if (pod.settled) return;
+  TellWhatItWaitsFor(report);
+  if (is_ending()) return;
+  if (report.has_begun != pod.has_begun) Changed(now);
+  pod.has_begun = pod.has_begun || report.has_begun;
+  if (report.ended) pod.ended = report.ended;
+  if (pod.has_begun && !pod.is_followed && !pod.log_is_over) return Follow(pod);
+  if (pod.ended && (pod.log_is_over || !pod.has_begun)) Settle(pod, now);
+}
+
+/// Once for each reason: all pods of a job mostly wait for the same.
+void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
+  if (report.waits_for.empty()) return;
+  const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
+  const std::string what = fmt::format("pod {} waits: {}", report.name, OnOneLine(report.waits_for));
+  if (report.never_begins) return Trouble(what);
+  if (is_new) Say(Severity::kInfo, what);
+}
+
+void KubernetesController::Follow(Pod& pod) {
+  pod.is_followed = true;
+  Do(FollowLog{pod.name, pod.role, pod.log.since()});
+  pod.log.Reconnect();
+  pod.complaint.clear();
+  if (pod.ended) ++pod.reads_after_the_end;
+}
+
+void KubernetesController::NotFollowed(const std::string& name, const std::string& why) {
+  const auto found = pods_.find(name);
+  if (found != pods_.end()) found->second.is_followed = false;
+  Trouble(fmt::format("kubectl logs {}: {}", name, why));
+}
+
+void KubernetesController::LogComplained(const std::string& name, std::string_view bytes) {
+  const auto found = pods_.find(name);
+  if (found != pods_.end()) found->second.complaint += bytes.substr(0, kLastWordsBytes);
+}
+
+void KubernetesController::LogRead(const std::string& name, std::string_view bytes, TimePoint now) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return;
+  Pod& pod = found->second;
+  pod.failed_followers = 0;
+  pod.log.Append(bytes, [&](std::string_view text) {
+    if (!pod.index) {
+      pod.lines.Append(text, [&](std::string_view line) {
+        if (line.size() > 1) tracker_words_ = Trimmed(std::string(line));
+        if (!stopping_) Tell(LauncherSaid{kTrackerRole, Stream::kErr, std::string(line)});
+      });
+      return;
+    }
+    pod.messages.Append(
+        text,
+        [&](std::string_view said) {
+          Tell(ProcessOutput{*pod.index, Stream::kOut, std::string(said)});
+        },
+        [&](const AgentMessage& message) {
+          if (message.index == *pod.index) OnMessage(pod, message, now);
+        });
+  });
+}
+
+/// A log ends with its container; its connection may at any time.
+void KubernetesController::FollowerExited(const std::string& name, const ExitStatus& status, TimePoint now) {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return;
+  Pod& pod = found->second;
+  pod.is_followed = false;
+  if (!pod.complaint.empty()) {
+    Say(Severity::kDebug, fmt::format("kubectl logs {}: {}", pod.name, Trimmed(pod.complaint)));
+  }
+  if (!status.ok() && ++pod.failed_followers == kFollowerTries) {
+    Say(Severity::kWarning,
+        fmt::format("the log of pod {} cannot be read: {}", pod.name, OnOneLine(pod.complaint)));
+  }
+  const bool told = pod.index && processes_.at(*pod.index).pod == pod.name && processes_.at(*pod.index).last;
+  const bool read = status.ok() && pod.ended && (told || pod.reads_after_the_end >= kReadsAfterTheEnd);
+  const bool given_up = pod.ended && pod.failed_followers >= kFollowerTries;
+  pod.log_is_over = read || given_up || pod.gone || stopping_;
+  if (pod.log_is_over) return Settle(pod, now);
+  Changed(now);
+  follow_at_.insert(now + kFollowAgain);
+}
+
+/// Whether what this pod says of its process counts: it is the newest that has said something. What is then
+/// known of the one before is all there will be.
+bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
+  if (process.pod == pod.name) return true;
+  if (!process.pod.empty() && pod.replaced <= process.replaced) return false;
+  const auto before = pods_.find(process.pod);
+  if (before != pods_.end() && !before->second.settled) {
+    if (!before->second.ended) before->second.gone = true;
+    Settle(before->second, now);
+    if (is_ending()) return false;
+  }
+  process.pod = pod.name;
+  process.replaced = pod.replaced;
+  process.begun.reset();
+  process.last.reset();
+  return true;
+}
+
+void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, TimePoint now) {
+  Process& process = processes_.at(message.index);
+  if (!Adopt(process, pod, now)) return;
+  Changed(now);
+  std::istringstream words(message.text);
+  int attempt = 0;
+  words >> attempt;
+  if (message.kind == "start") {
+    Started where;
+    words >> where.pid;
+    where.host = pod.name;
+    process.begun = where;
+    if (process.wanted && process.early.empty()) Tell(ProcessLocated{message.index, where});
+    return;
+  }
+  int code = 0;
+  words >> code;
+  if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
+  if (message.kind == "exit") {
+    process.last = FromShellCode(code);  // what it wrote last comes when the container has ended
+  }
+}
+
+/// The pod has ended, and its log has been read as far as that goes.
+void KubernetesController::Settle(Pod& pod, TimePoint now) {
+  if (std::exchange(pod.settled, true)) return;
+  if (!pod.index) return SettleTracker(pod);
+  const std::size_t index = *pod.index;
+  pod.messages.Finish([&](std::string_view said) {
+    Tell(ProcessOutput{index, Stream::kOut, std::string(said)});
+  });
+  Process& process = processes_.at(index);
+  if (!Adopt(process, pod, now)) return;
+  if (process.last) return EndAttempt(index, *process.last);
+  if (stopping_) return EndAttempt(index, kStopped);
+  if (pod.ended) return EndAttempt(index, *pod.ended);
+  EndAttempt(index, {kLost, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
+}
+
+void KubernetesController::SettleTracker(Pod& pod) {
+  pod.lines.Finish([&](std::string_view line) { tracker_words_ = Trimmed(std::string(line)); });
+  if (stopping_ || (pod.ended && pod.ended->ok())) return;
+  std::string story = fmt::format("the tracker (pod {}) {}{}", pod.name,
+                                  pod.ended ? pod.ended->Describe() : "was lost: its pod was deleted",
+                                  tracker_words_.empty() ? "" : fmt::format(": {}", tracker_words_));
+  if (pod.ended && pod.ended->ShellCode() == kNotFound) {
+    story +=
+        "; its image has to have Warren in it (--kube-tracker-image), or dmlc-submit runs the tracker "
+        "itself, where the pods can reach it (--host-ip)";
+  }
+  troubled_ = true;
+  Tell(TrackerFailed{story});
+}
+
+void KubernetesController::EndAttempt(std::size_t index, const ExitStatus& status) {
+  Process& process = processes_.at(index);
+  process.begun.reset();
+  process.last.reset();
+  if (process.wanted) return End(index, status);
+  if (!stopping_) process.early.push_back(status);
+}
+
+void KubernetesController::End(std::size_t index, const ExitStatus& status) {
+  Process& process = processes_.at(index);
+  if (!std::exchange(process.wanted, false)) return;
+  process.failed = !status.ok();
+  const bool all_succeeded = std::all_of(processes_.begin(), processes_.end(), [](const auto& entry) {
+    return !entry.second.wanted && !entry.second.failed;
+  });
+  if (is_ending() || !all_succeeded) return Tell(ProcessExited{index, status});
+  // The job is over when nothing of it is left.
+  held_ = index;
+  stopping_ = true;
+  StopAsking();
+  Delete();
+}
+
+// --- the end ---------------------------------------------------------------------------------------------
+
+void KubernetesController::Delete() {
+  if (applying_ || std::exchange(deleting_, true)) return;
+  delete_tries_ = 0;
+  TryToDelete();
+}
+
+void KubernetesController::TryToDelete() {
+  ++delete_tries_;
+  Do(DeleteObjects{});
+}
+
+void KubernetesController::Deleted(const std::string& printed, const ExitStatus& status, TimePoint now) {
+  if (status.ok()) {
+    Do(SetDeletion{false});  // nothing is left
+    return OnDeleted();
+  }
+  Say(delete_tries_ == 1 ? Severity::kWarning : Severity::kDebug,
+      fmt::format("kubectl delete {}: {}", status.Describe(), OnOneLine(printed)));
+  if (delete_tries_ < kDeleteTries) {
+    delete_at_ = now + kDeletePause;
+    return;
+  }
+  Say(Severity::kError, fmt::format("job {} may still be there; this deletes it: {}", setting_.job_name,
+                                    setting_.delete_command));
+  OnDeleted();
+}
+
+void KubernetesController::OnDeleted() {
+  deleting_ = launched_ = false;
+  if (const auto held = std::exchange(held_, std::nullopt)) {
+    // What is left of logs is that of the tracker.
+    KillFollowers();
+    Tell(ProcessExited{*held, {}});
+  }
+}
+
+/// The pods are asked to end when their Jobs are deleted; what they say then comes by way of their logs.
+void KubernetesController::Stop(TimePoint now) {
+  const bool already = std::exchange(stopping_, true);
+  StopAsking();
+  if (const auto held = std::exchange(held_, std::nullopt)) Tell(ProcessExited{*held, {}});
+  if (already) return;
+  end_at_ = now + kEndPatience;
+  const bool all_are_followed =
+      std::all_of(processes_.begin(), processes_.end(),
+                  [this](const auto& process) { return IsFollowed(process.first); });
+  if (!launched_ || !processes_launched_ || all_are_followed) return DeleteAndHear();
+  // Some may have begun since kubectl was asked last.
+  Do(AskForPods{start_, true});
+}
+
+bool KubernetesController::IsFollowed(std::size_t index) const {
+  return std::any_of(pods_.begin(), pods_.end(), [index](const auto& pod) {
+    return pod.second.index == index && pod.second.is_followed;
+  });
+}
+
+void KubernetesController::FollowAll(const KubeReport& report, TimePoint now) {
+  for (const PodReport& one : report.pods) {
+    Pod& pod = PodOf(one, now);
+    if (one.has_begun && pod.index && !pod.is_followed && !pod.log_is_over) Follow(pod);
+  }
+}
+
+void KubernetesController::DeleteAndHear() {
+  if (launched_) Delete();
+  for (const auto& [index, process] : processes_) {
+    if (!IsFollowed(index)) End(index, kStopped);
+  }
+}
+
+void KubernetesController::KillFollowers() {
+  for (const auto& [name, pod] : pods_) {
+    if (pod.is_followed) Do(KillFollower{name});
+  }
+}
+
+void KubernetesController::EndAllProcesses() {
+  KillFollowers();
+  for (const auto& [index, process] : processes_) End(index, kStopped);
+}
+
+void KubernetesController::Kill() {
+  if (applying_) Do(KillApply{});
+  EndAllProcesses();
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+void KubernetesController::Tick(TimePoint now) {
+  const auto is_due = [now](std::optional<TimePoint>& when) {
+    const bool due = when && *when <= now;
+    if (due) when.reset();
+    return due;
+  };
+  bool asks = is_due(ask_at_);
+  while (!follow_at_.empty() && *follow_at_.begin() <= now) {
+    follow_at_.erase(follow_at_.begin());
+    asks = true;
+  }
+  if (asks) Ask();
+  if (is_due(end_at_)) EndAllProcesses();
+  if (is_due(delete_at_)) TryToDelete();
+}
+
+std::optional<TimePoint> KubernetesController::NextDeadline() const {
+  std::optional<TimePoint> next;
+  const auto add = [&next](const std::optional<TimePoint>& when) {
+    if (when && (!next || *when < *next)) next = when;
+  };
+  for (const auto& when : {ask_at_, end_at_, delete_at_}) add(when);
+  if (!follow_at_.empty()) add(*follow_at_.begin());
+  return next;
+}
+
+}  // namespace warren::submit

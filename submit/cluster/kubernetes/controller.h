@@ -1,0 +1,222 @@
+// What is done about the pods of a job.
+//
+// How the data flows. In come, each with the time: that the job wants a process (Start) or none any more
+// (Stop, Kill); what the API server says of the pods and Jobs (Reported, NotReported); what their logs bring
+// (LogRead, FollowerExited), in which are the messages of the agents (scripts/pod.sh); how the commands that
+// make and delete objects ended (Applied, Deleted); that time has passed (Tick). Out go, in order, by
+// TakeActions: objects to make, to ask about and to delete, logs to follow, and for the job where each
+// process runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is
+// exactly one. Its script starts it again by itself, so an attempt may end before the job asks for it: what
+// it did waits for the next Start. The pod with the highest count of replacements that has said something
+// speaks for its process; a pod has settled when it has ended and its log has been read as far as that goes.
+//
+// A state machine over values: no processes, sockets or clocks, which are in kubernetes.h.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "submit/cluster/agent_messages.h"
+#include "submit/cluster/cluster_event.h"
+#include "submit/cluster/kubernetes/log_reader.h"
+#include "submit/cluster/kubernetes/pods.h"
+#include "submit/output/line_splitter.h"
+
+namespace warren::submit {
+
+/// The objects of start number `start` of the job, whose processes begin with `attempt`: Made or NotMade
+/// follows.
+struct MakeObjects {
+  int start;
+  int attempt;
+};
+/// Creates objects that were made; Applied follows.
+struct ApplyObjects {
+  bool before;     ///< what the pods need, and the pod they are told about
+  bool processes;  ///< a Job for each other role
+};
+/// Reported or NotReported follows.
+struct AskForPods {
+  int start;
+  bool at_the_end;  ///< when there is little time
+};
+struct FollowLog {
+  std::string pod;
+  std::string container;
+  std::string since;  ///< of a line; empty: from the beginning
+};
+/// Deleted follows.
+struct DeleteObjects {};
+/// Whether all objects are to be deleted should dmlc-submit die.
+struct SetDeletion {
+  bool left;
+};
+/// Ends commands that run: their ends follow.
+struct KillAsk {};
+struct KillApply {};
+struct KillFollower {
+  std::string pod;
+};
+using KubernetesAction = std::variant<MakeObjects, ApplyObjects, AskForPods, FollowLog, DeleteObjects,
+                                      SetDeletion, KillAsk, KillApply, KillFollower, ClusterEvent>;
+
+struct KubernetesSetting {
+  std::string job_name;
+  std::string kube_namespace;
+  std::string job_mark;
+  std::string host_role;  ///< of the pod that all others are told about; empty: there is none
+  std::size_t num_workers = 0;
+  std::size_t num_processes = 0;
+  std::string delete_command;  ///< for people
+};
+
+class KubernetesController {
+ public:
+  explicit KubernetesController(KubernetesSetting setting) : setting_(std::move(setting)) {}
+
+  void Start(std::size_t index, std::string_view role, int attempt, TimePoint now);
+  void Stop(TimePoint now);
+  void Kill();
+
+  /// `num_jobs`: that there are when all is applied.
+  void Made(std::size_t num_jobs);
+  void NotMade(const std::string& why);
+  void Applied(const std::string& printed, const ExitStatus& status, TimePoint now);
+  void Reported(const KubeReport& report, bool at_the_end, TimePoint now);
+  void NotReported(const std::string& why, bool at_the_end, TimePoint now);
+  void LogRead(const std::string& pod, std::string_view bytes, TimePoint now);
+  /// kubectl itself said something.
+  void LogComplained(const std::string& pod, std::string_view bytes);
+  void FollowerExited(const std::string& pod, const ExitStatus& status, TimePoint now);
+  void NotFollowed(const std::string& pod, const std::string& why);
+  void Deleted(const std::string& printed, const ExitStatus& status, TimePoint now);
+  void Tick(TimePoint now);
+  /// When Tick has something to do next, if ever.
+  std::optional<TimePoint> NextDeadline() const;
+
+  /// True while a log is followed, or objects are being deleted.
+  bool busy() const;
+
+  std::vector<KubernetesAction> TakeActions() { return std::exchange(actions_, {}); }
+
+ private:
+  /// A process of the plan.
+  struct Process {
+    bool wanted = false;  ///< its end is still to be told
+    bool failed = false;  ///< it has ended so, and nobody has started it again yet
+    int attempt = 0;
+    std::string pod = {};                 ///< the newest that has said something of it
+    int replaced = 0;                     ///< how many pods there were before that
+    std::optional<Started> begun = {};    ///< where an attempt runs
+    std::optional<ExitStatus> last = {};  ///< how the last one ended, until all it wrote is here
+    std::deque<ExitStatus> early = {};    ///< of attempts that ended before somebody asked for them
+  };
+
+  struct Pod {
+    explicit Pod(const std::string& job_mark) : messages(job_mark) {}
+
+    std::string name;
+    std::string role;
+    std::optional<std::size_t> index;  ///< in the plan; none: the tracker
+    int replaced = 0;
+    bool is_followed = false;
+    bool has_begun = false;
+    bool log_is_over = false;
+    bool gone = false;
+    bool settled = false;
+    std::optional<ExitStatus> ended;
+    std::string complaint;  ///< of the last follower
+    int failed_followers = 0;
+    int reads_after_the_end = 0;
+    LogReader log;
+    AgentMessageReader messages;
+    LineSplitter lines;  ///< of the tracker
+  };
+
+  bool is_ending() const { return stopping_ || troubled_; }
+  void CatchUp(std::size_t index);
+  void Launch();
+  void Apply(bool before, bool processes);
+
+  void Changed(TimePoint now);
+  void AskLater(TimePoint now);
+  void Ask();
+  void StopAsking();
+  void OnReport(const KubeReport& report, TimePoint now);
+  void TellOfMissingPods(TimePoint now);
+  Pod& PodOf(const PodReport& report, TimePoint now);
+  void OnPod(const PodReport& report, TimePoint now);
+  void TellWhatItWaitsFor(const PodReport& report);
+  void Follow(Pod& pod);
+  bool Adopt(Process& process, Pod& pod, TimePoint now);
+  void OnMessage(Pod& pod, const AgentMessage& message, TimePoint now);
+  void Settle(Pod& pod, TimePoint now);
+  void SettleTracker(Pod& pod);
+  void EndAttempt(std::size_t index, const ExitStatus& status);
+  void End(std::size_t index, const ExitStatus& status);
+
+  void Delete();
+  void TryToDelete();
+  void OnDeleted();
+  bool IsFollowed(std::size_t index) const;
+  void FollowAll(const KubeReport& report, TimePoint now);
+  void DeleteAndHear();
+  void KillFollowers();
+  void EndAllProcesses();
+
+  void Trouble(std::string story);
+  void Say(Severity severity, std::string text) { Tell(Log{severity, std::move(text)}); }
+  template <typename Event>
+  void Tell(Event event) {
+    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
+  }
+  template <typename Action>
+  void Do(Action action) {
+    actions_.emplace_back(std::move(action));
+  }
+
+  KubernetesSetting setting_;
+  std::vector<KubernetesAction> actions_;
+  bool applying_ = false;
+  bool asking_ = false;
+
+  // Of this start of the job:
+  int start_ = -1;                            ///< which it is, from 0
+  std::vector<std::string> roles_;            ///< of the plan
+  std::map<std::size_t, Process> processes_;  ///< by index in the plan
+  std::map<std::string, Pod> pods_;           ///< by name
+  bool launched_ = false;                     ///< there may be something to delete
+  bool processes_wait_ = false;               ///< for the pod that they are told about
+  bool applying_processes_ = false;
+  bool processes_launched_ = false;
+  TimePoint launched_at_;
+  std::size_t num_jobs_ = 0;    ///< that there are when all is launched
+  std::string tracker_words_;   ///< its last line
+  std::set<std::string> told_;  ///< what pods wait for
+  bool complained_of_pods_ = false;
+  std::string failed_job_;
+  int asks_since_failure_ = 0;
+
+  std::optional<TimePoint> ask_at_;
+  std::set<TimePoint> follow_at_;  ///< when it is asked whose log to follow again
+  std::chrono::milliseconds ask_pause_{0};
+  int failed_asks_ = 0;
+
+  std::optional<TimePoint> end_at_;  ///< when processes that were to end are given up
+  std::optional<TimePoint> delete_at_;
+  int delete_tries_ = 0;
+  bool stopping_ = false;
+  bool troubled_ = false;  ///< the job was told that it cannot go on, and will stop it
+  bool deleting_ = false;
+  std::optional<std::size_t> held_;  ///< the last process that ended well, until all is deleted
+};
+
+}  // namespace warren::submit

@@ -1,0 +1,557 @@
+// Whole jobs against the gang's state machine, by the thousand: simulated launchers, queues and agents that
+// come, fail, vanish and are put back at random moments, and a job above that restarts and stops as JobRun
+// does. The seed of a failing run is in its message.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+
+#include "submit/cluster/gang_controller.h"
+
+namespace warren::submit {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How a launcher gets its processes onto machines.
+enum class Kind {
+  kRuns,    ///< it runs as long as they do: mpirun
+  kWaits,   ///< it puts them into a queue, and waits there: YARN's client
+  kSubmits  ///< it puts them into a queue, and ends: sbatch
+};
+
+std::optional<std::string> NumberIn(std::string_view printed) {
+  const std::size_t at = printed.find("job ");
+  if (at == std::string_view::npos || printed.find('\n', at) == std::string_view::npos) return std::nullopt;
+  return std::string(printed.substr(at + 4, printed.find('\n', at) - at - 4));
+}
+
+std::optional<JobReport> ReadState(const std::string& /*id*/, std::string_view printed, int exit_code) {
+  if (exit_code != 0) return std::nullopt;
+  if (printed == "pending") return JobReport{JobState::kPending, "pending"};
+  if (printed == "running") return JobReport{JobState::kRunning, "running"};
+  return JobReport{JobState::kOver, std::string(printed), printed == "error"};
+}
+
+Launch LaunchOf(Kind kind) {
+  Launch launch;
+  launch.name = "launcher";
+  if (kind == Kind::kRuns) return launch;
+  launch.queue = Queue{.name = "the queue",
+                       .returns = kind == Kind::kSubmits,
+                       .id = NumberIn,
+                       .cancel =
+                           [](const std::string& id) {
+                             return std::vector<std::string>{"cancel", id};
+                           },
+                       .ask =
+                           [](const std::string& id) {
+                             return std::vector<std::string>{"ask", id};
+                           },
+                       .report = ReadState};
+  return launch;
+}
+
+class World {
+ public:
+  World(unsigned seed, Kind kind)
+      : random_(seed),
+        kind_(kind),
+        servers_(Chance(25) ? Between(1, 2) : 0),
+        workers_(Between(1, 4)),
+        trouble_(Between(0, 2) * 4),
+        has_agents_(kind != Kind::kRuns || !Chance(10)),
+        first_(servers_ > 0 ? 1 : 0),
+        end_(first_ + servers_ + workers_),
+        restarts_(Between(0, 2)),
+        job_restarts_(Between(0, 2)),
+        controller_(static_cast<std::size_t>(servers_), static_cast<std::size_t>(workers_), "host port 1"),
+        gangs_(controller_.num_gangs()),
+        agents_(static_cast<std::size_t>(end_)) {}
+
+  /// Until the job is over; then for a while more, in which nothing may happen.
+  void Run() {
+    StartAll();
+    if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
+    const TimePoint limit = now_ + std::chrono::hours(3);
+    while (phase_ != Phase::kOver && Step()) {
+      ASSERT_LT(now_, limit) << "the job does not end" << Describe();
+      if (phase_ == Phase::kStopping) {
+        ASSERT_LT(now_, stopped_at_ + std::chrono::seconds(60)) << "a stop does not end it" << Describe();
+      }
+    }
+    ASSERT_EQ(phase_, Phase::kOver) << "everybody waits" << Describe();
+    EXPECT_TRUE(running_.empty()) << Describe();
+    const TimePoint quiet = now_ + std::chrono::seconds(60);
+    while (now_ < quiet && Step()) continue;
+  }
+
+ private:
+  enum class Phase { kRunning, kRestarting, kStopping, kOver };
+  enum class InQueue { kNothing, kPending, kRunning, kError, kOver };
+
+  struct Gang {
+    int launches = 0;
+    bool launcher_runs = false;
+    InQueue state = InQueue::kNothing;
+    std::string job = {};      ///< its number
+    std::string cleanup = {};  ///< the number that would be cancelled should dmlc-submit die
+    int agents_to_come = 0;
+    bool failed = false;  ///< one of its processes did
+    bool stays = false;   ///< it could not be cancelled, which the user was told
+  };
+  struct Agent {
+    int number = 0;  ///< of all that there were at this place
+    int launch = 0;  ///< of its gang
+    bool is_here = false;
+    bool told_to_end = false;
+    bool runs = false;       ///< its process does
+    bool succeeded = false;  ///< did
+  };
+
+  // --- chance and time -----------------------------------------------------------------------------------
+
+  int Between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool Chance(int percent) { return Between(1, 100) <= percent; }
+  /// Of something that goes wrong, more often in some jobs than in others.
+  bool Trouble(int parts = 1) { return Chance(trouble_ * parts); }
+  void After(int ms, std::function<void()> what) {
+    coming_.emplace(now_ + milliseconds(ms), std::move(what));
+  }
+  void Soon(std::function<void()> what) { After(Between(0, 300), std::move(what)); }
+
+  /// The next thing that happens; false when nothing will.
+  bool Step() {
+    const auto deadline = controller_.NextDeadline();
+    if (coming_.empty() && !deadline) return false;
+    if (!coming_.empty() && (!deadline || coming_.begin()->first <= *deadline)) {
+      const auto next = coming_.begin();
+      now_ = next->first;
+      const auto what = std::move(next->second);
+      coming_.erase(next);
+      what();
+    } else {
+      now_ = std::max(now_, *deadline);
+      controller_.Tick(now_);
+      const auto after = controller_.NextDeadline();
+      EXPECT_TRUE(!after || *after > now_) << "a deadline that has passed stays" << Describe();
+    }
+    Perform();
+    return !testing::Test::HasFailure();
+  }
+
+  // --- the job above -------------------------------------------------------------------------------------
+
+  void StartAll() {
+    phase_ = Phase::kRunning;
+    ++starts_;
+    failures_.clear();
+    succeeded_ = 0;
+    for (int i = first_; i < end_; ++i) {
+      if (phase_ == Phase::kRunning) Start(i);
+    }
+    Perform();
+  }
+
+  void Start(int index) {
+    ASSERT_TRUE(running_.insert(index).second) << Describe();
+    controller_.Start(static_cast<std::size_t>(index), ++attempt_, 1, now_);
+  }
+
+  void StopJob() {
+    if (phase_ == Phase::kStopping || phase_ == Phase::kOver) return;
+    phase_ = Phase::kStopping;
+    stopped_at_ = now_;
+    controller_.Stop(now_);
+  }
+
+  void BeginAgain() {
+    phase_ = Phase::kRestarting;
+    controller_.Stop(now_);
+  }
+
+  void FinishWhenAllAreGone() {
+    if (!running_.empty()) return;
+    if (phase_ == Phase::kRunning && succeeded_ == end_ - first_) phase_ = Phase::kOver;
+    if (controller_.busy()) return;
+    if (phase_ == Phase::kStopping) phase_ = Phase::kOver;
+    if (phase_ == Phase::kRestarting) StartAll();
+  }
+
+  void Do(const ProcessExited& exited) {
+    const int index = static_cast<int>(exited.index);
+    ASSERT_EQ(running_.erase(index), 1U) << "process " << index << " ended twice" << Describe();
+    ASSERT_NE(phase_, Phase::kOver) << Describe();
+    const Agent& agent = agents_[exited.index];
+    // One whose agent never came is taken to have ended as its launcher did.
+    const bool came = has_agents_ && agent.launch == gangs_[GangOf(index)].launches;
+    if (exited.status.ok() && (came || kind_ != Kind::kRuns)) {
+      EXPECT_TRUE(agent.succeeded) << "process " << index << " did not end well" << Describe();
+    }
+    if (phase_ != Phase::kRunning) return;
+    if (exited.status.ok()) {
+      ++succeeded_;
+    } else if (failures_[index]++ < restarts_) {
+      // JobRun may wait for what else fails.
+      const int ms = Chance(30) ? Between(0, 3000) : 0;
+      if (ms == 0) return Start(index);
+      After(ms, [this, index, start = starts_] {
+        if (phase_ == Phase::kRunning && start == starts_) Start(index);
+      });
+    } else if (job_restarts_ > 0) {
+      --job_restarts_;
+      BeginAgain();
+    } else {
+      StopJob();
+    }
+  }
+  void Do(const JobRequeued&) {
+    ASSERT_EQ(kind_, Kind::kSubmits);
+    ASSERT_TRUE(was_put_back_) << "no job was put back into the queue" << Describe();
+    if (phase_ == Phase::kRunning) BeginAgain();
+  }
+  void Do(const JobTroubled&) { StopJob(); }
+  void Do(const ProcessLocated& located) { EXPECT_TRUE(agents_[located.index].is_here) << Describe(); }
+  void Do(const TrackerFailed&) { FAIL(); }
+  void Do(const ProcessOutput&) {}
+  void Do(const LauncherSaid&) {}
+  void Do(const JobWaits&) {}
+  void Do(const Log&) {}
+  void Do(const ClusterEvent& event) {
+    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<Log>(event) ||
+                std::holds_alternative<LauncherSaid>(event))
+        << "something happens behind the end" << Describe();
+    std::visit([this](const auto& one) { Do(one); }, event);
+  }
+
+  // --- launchers and queues ------------------------------------------------------------------------------
+
+  void Do(const StartLauncher& start) {
+    Gang& gang = gangs_[start.gang];
+    ASSERT_FALSE(gang.launcher_runs) << "a launcher beside another" << Describe();
+    ASSERT_TRUE(gang.stays || gang.state == InQueue::kNothing || gang.state == InQueue::kOver)
+        << "a job beside another in the queue" << Describe();
+    if (Trouble()) return controller_.LauncherFailed(start.gang, "there is none");
+    gang = {.launches = gang.launches + 1, .launcher_runs = true};
+    controller_.Launched(start.gang, LaunchOf(kind_));
+    const int launch = gang.launches;
+    if (kind_ == Kind::kRuns) Begin(start.gang);
+    if (kind_ == Kind::kRuns && !has_agents_) {
+      After(Between(0, 20'000),
+            [this, id = start.gang, launch] { ExitLauncher(id, launch, EndOfLauncher()); });
+    }
+    if (kind_ != Kind::kRuns) Soon([this, id = start.gang, launch] { Submit(id, launch); });
+    if (Trouble()) {
+      After(Between(0, 20'000), [this, id = start.gang, launch] {
+        if (gangs_[id].launches == launch && kind_ != Kind::kSubmits) BreakDown(id);
+        ExitLauncher(id, launch, {1, 0, false, {}});
+      });
+    }
+  }
+
+  ExitStatus EndOfLauncher() { return {Trouble(3) ? 1 : 0, 0, false, {}}; }
+
+  void ExitLauncher(GangId id, int launch, const ExitStatus& status) {
+    Gang& gang = gangs_[id];
+    if (gang.launches != launch || !gang.launcher_runs) return;
+    gang.launcher_runs = false;
+    if (kind_ == Kind::kWaits) gang.state = InQueue::kOver;
+    controller_.LauncherExited(id, status, now_);
+  }
+
+  void Submit(GangId id, int launch) {
+    Gang& gang = gangs_[id];
+    if (gang.launches != launch || !gang.launcher_runs) return;
+    if (kind_ == Kind::kSubmits && Trouble())
+      return ExitLauncher(id, launch, {0, 0, false, {}});  // no number
+    gang.job = std::to_string(++jobs_);
+    gang.state = InQueue::kPending;
+    controller_.LauncherWrote(id, Stream::kOut, fmt::format("job {}\n", gang.job));
+    if (kind_ == Kind::kSubmits) ExitLauncher(id, launch, {0, 0, false, {}});
+    Dequeue(id);
+  }
+
+  /// The job leaves the queue and runs, some time.
+  void Dequeue(GangId id) {
+    if (Trouble()) {
+      After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
+        if (gangs_[id].launches == launch && gangs_[id].state == InQueue::kPending) {
+          gangs_[id].state = InQueue::kError;
+          if (kind_ == Kind::kWaits) ExitLauncher(id, launch, {1, 0, false, {}});
+        }
+      });
+    }
+    After(Between(0, 20'000), [this, id, launch = gangs_[id].launches] {
+      if (gangs_[id].launches != launch || gangs_[id].state != InQueue::kPending) return;
+      gangs_[id].state = InQueue::kRunning;
+      Begin(id);
+    });
+  }
+
+  /// Everything of the gang breaks down.
+  void BreakDown(GangId id) {
+    gangs_[id].agents_to_come = 0;
+    ForAgents(id, [this](int index) { Vanish(index, Between(0, 2000)); });
+  }
+
+  void Do(const StopLauncher& stop) {
+    ASSERT_TRUE(gangs_[stop.gang].launcher_runs) << Describe();
+    After(Between(0, 3500), [this, id = stop.gang, launch = gangs_[stop.gang].launches] {
+      if (gangs_[id].launches != launch || !gangs_[id].launcher_runs) return;
+      if (kind_ != Kind::kSubmits) BreakDown(id);
+      ExitLauncher(id, launch, {0, SIGTERM, false, {}});
+    });
+  }
+  void Do(const KillLauncher&) { FAIL() << "nobody said Kill"; }
+  void Do(const RemoveFiles&) {}
+  void Do(const SetCleanup& cleanup) {
+    gangs_[cleanup.gang].cleanup = cleanup.words.empty() ? "" : cleanup.words.back();
+  }
+
+  void Do(const RunCommand& run) {
+    const std::string job = run.words.back();
+    if (Trouble()) {
+      for (Gang& gang : gangs_) gang.stays = gang.stays || (gang.job == job && run.words.front() == "cancel");
+      return Soon([this, run] {
+        controller_.CommandEnded(run.command, "no answer", {1, 0, false, {}}, now_);
+      });
+    }
+    if (run.words.front() == "cancel") Soon([this, job] { Cancel(job); });
+    After(Between(300, 2000), [this, run, job] {
+      controller_.CommandEnded(run.command, StateOf(job), {0, 0, false, {}}, now_);
+    });
+  }
+
+  std::string StateOf(const std::string& job) {
+    for (const Gang& gang : gangs_) {
+      if (gang.job != job) continue;
+      if (gang.state == InQueue::kPending) return "pending";
+      if (gang.state == InQueue::kRunning) return "running";
+      if (gang.state == InQueue::kError) return "error";
+    }
+    return "over";
+  }
+
+  void Cancel(const std::string& job) {
+    for (GangId id = 0; id < gangs_.size(); ++id) {
+      Gang& gang = gangs_[id];
+      if (gang.job != job || gang.state == InQueue::kOver) continue;
+      gang.state = InQueue::kOver;
+      BreakDown(id);
+      if (kind_ == Kind::kWaits) ExitLauncher(id, gang.launches, {1, 0, false, {}});
+    }
+  }
+
+  /// The queue takes the job's machines away, and puts it back.
+  void PutBack(GangId id) {
+    Gang& gang = gangs_[id];
+    if (gang.state != InQueue::kRunning) return;
+    was_put_back_ = true;
+    gang.state = InQueue::kPending;
+    gang.agents_to_come = 0;
+    ForAgents(id, [this](int index) {
+      if (Chance(50)) Tell(index, "stopped", 143);
+      Vanish(index, Between(0, 500));
+    });
+    Dequeue(id);
+  }
+
+  // --- agents --------------------------------------------------------------------------------------------
+
+  void ForAgents(GangId id, const std::function<void(int)>& what) {
+    const int first = static_cast<int>(controller_.FirstOf(id));
+    for (int i = first; i < first + static_cast<int>(controller_.CountOf(id)); ++i) what(i);
+  }
+
+  GangId GangOf(int index) const { return controller_.GangOf(static_cast<std::size_t>(index)); }
+  Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
+  void Handle(const AgentEvent& event) { controller_.Handle(event, now_); }
+
+  /// Its processes are there, each with its agent.
+  void Begin(GangId id) {
+    if (!has_agents_) return;
+    Gang& gang = gangs_[id];
+    gang.agents_to_come = static_cast<int>(controller_.CountOf(id));
+    ForAgents(id, [&](int index) {
+      if (Trouble()) return LoseAgent(id);
+      After(Between(0, 3000), [this, id, index, launch = gang.launches] { Come(id, index, launch); });
+    });
+  }
+
+  void Come(GangId id, int index, int launch) {
+    Gang& gang = gangs_[id];
+    const bool there = kind_ == Kind::kRuns ? gang.launcher_runs : gang.state == InQueue::kRunning;
+    if (gang.launches != launch || !there || gang.agents_to_come == 0) return;
+    Agent& agent = AgentOf(index);
+    if (agent.is_here) Handle(AgentLeft{static_cast<std::size_t>(index)});
+    agent = {.number = agent.number + 1, .launch = launch, .is_here = true};
+    Handle(AgentArrived{static_cast<std::size_t>(index), "host"});
+  }
+
+  void Do(const LaunchProcess& launch) {
+    const int index = static_cast<int>(launch.index);
+    Agent& agent = AgentOf(index);
+    ASSERT_TRUE(running_.contains(index)) << "nobody wants process " << index << Describe();
+    ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
+    ASSERT_FALSE(agent.told_to_end) << Describe();
+    if (!agent.is_here) return;  // it has gone in the same moment
+    agent.runs = true;
+    const auto fate = [this, index, number = agent.number](auto what) {
+      return [this, index, number, what] {
+        Agent& now = AgentOf(index);
+        if (now.number == number && now.is_here && now.runs) what();
+      };
+    };
+    Soon(fate([this, index] {
+      Handle(AgentSaid{static_cast<std::size_t>(index),
+                       {static_cast<std::size_t>(index), "start", "0 17 host"}});
+    }));
+    const int duration = Between(300, 20'000);
+    if (Trouble(2)) {
+      After(duration, fate([this, index] { Vanish(index, 0); }));
+    } else if (kind_ == Kind::kSubmits && Trouble(2)) {
+      After(duration, fate([this, index] { PutBack(GangOf(index)); }));
+    } else if (Trouble()) {
+      After(duration, fate([this, index] {
+              Tell(index, "fail", 0);
+              Vanish(index, 0);
+            }));
+    } else {
+      const int code = Trouble(4) ? 3 : 0;
+      After(duration, fate([this, index, code] {
+              Tell(index, "exit", code);
+              if (code == 0) Vanish(index, Between(0, 100));
+            }));
+    }
+  }
+
+  /// What its agent says of the end of a process.
+  void Tell(int index, const char* kind, int code) {
+    Agent& agent = AgentOf(index);
+    if (!agent.is_here || !agent.runs) return;
+    agent.runs = false;
+    agent.succeeded = code == 0 && std::string_view(kind) == "exit";
+    if (code != 0) gangs_[GangOf(index)].failed = true;
+    Handle(AgentSaid{static_cast<std::size_t>(index),
+                     {static_cast<std::size_t>(index), kind, fmt::format("0 {}", code)}});
+  }
+
+  /// The agent's connection ends.
+  void Vanish(int index, int ms) {
+    After(ms, [this, index, number = AgentOf(index).number] {
+      Agent& agent = AgentOf(index);
+      if (agent.number != number || !agent.is_here) return;
+      agent.is_here = agent.runs = false;
+      Handle(AgentLeft{static_cast<std::size_t>(index)});
+      LoseAgent(GangOf(index));
+    });
+  }
+
+  /// Without its last agent the launcher ends, or the job in the queue.
+  void LoseAgent(GangId id) {
+    Gang& gang = gangs_[id];
+    if (gang.agents_to_come == 0 || --gang.agents_to_come > 0) return;
+    const int ms = Trouble() ? 30'000 : Between(0, 2000);
+    After(ms, [this, id, launch = gang.launches] {
+      Gang& now = gangs_[id];
+      if (now.launches != launch) return;
+      BreakDown(id);
+      if (now.state == InQueue::kRunning) now.state = InQueue::kOver;
+      if (kind_ != Kind::kSubmits) ExitLauncher(id, launch, {now.failed ? 1 : 0, 0, false, {}});
+    });
+  }
+
+  void Do(const EndAgent& end) {
+    const int index = static_cast<int>(end.index);
+    Agent& agent = AgentOf(index);
+    if (!agent.is_here) return;
+    agent.told_to_end = true;
+    const int ms = Between(0, 700);
+    if (Chance(80)) {
+      After(ms, [this, index, number = agent.number] {
+        if (AgentOf(index).number == number) Tell(index, "exit", 143);
+      });
+    }
+    Vanish(index, ms);
+  }
+
+  // --- what has to be so ---------------------------------------------------------------------------------
+
+  void Perform() {
+    for (auto actions = controller_.TakeActions(); !actions.empty(); actions = controller_.TakeActions()) {
+      for (const GangAction& action : actions) std::visit([this](const auto& one) { Do(one); }, action);
+    }
+    for (const Gang& gang : gangs_) {
+      if (gang.stays || (gang.state != InQueue::kPending && gang.state != InQueue::kRunning)) continue;
+      EXPECT_EQ(gang.cleanup, gang.job) << "who cancels it should dmlc-submit die?" << Describe();
+    }
+    FinishWhenAllAreGone();
+  }
+
+  std::string Describe() const {
+    std::string text = fmt::format("\n  phase {} at {} ms, running", static_cast<int>(phase_),
+                                   std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count());
+    for (const int index : running_) text += fmt::format(" {}", index);
+    for (const Gang& gang : gangs_) {
+      text += fmt::format("\n  gang: launches {}, launcher runs {}, job '{}' state {}, cleanup '{}'",
+                          gang.launches, gang.launcher_runs, gang.job, static_cast<int>(gang.state),
+                          gang.cleanup);
+    }
+    for (const Agent& agent : agents_) {
+      text += fmt::format("\n  agent {}: here {}, told to end {}, runs {}", agent.number, agent.is_here,
+                          agent.told_to_end, agent.runs);
+    }
+    return text;
+  }
+
+  std::mt19937 random_;
+  Kind kind_;
+  int servers_;
+  int workers_;
+  int trouble_;  ///< in percent
+  bool has_agents_;
+  int first_;
+  int end_;
+  int restarts_;
+  int job_restarts_;
+  GangController controller_;
+  std::vector<Gang> gangs_;
+  std::vector<Agent> agents_;
+  TimePoint now_{std::chrono::hours(1)};
+  std::multimap<TimePoint, std::function<void()>> coming_;
+
+  Phase phase_ = Phase::kRunning;
+  std::set<int> running_;
+  std::map<int, int> failures_;
+  int succeeded_ = 0;
+  int starts_ = 0;
+  int attempt_ = -1;
+  int jobs_ = 0;
+  TimePoint stopped_at_;
+  bool was_put_back_ = false;
+};
+
+class GangSimulation : public testing::TestWithParam<Kind> {};
+
+TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
+  constexpr unsigned kJobs = 20'000;
+  const unsigned first = std::random_device{}();
+  for (unsigned i = 0; i < kJobs && !HasFailure(); ++i) {
+    SCOPED_TRACE(fmt::format("seed {}", first + i));
+    World(first + i, GetParam()).Run();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Launchers, GangSimulation,
+                         testing::Values(Kind::kRuns, Kind::kWaits, Kind::kSubmits), [](const auto& kind) {
+                           return kind.param == Kind::kRuns    ? "ThatRun"
+                                  : kind.param == Kind::kWaits ? "ThatWait"
+                                                               : "ThatSubmit";
+                         });
+
+}  // namespace
+}  // namespace warren::submit

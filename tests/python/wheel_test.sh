@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# wheel_test.sh <scratch folder>: a new user's path. Builds the wheel, installs it into an empty virtual environment, and
+# wheel_test.sh <scratch folder> [compiler]: a new user's path. Builds the wheel, installs it into an empty virtual environment, and
 # runs the script of three lines on three workers of a XGBoost from PyPI. Where there is ccache, it is compiled as the preset
 # release is, in a folder beside that one's: nothing is compiled twice. Elsewhere with -O1, which takes half as long: what is tested is
 # the way.
@@ -13,7 +13,8 @@ cd "$source"
 [ -z "$launcher" ] || flags="-O3 -g1 -DNDEBUG"
 cd "$scratch"
 CMAKE_CXX_COMPILER_LAUNCHER=$launcher /usr/bin/python3 -m pip wheel -q --no-deps -w wheels --config-settings=build-dir="$PWD" \
-  --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE="$flags" --config-settings=cmake.define.WARREN_WERROR=ON "$source/python"
+  --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE="$flags" --config-settings=cmake.define.CMAKE_CXX_COMPILER="${2:-c++}" \
+  --config-settings=cmake.define.WARREN_WERROR=ON "$source/python"
 rm -rf environment
 /usr/bin/python3 -m venv environment
 environment/bin/pip install -q wheels/warren-*.whl scipy xgboost-cpu==2.1.4

@@ -87,10 +87,11 @@ std::uint16_t HalfOf(int value) {
 }
 
 /// Elements of a rank: small numbers whose sums, products and quotients are exact in every type, and in any
-/// order.
+/// order. They come again after kPeriod.
 std::string Elements(Type type, Operation operation, std::size_t count, int rank) {
+  constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < std::min(count, kPeriod); ++i) {
     const std::size_t seed = i * 7 + static_cast<std::size_t>(rank) * 3;
     int value = static_cast<int>(seed % 2);
     if (operation == Operation::kProduct) value = static_cast<int>(1 + seed % 2 * (rank < 3 ? 1 : 0));
@@ -129,6 +130,11 @@ std::string Elements(Type type, Operation operation, std::size_t count, int rank
       default:
         put(warren::device::ToFloat8(type, number));
     }
+  }
+  for (std::size_t done = kPeriod * SizeOf(type); done < bytes.size();) {
+    const std::size_t more = std::min(done, bytes.size() - done);
+    std::memcpy(bytes.data() + done, bytes.data(), more);
+    done += more;
   }
   return bytes;
 }

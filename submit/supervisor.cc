@@ -6,7 +6,7 @@
 #include <charconv>
 #include <csignal>
 
-#include "submit/process/guardian.h"
+#include "submit/process/watchdog.h"
 
 namespace warren::submit {
 namespace {

@@ -17,6 +17,8 @@ FOLDER = pathlib.Path(__file__).parent
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 LIMIT_S = 100
 SAME = 1e-4
+#: Each takes a second of a core to load XGBoost; scripts/nightly has 64 of them.
+MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "16"))
 SEVERAL_MINUTES_S = 120  # for which survivors would sleep
 
 
@@ -190,8 +192,8 @@ except TypeError:
         self.assertIn("all well", done.stdout, done.stderr)
         self.assertNotIn("Exception ignored", done.stderr)
 
-    def test_07_sixty_four_workers_come_together(self):
-        self.worker(64, "join")
+    def test_07_many_workers_come_together(self):
+        self.worker(MANY_WORKERS, "join")
 
     def test_08_a_script_of_2018_runs_unchanged(self):
         (self.folder / "train.txt").write_text(

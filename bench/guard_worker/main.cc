@@ -58,6 +58,8 @@ ssize_t Sent(long result) {
 
 }  // namespace
 
+// Seen by the C++ library, too, whose operator new calls malloc.
+#pragma GCC visibility push(default)
 extern "C" {
 
 void* __libc_malloc(std::size_t bytes);                           // NOLINT(bugprone-reserved-identifier)
@@ -110,6 +112,7 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 namespace {
 

@@ -87,7 +87,8 @@ std::string PortVariable(const PlannedProcess& process) {
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const std::string& rank, const GangScriptContext& context) {
   std::string script = fmt::format(
-      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_variable={}\n"
+      "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_"
+      "variable={}\n"
       "secrets_file={}\nagent_key={}\n",
       context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.rendezvous_host),
       context.rendezvous_port, PortVariable(process), Quoted(context.secrets_file),

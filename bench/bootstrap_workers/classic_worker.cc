@@ -41,13 +41,14 @@ void ClassicWorker::SayHello(const Descriptor& tracker, const classic::Hello& he
   }
 }
 
-Task<Descriptor> ClassicWorker::CallTracker(classic::TrackerStream& ear, classic::Hello hello, Stage& stage) {
+Task<Descriptor> ClassicWorker::CallTracker(classic::TrackerStream& stream, classic::Hello hello,
+                                            Stage& stage) {
   stage = Stage::kConnects;
   Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
   stage = Stage::kGreets;
   fiber_.Send(tracker, classic::EncodeMagic());
   std::optional<std::int32_t> magic;
-  while (!(magic = ear.NextMagic())) ear.Append(co_await fiber_.Receive(tracker, kIntBytes));
+  while (!(magic = stream.NextMagic())) stream.Append(co_await fiber_.Receive(tracker, kIntBytes));
   if (*magic != wire::kMagic) throw std::runtime_error(fmt::format("the tracker's magic is {:#x}", *magic));
   SayHello(tracker, hello);
   co_return tracker;
@@ -91,15 +92,15 @@ Task<void> ClassicWorker::AcceptFrom(const Descriptor& listener) {
 }
 
 Task<void> ClassicWorker::Join(Membership& membership) {
-  classic::TrackerStream ear;
+  classic::TrackerStream stream;
   classic::Hello hello;
   hello.task_id = task_id_;
-  Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
+  Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
 
   membership.stage = Stage::kWaitsForRank;
   std::optional<classic::Assignment> assignment;
-  while (!(assignment = ear.NextAssignment())) {
-    ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
+  while (!(assignment = stream.NextAssignment())) {
+    stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
   }
   rank_ = assignment->rank;
   Descriptor listener = fiber_.Listen(address_);
@@ -111,7 +112,8 @@ Task<void> ClassicWorker::Join(Membership& membership) {
     for (const Link& link : links_) good.ranks.push_back(link.rank);
     membership.stage = Stage::kWaitsForPlan;
     Say(tracker, Encode(good));
-    while (!(plan = ear.NextLinkPlan())) ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
+    while (!(plan = stream.NextLinkPlan()))
+      stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
     membership.stage = Stage::kMakesLinks;
     errors.count = 0;
     for (const classic::Endpoint& peer : plan->connect) {
@@ -138,13 +140,13 @@ Task<void> ClassicWorker::Join(Membership& membership) {
 }
 
 Task<void> ClassicWorker::ShutDown(Membership& membership) {
-  classic::TrackerStream ear;
+  classic::TrackerStream stream;
   classic::Hello hello;
   hello.rank = membership.rank;
   hello.world_size = membership.world_size;
   hello.task_id = task_id_;
   hello.command = classic::Command::kShutdown;
-  const Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
+  const Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
   membership.stage = Stage::kHasShutDown;
 }
 

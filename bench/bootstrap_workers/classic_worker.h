@@ -27,7 +27,8 @@ class ClassicWorker final : public Worker {
     int rank;
   };
 
-  Task<Descriptor> CallTracker(wire::classic::TrackerStream& ear, wire::classic::Hello hello, Stage& stage);
+  Task<Descriptor> CallTracker(wire::classic::TrackerStream& stream, wire::classic::Hello hello,
+                               Stage& stage);
   Task<bool> ConnectTo(wire::classic::Endpoint peer);
   Task<void> AcceptFrom(const Descriptor& listener);
   /// Both ends of a new link say their rank; returns the peer's.

@@ -33,14 +33,14 @@ void CollectiveWorker::Say(const Descriptor& tracker, std::string_view message) 
   fiber_.Send(tracker, message.substr(kIntBytes));
 }
 
-Task<Descriptor> CollectiveWorker::CallTracker(collective::TrackerStream& ear, collective::Hello hello,
+Task<Descriptor> CollectiveWorker::CallTracker(collective::TrackerStream& stream, collective::Hello hello,
                                                Stage& stage) {
   stage = Stage::kConnects;
   Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
   stage = Stage::kGreets;
   fiber_.Send(tracker, wire::classic::EncodeMagic());
   std::optional<std::int32_t> magic;
-  while (!(magic = ear.NextMagic())) ear.Append(co_await fiber_.Receive(tracker, kIntBytes));
+  while (!(magic = stream.NextMagic())) stream.Append(co_await fiber_.Receive(tracker, kIntBytes));
   if (*magic != wire::kMagic) throw std::runtime_error(fmt::format("the tracker's magic is {:#x}", *magic));
   Say(tracker, Encode(hello));
   co_return tracker;
@@ -68,11 +68,11 @@ Task<void> CollectiveWorker::MakeRing(Membership& membership, collective::Next n
 }
 
 Task<void> CollectiveWorker::Join(Membership& membership) {
-  collective::TrackerStream ear;
+  collective::TrackerStream stream;
   collective::Hello hello;
   hello.rank = 0;
   hello.task_id = task_id_;
-  Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
+  Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
   const sockaddr_in own = address_;
   address_.sin_port = error_address_.sin_port = 0;
   const Descriptor listener = fiber_.Listen(address_);
@@ -81,10 +81,10 @@ Task<void> CollectiveWorker::Join(Membership& membership) {
 
   membership.stage = Stage::kWaitsForRank;
   std::optional<collective::World> world;
-  while (!(world = ear.NextWorld())) ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
+  while (!(world = stream.NextWorld())) stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
   membership.stage = Stage::kWaitsForPlan;
   std::optional<collective::Next> next;
-  while (!(next = ear.NextPeer())) ear.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
+  while (!(next = stream.NextPeer())) stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
   tracker.Close();
   address_ = own;
   membership.world_size = world->size;
@@ -94,12 +94,12 @@ Task<void> CollectiveWorker::Join(Membership& membership) {
 }
 
 Task<void> CollectiveWorker::ShutDown(Membership& membership) {
-  collective::TrackerStream ear;
+  collective::TrackerStream stream;
   collective::Hello hello;
   hello.rank = membership.rank;
   hello.world_size = membership.world_size;
   hello.task_id = task_id_;
-  const Descriptor tracker = co_await CallTracker(ear, hello, membership.stage);
+  const Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
   Say(tracker, Encode(collective::Shutdown{}));
   membership.stage = Stage::kHasShutDown;
 }

@@ -20,7 +20,7 @@ class CollectiveWorker final : public Worker {
   Task<void> ShutDown(Membership& membership) override;
 
  private:
-  Task<Descriptor> CallTracker(wire::collective::TrackerStream& ear, wire::collective::Hello hello,
+  Task<Descriptor> CallTracker(wire::collective::TrackerStream& stream, wire::collective::Hello hello,
                                Stage& stage);
   /// Over each new link the one that connects says its rank.
   Task<void> MakeRing(Membership& membership, wire::collective::Next next, const Descriptor& listener);

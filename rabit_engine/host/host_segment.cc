@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -205,7 +204,7 @@ Descriptor MakeMemory(std::size_t bytes, int rank) {
 }
 
 /// The leader's side: takes the descriptors of the members that said they are connected. Connections of
-/// strangers are closed.
+/// other connections are closed.
 bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<Descriptor>>& received, std::map<int, Descriptor>& sockets) {
   while (received.size() < expected.size()) {
@@ -447,13 +446,13 @@ void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
   }
 }
 
-std::vector<int> HostSegment::FindLost() const {
-  std::vector<pollfd> lifelines(members_.size());
-  for (std::size_t i = 0; i < members_.size(); ++i) lifelines[i] = {members_[i].lifeline.fd(), POLLIN, 0};
-  poll(lifelines.data(), lifelines.size(), 0);
+std::vector<int> HostSegment::FindLost() {
+  lifelines_.resize(members_.size());
+  for (std::size_t i = 0; i < members_.size(); ++i) lifelines_[i] = {members_[i].lifeline.fd(), POLLIN, 0};
+  poll(lifelines_.data(), lifelines_.size(), 0);
   std::vector<int> lost;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (lifelines[i].revents != 0 || lines_[i].left.load() != 0) lost.push_back(ranks_[i]);
+    if (lifelines_[i].revents != 0 || lines_[i].left.load() != 0) lost.push_back(ranks_[i]);
   }
   return lost;
 }

@@ -18,6 +18,8 @@
 // Memory is used only where it was touched: an idle ring costs nothing.
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -155,7 +157,7 @@ class HostSegment {
   };
   std::optional<Aborted> aborted() const;
   /// World ranks of the members whose process has ended or that have left. A system call.
-  std::vector<int> FindLost() const;
+  std::vector<int> FindLost();
 
   /// Wakes whoever sleeps on this rank's bell. To be called after a store that others wait for.
   void RingBell() {
@@ -171,6 +173,7 @@ class HostSegment {
   void WakeSleepers(int local) noexcept;
 
   std::vector<Member> members_;
+  std::vector<pollfd> lifelines_;  ///< of FindLost; kept so that looking around need not allocate
   std::vector<int> ranks_;
   int local_index_ = 0;
   bool oversubscribed_ = false;

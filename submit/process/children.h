@@ -23,7 +23,8 @@ namespace warren::submit {
 inline constexpr std::chrono::milliseconds kLeftoverGrace{150};
 /// Descriptors that a process needs: three pipes, its log, its connection to the tracker.
 inline constexpr std::size_t kDescriptorsPerProcess = 5;
-/// Those that are needed anyway: dmlc-submit's own, those of a start, strangers at the tracker.
+/// Those that are needed anyway: dmlc-submit's own, those of a start, unauthenticated connections at the
+/// tracker.
 inline constexpr std::size_t kDescriptorsBeside = 128;
 
 /// Called from the io_context, never from within Start.

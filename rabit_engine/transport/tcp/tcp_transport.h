@@ -1,7 +1,7 @@
 // Links over TCP: non-blocking sockets under one epoll.
 //
 // Links are made on demand: of two ranks the lower connects and the higher accepts, whenever that comes, so
-// neither has to be in Connect at the same moment. Handshakes never block; a stranger who connects and says
+// neither has to be in Connect at the same moment. Handshakes never block; one who connects and says
 // nothing, or nonsense, costs a descriptor for a while and nothing else.
 //
 // The data stream is raw (tcp_link.h). When a rank gives up, it says so through a second, short connection to
@@ -137,7 +137,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   tcp::LinkKey key_;
   tcp::Socket epoll_;
   Descriptor spare_{
-      open("/dev/null", O_RDONLY | O_CLOEXEC)};  ///< for a stranger who comes when there is none left
+      open("/dev/null", O_RDONLY | O_CLOEXEC)};  ///< for a connection that comes when there is none left
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;

@@ -249,8 +249,8 @@ class Errors(unittest.TestCase):
             other.die()
 
 
-class Strangers(unittest.TestCase):
-    def test_strangers_at_a_workers_port_do_not_hold_it_up(self):
+class UnauthenticatedPeers(unittest.TestCase):
+    def test_unauthenticated_peers_at_a_workers_port_do_not_hold_it_up(self):
         """The test is the tracker and rank 1; it tells rank 0 to accept one link."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             environment = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(server.getsockname()[1])}

@@ -218,17 +218,17 @@ TEST(SlurmMeeting, TheReasonOfARefusalIsSent) {
   meeting.get();
 }
 
-TEST(SlurmMeeting, StrangersAtTheDoorDoNoHarm) {
+TEST(SlurmMeeting, UnauthenticatedPeersDoNoHarm) {
   const int port = FreePort();
   auto ranks = std::async(std::launch::async, [&] {
     auto first =
         std::async(std::launch::async, [&] { return RunAll({StepOf(0, 2, {port})}, 30s, Exchange); });
-    std::this_thread::sleep_for(500ms);  // the strangers come first
+    std::this_thread::sleep_for(500ms);  // the unauthenticated peers come first
     auto errors = RunAll({StepOf(1, 2, {port})}, 30s, Exchange);
     errors.push_back(first.get()[0]);
     return errors;
   });
-  std::vector<DeadlineStream> strangers;
+  std::vector<DeadlineStream> unauthenticated;
   const auto deadline = DeadlineStream::Clock::now() + 30s;
   for (const std::string& words :
        {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(), wire::Writer().Int(kMeetingMagic).Take(),
@@ -238,14 +238,14 @@ TEST(SlurmMeeting, StrangersAtTheDoorDoNoHarm) {
         wire::Writer().Int(kMeetingMagic).String("77.0").String("token").Int(-5).Int(2).Take()}) {
     for (;;) {
       try {
-        strangers.push_back(DeadlineStream::Connect("127.0.0.1", port, deadline));
+        unauthenticated.push_back(DeadlineStream::Connect("127.0.0.1", port, deadline));
         break;
       } catch (const EngineError&) {
         ASSERT_LT(DeadlineStream::Clock::now(), deadline);
         std::this_thread::sleep_for(10ms);
       }
     }
-    strangers.back().Send(words, deadline);
+    unauthenticated.back().Send(words, deadline);
   }
   EXPECT_THAT(ranks.get(), Each(""));
 }

@@ -265,7 +265,7 @@ class World {
             const Transfer& transfer = plan.transfers[i];
             if (has_followed(transfer.from) && has_followed(transfer.to)) world.Move(transfer);
           }
-          // Who has all that it was to have is no stranger any more, though others do not know.
+          // Who has all that it was to have is not without state any more, though others do not know.
           for (int rank = 0; rank < rules_->ranks && moved == plan.transfers.size(); ++rank) {
             if (followed != (1U << rules_->ranks) - 1 || rank % 2 != 0) continue;
             world.ranks_[rank].state.Met();

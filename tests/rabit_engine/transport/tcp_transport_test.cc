@@ -126,7 +126,7 @@ std::string Pattern(std::size_t bytes) {
   return text;
 }
 
-tcp::Socket Stranger(int port) {
+tcp::Socket UnauthenticatedPeer(int port) {
   int error = 0;
   tcp::Socket socket =
       tcp::ConnectUntil(*tcp::Address::Parse("127.0.0.1:" + std::to_string(port)), Soon(), error);
@@ -218,38 +218,38 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
   second.join();
 }
 
-TEST(TcpTransport, SilentStrangersHoldNobodyUp) {
+TEST(TcpTransport, SilentUnauthenticatedPeersHoldNobodyUp) {
   World world(2);
-  std::vector<tcp::Socket> strangers;
-  for (int i = 0; i < 20; ++i) strangers.push_back(Stranger(world.port(1)));
+  std::vector<tcp::Socket> unauthenticated;
+  for (int i = 0; i < 20; ++i) unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
   const Clock::time_point begin = Clock::now();
   world.ConnectAll();
   EXPECT_LT(Clock::now() - begin, seconds(2));
 }
 
-TEST(TcpTransport, AStrangerWhoSaysNothingGoesAfterAWhileThoughNobodyElseComes) {
+TEST(TcpTransport, AnUnauthenticatedPeerWhoSaysNothingGoesAfterAWhileThoughNobodyElseComes) {
   TcpOptions options;
   options.connect_timeout = seconds(1);
   World world(2, options);
-  const tcp::Socket stranger = Stranger(world.port(1));
+  const tcp::Socket unauthenticated = UnauthenticatedPeer(world.port(1));
   world[1].TakeEvents();
-  pollfd end{stranger.fd(), POLLRDHUP, 0};
+  pollfd end{unauthenticated.fd(), POLLRDHUP, 0};
   for (int look = 0; look < 100 && poll(&end, 1, 100) == 0; ++look) world[1].TakeEvents();
   EXPECT_NE(end.revents & POLLRDHUP, 0);
 }
 
-TEST(TcpTransport, AStrangerEndsNoRankThatHasNoDescriptorLeft) {
+TEST(TcpTransport, AnUnauthenticatedPeerEndsNoRankThatHasNoDescriptorLeft) {
   World world(2);
   world[0];
   world[1];
-  const tcp::Socket stranger = Stranger(world.port(1));
+  const tcp::Socket unauthenticated = UnauthenticatedPeer(world.port(1));
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const int highest = fcntl(stranger.fd(), F_DUPFD, 0);
+  const int highest = fcntl(unauthenticated.fd(), F_DUPFD, 0);
   const rlimit low{static_cast<rlim_t>(highest), limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   close(highest);
-  EXPECT_LT(dup(stranger.fd()), 0);
+  EXPECT_LT(dup(unauthenticated.fd()), 0);
   for (int look = 0; look < 10; ++look) EXPECT_NO_THROW(world[1].TakeEvents());
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   world.ConnectAll();
@@ -259,28 +259,29 @@ TEST(TcpTransport, AStrangerEndsNoRankThatHasNoDescriptorLeft) {
 
 TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
   World world(2);
-  std::vector<tcp::Socket> strangers;
+  std::vector<tcp::Socket> unauthenticated;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"), std::string(5000, '\xff')}) {
-    strangers.push_back(Stranger(world.port(1)));
-    send(strangers.back().fd(), text.data(), text.size(), MSG_NOSIGNAL);
+    unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
+    send(unauthenticated.back().fd(), text.data(), text.size(), MSG_NOSIGNAL);
   }
   world.ConnectAll();
   Send(world[0], 1, "fine");
   EXPECT_EQ(Receive(world[1], 0, 4), "fine");
-  for (const tcp::Socket& stranger : strangers) EXPECT_TRUE(tcp::WaitFor(stranger.fd(), POLLRDHUP, Soon()));
+  for (const tcp::Socket& unauthenticated : unauthenticated)
+    EXPECT_TRUE(tcp::WaitFor(unauthenticated.fd(), POLLRDHUP, Soon()));
 }
 
 TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
   World world(2);
   constexpr tcp::LinkKey kOther = {1, 2, 4};
   tcp::Hello hello = FromRank0ToRank1(kOther);
-  const tcp::Socket link = Stranger(world.port(1));
+  const tcp::Socket link = UnauthenticatedPeer(world.port(1));
   send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   hello.kind = tcp::HelloKind::kAlarm;
   hello.lost = 0;
   hello = tcp::Proved(hello, kOther);
-  const tcp::Socket alarm = Stranger(world.port(1));
+  const tcp::Socket alarm = UnauthenticatedPeer(world.port(1));
   send(alarm.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   world.ConnectAll();
   Send(world[0], 1, "fine");
@@ -296,7 +297,7 @@ TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
   }
   World world(2, options);
   const tcp::Hello hello = FromRank0ToRank1(kKey);
-  const tcp::Socket link = Stranger(world.port(1));
+  const tcp::Socket link = UnauthenticatedPeer(world.port(1));
   send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
   world.ConnectAll();
   Send(world[0], 1, "fine");
@@ -309,8 +310,8 @@ TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
 TEST(TcpTransport, MoreStrangersThanItCaresForCostNoLink) {
   World world(2);
   world[1];
-  std::vector<tcp::Socket> strangers;
-  for (int i = 0; i < 400; ++i) strangers.push_back(Stranger(world.port(1)));
+  std::vector<tcp::Socket> unauthenticated;
+  for (int i = 0; i < 400; ++i) unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
   world.ConnectAll();
   Send(world[0], 1, "fine");
   EXPECT_EQ(Receive(world[1], 0, 4), "fine");

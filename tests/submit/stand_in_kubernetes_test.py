@@ -571,7 +571,8 @@ class Jobs(StandInCase):
         self.assertNotIn("Failed", self.conditions())  # it comes when all pods have ended
         self.assertEqual(self.wait_job("Failed")["reason"], "MaxFailedIndexesExceeded")
         self.assertTrue((self.work / "got").exists())
-        self.assertEqual([self.state(pod)["terminated"]["exitCode"] for pod in self.pods()], [7])
+        # What was asked to end goes from the list after it has ended.
+        self.wait(lambda: [self.state(pod)["terminated"]["exitCode"] for pod in self.pods()] == [7], "the failed pod alone")
 
     def test_the_pod_failure_policy_decides(self):
         rules = [{"action": "FailJob", "onExitCodes": {"containerName": "worker", "operator": "In", "values": [42]}},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "rabit_engine/collective/scratch.h"
 
@@ -74,6 +75,7 @@ PeerGroup::~PeerGroup() = default;
 void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   tag_ = tag;
   deadline_ = deadline;
+  if (!std::exchange(has_exchanged_, false)) return;  // as in shared memory, where 10 ns count
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
 }
@@ -113,6 +115,7 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
     }
     return -1;
   };
+  has_exchanged_ = true;
   outgoing_.clear();
   for (const Send& send : sends) {
     const std::size_t tag_bytes = sent_tag_[send.peer] ? 0 : sizeof(CallTag);

@@ -97,6 +97,7 @@ class PeerGroup {
   const Hosts* hosts_ = nullptr;
   CallTag tag_;
   Clock::time_point deadline_;
+  bool has_exchanged_ = false;  ///< since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
   // Of the current Exchange; kept so that the next one need not allocate.

@@ -252,18 +252,7 @@ class JobRun : public JobView {
     Tell(&Supervisor::Replanned);
   }
 
-  void Do(const Say& words) {
-    switch (words.severity) {
-      case Severity::kDebug:
-        return spdlog::debug("{}", words.text);
-      case Severity::kInfo:
-        return spdlog::info("{}", words.text);
-      case Severity::kWarning:
-        return spdlog::warn("{}", words.text);
-      case Severity::kError:
-        return spdlog::error("{}", words.text);
-    }
-  }
+  void Do(const LogLine& line) { Write(line); }
 
   void Do(const ShowLastOutput& whose) {
     const auto& tail = outputs_[whose.index].tail();

@@ -118,7 +118,8 @@ void Supervisor::Started(std::size_t index, const submit::Started& where, TimePo
   process.where = where;
   process.running = true;
   ++num_running_;
-  Do(Say{Severity::kDebug, fmt::format("started {}, attempt {}", process.Describe(), process.attempt + 1)});
+  Do(LogLine{Severity::kDebug,
+             fmt::format("started {}, attempt {}", process.Describe(), process.attempt + 1)});
 }
 
 void Supervisor::StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now) {
@@ -129,7 +130,7 @@ void Supervisor::StartFailed(std::size_t index, int exit_code, const std::string
 void Supervisor::Located(std::size_t index, const submit::Started& where, TimePoint now) {
   now_ = now;
   processes_[index].where = where;
-  Do(Say{Severity::kDebug, fmt::format("{} runs", processes_[index].Describe())});
+  Do(LogLine{Severity::kDebug, fmt::format("{} runs", processes_[index].Describe())});
 }
 
 // --- what processes do -------------------------------------------------------------------------------------
@@ -140,14 +141,14 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
   process.running = false;
   --num_running_;
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
-  Do(Say{Severity::kDebug, what});
+  Do(LogLine{Severity::kDebug, what});
   if (is_running()) {
     if (status.ok()) {
       OnSuccess(index);
     } else if (status.was_taken_away() && HasDoneItsPart(process)) {
-      Do(Say{Severity::kWarning,
-             what +
-                 " after all workers had left the job, which is done; what its program does after Finalize "
+      Do(LogLine{
+          Severity::kWarning,
+          what + " after all workers had left the job, which is done; what its program does after Finalize "
                  "it may not have done"});
       OnSuccess(index);
     } else {
@@ -269,7 +270,7 @@ void Supervisor::Handle(const Failure& failure) {
                   failure.story.empty() ? "" : fmt::format(" ({})", failure.story), process.restarts + 1,
                   policy_.num_restarts + 1);
   if (process.restarts < policy_.num_restarts && !left && !scheduler) {
-    Do(Say{Severity::kWarning, what + "; starting it again"});
+    Do(LogLine{Severity::kWarning, what + "; starting it again"});
     ++process.restarts;
     return StartOne(failure.index);
   }
@@ -313,8 +314,8 @@ void Supervisor::BeginAgain(const std::string& why) {
 /// When all are gone the job begins anew.
 void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
   phase_ = Phase::kRestarting;
-  Do(Say{Severity::kWarning,
-         fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
+  Do(LogLine{Severity::kWarning,
+             fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
   StopEverything();
 }
 
@@ -459,8 +460,8 @@ void Supervisor::GiveUpWaiting() {
   patience_.reset();
   for (const ProcessState& process : processes_) {
     if (!process.running) continue;
-    Do(Say{Severity::kError,
-           fmt::format("{} does not end even on SIGKILL; it is left behind", process.Describe())});
+    Do(LogLine{Severity::kError,
+               fmt::format("{} does not end even on SIGKILL; it is left behind", process.Describe())});
   }
   if (phase_ == Phase::kRestarting) {
     return Fail(kTrouble, "the job cannot be started again beside a process of it that does not end");
@@ -491,7 +492,7 @@ void Supervisor::Finish() {
   Do(StopTracker{});
   if (!story_.empty()) {
     if (tail_of_) Do(ShowLastOutput{*tail_of_});
-    Do(Say{Severity::kError, story_});
+    Do(LogLine{Severity::kError, story_});
   }
   Do(FinishJob{result_});
   phase_ = Phase::kFinished;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "submit/failure_arbiter.h"
+#include "submit/output/log_line.h"
 #include "submit/plan.h"
 #include "submit/process/process.h"
 
@@ -60,11 +61,6 @@ struct KillAll {};
 /// Ends what processes left behind and plans the job for another start, with a tracker of its own; Replanned
 /// or ReplanFailed follows.
 struct Replan {};
-enum class Severity { kDebug, kInfo, kWarning, kError };
-struct Say {
-  Severity severity;
-  std::string text;
-};
 /// Repeats the last lines that a process wrote.
 struct ShowLastOutput {
   std::size_t index;
@@ -83,7 +79,7 @@ struct FinishJob {
 };
 using Action =
     std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll, KillAll,
-                 Replan, Say, ShowLastOutput, ShowProgress, HideProgress, TellAllAreUp, FinishJob>;
+                 Replan, LogLine, ShowLastOutput, ShowProgress, HideProgress, TellAllAreUp, FinishJob>;
 
 // --- what it asks ------------------------------------------------------------------------------------------
 

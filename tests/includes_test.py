@@ -25,6 +25,19 @@ def includes(folder):
                 yield path.relative_to(SOURCE), Path(include)
 
 
+def definitions(folder):
+    """(file, what it defines with its namespaces) for the types in the headers of a folder."""
+    for path in sorted((SOURCE / folder).rglob("*.h")):
+        spaces = []
+        for line in path.read_text().splitlines():
+            if opened := re.match(r"(?:inline )?namespace ([\w:]*) ?\{", line):
+                spaces.append(opened.group(1))
+            elif line.startswith("}  // namespace") or line.startswith("}  // inline namespace"):
+                spaces.pop()
+            elif defined := re.match(r"(?:class|struct|enum class|enum) (\w+)(?: final)?(?: ?: ?[^;]*)? ?\{", line):
+                yield path.relative_to(SOURCE), "::".join([*filter(None, spaces), defined.group(1)])
+
+
 def engine_floors():
     """The folders of rabit_engine from the ground up, as its build lists them."""
     text = (SOURCE / "rabit_engine/CMakeLists.txt").read_text()
@@ -55,6 +68,14 @@ class IncludesTest(unittest.TestCase):
                 floors.index(include.parts[1]), floors.index(path.parts[1]), f"{path} includes {include}"
             )
         self.assertGreater(seen, 200)
+
+    def test_no_two_headers_define_a_type_of_one_name(self):
+        """The linker takes one of them for both, and says nothing."""
+        where = {}
+        for folder in TOP:
+            for path, name in definitions(folder):
+                self.assertIn(where.setdefault(name, path), (path,), f"{name} is in {path}, too")
+        self.assertGreater(len(where), 300)
 
     def test_a_folder_does_not_include_the_folders_in_it(self):
         """The other way round: transport/tcp knows transport, and not transport its tcp."""

@@ -307,8 +307,8 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
     // One rank alone often cannot tell a size from an end; all slices together can.
     const std::vector<Slice> slices = GatherSlices(*communicator_, {total, begin, size_or_end});
     auto offsets = JoinedOffsets(slices, total, true);
-    if (!offsets) offsets = JoinedOffsets(slices, total);
-    if (!offsets) {
+    if (offsets.size() <= slices.size()) offsets = JoinedOffsets(slices, total);
+    if (offsets.size() <= slices.size()) {
       std::string all;
       for (const Slice& slice : slices) {
         all += fmt::format(" ({}, {}) of {}", slice.begin, slice.end, slice.total);
@@ -318,8 +318,8 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
                       "elements",
                       all));
     }
-    for (std::size_t& offset : *offsets) offset *= element_bytes;
-    communicator_->Allgather(buffer, *offsets);
+    for (std::size_t& offset : offsets) offset *= element_bytes;
+    communicator_->Allgather(buffer, offsets);
   });
 }
 

@@ -15,20 +15,14 @@ void Communicator::Allgather(void* buffer, std::size_t total, std::size_t begin,
                              end, total));
   }
   const std::vector<Slice> slices = GatherSlices(*this, {total, begin, end});
-  const auto offsets = JoinedOffsets(slices, total);
-  if (offsets) return Allgather(buffer, *offsets);
-  std::size_t joint = 0;
-  for (std::size_t peer = 0; peer < slices.size(); ++peer) {
-    const Slice& slice = slices[peer];
-    const bool is_last = peer + 1 == slices.size();
-    if (slice.total != total || slice.begin != joint || (is_last && slice.end != total)) {
-      throw Misuse(fmt::format(
-          "rank {}: allgather of {} bytes: rank {} brings bytes {} to {} of {}; slices join in the "
-          "order of the ranks, so it was expected to begin at {}, and the last to end at the total",
-          rank(), total, peer, slice.begin, slice.end, slice.total, joint));
-    }
-    joint = slice.end;
-  }
+  const std::vector<std::size_t> offsets = JoinedOffsets(slices, total);
+  if (offsets.size() > slices.size()) return Allgather(buffer, offsets);
+  const std::size_t peer = offsets.size() - 1;
+  const Slice& slice = slices[peer];
+  throw Misuse(
+      fmt::format("rank {}: allgather of {} bytes: rank {} brings bytes {} to {} of {}; slices join in the "
+                  "order of the ranks, so it was expected to begin at {}, and the last to end at the total",
+                  rank(), total, peer, slice.begin, slice.end, slice.total, offsets.back()));
 }
 
 }  // namespace warren

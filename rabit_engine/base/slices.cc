@@ -15,17 +15,15 @@ std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own) {
   return slices;
 }
 
-std::optional<std::vector<std::size_t>> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
-                                                      bool end_is_size) {
+std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total, bool end_is_size) {
   std::vector<std::size_t> offsets{0};
   for (const Slice& slice : slices) {
     const std::size_t end = end_is_size ? slice.begin + slice.end : slice.end;
-    if (slice.total != total || slice.begin != offsets.back() || end < slice.begin || end > total) {
-      return std::nullopt;
-    }
+    const bool is_last = offsets.size() == slices.size();
+    const bool fits = end >= slice.begin && end <= total && (!is_last || end == total);
+    if (slice.total != total || slice.begin != offsets.back() || !fits) break;
     offsets.push_back(end);
   }
-  if (offsets.back() != total) return std::nullopt;
   return offsets;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,9 +23,10 @@ std::vector<std::size_t> EqualOffsets(int size, std::size_t bytes);
 /// Every rank's slice, by rank. All ranks call it. Errors are those of Communicator::Allgather.
 std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
-/// The offsets of slices that join, in the order of the ranks, into one buffer; nothing when they do not.
-/// `end_is_size`: each slice's end is its length.
-std::optional<std::vector<std::size_t>> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
-                                                      bool end_is_size = false);
+/// The offsets of the slices as far as they join, in the order of the ranks, into one buffer: one more than
+/// there are slices when all do; else the last belongs to the first slice that does not. `end_is_size`: each
+/// slice's end is its length.
+std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
+                                       bool end_is_size = false);
 
 }  // namespace warren

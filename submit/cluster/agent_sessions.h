@@ -107,7 +107,7 @@ class AgentSessions {
   void Launch(std::size_t index, int attempt, std::uint16_t port);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
-  /// Nobody takes output for now.
+  /// From here to ResumeOutput what agents send is left unread.
   void PauseOutput() { paused_ = true; }
   void ResumeOutput(TimePoint now);
 

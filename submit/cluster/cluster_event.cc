@@ -1,28 +1,12 @@
 #include "submit/cluster/cluster_event.h"
 
-#include <spdlog/spdlog.h>
-
 namespace warren::submit {
 namespace {
-
-spdlog::level::level_enum LevelOf(Severity severity) {
-  switch (severity) {
-    case Severity::kDebug:
-      return spdlog::level::debug;
-    case Severity::kInfo:
-      return spdlog::level::info;
-    case Severity::kWarning:
-      return spdlog::level::warn;
-    case Severity::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
 
 struct Delivery {
   const ClusterEvents& to;
 
-  void operator()(const ProcessOutput& event) const { to.output(event.index, event.stream, event.bytes); }
+  void operator()(const ProcessWrote& event) const { to.output(event.index, event.stream, event.bytes); }
   void operator()(const ProcessLocated& event) const { to.located(event.index, event.where); }
   void operator()(const ProcessExited& event) const { to.exited(event.index, event.status); }
   void operator()(const LauncherSaid& event) const { to.said(event.launcher, event.stream, event.piece); }
@@ -30,7 +14,7 @@ struct Delivery {
   void operator()(const JobRequeued& event) const { to.requeued(event.story); }
   void operator()(const TrackerFailed& event) const { to.tracker_failed(event.story); }
   void operator()(const JobTroubled& event) const { to.trouble(event.story); }
-  void operator()(const Log& event) const { spdlog::log(LevelOf(event.severity), "{}", event.text); }
+  void operator()(const LogLine& line) const { Write(line); }
 };
 
 }  // namespace

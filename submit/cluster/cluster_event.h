@@ -7,21 +7,15 @@
 #include <variant>
 
 #include "submit/cluster/cluster.h"
+#include "submit/output/log_line.h"
 #include "tracker/action.h"
 
 namespace warren::submit {
 
 using tracker::TimePoint;
 
-enum class Severity { kDebug, kInfo, kWarning, kError };
-/// A line for the log.
-struct Log {
-  Severity severity;
-  std::string text;
-};
-
 // Each stands for a function of ClusterEvents (cluster.h), where it is explained.
-struct ProcessOutput {
+struct ProcessWrote {
   std::size_t index;
   Stream stream;
   std::string bytes;
@@ -49,10 +43,10 @@ struct TrackerFailed {
 struct JobTroubled {
   std::string story;
 };
-using ClusterEvent = std::variant<ProcessOutput, ProcessLocated, ProcessExited, LauncherSaid, JobWaits,
-                                  JobRequeued, TrackerFailed, JobTroubled, Log>;
+using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, LauncherSaid, JobWaits,
+                                  JobRequeued, TrackerFailed, JobTroubled, LogLine>;
 
-/// Calls the function; a Log goes to the log.
+/// Calls the function; a LogLine goes to the log.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);
 
 }  // namespace warren::submit

@@ -148,7 +148,7 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
     if (const auto job = gang.queue->id(gang.words)) {
       gang.job = *job;
       SetCleanupOf(gang);
-      Tell(Log{Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name)});
+      Tell(LogLine{Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name)});
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
     gang.printed += bytes;
@@ -182,8 +182,9 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   gang.job = *job;
   SetCleanupOf(gang);
   if (gang.stopped) return CancelJob(gang);  // while it was being put there
-  Tell(Log{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
-                                        gang.job, gang.queue->name)});
+  Tell(
+      LogLine{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
+                                           gang.job, gang.queue->name)});
   AskLater(gang, now);
 }
 
@@ -218,8 +219,8 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
     // Without bash on their hosts there are no agents, and the processes end as their launcher does.
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
-      Tell(Log{Severity::kWarning,
-               fmt::format("processes that never called are taken to have ended as {} did", gang.name)});
+      Tell(LogLine{Severity::kWarning,
+                   fmt::format("processes that never called are taken to have ended as {} did", gang.name)});
     }
     task.state = Task::State::kIdle;
     Report(i, status.ok() && never_came ? ExitStatus{} : failure);
@@ -237,14 +238,14 @@ void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
   const Gang& gang = gangs_[GangOf(event.index)];
-  Tell(Log{Severity::kWarning,
-           fmt::format("worker {}: {} cannot read the job's token in '{}/environment'; the hosts have to "
-                       "share the directory in which dmlc-submit is started",
-                       event.index - gang.first, event.host, gang.directory)});
+  Tell(LogLine{Severity::kWarning,
+               fmt::format("worker {}: {} cannot read the job's token in '{}/environment'; the hosts have to "
+                           "share the directory in which dmlc-submit is started",
+                           event.index - gang.first, event.host, gang.directory)});
 }
 
 void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
-  if (Find(event.index) != nullptr) Tell(ProcessOutput{event.index, event.stream, event.bytes});
+  if (Find(event.index) != nullptr) Tell(ProcessWrote{event.index, event.stream, event.bytes});
 }
 
 void GangController::On(const AgentArrived& event, TimePoint /*now*/) {
@@ -362,8 +363,8 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
     if (!status.ok()) {
-      Tell(Log{Severity::kWarning, fmt::format("job {} of {} could not be cancelled: {}", command.job,
-                                               gang.queue->name, LastLine(printed))});
+      Tell(LogLine{Severity::kWarning, fmt::format("job {} of {} could not be cancelled: {}", command.job,
+                                                   gang.queue->name, LastLine(printed))});
     }
     if (gang.job == command.job && !gang.launcher_runs) EndGang(gang, kStopped, now);
   }
@@ -384,8 +385,8 @@ void GangController::Ask(Gang& gang, TimePoint /*now*/) {
 void GangController::OnReport(Gang& gang, const JobReport& report, TimePoint now) {
   const bool pending = report.state == JobState::kPending;
   if (report.words != std::exchange(gang.last_report, report.words)) {
-    Tell(Log{pending ? Severity::kInfo : Severity::kDebug,
-             fmt::format("job {} of {}: {}", gang.job, gang.queue->name, report.words)});
+    Tell(LogLine{pending ? Severity::kInfo : Severity::kDebug,
+                 fmt::format("job {} of {}: {}", gang.job, gang.queue->name, report.words)});
   }
   if (report.state == JobState::kOver) return OnOver(gang, report, now);
   const auto is_lost = [](const Task& task) { return task.state == Task::State::kLost; };
@@ -458,8 +459,8 @@ void GangController::Kill() {
 
 void GangController::OnImpatience(Gang& gang) {
   if (const auto held = std::exchange(gang.held, std::nullopt)) {
-    Tell(Log{Severity::kWarning,
-             fmt::format("{} does not end although all its processes have; it is stopped", gang.name)});
+    Tell(LogLine{Severity::kWarning,
+                 fmt::format("{} does not end although all its processes have; it is stopped", gang.name)});
     Report(*held, TaskOf(gang, *held).status);
   } else if (!gang.stopped) {
     return;

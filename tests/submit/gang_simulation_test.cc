@@ -217,12 +217,12 @@ class World {
   void Do(const JobTroubled&) { StopJob(); }
   void Do(const ProcessLocated& located) { EXPECT_TRUE(agents_[located.index].is_here) << Describe(); }
   void Do(const TrackerFailed&) { FAIL(); }
-  void Do(const ProcessOutput&) {}
+  void Do(const ProcessWrote&) {}
   void Do(const LauncherSaid&) {}
   void Do(const JobWaits&) {}
-  void Do(const Log&) {}
+  void Do(const LogLine&) {}
   void Do(const ClusterEvent& event) {
-    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<Log>(event) ||
+    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<LogLine>(event) ||
                 std::holds_alternative<LauncherSaid>(event))
         << "something happens behind the end" << Describe();
     std::visit([this](const auto& one) { Do(one); }, event);

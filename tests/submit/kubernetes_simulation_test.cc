@@ -179,7 +179,7 @@ class World {
       BeginAgainOrStop();
     }
   }
-  void Do(const ProcessOutput& output) { OutputOf(output.index) += output.bytes; }
+  void Do(const ProcessWrote& output) { OutputOf(output.index) += output.bytes; }
   std::string& OutputOf(std::size_t index) { return came_[{start_, index}]; }
   void Do(const ProcessLocated& located) {
     EXPECT_TRUE(running_.contains(located.index)) << "nobody wants process " << located.index << Describe();
@@ -192,11 +192,11 @@ class World {
   void Do(const JobRequeued&) { FAIL(); }
   void Do(const JobWaits&) { FAIL(); }
   void Do(const LauncherSaid&) {}
-  void Do(const Log&) {}
+  void Do(const LogLine&) {}
   void Do(const ClusterEvent& event) {
     // What logs bring before their commands are killed, nobody takes any more.
-    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<Log>(event) ||
-                std::holds_alternative<ProcessOutput>(event) || std::holds_alternative<LauncherSaid>(event))
+    ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<LogLine>(event) ||
+                std::holds_alternative<ProcessWrote>(event) || std::holds_alternative<LauncherSaid>(event))
         << "something happens behind the end" << Describe();
     std::visit([this](const auto& one) { Do(one); }, event);
   }

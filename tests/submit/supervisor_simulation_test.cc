@@ -340,7 +340,7 @@ class SimulatedJob : public JobView {
     }
   }
 
-  void Do(const Say& say) {
+  void Do(const LogLine& say) {
     if (say.severity != Severity::kDebug) Happened("-> say " + say.text);
     if (say.severity != Severity::kError) return;
     if (say.text.find("left behind") != std::string::npos) {

@@ -76,7 +76,7 @@ class SupervisorTest : public testing::Test {
         wanted.push_back("tail " + std::to_string(tail->index));
       } else if (const auto* finish = std::get_if<FinishJob>(&*action)) {
         wanted.push_back("finish " + std::to_string(finish->result.exit_code));
-      } else if (const auto* say = std::get_if<Say>(&*action)) {
+      } else if (const auto* say = std::get_if<LogLine>(&*action)) {
         if (say->severity != Severity::kDebug) said_ = say->text;
       }
     }

@@ -304,7 +304,7 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
     pod.messages.Append(
         text,
         [&](std::string_view said) {
-          Tell(ProcessOutput{*pod.index, Stream::kOut, std::string(said)});
+          Tell(ProcessWrote{*pod.index, Stream::kOut, std::string(said)});
         },
         [&](const AgentMessage& message) {
           if (message.index == *pod.index) OnMessage(pod, message, now);
@@ -381,7 +381,7 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
   if (!pod.index) return SettleTracker(pod);
   const std::size_t index = *pod.index;
   pod.messages.Finish([&](std::string_view said) {
-    Tell(ProcessOutput{index, Stream::kOut, std::string(said)});
+    Tell(ProcessWrote{index, Stream::kOut, std::string(said)});
   });
   Process& process = processes_.at(index);
   if (!Adopt(process, pod, now)) return;

@@ -173,7 +173,7 @@ class KubernetesController {
   void EndAllProcesses();
 
   void Trouble(std::string story);
-  void Say(Severity severity, std::string text) { Tell(Log{severity, std::move(text)}); }
+  void Say(Severity severity, std::string text) { Tell(LogLine{severity, std::move(text)}); }
   template <typename Event>
   void Tell(Event event) {
     actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));

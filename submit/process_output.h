@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "posix/descriptor.h"
 #include "submit/output/line_splitter.h"
-#include "submit/process/descriptor.h"
 #include "submit/process/stream.h"
 
 namespace warren::submit {
@@ -38,7 +38,7 @@ class ProcessOutput {
   std::deque<std::string> tail_;
   bool tail_line_open_ = false;  ///< the last of them has no newline yet
   std::string log_file_;
-  Descriptor log_;  ///< given up when it can no longer be written
+  posix::Descriptor log_;  ///< given up when it can no longer be written
 };
 
 }  // namespace warren::submit

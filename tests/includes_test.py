@@ -8,12 +8,13 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 # What each top-level folder may include besides itself.
 TOP = {
-    "data": set(),
+    "posix": set(),
+    "data": {"posix"},
     "wire": set(),
     "tls": {"wire"},
     "tracker": {"wire", "tls"},
     "rabit_engine": {"wire", "tls"},
-    "submit": {"wire", "tls", "tracker"},
+    "submit": {"posix", "wire", "tls", "tracker"},
 }
 
 

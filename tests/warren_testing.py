@@ -114,8 +114,8 @@ def derive(token, purpose, context=b""):
     return hmac.new(token, b"warren " + purpose + b"\0" + context, hashlib.sha256).digest()
 
 
-def introduce(wire, token_hex):
-    """Proves the job's token to the tracker and has it proved, as wire/introduction.h has it."""
+def authenticate(wire, token_hex):
+    """Proves the job's token to the tracker and has it proved, as wire/authentication.h has it."""
     token, own = bytes.fromhex(token_hex), os.urandom(32)
     magic = struct.pack("@i", INTRODUCTION_MAGIC)
     wire.sock.sendall(magic + own + hmac.new(derive(token, b"claim"), own, hashlib.sha256).digest())
@@ -141,7 +141,7 @@ class ClassicWorker:
         """Opens a connection to the tracker; returns it after the command is sent."""
         wire = Wire(socket.create_connection(self.tracker_address, timeout=30))
         if self.token:
-            introduce(wire, self.token)
+            authenticate(wire, self.token)
         wire.send_int(MAGIC)
         assert wire.recv_int() == MAGIC
         wire.send_int(self.rank, self.world_size)

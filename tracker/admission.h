@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "wire/introduction.h"
+#include "wire/authentication.h"
 #include "wire/job_token.h"
 
 namespace warren::tracker {
@@ -36,7 +36,7 @@ class Admission {
   explicit Admission(AdmissionOptions options);
 
   /// None without a token.
-  const std::optional<wire::IntroductionKeys>& keys() const { return keys_; }
+  const std::optional<wire::AuthenticationKeys>& keys() const { return keys_; }
   bool requires_tls() const { return options_.tls; }
   /// One that was never said before.
   wire::Nonce NextNonce();
@@ -51,7 +51,7 @@ class Admission {
 
  private:
   AdmissionOptions options_;
-  std::optional<wire::IntroductionKeys> keys_;
+  std::optional<wire::AuthenticationKeys> keys_;
   wire::HmacKey seed_;
   std::uint64_t num_nonces_ = 0;
   bool closed_ = false;

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "wire/authentication.h"
 #include "wire/classic.h"
 #include "wire/collective.h"
 #include "wire/dialect.h"
-#include "wire/introduction.h"
 
 namespace warren::tracker {
 namespace {
@@ -170,12 +170,12 @@ void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint no
 bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes) {
   inbound.head.Append(bytes);
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
-    if (!ReadIntroduction(connection, inbound)) return false;
+    if (!ReadAuthentication(connection, inbound)) return false;
   }
   if (inbound.step == Inbound::Step::kMagic) {
     const auto magic = inbound.head.Int();
     if (!magic) return false;
-    if (*magic == wire::kIntroductionMagic && !connections_.authenticated(connection)) {
+    if (*magic == wire::kAuthenticationMagic && !connections_.authenticated(connection)) {
       if (!admission_.keys()) {
         throw wire::ProtocolError(fmt::format(
             "it wants to prove a job token ({}), and this tracker was given none", wire::kTokenVariable));
@@ -186,7 +186,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
             "(--tls): its environment lacks RABIT_TLS=1");
       }
       inbound.step = Inbound::Step::kNonce;
-      if (!ReadIntroduction(connection, inbound)) return false;
+      if (!ReadAuthentication(connection, inbound)) return false;
       return ReadHead(connection, inbound, bytes = {});
     }
     if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
@@ -221,8 +221,8 @@ void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
 }
 
 /// Returns true when both have proved that they know the token.
-bool Job::ReadIntroduction(ConnectionId connection, Inbound& inbound) {
-  using wire::Introduced;
+bool Job::ReadAuthentication(ConnectionId connection, Inbound& inbound) {
+  using wire::Party;
   if (inbound.step == Inbound::Step::kNonce) {
     if (inbound.head.available() < sizeof(wire::Nonce) + sizeof(wire::Digest)) return false;
     inbound.worker_nonce = *wire::NextDigest(inbound.head);
@@ -233,11 +233,11 @@ bool Job::ReadIntroduction(ConnectionId connection, Inbound& inbound) {
   }
   const auto proof = wire::NextDigest(inbound.head);
   if (!proof) return false;
-  const auto expected = [&](Introduced who) {
+  const auto expected = [&](Party who) {
     return admission_.keys()->Proof(who, inbound.worker_nonce, inbound.tracker_nonce);
   };
-  RequireSame(*proof, expected(Introduced::kWorker));
-  connections_.Send(connection, std::string(wire::BytesOf(expected(Introduced::kTracker))));
+  RequireSame(*proof, expected(Party::kWorker));
+  connections_.Send(connection, std::string(wire::BytesOf(expected(Party::kTracker))));
   inbound.step = Inbound::Step::kMagic;
   Authenticated(connection);
   return true;

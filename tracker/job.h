@@ -1,4 +1,4 @@
-// One job as the tracker sees it. Finds out who may take part (wire/introduction.h, admission.h) and which
+// One job as the tracker sees it. Finds out who may take part (wire/authentication.h, admission.h) and which
 // dialect each connection speaks, and hands it to that dialect's job: classic_job.h for rabit and XGBoost up
 // to 2.0, collective_job.h for XGBoost 2.1 and later. A state machine over values: connections are numbers,
 // time is an argument, what it wants done comes out as actions. No sockets, threads or clocks.
@@ -49,8 +49,8 @@ class Job {
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
   /// The peer has sent this many bytes that are no message: its handshake of TLS.
   void ReceivedHandshake(ConnectionId connection, std::size_t bytes);
-  /// The peer has proved the job's token in another way than by an introduction: the connection is encrypted
-  /// with it.
+  /// The peer has proved the job's token in another way than by wire/authentication.h: the connection is
+  /// encrypted with it.
   void Authenticated(ConnectionId connection);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   /// A connection that the job wanted made (Connect) stands.
@@ -114,7 +114,7 @@ class Job {
   void RequireAuthentication(TimePoint now);
   void Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now);
   bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes);
-  bool ReadIntroduction(ConnectionId connection, Inbound& inbound);
+  bool ReadAuthentication(ConnectionId connection, Inbound& inbound);
   static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
   static std::string_view Expected(const Inbound& inbound);
   const DialectJob& OtherThan(const DialectJob& job) const;

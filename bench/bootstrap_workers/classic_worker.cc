@@ -123,11 +123,11 @@ Task<void> ClassicWorker::Join(Membership& membership) {
     Say(tracker, Encode(errors));
   } while (errors.count > 0);
   Say(tracker, Encode(classic::ListenPort{ntohs(address_.sin_port)}));
-  tracker.Close();
+  tracker.reset();
 
   membership.stage = Stage::kAcceptsLinks;
   for (int i = 0; i < plan->num_accept; ++i) co_await AcceptFrom(listener);
-  listener.Close();
+  listener.reset();
   membership.stage = Stage::kLinked;
 
   membership.rank = assignment->rank;

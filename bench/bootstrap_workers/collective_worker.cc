@@ -85,7 +85,7 @@ Task<void> CollectiveWorker::Join(Membership& membership) {
   membership.stage = Stage::kWaitsForPlan;
   std::optional<collective::Next> next;
   while (!(next = stream.NextPeer())) stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
-  tracker.Close();
+  tracker.reset();
   address_ = own;
   membership.world_size = world->size;
   membership.rank = (next->rank + world->size - 1) % world->size;

@@ -23,24 +23,11 @@ sockaddr* Generic(sockaddr_in& address) {
 
 Descriptor OpenSocket() {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.number() < 0) ThrowErrno("socket");
+  if (socket.get() < 0) ThrowErrno("socket");
   return socket;
 }
 
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    Close();
-    number_ = std::exchange(other.number_, -1);
-  }
-  return *this;
-}
-
-void Descriptor::Close() {
-  if (number_ >= 0) ::close(number_);
-  number_ = -1;
-}
 
 void ThrowErrno(const char* doing) {
   throw std::system_error(errno, std::generic_category(), doing);
@@ -57,12 +44,12 @@ sockaddr_in MakeAddress(const std::string& host, std::uint16_t port) {
 }
 
 EventLoop::EventLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (epoll_.number() < 0) ThrowErrno("epoll_create1");
+  if (epoll_.get() < 0) ThrowErrno("epoll_create1");
 }
 
 void EventLoop::RunOnce() {
   std::array<epoll_event, kEventsPerWait> events;
-  const int count = epoll_wait(epoll_.number(), events.data(), kEventsPerWait, -1);
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerWait, -1);
   if (count < 0 && errno != EINTR) ThrowErrno("epoll_wait");
   for (int i = 0; i < count; ++i) static_cast<Fiber*>(events[i].data.ptr)->Wake();
 }
@@ -71,7 +58,7 @@ void Fiber::Watch(const Descriptor& socket) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLET;
   event.data.ptr = this;
-  if (epoll_ctl(loop_->epoll(), EPOLL_CTL_ADD, socket.number(), &event) != 0) ThrowErrno("epoll_ctl");
+  if (epoll_ctl(loop_->epoll(), EPOLL_CTL_ADD, socket.get(), &event) != 0) ThrowErrno("epoll_ctl");
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): a coroutine keeps copies, not references
@@ -80,25 +67,25 @@ Task<Descriptor> Fiber::Connect(sockaddr_in to, const sockaddr_in* from) {
   if (from != nullptr) {
     // The port is then chosen at connect, when the peer is known: ports do not run out.
     const int on = 1;
-    if (setsockopt(socket.number(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on) != 0) {
+    if (setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on) != 0) {
       ThrowErrno("IP_BIND_ADDRESS_NO_PORT");
     }
     sockaddr_in source = *from;
     source.sin_port = 0;
-    if (bind(socket.number(), Generic(source), sizeof source) != 0) ThrowErrno("bind");
+    if (bind(socket.get(), Generic(source), sizeof source) != 0) ThrowErrno("bind");
   }
-  if (connect(socket.number(), Generic(to), sizeof to) != 0) {
+  if (connect(socket.get(), Generic(to), sizeof to) != 0) {
     if (errno != EINPROGRESS) ThrowErrno("connect");
     Watch(socket);
     for (;;) {
       co_await NextEvent{this};
       int error = 0;
       socklen_t size = sizeof error;
-      if (getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) ThrowErrno("getsockopt");
+      if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) ThrowErrno("getsockopt");
       if (error != 0) throw std::system_error(error, std::generic_category(), "connect");
       sockaddr_in peer{};
       socklen_t peer_size = sizeof peer;
-      if (getpeername(socket.number(), Generic(peer), &peer_size) == 0) break;
+      if (getpeername(socket.get(), Generic(peer), &peer_size) == 0) break;
     }
   } else {
     Watch(socket);
@@ -108,8 +95,8 @@ Task<Descriptor> Fiber::Connect(sockaddr_in to, const sockaddr_in* from) {
 
 Task<Descriptor> Fiber::Accept(const Descriptor& listener) {
   for (;;) {
-    Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.number() >= 0) {
+    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.get() >= 0) {
       Watch(socket);
       co_return socket;
     }
@@ -121,7 +108,7 @@ Task<Descriptor> Fiber::Accept(const Descriptor& listener) {
 Task<std::string> Fiber::Receive(const Descriptor& socket, std::size_t limit) {
   std::array<char, 1024> buffer;
   for (;;) {
-    const ssize_t count = recv(socket.number(), buffer.data(), std::min(limit, buffer.size()), 0);
+    const ssize_t count = recv(socket.get(), buffer.data(), std::min(limit, buffer.size()), 0);
     if (count > 0) co_return std::string(buffer.data(), static_cast<std::size_t>(count));
     if (count == 0) throw std::system_error(ECONNRESET, std::generic_category(), "the peer hung up");
     if (errno != EAGAIN) ThrowErrno("recv");
@@ -130,7 +117,7 @@ Task<std::string> Fiber::Receive(const Descriptor& socket, std::size_t limit) {
 }
 
 void Fiber::Send(const Descriptor& socket, std::string_view bytes) const {
-  const ssize_t count = send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (count < 0) ThrowErrno("send");
   if (static_cast<std::size_t>(count) != bytes.size()) throw std::runtime_error("a short message was cut");
 }
@@ -138,10 +125,10 @@ void Fiber::Send(const Descriptor& socket, std::string_view bytes) const {
 Descriptor Fiber::Listen(sockaddr_in& address) {
   Descriptor listener = OpenSocket();
   address.sin_port = 0;
-  if (bind(listener.number(), Generic(address), sizeof address) != 0) ThrowErrno("bind");
-  if (listen(listener.number(), kBacklog) != 0) ThrowErrno("listen");
+  if (bind(listener.get(), Generic(address), sizeof address) != 0) ThrowErrno("bind");
+  if (listen(listener.get(), kBacklog) != 0) ThrowErrno("listen");
   socklen_t size = sizeof address;
-  if (getsockname(listener.number(), Generic(address), &size) != 0) ThrowErrno("getsockname");
+  if (getsockname(listener.get(), Generic(address), &size) != 0) ThrowErrno("getsockname");
   Watch(listener);
   return listener;
 }

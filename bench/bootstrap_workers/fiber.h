@@ -11,24 +11,11 @@
 #include <utility>
 
 #include "bench/bootstrap_workers/task.h"
+#include "posix/descriptor.h"
 
 namespace warren::bench {
 
-/// Owns a descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { Close(); }
-
-  int number() const { return number_; }
-  void Close();
-
- private:
-  int number_ = -1;
-};
+using posix::Descriptor;
 
 /// Throws std::system_error with errno and what was being done.
 [[noreturn]] void ThrowErrno(const char* doing);
@@ -39,7 +26,7 @@ sockaddr_in MakeAddress(const std::string& host, std::uint16_t port);
 class EventLoop {
  public:
   EventLoop();
-  int epoll() const { return epoll_.number(); }
+  int epoll() const { return epoll_.get(); }
   /// Waits for events, without a limit, and resumes the fibers they belong to.
   void RunOnce();
 

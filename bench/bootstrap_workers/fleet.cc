@@ -47,13 +47,13 @@ std::chrono::nanoseconds OwnCpuTime() {
 }
 
 bool SendByte(const Descriptor& socket, char byte) {
-  return send(socket.number(), &byte, 1, MSG_NOSIGNAL) == 1;
+  return send(socket.get(), &byte, 1, MSG_NOSIGNAL) == 1;
 }
 
 /// The other side's next byte; 0 when it is gone.
 char ReceiveByte(const Descriptor& socket) {
   char byte = 0;
-  return recv(socket.number(), &byte, 1, 0) == 1 ? byte : char{0};
+  return recv(socket.get(), &byte, 1, 0) == 1 ? byte : char{0};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Fleet::Fleet(int num_workers, const WorkerOptions& options) : num_workers_(num_w
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
-      ours.Close();
+      ours.reset();
       RunProcess(index, num_processes, theirs, options);
       _exit(0);
     }
@@ -140,7 +140,7 @@ Fleet::Outcome Fleet::RunPhase(Clock::time_point deadline) {
   std::vector<pollfd> waiting;
   for (const Process& process : processes_) {
     if (!SendByte(process.control, kGo)) return Outcome::kFailed;
-    waiting.push_back({process.control.number(), POLLIN, 0});
+    waiting.push_back({process.control.get(), POLLIN, 0});
   }
   while (!waiting.empty()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();

@@ -59,9 +59,9 @@ std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
   std::vector<Descriptor> silent;
   for (int i = 0; i < count; ++i) {
     silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (silent.back().number() < 0) ThrowErrno("socket");
+    if (silent.back().get() < 0) ThrowErrno("socket");
     const auto* address = reinterpret_cast<const sockaddr*>(&tracker);
-    if (connect(silent.back().number(), address, sizeof tracker) != 0 && errno != EINPROGRESS)
+    if (connect(silent.back().get(), address, sizeof tracker) != 0 && errno != EINPROGRESS)
       ThrowErrno("connect");
   }
   if (count > 0) std::this_thread::sleep_for(kSilentLead);

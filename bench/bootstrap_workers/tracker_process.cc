@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 bool WaitReadable(const Descriptor& descriptor, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd entry{descriptor.number(), POLLIN, 0};
+    pollfd entry{descriptor.get(), POLLIN, 0};
     const int count = left <= 0 ? 0 : poll(&entry, 1, static_cast<int>(left));
     if (count < 0 && errno != EINTR) ThrowErrno("poll");
     if (count >= 0) return count > 0;
@@ -51,11 +51,11 @@ TrackerProcess::TrackerProcess(const std::vector<std::string>& command, Clock::t
   if (pid_ < 0) ThrowErrno("fork");
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(write_end.number(), STDOUT_FILENO);
+    dup2(write_end.get(), STDOUT_FILENO);
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
-  write_end.Close();  // so that the output ends with the tracker
+  write_end.reset();  // so that the output ends with the tracker
   try {
     ReadEnvironment(deadline);
   } catch (...) {
@@ -73,7 +73,7 @@ void TrackerProcess::ReadEnvironment(Clock::time_point deadline) {
   while (text.find("DMLC_TRACKER_ENV_END\n") == std::string::npos) {
     std::array<char, 4096> buffer;
     const bool ready = WaitReadable(output_, deadline);
-    const ssize_t count = ready ? read(output_.number(), buffer.data(), buffer.size()) : 0;
+    const ssize_t count = ready ? read(output_.get(), buffer.data(), buffer.size()) : 0;
     if (count <= 0) {
       throw std::runtime_error(fmt::format("the tracker {} before its DMLC_TRACKER_ENV block was complete",
                                            ready ? "closed its output" : "ran out of time"));
@@ -113,7 +113,7 @@ std::optional<TrackerProcess::End> TrackerProcess::WaitForEnd(Clock::time_point 
   std::array<char, 4096> ignored;
   do {  // its output ends when it does
     if (!WaitReadable(output_, deadline)) return std::nullopt;
-  } while (read(output_.number(), ignored.data(), ignored.size()) > 0);
+  } while (read(output_.get(), ignored.data(), ignored.size()) > 0);
   return Reap();
 }
 

@@ -14,7 +14,7 @@ sockaddr_in AddressOfWorker(const WorkerOptions& options, int task) {
 
 void CloseByReset(const Descriptor& link) {
   const linger reset{1, 0};
-  if (setsockopt(link.number(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0) ThrowErrno("SO_LINGER");
+  if (setsockopt(link.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0) ThrowErrno("SO_LINGER");
 }
 
 }  // namespace warren::bench

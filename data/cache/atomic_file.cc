@@ -19,7 +19,7 @@ namespace warren {
 namespace {
 
 namespace fs = std::filesystem;
-using data::internal::Descriptor;
+using posix::Descriptor;
 
 constexpr std::string_view kAsideSuffix = ".tmp";
 
@@ -49,7 +49,7 @@ fs::path FolderOf(const std::string& path) {
 // is done by then, so that is no error.
 void SyncFolder(const fs::path& folder) {
   const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.IsOpen()) (void)fsync(fd.get());
+  if (fd) (void)fsync(fd.get());
 }
 
 /// The target whose aside file has this name, `<target>.<digits>.tmp`; empty when it is none.
@@ -71,8 +71,8 @@ Descriptor CreateAside(const std::string& target, std::string& name) {
   while (true) {
     name = fmt::format("{}.{}{}", target, random(), kAsideSuffix);
     Descriptor fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
-    if (!fd.IsOpen() && errno == EEXIST) continue;
-    if (!fd.IsOpen()) return fd;
+    if (!fd && errno == EEXIST) continue;
+    if (!fd) return fd;
     struct stat status {};
     // Who looks for leftovers may have come between the two calls and removed it.
     if (flock(fd.get(), LOCK_EX) != 0 || fstat(fd.get(), &status) != 0 || status.st_nlink > 0) return fd;
@@ -82,7 +82,7 @@ Descriptor CreateAside(const std::string& target, std::string& name) {
 /// Removes the aside file at `path` unless its writer lives, who holds its lock.
 void RemoveUnlessLocked(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.IsOpen() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
+  if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());
 }
 
 }  // namespace
@@ -93,14 +93,14 @@ AtomicFile::AtomicFile(const std::string& target) : target_(FollowLinks(target))
   } else {
     fd_ = Descriptor(open(target_.c_str(), O_WRONLY | O_CLOEXEC));
   }
-  if (!fd_.IsOpen()) Fail("create", target_);
+  if (!fd_) Fail("create", target_);
 }
 
 AtomicFile AtomicFile::StandardOutput() {
   AtomicFile file;
   file.target_ = "standard output";
   file.fd_ = Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
-  if (!file.fd_.IsOpen()) Fail("write to", file.target_);
+  if (!file.fd_) Fail("write to", file.target_);
   return file;
 }
 
@@ -128,7 +128,7 @@ void AtomicFile::Commit() {
     aside_.clear();
     SyncFolder(FolderOf(target_));
   }
-  if (close(fd_.Release()) != 0) Fail("close", target_);
+  if (close(fd_.release()) != 0) Fail("close", target_);
 }
 
 void WriteWholeFile(const std::string& target, std::string_view bytes) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/descriptor.h"
+#include "posix/descriptor.h"
 
 namespace warren {
 
@@ -34,7 +34,7 @@ class AtomicFile {
   AtomicFile() = default;
   std::string target_;
   std::string aside_;  ///< empty when the target is written in place
-  data::internal::Descriptor fd_;
+  posix::Descriptor fd_;
 };
 
 /// AtomicFile in one call.

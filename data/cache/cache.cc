@@ -214,8 +214,8 @@ std::unique_ptr<Cache<Index>> Cache<Index>::Open(const std::string& path, std::s
                                                  std::string& why) {
   why.clear();
   // A pipe of this name must not make us wait for its writer.
-  internal::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.IsOpen()) {
+  posix::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
     if (errno != ENOENT) why = SystemFailure(path, "opening", errno);
     return nullptr;
   }
@@ -232,7 +232,7 @@ std::unique_ptr<Cache<Index>> Cache<Index>::Open(const std::string& path, std::s
 }
 
 template <typename Index>
-Cache<Index>::Cache(std::string path, internal::Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {
+Cache<Index>::Cache(std::string path, posix::Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {
   const struct stat status = StatusOf(fd_.get(), path_);
   if (!S_ISREG(status.st_mode))
     throw DataError(fmt::format("{}: is not a regular file, expected a cache", path_));

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "data/cache/atomic_file.h"
-#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/row_block.h"
+#include "posix/descriptor.h"
 
 namespace warren::data {
 
@@ -116,7 +116,7 @@ class Cache {
   CachePage<Index> Page(std::size_t i);
 
  private:
-  Cache(std::string path, internal::Descriptor fd);
+  Cache(std::string path, posix::Descriptor fd);
   void ReadHeader(std::string_view identity);
   void ReadIdentity(const internal::CacheHeader& header, std::string_view identity);
   void ReadTable();
@@ -127,7 +127,7 @@ class Cache {
   std::string Describe(std::size_t i) const;
 
   const std::string path_;
-  const internal::Descriptor fd_;
+  const posix::Descriptor fd_;
   std::uint64_t file_bytes_ = 0;
   std::timespec modified_{};
   std::uint64_t pages_begin_ = 0;

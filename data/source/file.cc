@@ -11,16 +11,16 @@
 #include <stdexcept>
 #include <utility>
 
-#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
 #include "data/source/remote.h"
 #include "data/source/zstd_file.h"
+#include "posix/descriptor.h"
 
 namespace warren::data {
 namespace {
 
-using internal::Descriptor;
+using posix::Descriptor;
 
 void RequireRegular(const std::string& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return;
@@ -35,7 +35,7 @@ Descriptor OpenRegular(const std::string& path) {
   if (stat(path.c_str(), &status) != 0) throw DataError(SystemFailure(path, "opening", errno));
   RequireRegular(path, status);
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.IsOpen()) throw DataError(SystemFailure(path, "opening", errno));
+  if (!descriptor) throw DataError(SystemFailure(path, "opening", errno));
   return descriptor;
 }
 

@@ -26,12 +26,12 @@
 #include <string_view>
 
 #include "data/array.h"
-#include "data/descriptor.h"
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
 #include "data/source/container.h"
 #include "data/source/file.h"
 #include "data/source/remote.h"
+#include "posix/descriptor.h"
 
 namespace warren::data {
 namespace {
@@ -47,8 +47,8 @@ class Source {
   explicit Source(std::unique_ptr<File> remote) : name_(remote->name()), remote_(std::move(remote)) {}
   explicit Source(const std::string& path) : name_(path == "-" ? "standard input" : path) {
     if (path != "-") {
-      file_ = internal::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!file_.IsOpen()) throw DataError(SystemFailure(name_, "opening", errno));
+      file_ = posix::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!file_) throw DataError(SystemFailure(name_, "opening", errno));
     }
     struct stat status {};
     if (fstat(fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
@@ -123,10 +123,10 @@ class Source {
     return bytes;
   }
 
-  int fd() const { return file_.IsOpen() ? file_.get() : STDIN_FILENO; }
+  int fd() const { return file_ ? file_.get() : STDIN_FILENO; }
 
   std::string name_;
-  internal::Descriptor file_;  ///< none: standard input
+  posix::Descriptor file_;  ///< none: standard input
   std::unique_ptr<File> remote_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;

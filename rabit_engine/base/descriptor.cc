@@ -1,4 +1,4 @@
-// All descriptors of this process that a Descriptor owns, so that a fork can close its copies.
+// All descriptors of this process that a CloseOnForkDescriptor owns, so that a fork can close its copies.
 #include "rabit_engine/base/descriptor.h"
 
 #include <pthread.h>
@@ -50,14 +50,14 @@ std::uint64_t NumForks() {
   return num_forks.load(std::memory_order_relaxed);
 }
 
-void Descriptor::Own(int fd) {
+void CloseOnForkDescriptor::Own(int fd) {
   if (fd < 0) return;
   Owned& owned = AllOwned();
   const std::lock_guard lock(owned.mutex);
   owned.descriptors.push_back(fd);
 }
 
-int Descriptor::Release() {
+int CloseOnForkDescriptor::Release() {
   if (fd_ >= 0) {
     Owned& owned = AllOwned();
     const std::lock_guard lock(owned.mutex);
@@ -66,7 +66,7 @@ int Descriptor::Release() {
   return std::exchange(fd_, -1);
 }
 
-void Descriptor::Close() {
+void CloseOnForkDescriptor::Close() {
   if (fd_ < 0) return;
   Owned& owned = AllOwned();
   const std::lock_guard lock(owned.mutex);

@@ -12,19 +12,19 @@ namespace warren {
 /// process that was forked in the middle of a call finds another number when it goes on.
 std::uint64_t NumForks();
 
-class Descriptor {
+class CloseOnForkDescriptor {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) { Own(fd); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  CloseOnForkDescriptor() = default;
+  explicit CloseOnForkDescriptor(int fd) : fd_(fd) { Own(fd); }
+  CloseOnForkDescriptor(CloseOnForkDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  CloseOnForkDescriptor& operator=(CloseOnForkDescriptor&& other) noexcept {
     if (this != &other) {
       Close();
       fd_ = std::exchange(other.fd_, -1);
     }
     return *this;
   }
-  ~Descriptor() { Close(); }
+  ~CloseOnForkDescriptor() { Close(); }
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }

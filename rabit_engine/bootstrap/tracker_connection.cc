@@ -13,7 +13,7 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
-#include "wire/introduction.h"
+#include "wire/authentication.h"
 
 namespace warren {
 namespace {
@@ -36,7 +36,7 @@ TrackerConnection::TrackerConnection(const Settings& settings, const wire::class
   if (const auto tls = TlsFor(settings_, wire::kTlsToTracker)) {
     Encrypt(*tls);
   } else if (settings_.job_token) {
-    Introduce();
+    Authenticate();
   }
   ExchangeMagics();
   Send(wire::classic::Encode(hello) + more);
@@ -92,8 +92,8 @@ void TrackerConnection::Encrypt(const tls::Context& tls) {
                   wire::kTokenVariable));
 }
 
-void TrackerConnection::Introduce() {
-  const wire::IntroductionKeys keys(*settings_.job_token);
+void TrackerConnection::Authenticate() {
+  const wire::AuthenticationKeys keys(*settings_.job_token);
   const auto deadline = Clock::now() + settings_.connect_timeout * kFirstAnswerPatience;
   wire::Reader reader;
   const auto read = [&](auto next, const char* what) {
@@ -118,17 +118,17 @@ void TrackerConnection::Introduce() {
   };
   const wire::Nonce own = wire::RandomNonce();
   Send(keys.Hello(own));
-  const std::int32_t magic = read([&] { return reader.Int(); }, "its introduction");
-  if (magic != wire::kIntroductionMagic) {
+  const std::int32_t magic = read([&] { return reader.Int(); }, "its nonce");
+  if (magic != wire::kAuthenticationMagic) {
     throw EngineError(fmt::format(
         "whoever listens at {} does not know what a job token is, and this worker has one ({}): it "
         "is no tracker of Warren, or an old one",
         tracker_, wire::kTokenVariable));
   }
-  const wire::Nonce theirs = read_digest("its introduction");
-  Send(std::string(wire::BytesOf(keys.Proof(wire::Introduced::kWorker, own, theirs))));
+  const wire::Nonce theirs = read_digest("its nonce");
+  Send(std::string(wire::BytesOf(keys.Proof(wire::Party::kWorker, own, theirs))));
   const wire::Digest proof = read_digest("its proof that it knows the job's token");
-  const wire::Digest expected = keys.Proof(wire::Introduced::kTracker, own, theirs);
+  const wire::Digest expected = keys.Proof(wire::Party::kTracker, own, theirs);
   if (!wire::Same(wire::BytesOf(proof), wire::BytesOf(expected))) {
     throw EngineError(
         fmt::format("whoever listens at {} does not know this job's token ({}): it is not this job's tracker",

@@ -1,5 +1,5 @@
 // One conversation with a rabit tracker, as the worker has it: connect, prove the job's token to each other
-// if there is one (by TLS with RABIT_TLS=1, else wire/introduction.h), exchange magics, say hello; then the
+// if there is one (by TLS with RABIT_TLS=1, else wire/authentication.h), exchange magics, say hello; then the
 // caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
 // the latter two answer one worker at a time, so an answer may be minutes away in a large job.
 #pragma once
@@ -39,7 +39,7 @@ class TrackerConnection {
  private:
   void Connect();
   void Encrypt(const tls::Context& tls);
-  void Introduce();
+  void Authenticate();
   void ExchangeMagics();
   void Receive(const char* what, Clock::time_point deadline);
   template <typename Message>

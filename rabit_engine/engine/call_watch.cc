@@ -26,7 +26,7 @@ const CallTag* CallWatch::Remembered(std::uint32_t sequence) const {
   return tag.sequence == sequence && sequence != 0 ? &tag : nullptr;
 }
 
-void CallWatch::LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
+void CallWatch::OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
   on_links_.clear();
   std::copy_if(
       awaited.begin(), awaited.end(), std::back_inserter(on_links_), [this](const Interest& interest) {

@@ -22,7 +22,7 @@
 namespace warren {
 
 /// Both parts must outlive it. Not thread safe.
-class CallWatch final : public Lookout {
+class CallWatch final : public WaitObserver {
  public:
   /// `segment` is nullptr for a rank that shares memory with nobody.
   CallWatch(HostSegment* segment, TcpTransport& tcp) : segment_(segment), tcp_(tcp) {}
@@ -31,7 +31,7 @@ class CallWatch final : public Lookout {
   void Begin(CallTag& tag);
 
   /// Throws Misuse when a rank has called something else than this one, LostPeer when a linked rank is gone.
-  void LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
+  void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
 
  private:
   const CallTag* Remembered(std::uint32_t sequence) const;

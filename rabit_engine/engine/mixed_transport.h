@@ -12,10 +12,10 @@ namespace warren {
 
 /// Both parts must outlive it. Ranks that share memory are never linked by TCP through it, but links that TCP
 /// has already are watched.
-class MixedTransport final : public Transport, private Lookout {
+class MixedTransport final : public Transport, private WaitObserver {
  public:
   MixedTransport(ShmTransport& local, TcpTransport& remote) : local_(local), remote_(remote) {
-    remote_.SetLookout(this);
+    remote_.SetWaitObserver(this);
   }
 
   int rank() const override { return remote_.rank(); }
@@ -23,7 +23,7 @@ class MixedTransport final : public Transport, private Lookout {
   void Connect(std::span<const int> peers) override;
   Link& To(int peer) override { return local_.Reaches(peer) ? local_.To(peer) : remote_.To(peer); }
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
-  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
+  void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override;
   void ExpectPeersToLeave() override {
     local_.ExpectPeersToLeave();
@@ -32,11 +32,11 @@ class MixedTransport final : public Transport, private Lookout {
 
  private:
   /// For the remote part, which connects on its own.
-  void LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
+  void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
 
   ShmTransport& local_;
   TcpTransport& remote_;
-  Lookout* lookout_ = nullptr;
+  WaitObserver* wait_observer_ = nullptr;
   Yielding yielding_;
   std::vector<Interest> remote_interests_;
 };

@@ -160,9 +160,9 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<HostCollectives>(*segment_);
-    host_->SetLookout(watch_.get());
+    host_->SetWaitObserver(watch_.get());
   }
-  transport().SetLookout(watch_.get());
+  transport().SetWaitObserver(watch_.get());
   hosts_ = {host_.get(), &layout_};
   world_.emplace(transport(), all_ranks_, rank_, hosts_);
   if (links.empty() && !layout_.is_one_host()) {

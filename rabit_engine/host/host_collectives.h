@@ -48,8 +48,8 @@ class HostCollectives {
   SharedCopy copy() const { return copy_; }
 
   void set_deadline(Clock::time_point deadline) { waiter_.set_deadline(deadline); }
-  /// Who looks around while this rank sleeps; nobody by default.
-  void SetLookout(Lookout* lookout) { waiter_.SetLookout(lookout); }
+  /// Is told while this rank sleeps; nobody by default.
+  void SetWaitObserver(WaitObserver* observer) { waiter_.SetWaitObserver(observer); }
 
   /// Elements of this size fit the entries of a host with `size` ranks; larger ones need another algorithm.
   static bool Fits(std::size_t element_bytes, int size);

@@ -107,7 +107,7 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
 }
 
 /// Messages are packets: each arrives whole with its descriptors.
-bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<Descriptor>& descriptors) {
+bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<CloseOnForkDescriptor>& descriptors) {
   do {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))> control{};
     iovec data{&greeting, sizeof(greeting)};
@@ -162,18 +162,19 @@ bool IsOwnUser(int socket) {
 
 /// Becomes readable when this process ends. On kernels before 5.3 the reading end of a pipe whose other end
 /// stays open, on purpose, as long as the process lives.
-Descriptor MakeLifeline() {
+CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
-  Descriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   if (lifeline) return lifeline;
 #endif
   static const auto& pipe = *[] {
-    auto* ends = new std::pair<Descriptor, Descriptor>;
+    auto* ends = new std::pair<CloseOnForkDescriptor, CloseOnForkDescriptor>;
     std::array<int, 2> made{-1, -1};
-    if (pipe2(made.data(), O_CLOEXEC) == 0) *ends = {Descriptor(made[0]), Descriptor(made[1])};
+    if (pipe2(made.data(), O_CLOEXEC) == 0)
+      *ends = {CloseOnForkDescriptor(made[0]), CloseOnForkDescriptor(made[1])};
     return ends;
   }();
-  return Descriptor(fcntl(pipe.first.fd(), F_DUPFD_CLOEXEC, 0));
+  return CloseOnForkDescriptor(fcntl(pipe.first.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
 std::string ReadLine(const char* path) {
@@ -189,7 +190,7 @@ std::string RandomName() {
 }
 
 /// None where the kernel has no room; beyond the limit of file sizes (ulimit -f) it would send SIGXFSZ.
-Descriptor MakeMemory(std::size_t bytes, int rank) {
+CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
     fmt::print(stderr,
@@ -198,7 +199,7 @@ Descriptor MakeMemory(std::size_t bytes, int rank) {
                rank, bytes, limit.rlim_cur);
     return {};
   }
-  Descriptor memory(memfd_create("warren", MFD_CLOEXEC));
+  CloseOnForkDescriptor memory(memfd_create("warren", MFD_CLOEXEC));
   if (memory && ftruncate(memory.fd(), static_cast<off_t>(bytes)) != 0) return {};
   return memory;
 }
@@ -206,18 +207,19 @@ Descriptor MakeMemory(std::size_t bytes, int rank) {
 /// The leader's side: takes the descriptors of the members that said they are connected. Connections of
 /// other connections are closed.
 bool AcceptMembers(int listener, std::span<const int> expected,
-                   std::map<int, std::vector<Descriptor>>& received, std::map<int, Descriptor>& sockets) {
+                   std::map<int, std::vector<CloseOnForkDescriptor>>& received,
+                   std::map<int, CloseOnForkDescriptor>& sockets) {
   while (received.size() < expected.size()) {
     pollfd ready{listener, POLLIN, 0};
     const int polled = poll(&ready, 1, kStepTimeoutMs);
     if (polled < 0 && errno == EINTR) continue;
     if (polled <= 0) return false;
-    Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    CloseOnForkDescriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return false;
     if (!socket || !IsOwnUser(socket.fd())) continue;
     SetTimeouts(socket.fd());
     Greeting greeting;
-    std::vector<Descriptor> descriptors;
+    std::vector<CloseOnForkDescriptor> descriptors;
     if (!ReceiveDescriptors(socket.fd(), greeting, descriptors) || descriptors.size() != 2) continue;
     if (std::find(expected.begin(), expected.end(), greeting.rank) == expected.end()) continue;
     received[greeting.rank] = std::move(descriptors);
@@ -232,7 +234,7 @@ bool AcceptMembers(int listener, std::span<const int> expected,
 
 HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName()) {
   const std::string key = HostKey();
-  Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  CloseOnForkDescriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const AbstractAddress address(socket_name_);
   if (key.empty() || !listener || bind(listener.fd(), address.get(), address.bytes) != 0 ||
       listen(listener.fd(), kMaxLocalRanks) != 0) {
@@ -260,16 +262,16 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
 
   // Step 1: the leader makes the memory, the others reach its socket and send their descriptors.
   bool ok = group.size() > 1;
-  Descriptor memory;
-  Descriptor to_leader;
-  Descriptor lifeline = MakeLifeline();
-  Descriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  CloseOnForkDescriptor memory;
+  CloseOnForkDescriptor to_leader;
+  CloseOnForkDescriptor lifeline = MakeLifeline();
+  CloseOnForkDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   ok = ok && lifeline && doorbell;
   if (ok && is_leader) {
     memory = MakeMemory(Bytes(group.size()), me);
     ok = static_cast<bool>(memory);
   } else if (ok) {
-    to_leader = Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    to_leader = CloseOnForkDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const std::string& offer = offers[group.front()];
     const AbstractAddress address(offer.substr(offer.rfind(' ') + 1));
     const std::array<int, 2> own{lifeline.fd(), doorbell.fd()};
@@ -286,8 +288,8 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   // Step 2: the leader hands everything to everybody.
   std::vector<Member> members;
   if (ok && is_leader) {
-    std::map<int, std::vector<Descriptor>> received;
-    std::map<int, Descriptor> sockets;
+    std::map<int, std::vector<CloseOnForkDescriptor>> received;
+    std::map<int, CloseOnForkDescriptor> sockets;
     ok = AcceptMembers(listener_.fd(), std::span(group).subspan(1), received, sockets);
     if (ok) {
       members.push_back({me, std::move(lifeline), std::move(doorbell)});
@@ -302,7 +304,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
     }
   } else if (ok) {
     Greeting greeting;
-    std::vector<Descriptor> all;
+    std::vector<CloseOnForkDescriptor> all;
     ok = ReceiveDescriptors(to_leader.fd(), greeting, all) && all.size() == 1 + 2 * group.size();
     if (ok) {
       memory = std::move(all[0]);
@@ -355,7 +357,7 @@ std::size_t HostSegment::Bytes(std::size_t local_size) {
   return Layout(local_size).bytes;
 }
 
-std::shared_ptr<std::byte> HostSegment::Map(const Descriptor& memory, std::size_t bytes) {
+std::shared_ptr<std::byte> HostSegment::Map(const CloseOnForkDescriptor& memory, std::size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
   if (base == MAP_FAILED) {
     throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));

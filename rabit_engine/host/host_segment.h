@@ -105,15 +105,15 @@ class HostSegment {
   /// One rank of the segment, as the others see it.
   struct Member {
     int rank = -1;
-    Descriptor lifeline;
-    Descriptor doorbell;
+    CloseOnForkDescriptor lifeline;
+    CloseOnForkDescriptor doorbell;
   };
 
   /// Memory of Bytes(members.size()) zeros that all members share.
   HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> members, int local_index);
   static std::size_t Bytes(std::size_t local_size);
   /// Maps a descriptor's memory. Throws EngineError.
-  static std::shared_ptr<std::byte> Map(const Descriptor& memory, std::size_t bytes);
+  static std::shared_ptr<std::byte> Map(const CloseOnForkDescriptor& memory, std::size_t bytes);
   ~HostSegment();
   HostSegment(const HostSegment&) = delete;
   HostSegment& operator=(const HostSegment&) = delete;
@@ -203,7 +203,7 @@ class HostSegment::Offer {
                                     std::vector<int>& hosts);
 
  private:
-  Descriptor listener_;
+  CloseOnForkDescriptor listener_;
   std::string socket_name_;
   std::string text_;
 };

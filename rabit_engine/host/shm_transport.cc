@@ -150,7 +150,7 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     Sleep(interests, -1, kLookAround);
     if (ready()) return;
     ThrowIfLost(interests);
-    if (lookout_ != nullptr) lookout_->LookAround(interests, Clock::now() - begin);
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, Clock::now() - begin);
     waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer, Clock::now() - begin);
   });
 }

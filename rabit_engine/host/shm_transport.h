@@ -27,7 +27,7 @@ class ShmTransport : public Transport {
   void Connect(std::span<const int> peers) override;
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
-  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
+  void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override { segment_.Abort(lost_rank); }
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
 
@@ -51,7 +51,7 @@ class ShmTransport : public Transport {
   HostSegment& segment_;
   Waiter waiter_;
   Yielding yielding_;
-  Lookout* lookout_ = nullptr;
+  WaitObserver* wait_observer_ = nullptr;
   int world_size_;
   bool peers_may_leave_ = false;
   std::vector<int> local_of_rank_;

@@ -16,13 +16,13 @@ void Waiter::Sleep(int local, std::uint32_t bell) {
   FutexWait(segment_.lines(local).bell, bell, limit);
 }
 
-void Waiter::LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited) {
+void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, Clock::duration waited) {
   ThrowIfAborted();
   if (!lost.empty()) ThrowLost(lost.front());
   const int rank = segment_.ranks()[awaited];
-  if (lookout_ != nullptr) {
+  if (wait_observer_ != nullptr) {
     const Interest interest{rank, false, true};
-    lookout_->LookAround({&interest, 1}, waited);
+    wait_observer_->OnWait({&interest, 1}, waited);
   }
   ThrowIfLate(rank, waited);
 }

@@ -18,11 +18,11 @@ class Waiter {
   /// When waiting throws TimedOut.
   void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
 
-  /// Who looks around while this rank sleeps; nobody by default.
-  void SetLookout(Lookout* lookout) { lookout_ = lookout; }
+  /// Is told while this rank sleeps; nobody by default.
+  void SetWaitObserver(WaitObserver* observer) { wait_observer_ = observer; }
 
   /// Returns when `ready()` is true, which must depend on what member `local` stores before it rings its
-  /// bell. Throws LostPeer, TimedOut, or what the lookout throws.
+  /// bell. Throws LostPeer, TimedOut, or what the observer throws.
   template <typename Ready>
   void Until(int local, Ready&& ready) {
     if (ready()) [[likely]] {
@@ -40,7 +40,7 @@ class Waiter {
       Sleep(local, bell);
       const std::vector<int> lost = segment_.FindLost();
       // Asked last: whoever is through the call may have left before this rank looked.
-      if (!ready()) LookAround(local, lost, Clock::now() - *begin);
+      if (!ready()) CheckPeers(local, lost, Clock::now() - *begin);
     });
   }
 
@@ -67,10 +67,10 @@ class Waiter {
   };
 
   void Sleep(int local, std::uint32_t bell);
-  void LookAround(int awaited, const std::vector<int>& lost, Clock::duration waited);
+  void CheckPeers(int awaited, const std::vector<int>& lost, Clock::duration waited);
 
   HostSegment& segment_;
-  Lookout* lookout_ = nullptr;
+  WaitObserver* wait_observer_ = nullptr;
   Yielding yielding_;
   Clock::time_point deadline_ = kNoDeadline;
 };

@@ -36,13 +36,13 @@ struct Interest {
 using Clock = std::chrono::steady_clock;
 inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 
-/// Somebody who looks around while a rank waits in vain.
-class Lookout {
+/// Is told while a rank waits in vain.
+class WaitObserver {
  public:
-  virtual ~Lookout() = default;
+  virtual ~WaitObserver() = default;
   /// Called every now and then, at least five times a second, with the peers waited for and the time since
   /// anything of them came. Throws what makes waiting any longer pointless.
-  virtual void LookAround(std::span<const Interest> awaited, std::chrono::nanoseconds waited) = 0;
+  virtual void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) = 0;
 };
 
 /// All links of one rank. Not thread safe: one collective at a time.
@@ -64,8 +64,8 @@ class Transport {
   /// then the collective cannot end; TimedOut after the deadline.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
-  /// Who looks around during Connect and Wait; must outlive the transport. Nobody by default.
-  virtual void SetLookout([[maybe_unused]] Lookout* lookout) {}
+  /// Is told during Connect and Wait; must outlive the transport. Nobody by default.
+  virtual void SetWaitObserver([[maybe_unused]] WaitObserver* observer) {}
 
   /// Tells every linked peer that this rank gives up, so that they do not wait for it: their calls throw
   /// LostPeer naming `lost_rank` (the rank whose loss began it, this rank itself for an error of its own).

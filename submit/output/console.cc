@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "submit/process/descriptor.h"
+#include "posix/descriptor.h"
 
 namespace warren::submit {
 namespace {
@@ -63,7 +63,7 @@ bool SameFile(int a, int b) {
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
   Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io) {
-    Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+    posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
     epoll_event event{};
     event.events = EPOLLOUT;
     // Regular files are refused here: they are always ready.

@@ -12,8 +12,8 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "posix/descriptor.h"
 #include "submit/command.h"
-#include "submit/process/descriptor.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {
@@ -56,8 +56,8 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
   }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return captured;
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
+  const posix::Descriptor read_end(ends[0]);
+  posix::Descriptor write_end(ends[1]);
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

@@ -18,7 +18,7 @@ namespace warren::submit {
 namespace {
 
 struct Pipe {
-  Descriptor read, write;
+  posix::Descriptor read, write;
 };
 
 Pipe MakePipe() {
@@ -26,7 +26,7 @@ Pipe MakePipe() {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw StartError(fmt::format("cannot make a pipe: {}", std::strerror(errno)), 1);
   }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {posix::Descriptor(ends[0]), posix::Descriptor(ends[1])};
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& words) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "submit/process/descriptor.h"
+#include "posix/descriptor.h"
 
 namespace warren::submit {
 
@@ -55,10 +55,10 @@ struct SpawnRequest {
 };
 
 struct SpawnedProcess {
-  pid_t pid = -1;  ///< also the number of its process group
-  Descriptor out;  ///< the ends to read its standard output and standard error from
-  Descriptor err;
-  Descriptor in;  ///< the end to write its standard input to, if it was asked for
+  pid_t pid = -1;         ///< also the number of its process group
+  posix::Descriptor out;  ///< the ends to read its standard output and standard error from
+  posix::Descriptor err;
+  posix::Descriptor in;  ///< the end to write its standard input to, if it was asked for
 };
 
 class Spawner {
@@ -69,7 +69,7 @@ class Spawner {
   SpawnedProcess Spawn(const SpawnRequest& request, int watchdog) const;
 
  private:
-  Descriptor null_;
+  posix::Descriptor null_;
   rlimit files_{};  ///< the limit dmlc-submit was started with, which the processes get back
   bool ignores_hangup_ = false;
 

@@ -183,7 +183,7 @@ void Watchdog::Start() {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}", std::strerror(errno)));
   }
-  Descriptor read_end(ends[0]);
+  posix::Descriptor read_end(ends[0]);
   pipe_.reset(ends[1]);
   // Never wait for a watchdog that is stuck; its pipe holds notices of thousands of processes.
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);

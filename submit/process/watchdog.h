@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "submit/process/descriptor.h"
+#include "posix/descriptor.h"
 
 namespace warren::submit {
 
@@ -50,7 +50,7 @@ class Watchdog {
   void SendCleanupCommand() const;
 
   std::string cleanup_command_;
-  Descriptor pipe_;
+  posix::Descriptor pipe_;
   pid_t pid_ = -1;
 };
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "submit/process/descriptor.h"
+#include "posix/descriptor.h"
 
 namespace warren::submit {
 
@@ -18,7 +18,7 @@ std::string ReadWholeFile(const std::string& path) {
     throw std::runtime_error(
         fmt::format("cannot read '{}': {}", path, std::generic_category().message(errno)));
   };
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const posix::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) fail();
   std::string content;
   std::array<char, 65536> buffer{};

@@ -39,7 +39,7 @@ def classic(command, rank=-1, world=-1, task=b"0", more=b""):
     return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command) + more
 
 
-def introduction(token):
+def authentication(token):
     """As a worker that knows this token begins."""
     nonce = os.urandom(32)
     return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + hmac.new(derive(token, b"claim"), nonce, hashlib.sha256).digest()
@@ -75,7 +75,7 @@ def attacks(rng):
             struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":1,"port":9000,"error_port":0}'),
             struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":2}'),
             struct.pack("@i", MAGIC) + string(xgboost) + string(b'{"cmd":4,"msg":"boo"}'),
-            introduction(wrong), introduction(wrong) + os.urandom(32) + classic(b"shutdown", rank),
+            authentication(wrong), authentication(wrong) + os.urandom(32) + classic(b"shutdown", rank),
             struct.pack("@i", INTRODUCTION_MAGIC) + bytes(64), struct.pack("@i", INTRODUCTION_MAGIC) + os.urandom(4000),
             struct.pack("@i", rank), struct.pack("@i", rank) + ENGINE, struct.pack("@i", rank) + os.urandom(64) + ENGINE,
             link_hello(1, rank, 1), link_hello(2, rank, 1, 0), link_hello(3, rank, 2), link_hello(1, 0, rank) + os.urandom(32),
@@ -248,7 +248,7 @@ class Hostile(unittest.TestCase):
         """Who can listen on the network knows what workers began with."""
         tracker, job = self.job("--admit", "token")
         job.await_version(1)
-        overheard = introduction(bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"]))
+        overheard = authentication(bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"]))
         for more in (b"", os.urandom(32), overheard[4:36]):
             with tracker.connect() as sock:
                 sock.sendall(overheard)

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "tracker/job.h"
+#include "wire/authentication.h"
 #include "wire/classic.h"
 #include "wire/collective.h"
-#include "wire/introduction.h"
 
 namespace warren::tracker {
 namespace {
@@ -76,20 +76,20 @@ class AdmissionTest : public ::testing::Test {
   std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
 
   /// A connection that proves `known`, up to the tracker's own proof.
-  ConnectionId Introduce(const wire::JobToken& known, const std::string& host = kHere) {
+  ConnectionId Authenticate(const wire::JobToken& known, const std::string& host = kHere) {
     const wire::Nonce own = wire::RandomNonce();
-    const ConnectionId id = Connect(wire::IntroductionKeys(known).Hello(own), host);
+    const ConnectionId id = Connect(wire::AuthenticationKeys(known).Hello(own), host);
     if (closed.contains(id)) return id;
     const auto theirs = NonceIn(Take(id));
-    Say(id, std::string(
-                wire::BytesOf(wire::IntroductionKeys(known).Proof(wire::Introduced::kWorker, own, theirs))));
-    expected_ = wire::BytesOf(wire::IntroductionKeys(known).Proof(wire::Introduced::kTracker, own, theirs));
+    Say(id,
+        std::string(wire::BytesOf(wire::AuthenticationKeys(known).Proof(wire::Party::kWorker, own, theirs))));
+    expected_ = wire::BytesOf(wire::AuthenticationKeys(known).Proof(wire::Party::kTracker, own, theirs));
     return id;
   }
   static wire::Nonce NonceIn(const std::string& bytes) {
     wire::Reader reader;
     reader.Append(bytes);
-    EXPECT_EQ(reader.Int(), wire::kIntroductionMagic);
+    EXPECT_EQ(reader.Int(), wire::kAuthenticationMagic);
     return wire::NextDigest(reader).value_or(wire::Nonce());
   }
   static std::string Words(const std::string& task, Command command = Command::kStart, int rank = -1) {
@@ -97,7 +97,7 @@ class AdmissionTest : public ::testing::Test {
   }
   ConnectionId Ours(const std::string& task, Command command = Command::kStart, int rank = -1,
                     const std::string& host = kHere) {
-    const ConnectionId id = Introduce(token, host);
+    const ConnectionId id = Authenticate(token, host);
     Take(id);
     Say(id, Words(task, command, rank));
     return id;
@@ -117,30 +117,30 @@ class AdmissionTest : public ::testing::Test {
 
 TEST_F(AdmissionTest, TheTrackerProvesTheTokenTooAndThenTheDialectBegins) {
   Start(1, Admit::kToken);
-  const ConnectionId id = Introduce(token);
+  const ConnectionId id = Authenticate(token);
   EXPECT_EQ(Take(id), expected_);
   Say(id, Words("0"));
   EXPECT_EQ(ranks.at("0"), 0);
   EXPECT_TRUE(received[id].starts_with(classic::EncodeMagic()));
 }
 
-TEST_F(AdmissionTest, AnIntroductionMayComeInPieces) {
+TEST_F(AdmissionTest, AnAuthenticationMayComeInPieces) {
   Start(1, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
   const ConnectionId id = Connect("");
-  for (const char c : wire::IntroductionKeys(token).Hello(own)) Say(id, std::string(1, c));
+  for (const char c : wire::AuthenticationKeys(token).Hello(own)) Say(id, std::string(1, c));
   const auto theirs = NonceIn(Take(id));
-  const auto proof = wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, theirs);
+  const auto proof = wire::AuthenticationKeys(token).Proof(wire::Party::kWorker, own, theirs);
   for (const char c : wire::BytesOf(proof)) Say(id, std::string(1, c));
   EXPECT_EQ(Take(id),
-            wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kTracker, own, theirs)));
+            wire::BytesOf(wire::AuthenticationKeys(token).Proof(wire::Party::kTracker, own, theirs)));
   for (const char c : Words("0")) Say(id, std::string(1, c));
   EXPECT_EQ(ranks.at("0"), 0);
 }
 
 TEST_F(AdmissionTest, AnotherJobsWorkerIsDroppedWithoutAWord) {
   Start(1, Admit::kAny);
-  const ConnectionId id = Introduce(wire::JobToken::Random());
+  const ConnectionId id = Authenticate(wire::JobToken::Random());
   EXPECT_EQ(Take(id), "");
   EXPECT_TRUE(IsClosed(id));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("does not know this job's token: it belongs to another job")));
@@ -149,12 +149,12 @@ TEST_F(AdmissionTest, AnotherJobsWorkerIsDroppedWithoutAWord) {
 TEST_F(AdmissionTest, AProofThatWasOverheardIsOfNoUse) {
   Start(2, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
-  const ConnectionId first = Connect(wire::IntroductionKeys(token).Hello(own));
-  const std::string proof(wire::BytesOf(
-      wire::IntroductionKeys(token).Proof(wire::Introduced::kWorker, own, NonceIn(Take(first)))));
+  const ConnectionId first = Connect(wire::AuthenticationKeys(token).Hello(own));
+  const std::string proof(
+      wire::BytesOf(wire::AuthenticationKeys(token).Proof(wire::Party::kWorker, own, NonceIn(Take(first)))));
   Say(first, proof);
   EXPECT_FALSE(IsClosed(first));
-  const ConnectionId second = Connect(wire::IntroductionKeys(token).Hello(own));
+  const ConnectionId second = Connect(wire::AuthenticationKeys(token).Hello(own));
   Take(second);
   Say(second, proof);
   EXPECT_EQ(Take(second), "");
@@ -163,7 +163,7 @@ TEST_F(AdmissionTest, AProofThatWasOverheardIsOfNoUse) {
 
 TEST_F(AdmissionTest, WhoRepeatsAClaimAndHasNoProofIsDropped) {
   Start(1, Admit::kAny);
-  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()));
+  const ConnectionId id = Connect(wire::AuthenticationKeys(token).Hello(wire::RandomNonce()));
   EXPECT_EQ(Take(id).size(), 36U);
   Say(id, std::string(32, 'x'));
   EXPECT_EQ(Take(id), "");
@@ -173,10 +173,10 @@ TEST_F(AdmissionTest, WhoRepeatsAClaimAndHasNoProofIsDropped) {
 TEST_F(AdmissionTest, TheTrackersOwnProofSentBackIsNone) {
   Start(2, Admit::kToken);
   const wire::Nonce own = wire::RandomNonce();
-  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(own));
+  const ConnectionId id = Connect(wire::AuthenticationKeys(token).Hello(own));
   const auto theirs = NonceIn(Take(id));
-  Say(id, std::string(
-              wire::BytesOf(wire::IntroductionKeys(token).Proof(wire::Introduced::kTracker, own, theirs))));
+  Say(id,
+      std::string(wire::BytesOf(wire::AuthenticationKeys(token).Proof(wire::Party::kTracker, own, theirs))));
   EXPECT_TRUE(IsClosed(id));
 }
 
@@ -185,7 +185,7 @@ TEST_F(AdmissionTest, NoNonceIsSaidTwiceNotEvenByTheNextTracker) {
   for (int tracker = 0; tracker < 3; ++tracker) {
     Start(1, Admit::kToken);
     for (int i = 0; i < 3; ++i)
-      nonces.insert(Take(Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()))));
+      nonces.insert(Take(Connect(wire::AuthenticationKeys(token).Hello(wire::RandomNonce()))));
   }
   EXPECT_EQ(nonces.size(), 9U);
 }
@@ -285,7 +285,7 @@ TEST_F(AdmissionTest, ItTakesItBackFromWorkersOfXgboost21WhoAreTold) {
 TEST_F(AdmissionTest, AProofWithoutAWishForARankLeavesAJobOfStockWorkersAlone) {
   Start(1, Admit::kAny);
   Link(Stock("0"));
-  Introduce(token);
+  Authenticate(token);
   Say(Ours("NULL", Command::kPrint), classic::Encode(classic::PrintText{"over MPI"}));
   EXPECT_THAT(prints, ElementsAre("over MPI"));
   Stock("0", Command::kShutdown, 0);
@@ -418,7 +418,7 @@ TEST_F(AdmissionTest, TheNextTrackerKeepsAJobToThoseWhoKnowTheToken) {
 
 TEST_F(AdmissionTest, ATrackerWithoutATokenSaysThatItHasNone) {
   job.emplace(JobOptions{}, now);
-  const ConnectionId id = Connect(wire::IntroductionKeys(token).Hello(wire::RandomNonce()));
+  const ConnectionId id = Connect(wire::AuthenticationKeys(token).Hello(wire::RandomNonce()));
   EXPECT_TRUE(IsClosed(id));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker was given none")));
 }

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "tracker/job.h"
+#include "wire/authentication.h"
 #include "wire/collective.h"
-#include "wire/introduction.h"
 
 namespace {
 
@@ -109,17 +109,17 @@ class Counted {
   ConnectionId Open() {
     const ConnectionId id = next_++;
     job_->Opened(id, "10.0.0.1", 4000, {});
-    if (authenticated_) Introduce(id);
+    if (authenticated_) Authenticate(id);
     return id;
   }
-  void Introduce(ConnectionId id) {
+  void Authenticate(ConnectionId id) {
     const wire::Nonce own = wire::RandomNonce();
     answer_.clear();
     Say(id, keys_.Hello(own));
     wire::Reader reader;
     reader.Append(std::string_view(answer_).substr(4));
     const auto theirs = wire::NextDigest(reader);
-    Say(id, std::string(wire::BytesOf(keys_.Proof(wire::Introduced::kWorker, own, *theirs))));
+    Say(id, std::string(wire::BytesOf(keys_.Proof(wire::Party::kWorker, own, *theirs))));
   }
   void Say(ConnectionId id, const std::string& bytes) {
     job_->Received(id, bytes, {});
@@ -174,7 +174,7 @@ class Counted {
   int num_workers_;
   bool authenticated_;
   wire::JobToken token_ = wire::JobToken::Parse(std::string(64, '7'));
-  wire::IntroductionKeys keys_{token_};
+  wire::AuthenticationKeys keys_{token_};
   std::optional<Job> job_;
   ConnectionId next_ = 1;
   std::string answer_;

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "wire/introduction.h"
+#include "wire/authentication.h"
 #include "wire/printable.h"
 
 namespace warren::wire {
@@ -78,16 +78,16 @@ TEST(JobToken, GivesAnotherSecretForEachPurposeAndContext) {
   EXPECT_NE(token.Derive("links"), JobToken::Parse(std::string(64, '8')).Derive("links"));
 }
 
-TEST(Introduction, AProofHoldsForOneSideOneTokenAndTheseNoncesOnly) {
+TEST(Authentication, AProofHoldsForOneSideOneTokenAndTheseNoncesOnly) {
   const JobToken token = JobToken::Random();
   const Nonce a = RandomNonce();
   const Nonce b = RandomNonce();
-  const Digest proof = IntroductionKeys(token).Proof(Introduced::kWorker, a, b);
-  EXPECT_EQ(IntroductionKeys(token).Proof(Introduced::kWorker, a, b), proof);
-  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kTracker, a, b), proof);
-  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kWorker, b, a), proof);
-  EXPECT_NE(IntroductionKeys(token).Proof(Introduced::kWorker, a, RandomNonce()), proof);
-  EXPECT_NE(IntroductionKeys(JobToken::Random()).Proof(Introduced::kWorker, a, b), proof);
+  const Digest proof = AuthenticationKeys(token).Proof(Party::kWorker, a, b);
+  EXPECT_EQ(AuthenticationKeys(token).Proof(Party::kWorker, a, b), proof);
+  EXPECT_NE(AuthenticationKeys(token).Proof(Party::kTracker, a, b), proof);
+  EXPECT_NE(AuthenticationKeys(token).Proof(Party::kWorker, b, a), proof);
+  EXPECT_NE(AuthenticationKeys(token).Proof(Party::kWorker, a, RandomNonce()), proof);
+  EXPECT_NE(AuthenticationKeys(JobToken::Random()).Proof(Party::kWorker, a, b), proof);
 }
 
 TEST(PrintableLines, LeavesTextAndEscapesWhatATerminalWouldObey) {

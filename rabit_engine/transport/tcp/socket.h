@@ -14,7 +14,7 @@
 
 namespace warren::tcp {
 
-using Socket = Descriptor;
+using Socket = CloseOnForkDescriptor;
 
 /// An IPv4 or IPv6 address with its port.
 class Address {

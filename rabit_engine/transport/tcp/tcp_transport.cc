@@ -204,7 +204,7 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     if (AnyReady(interests)) return;
     ThrowIfHostIsSilent();
     const Clock::time_point now = Clock::now();
-    if (lookout_ != nullptr) lookout_->LookAround(interests, now - begin);
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, now - begin);
     if (now < deadline) return;
     std::vector<std::string> awaited;
     for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
@@ -312,7 +312,7 @@ void TcpTransport::Poll(int timeout_ms) {
 
 void TcpTransport::AcceptAll() {
   DropOldPending();
-  if (!spare_) spare_ = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!spare_) spare_ = CloseOnForkDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (;;) {
     tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
@@ -428,12 +428,12 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
     Poll(tcp::MillisecondsUntil(next, static_cast<int>(kWakeUp.count())));
     ThrowIfHostIsSilent();
     const Clock::time_point now = Clock::now();
-    if (lookout_ != nullptr) {
+    if (wait_observer_ != nullptr) {
       std::vector<Interest> awaited;
       for (const int peer : peers) {
         if (!linked(peer)) awaited.push_back({peer, false, true});
       }
-      if (!awaited.empty()) lookout_->LookAround(awaited, now - begin);
+      if (!awaited.empty()) wait_observer_->OnWait(awaited, now - begin);
     }
     for (Dial& dial : dials_) {
       if (linked(dial.peer) || now < dial.deadline) continue;

@@ -70,7 +70,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
-  void SetLookout(Lookout* lookout) override { lookout_ = lookout; }
+  void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override;
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
 
@@ -136,7 +136,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::vector<std::vector<std::string>> addresses_;
   tcp::LinkKey key_;
   tcp::Socket epoll_;
-  Descriptor spare_{
+  CloseOnForkDescriptor spare_{
       open("/dev/null", O_RDONLY | O_CLOEXEC)};  ///< for a connection that comes when there is none left
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one
@@ -148,7 +148,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::map<std::uint64_t, PendingConnection> pending_;
   std::uint64_t next_pending_ = 0;
   std::vector<Dial> dials_;
-  Lookout* lookout_ = nullptr;
+  WaitObserver* wait_observer_ = nullptr;
   std::map<int, CallTag> questions_;
   std::map<std::uint64_t, Question> own_questions_;  ///< that are not sent yet
   std::uint64_t next_question_ = 0;

@@ -20,10 +20,10 @@ bool IsOpen(int fd) {
   return fcntl(fd, F_GETFD) >= 0;
 }
 
-std::pair<Descriptor, Descriptor> Connection() {
+std::pair<CloseOnForkDescriptor, CloseOnForkDescriptor> Connection() {
   std::array<int, 2> ends{};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {CloseOnForkDescriptor(ends[0]), CloseOnForkDescriptor(ends[1])};
 }
 
 /// The exit code of a forked process that runs `function`.
@@ -36,10 +36,10 @@ int ExitCodeOfFork(Function&& function) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(Descriptor, ClosesWhatItOwnsOnce) {
+TEST(CloseOnForkDescriptor, ClosesWhatItOwnsOnce) {
   auto [end, other] = Connection();
   const int fd = end.fd();
-  Descriptor moved = std::move(end);
+  CloseOnForkDescriptor moved = std::move(end);
   end.Close();
   EXPECT_TRUE(IsOpen(fd));
   moved.Close();
@@ -47,7 +47,7 @@ TEST(Descriptor, ClosesWhatItOwnsOnce) {
   EXPECT_FALSE(moved);
 }
 
-TEST(Descriptor, IsClosedInAForkedProcess) {
+TEST(CloseOnForkDescriptor, IsClosedInAForkedProcess) {
   auto [end, other] = Connection();
   EXPECT_EQ(
       ExitCodeOfFork([&end = end, &other = other] { return IsOpen(end.fd()) || IsOpen(other.fd()) ? 1 : 0; }),
@@ -56,7 +56,7 @@ TEST(Descriptor, IsClosedInAForkedProcess) {
   EXPECT_TRUE(IsOpen(other.fd()));
 }
 
-TEST(Descriptor, OfAForkedProcessLeavesANumberThatIsSomebodyElsesThere) {
+TEST(CloseOnForkDescriptor, OfAForkedProcessLeavesANumberThatIsSomebodyElsesThere) {
   auto [end, other] = Connection();
   EXPECT_EQ(ExitCodeOfFork([&end = end] {
               const int fd = end.fd();
@@ -67,14 +67,14 @@ TEST(Descriptor, OfAForkedProcessLeavesANumberThatIsSomebodyElsesThere) {
             0);
 }
 
-TEST(Descriptor, ThatWasReleasedStaysWithItsNewOwnerInAForkedProcess) {
+TEST(CloseOnForkDescriptor, ThatWasReleasedStaysWithItsNewOwnerInAForkedProcess) {
   auto [end, other] = Connection();
   const int fd = end.Release();
   EXPECT_EQ(ExitCodeOfFork([fd] { return IsOpen(fd) ? 0 : 1; }), 0);
   close(fd);
 }
 
-TEST(Descriptor, AnEndIsSeenWhileAForkedProcessLives) {
+TEST(CloseOnForkDescriptor, AnEndIsSeenWhileAForkedProcessLives) {
   auto [end, other] = Connection();
   std::array<int, 2> leave{};
   ASSERT_EQ(pipe(leave.data()), 0);

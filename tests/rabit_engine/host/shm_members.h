@@ -20,7 +20,7 @@ class Members {
  public:
   explicit Members(int size) {
     const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size));
-    const Descriptor descriptor(memfd_create("warren-test", MFD_CLOEXEC));
+    const CloseOnForkDescriptor descriptor(memfd_create("warren-test", MFD_CLOEXEC));
     if (ftruncate(descriptor.fd(), static_cast<off_t>(bytes)) != 0) std::abort();
     const std::shared_ptr<std::byte> memory = HostSegment::Map(descriptor, bytes);
     for (int i = 0; i < size; ++i) {
@@ -31,8 +31,8 @@ class Members {
       std::vector<HostSegment::Member> members;
       members.reserve(static_cast<std::size_t>(size));
       for (int j = 0; j < size; ++j) {
-        members.push_back(
-            {RankOf(j), Descriptor(dup(lifelines_[j].fd())), Descriptor(dup(doorbells_[j].fd()))});
+        members.push_back({RankOf(j), CloseOnForkDescriptor(dup(lifelines_[j].fd())),
+                           CloseOnForkDescriptor(dup(doorbells_[j].fd()))});
       }
       segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i));
     }
@@ -69,8 +69,8 @@ class Members {
   }
 
  private:
-  std::vector<Descriptor> lifelines_;
-  std::vector<Descriptor> doorbells_;
+  std::vector<CloseOnForkDescriptor> lifelines_;
+  std::vector<CloseOnForkDescriptor> doorbells_;
   std::vector<std::unique_ptr<HostSegment>> segments_;
 };
 

@@ -2,9 +2,9 @@
 // anything else is said and without the token or anything that could be said again. Pure.
 //
 //   worker                                            tracker
-//   int kIntroductionMagic, nonce w (32 bytes),
+//   int kAuthenticationMagic, nonce w (32 bytes),
 //   claim over w (32 bytes)                      ->
-//                                                <-   int kIntroductionMagic, nonce t (32 bytes)
+//                                                <-   int kAuthenticationMagic, nonce t (32 bytes)
 //   proof of the worker over w and t (32 bytes)  ->
 //                                                <-   proof of the tracker over w and t (32 bytes)
 //   and then the dialect of its choice, from its magic on
@@ -23,18 +23,18 @@
 
 namespace warren::wire {
 
-inline constexpr std::int32_t kIntroductionMagic = 0x494a5257;  // "WRJI"
+inline constexpr std::int32_t kAuthenticationMagic = 0x494a5257;  // "WRJI"
 
-enum class Introduced { kWorker, kTracker };
+enum class Party { kWorker, kTracker };
 
 /// What is shown, made from one token.
-class IntroductionKeys {
+class AuthenticationKeys {
  public:
-  explicit IntroductionKeys(const JobToken& token);
+  explicit AuthenticationKeys(const JobToken& token);
   /// What the worker begins with.
   Digest Claim(const Nonce& of_worker) const;
   /// What one of the two shows for the nonces of both.
-  Digest Proof(Introduced who, const Nonce& of_worker, const Nonce& of_tracker) const;
+  Digest Proof(Party who, const Nonce& of_worker, const Nonce& of_tracker) const;
   /// The worker's first message.
   std::string Hello(const Nonce& of_worker) const;
 

@@ -1,12 +1,15 @@
-// A file descriptor with one owner.
+// A file descriptor with one owner, for all folders but rabit_engine, whose descriptors close in a forked
+// process, too (rabit_engine/base/descriptor.h). Needs nothing else of the tree.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace warren::submit {
+namespace warren::posix {
 
+/// Closes what it holds; to descriptors what std::unique_ptr is to memory. A negative one, as a call that
+/// failed returns, stands for none. Not thread safe.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -22,9 +25,11 @@ class Descriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
+  /// It is the caller's to close.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  /// Closes what it has, for this one.
   void reset(int fd = -1) {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) (void)close(fd_);
     fd_ = fd;
   }
 
@@ -32,4 +37,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace warren::submit
+}  // namespace warren::posix

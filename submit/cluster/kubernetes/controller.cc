@@ -134,6 +134,8 @@ void KubernetesController::Apply(bool before, bool processes) {
 
 void KubernetesController::Applied(const std::string& printed, const ExitStatus& status, TimePoint now) {
   applying_ = false;
+  // Some processes may have begun, and say something when they are asked to end.
+  if (stopping_ && status.ok() && applying_processes_ && end_at_) return Do(AskForPods{start_, true});
   if (stopping_) return Delete();
   if (!status.ok()) {
     return Trouble(fmt::format("kubectl apply {}: {}", status.Describe(), OnOneLine(printed)));
@@ -477,9 +479,10 @@ void KubernetesController::Stop(TimePoint now) {
   const bool all_are_followed =
       std::all_of(processes_.begin(), processes_.end(),
                   [this](const auto& process) { return IsFollowed(process.first); });
-  if (!launched_ || !processes_launched_ || all_are_followed) return DeleteAndHear();
-  // Some may have begun since kubectl was asked last.
-  Do(AskForPods{start_, true});
+  const bool being_launched = applying_ && applying_processes_;
+  if (!launched_ || !(processes_launched_ || being_launched) || all_are_followed) return DeleteAndHear();
+  // Some may have begun since kubectl was asked last, or begin before it has made the others.
+  if (!being_launched) Do(AskForPods{start_, true});
 }
 
 bool KubernetesController::IsFollowed(std::size_t index) const {

@@ -14,12 +14,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/descriptor.h"
 #include "submit/cluster/kubernetes/kubernetes.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/command.h"
 #include "submit/option_values.h"
 #include "submit/output/console.h"
-#include "submit/process/descriptor.h"
 
 namespace warren::submit {
 namespace {
@@ -54,7 +54,7 @@ void CheckOptions(const Options& options) {
 
 /// Readable for this user alone: the environment is in it.
 void WriteManifest(const std::string& path, const std::string& text) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const posix::Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   bool whole = file && (fchmod(file.get(), 0600) == 0 || errno == EPERM || errno == EINVAL);  // a device, say
   for (std::size_t done = 0; whole && done < text.size();) {
     const ssize_t count = write(file.get(), text.data() + done, text.size() - done);

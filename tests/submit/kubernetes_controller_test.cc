@@ -1,0 +1,166 @@
+// What --cluster kubernetes does about the pods of a job: single cases that its simulation meets too seldom
+// to see whether they go well.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "submit/cluster/kubernetes/controller.h"
+
+namespace warren::submit {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr char kMark[] = "wmark";
+
+/// A job of workers whose objects stand and whose pods are reported when a test says so.
+class KubernetesControllerTest : public testing::Test {
+ protected:
+  /// A job whose objects are being made.
+  void MakeJob(std::size_t num_workers) {
+    controller_.emplace(KubernetesSetting{.job_name = "job",
+                                          .kube_namespace = "",
+                                          .job_mark = kMark,
+                                          .host_role = "",
+                                          .num_workers = num_workers,
+                                          .num_processes = num_workers,
+                                          .delete_command = "delete"});
+    for (std::size_t i = 0; i < num_workers; ++i) controller_->Start(i, "worker", 0, now_);
+    controller_->Made(1);
+    Take();
+  }
+
+  void StartJob(std::size_t num_workers) {
+    MakeJob(num_workers);
+    controller_->Applied("", {}, now_);
+    Take();
+  }
+
+  void Report(const std::vector<PodReport>& pods) {
+    KubeReport report;
+    report.jobs = 1;
+    report.pods = pods;
+    controller_->Reported(report, false, now_);
+  }
+
+  /// A pod whose container runs.
+  static PodReport Running(std::size_t rank, int replaced = 0) {
+    PodReport pod;
+    pod.name = fmt::format("worker-{}-{}", rank, replaced);
+    pod.role = "worker";
+    pod.rank = rank;
+    pod.replaced = replaced;
+    pod.has_begun = true;
+    return pod;
+  }
+
+  /// Its script says this, at a time of its own.
+  void Says(const PodReport& pod, const std::string& words) {
+    const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
+    controller_->LogRead(pod.name,
+                         fmt::format("2026-01-02T03:{:02}:{:02}.{:03}Z \036{} {} {}\036\n", ms / 60'000 % 60,
+                                     ms / 1000 % 60, ms % 1000, kMark, pod.rank, words),
+                         now_);
+  }
+
+  /// What the controller has wanted since the last time.
+  std::vector<KubernetesAction> Take() { return controller_->TakeActions(); }
+
+  static std::vector<ProcessExited> Exits(const std::vector<KubernetesAction>& actions) {
+    std::vector<ProcessExited> exits;
+    for (const KubernetesAction& action : actions) {
+      const auto* event = std::get_if<ClusterEvent>(&action);
+      if (event == nullptr) continue;
+      if (const auto* exited = std::get_if<ProcessExited>(event)) exits.push_back(*exited);
+    }
+    return exits;
+  }
+
+  static bool Asks(const std::vector<KubernetesAction>& actions) {
+    return std::any_of(actions.begin(), actions.end(),
+                       [](const auto& action) { return std::holds_alternative<AskForPods>(action); });
+  }
+
+  TimePoint now_{std::chrono::hours(1)};
+  std::optional<KubernetesController> controller_;
+};
+
+TEST_F(KubernetesControllerTest, ALogThatBrokeOffIsFollowedAgainSoonHoweverMuchOtherPodsSay) {
+  StartJob(2);
+  Report({Running(0), Running(1)});
+  controller_->FollowerExited(Running(0).name, {1, 0, false, {}}, now_);
+  Take();
+  // Each message puts the next regular question off.
+  bool asked = false;
+  for (int passed_ms = 0; passed_ms < 400 && !asked; passed_ms += 100) {
+    now_ += milliseconds(100);
+    Says(Running(1), fmt::format("start 0 {} node", passed_ms));
+    controller_->Tick(now_);
+    asked = Asks(Take());
+  }
+  EXPECT_TRUE(asked);
+}
+
+TEST_F(KubernetesControllerTest, WhatIsKnownOfAPodIsToldBeforeThePodThatReplacesItSpeaks) {
+  StartJob(1);
+  Report({Running(0)});
+  Says(Running(0), "start 0 17 node");
+  Take();
+  Report({Running(0), Running(0, 1)});
+  Says(Running(0, 1), "start 1 18 node");
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_THAT(exits[0].status.story, HasSubstr("was lost: its pod worker-0-0"));
+  controller_->Start(0, "worker", 1, now_);
+  EXPECT_TRUE(Exits(Take()).empty());
+}
+
+TEST_F(KubernetesControllerTest, TheEndThatTheScriptToldOfCountsAndNotThatOfItsContainer) {
+  StartJob(1);
+  Report({Running(0)});
+  Says(Running(0), "start 0 17 node");
+  Says(Running(0), "exit 0 7");
+  PodReport ended = Running(0);
+  ended.ended = ExitStatus{1, 0, false, {}};
+  Report({ended});
+  EXPECT_TRUE(Exits(Take()).empty()) << "its log has not been read to the end";
+  controller_->FollowerExited(ended.name, {}, now_);
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_EQ(exits[0].status.ShellCode(), 7);
+}
+
+TEST_F(KubernetesControllerTest, WhatAProcessSaysWhenItIsAskedToEndIsHeardAlsoWhileOthersAreBeingMade) {
+  MakeJob(1);
+  controller_->Stop(now_);
+  EXPECT_TRUE(Exits(Take()).empty());
+  controller_->Applied("", {}, now_);
+  EXPECT_TRUE(Asks(Take()));
+  KubeReport report;
+  report.jobs = 1;
+  report.pods = {Running(0)};
+  controller_->Reported(report, true, now_);
+  EXPECT_TRUE(Exits(Take()).empty());
+  Says(Running(0), "exit 0 143");
+  controller_->FollowerExited(Running(0).name, {}, now_);
+  EXPECT_EQ(Exits(Take()).size(), 1U);
+}
+
+TEST_F(KubernetesControllerTest, AStopDoesNotWaitForObjectsThatAreNeverMade) {
+  MakeJob(1);
+  controller_->Stop(now_);
+  now_ += std::chrono::seconds(5);
+  controller_->Tick(now_);
+  EXPECT_EQ(Exits(Take()).size(), 1U);
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -147,7 +147,8 @@ void GangCluster::LaunchGang(GangId id) {
                                   .agent_key = agent_key_};
   gang.launch = make_launch_(
       PlanGang(options_, gang.example, controller_.FirstOf(id), controller_.CountOf(id), context));
-  gang.files = std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory);
+  gang.files =
+      std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory, gang.launch.needs_directory);
   Do(SetCleanup{id, {}});
   const std::vector<std::string> words = gang.files->Named(gang.launch.words);
   SpawnRequest request{FindCommand(words.front(), SearchPath()).file, words,

@@ -48,9 +48,10 @@ struct Launch {
   tracker::Environment environment;  ///< in addition to dmlc-submit's own
   std::string input;                 ///< for its standard input
   std::vector<std::pair<std::string, std::string>>
-      files;                   ///< name and content, of files that words name as "FILE:name"
-  std::string directory = {};  ///< where they lie; empty: in a temporary one of this machine
-  std::optional<Queue> queue;  ///< none: the command runs as long as the processes do
+      files;                     ///< name and content, of files that words name as "FILE:name"
+  std::string directory = {};    ///< where they lie; empty: in a temporary one of this machine
+  bool needs_directory = false;  ///< even without files: words name it as "FILE:"
+  std::optional<Queue> queue;    ///< none: the command runs as long as the processes do
 };
 
 /// How a script finds its place.

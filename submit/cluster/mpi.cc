@@ -78,6 +78,25 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   return text;
 }
 
+constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
+
+/// Open MPI 4 keeps its sockets in <temporary directory>/ompi.<host>.<user>, of all jobs, and an mpirun that
+/// ends removes it when it is empty: perhaps just before another, which starts, makes its own directory below
+/// it and fails ("orte_session_dir failed"; open-mpi/ompi issue 8510). So this one gets a directory of its
+/// own, unless the user has chosen one. The processes are told of it as orte_tmpdir_base, and refuse to have
+/// both.
+void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
+  constexpr std::array<const char*, 3> kChoices = {"orte_tmpdir_base", "orte_local_tmpdir_base",
+                                                   "orte_remote_tmpdir_base"};
+  const bool chosen = std::any_of(kChoices.begin(), kChoices.end(), [&](const char* name) {
+    return std::getenv(fmt::format("OMPI_MCA_{}", name).c_str()) != nullptr ||
+           std::find(users.begin(), users.end(), name) != users.end();
+  });
+  if (chosen) return;
+  launch.needs_directory = true;
+  launch.words.insert(launch.words.end(), {"--mca", "orte_local_tmpdir_base", "FILE:"});
+}
+
 /// How the variables are handed to processes on other hosts.
 void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::vector<std::string>& words) {
   if (IsOpenMpi(kind)) {
@@ -143,7 +162,8 @@ tracker::Reached RouteToMpiHosts(const Options& options) {
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   const ScriptInEnvironment script = InEnvironment(
       plan.script({.rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID}}}}",
-                   .cores = {.workers = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"}}));
+                   .cores = {.workers = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"}}),
+      {kSessionDirectoryVariable});
   Launch launch;
   launch.name = "mpirun";
   launch.environment = script.variables;
@@ -162,6 +182,7 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   }
   PassEnvironment(setting.kind, names, launch.words);
   const auto& extra = plan.options->mpirun_args;
+  if (setting.kind == MpiKind::kOpenMpi4) TakeOwnSessionDirectory(extra, launch);
   launch.words.insert(launch.words.end(), extra.begin(), extra.end());
   launch.words.insert(launch.words.end(), script.command.begin(), script.command.end());
   return launch;

@@ -1,6 +1,7 @@
 #include "submit/cluster/script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -120,11 +121,11 @@ std::string PodScript(const PlannedProcess& process, const PodScriptContext& con
   return script + kCommonScript + kPodScript;
 }
 
-ScriptInEnvironment InEnvironment(const std::string& script) {
+ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back) {
   // Linux takes at most 128 KiB in one variable.
   constexpr std::size_t kMostBytes = 100'000;
   ScriptInEnvironment result;
-  std::string names;
+  std::string names = fmt::format("{}", fmt::join(kept_back, " "));
   std::string whole;
   const std::size_t count = (script.size() + kMostBytes - 1) / kMostBytes;
   for (std::size_t i = 0; i < count; ++i) {

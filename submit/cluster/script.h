@@ -86,6 +86,7 @@ struct ScriptInEnvironment {
   tracker::Environment variables;
   std::vector<std::string> command;
 };
-ScriptInEnvironment InEnvironment(const std::string& script);
+/// `kept_back`: variables of the launcher that the script's process is not to have.
+ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back = {});
 
 }  // namespace warren::submit

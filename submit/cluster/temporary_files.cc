@@ -18,8 +18,8 @@ constexpr std::string_view kPlaceholder = "FILE:";
 }  // namespace
 
 TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents,
-                               std::string directory) {
-  if (contents.empty()) return;
+                               std::string directory, bool needs_directory) {
+  if (contents.empty() && !needs_directory) return;
   if (directory.empty()) {
     directory = (std::filesystem::temp_directory_path() / "dmlc-submit-XXXXXX").string();
     if (mkdtemp(directory.data()) == nullptr) {
@@ -53,7 +53,9 @@ TemporaryFiles::~TemporaryFiles() {
 
 std::vector<std::string> TemporaryFiles::Named(std::vector<std::string> words) const {
   for (std::string& word : words) {
-    if (word.starts_with(kPlaceholder))
+    if (word == kPlaceholder)
+      word = directory_;
+    else if (word.starts_with(kPlaceholder))
       word = fmt::format("{}/{}", directory_, word.substr(kPlaceholder.size()));
   }
   return words;

@@ -22,6 +22,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
+using testing::Not;
 
 struct SomeGang {
   Options options;
@@ -59,6 +60,7 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
   EXPECT_EQ(After(open.words, "--hostfile"), "FILE:hosts");
   EXPECT_EQ(open.files.at(0).second, "alice@n0 slots=4\nn1 slots=1\n");
   EXPECT_EQ(After(open.words, "-x"), "DMLC_SUBMIT_SCRIPT_0");
+  EXPECT_EQ(After(open.words, "orte_local_tmpdir_base"), "FILE:");
   EXPECT_THAT(open.words, IsSupersetOf({"-n", "3", "A=b c"}));
   const Launch hydra = MpiLaunch({"mpiexec", MpiKind::kHydra, hosts}, gang.plan);
   EXPECT_EQ(After(hydra.words, "-machinefile"), "FILE:hosts");
@@ -68,6 +70,20 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
   EXPECT_THROW(MpiLaunch({"mpiexec", MpiKind::kIntel, {{"n0", "", 2222, 1}}}, gang.plan), std::runtime_error);
   EXPECT_THAT(MpiLaunch({"mpirun", MpiKind::kOpenMpi5, {{"n0", "", 2222, 1}}}, gang.plan).files.at(0).second,
               HasSubstr("n0 slots=1 port=2222"));
+}
+
+TEST(Mpi, ASessionDirectoryOfOpenMpi4ThatTheUserHasChosenStays) {
+  SomeGang gang;
+  const MpiSetting setting = {"mpirun", MpiKind::kOpenMpi4, {}};
+  EXPECT_TRUE(MpiLaunch(setting, gang.plan).needs_directory);
+  EXPECT_FALSE(MpiLaunch({"mpirun", MpiKind::kOpenMpi5, {}}, gang.plan).needs_directory);
+  gang.options.mpirun_args = {"-mca", "orte_tmpdir_base", "/scratch"};
+  EXPECT_FALSE(MpiLaunch(setting, gang.plan).needs_directory);
+  EXPECT_THAT(MpiLaunch(setting, gang.plan).words, Not(Contains("orte_local_tmpdir_base")));
+  gang.options.mpirun_args.clear();
+  setenv("OMPI_MCA_orte_tmpdir_base", "/scratch", 1);
+  EXPECT_FALSE(MpiLaunch(setting, gang.plan).needs_directory);
+  unsetenv("OMPI_MCA_orte_tmpdir_base");
 }
 
 TEST(Script, IsCutIntoVariablesThatEveryLauncherTakes) {

@@ -101,6 +101,13 @@ class OpenMpi4(ClusterBehaviour, MpiCase):
         self.assertEqual(len(evaluations), 1, evaluations)
 
 
+    def test_what_other_jobs_do_to_the_session_directory_of_all_does_no_harm(self):
+        (self.temporary / f"ompi.{os.uname().nodename.partition('.')[0]}.{os.getuid()}").write_text("no directory")
+        process = self.submit("--num-workers", 2, "true", environment={"TMPDIR": str(self.temporary)})
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(len(list(self.temporary.iterdir())), 1, "its own directory is left")
+
+
 class Mpich(OpenMpi4):
     MPIRUN = "mpirun.mpich"
     COMPILER = "mpicc.mpich"

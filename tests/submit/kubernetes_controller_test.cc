@@ -154,6 +154,45 @@ TEST_F(KubernetesControllerTest, WhatAProcessSaysWhenItIsAskedToEndIsHeardAlsoWh
   EXPECT_EQ(Exits(Take()).size(), 1U);
 }
 
+TEST_F(KubernetesControllerTest, APodThatWasEndedBecauseOfAnotherIsToldOfAfterIt) {
+  StartJob(3);
+  Report({Running(0), Running(1), Running(2)});
+  for (int rank = 0; rank < 3; ++rank) Says(Running(rank), "start 0 17 node");
+  // 1 is killed without a word, and Kubernetes ends the others.
+  PodReport killed = Running(1);
+  killed.ended = ExitStatus{137, 0, false, {}};
+  controller_->FollowerExited(killed.name, {}, now_);
+  std::vector<PodReport> stopped = {Running(0), Running(2)};
+  for (PodReport& pod : stopped) {
+    Says(pod, "stopped 0 143");
+    pod.ended = ExitStatus{143, 0, false, {}};
+  }
+  Report({stopped[0], killed, stopped[1]});
+  controller_->FollowerExited(stopped[0].name, {}, now_);
+  controller_->FollowerExited(stopped[1].name, {}, now_);
+  EXPECT_TRUE(Exits(Take()).empty()) << "not all that 1 wrote has been read";
+  for (int times = 0; times < 3; ++times) {
+    Report({stopped[0], killed, stopped[1]});
+    controller_->FollowerExited(killed.name, {}, now_);
+  }
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 3U);
+  EXPECT_EQ(exits[0].index, 1U);
+  EXPECT_EQ(exits[0].status.ShellCode(), 137);
+}
+
+TEST_F(KubernetesControllerTest, APodThatWasEndedByItselfIsToldOfAtOnce) {
+  StartJob(2);
+  Report({Running(0), Running(1)});
+  Says(Running(0), "start 0 17 node");
+  Says(Running(0), "stopped 0 143");
+  PodReport stopped = Running(0);
+  stopped.ended = ExitStatus{143, 0, false, {}};
+  Report({stopped, Running(1)});
+  controller_->FollowerExited(stopped.name, {}, now_);
+  EXPECT_EQ(Exits(Take()).size(), 1U);
+}
+
 TEST_F(KubernetesControllerTest, AStopDoesNotWaitForObjectsThatAreNeverMade) {
   MakeJob(1);
   controller_->Stop(now_);

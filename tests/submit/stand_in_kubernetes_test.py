@@ -182,14 +182,18 @@ class Objects(StandInCase):
         self.assertEqual(self.cluster.objects("Secret"), ["Secret/s", "Secret/t", "Secret/u"])
 
     def test_what_others_have_applied_is_a_conflict(self):
+        def theirs():
+            stored = self.stored("Job") + self.stored("Secret")
+            return [{**thing, "status": None} for thing in stored if thing["metadata"]["name"] != "t"]
+
         self.apply(secret_of("s", a=b"theirs"), job_of("it", "true", parallelism=0), manager="another")
-        before = self.stored("Job"), self.stored("Secret")
+        before = theirs()
         error = self.apply(secret_of("s", a=b"mine"), secret_of("t"), code=1)
         self.assertIn('error: Apply failed with 1 conflict: conflict with "another": .data.a\nPlease review the fields', error)
         error = self.apply(job_of("it", "false", parallelism=1, container={"image": "of/mine"}), service_of("h"), code=1)
         self.assertIn('error: Apply failed with 3 conflicts: conflicts with "another":\n- .spec.parallelism\n- .spec.template.'
                       'spec.containers[name="worker"].image\n- .spec.template.spec.containers[name="worker"].command\n', error)
-        self.assertEqual((self.stored("Job"), [one for one in self.stored("Secret") if one["metadata"]["name"] == "s"]), before)
+        self.assertEqual(theirs(), before)
         self.assertEqual(self.cluster.objects(), ["Job/it", "Secret/s", "Secret/t", "Service/h"])
         self.kubectl("delete", "secret", "s")
         self.apply(secret_of("s", a=b"mine"))

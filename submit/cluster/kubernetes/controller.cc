@@ -344,7 +344,7 @@ bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
   const auto before = pods_.find(process.pod);
   if (before != pods_.end() && !before->second.settled) {
     if (!before->second.ended) before->second.gone = true;
-    Settle(before->second, now);
+    SettleNow(before->second, now);
     if (is_ending()) return false;
   }
   process.pod = pod.name;
@@ -372,13 +372,32 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   int code = 0;
   words >> code;
   if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
-  if (message.kind == "exit") {
+  if (message.kind == "exit" || message.kind == "stopped") {
     process.last = FromShellCode(code);  // what it wrote last comes when the container has ended
+    pod.was_stopped = message.kind == "stopped";
   }
 }
 
 /// The pod has ended, and its log has been read as far as that goes.
 void KubernetesController::Settle(Pod& pod, TimePoint now) {
+  if (WaitsForACause(pod)) return;
+  SettleNow(pod, now);
+  if (pod.was_stopped) return;
+  for (auto& [name, other] : pods_) {  // those that waited for this one
+    if (other.was_stopped && other.log_is_over && !WaitsForACause(other)) SettleNow(other, now);
+  }
+}
+
+/// Whether Kubernetes has ended this pod, perhaps because of another that failed and of which not all is
+/// known yet: of the two that one is to be told of first.
+bool KubernetesController::WaitsForACause(const Pod& pod) const {
+  return pod.was_stopped && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
+           const Pod& other = entry.second;
+           return !other.settled && !other.was_stopped && other.ended && !other.ended->ok();
+         });
+}
+
+void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   if (std::exchange(pod.settled, true)) return;
   if (!pod.index) return SettleTracker(pod);
   const std::size_t index = *pod.index;

@@ -132,6 +132,7 @@ class KubernetesController {
     bool log_is_over = false;
     bool gone = false;
     bool settled = false;
+    bool was_stopped = false;  ///< told to end, before its process had
     std::optional<ExitStatus> ended;
     std::string complaint;  ///< of the last follower
     int failed_followers = 0;
@@ -159,6 +160,8 @@ class KubernetesController {
   bool Adopt(Process& process, Pod& pod, TimePoint now);
   void OnMessage(Pod& pod, const AgentMessage& message, TimePoint now);
   void Settle(Pod& pod, TimePoint now);
+  bool WaitsForACause(const Pod& pod) const;
+  void SettleNow(Pod& pod, TimePoint now);
   void SettleTracker(Pod& pod);
   void EndAttempt(std::size_t index, const ExitStatus& status);
   void End(std::size_t index, const ExitStatus& status);

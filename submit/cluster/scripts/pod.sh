@@ -27,7 +27,7 @@ place_files || {
 
 pid= told= trackers_pid=
 stop_all() {
-  told=1
+  told=stopped
   # The first process of a container ends all others; where it is not the first, there may be others' processes.
   if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
 } 2>/dev/null
@@ -69,7 +69,7 @@ while [ -z "$told" ]; do
   attempt=$((attempt + 1)) restarts=$((restarts - 1))
 done
 [ -z "$told" ] || [ -n "$code" ] || exit 143
-report exit "$attempt" "$code"
+report "${told:-exit}" "$attempt" "$code"
 # Others may still need it to end well.
 [ "$code" -ne 0 ] || [ -z "$trackers_pid" ] || wait "$trackers_pid"
 exit "$code"

@@ -1,7 +1,7 @@
-// The XGBoost face: the five functions through which all of XGBoost 1.7's communication goes, under the names
-// and with the binary interface that libxgboost.so has (docs: protocols, "The XGBoost seam"). Linked or
-// preloaded before libxgboost, this library takes their place, and an unmodified XGBoost trains over our
-// engine.
+// The face for XGBoost 1.7: the five functions through which all of XGBoost 1.7's communication goes, under
+// the names and with the binary interface that libxgboost.so has (docs: protocols, "The XGBoost seam").
+// Linked or preloaded before libxgboost, this library takes their place, and an unmodified XGBoost trains
+// over our engine.
 //
 // What is declared here repeats XGBoost's declarations for the linker's sake: names, argument types and the
 // order of IEngine's virtual functions are XGBoost 1.7's and must not change. rabit's own headers must not be
@@ -10,10 +10,7 @@
 // A thread has the job it joined itself, or none, as in XGBoost.
 #include <dlfcn.h>
 #include <dmlc/logging.h>
-#include <elf.h>
-#include <link.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +23,7 @@
 #include "rabit_engine/api/caller_function.h"
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
+#include "rabit_engine/api/xgboost_use.h"
 
 namespace rabit::engine {
 
@@ -132,96 +130,13 @@ const OwnEngine* Own() {
   static const std::optional<OwnEngine> own = []() -> std::optional<OwnEngine> {
     const char* value = std::getenv("WARREN_XGBOOST_ENGINE");
     const std::string_view choice = value == nullptr ? "" : value;
-    if (choice.empty() || choice == "warren") return std::nullopt;
+    if (choice.empty() || choice == "auto" || choice == "warren") return std::nullopt;
     if (choice == "own") return FindOwnEngine();
-    throw dmlc::Error("WARREN_XGBOOST_ENGINE is '" + std::string(choice) + "', expected 'warren' or 'own'");
+    throw dmlc::Error("WARREN_XGBOOST_ENGINE is '" + std::string(choice) +
+                      "', expected 'own', 'warren' or 'auto'");
   }();
   return own ? &*own : nullptr;
 }
-
-// --- whether the way is taken ---
-
-/// A library of this process, as the loader lists it. Nothing of it is called, and its constructors are not
-/// run, as dlopen does with one that has been through its destructors.
-struct LoadedLibrary {
-  const ElfW(Sym) * symbols = nullptr;
-  const char* names = nullptr;
-  const std::uint32_t* hashes = nullptr;  ///< DT_GNU_HASH
-
-  /// Whether it defines this symbol for others. False where it has no such table.
-  bool Defines(std::string_view symbol) const {
-    if (symbols == nullptr || names == nullptr || hashes == nullptr) return false;
-    const std::uint32_t num_buckets = hashes[0];
-    const std::uint32_t first_symbol = hashes[1];
-    const std::uint32_t* const buckets =
-        hashes + 4 + hashes[2] * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
-    std::uint32_t hash = 5381;
-    for (const char c : symbol) hash = hash * 33 + static_cast<unsigned char>(c);
-    std::uint32_t index = buckets[hash % num_buckets];
-    if (index < first_symbol) return false;
-    for (;; ++index) {
-      const std::uint32_t found = buckets[num_buckets + index - first_symbol];
-      if ((found | 1) == (hash | 1) && symbol == names + symbols[index].st_name) return true;
-      if ((found & 1) != 0) return false;
-    }
-  }
-};
-
-/// The loader keeps addresses as numbers.
-template <typename Type>
-const Type* At(ElfW(Addr) address) {
-  return reinterpret_cast<const Type*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
-
-/// The first whose file begins with this name.
-std::optional<LoadedLibrary> FindLoaded(std::string_view name) {
-  struct Search {
-    std::string_view name;
-    std::optional<LoadedLibrary> found;
-  } search{name, std::nullopt};
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) {
-        auto& [wanted, found] = *static_cast<Search*>(data);
-        const std::string_view path = info->dlpi_name;
-        if (!path.substr(path.rfind('/') + 1).starts_with(wanted)) return 0;
-        found.emplace();
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-          const auto* entry = At<ElfW(Dyn)>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-          for (; entry->d_tag != DT_NULL; ++entry) {
-            if (entry->d_tag == DT_SYMTAB) found->symbols = At<ElfW(Sym)>(entry->d_un.d_ptr);
-            if (entry->d_tag == DT_STRTAB) found->names = At<char>(entry->d_un.d_ptr);
-            if (entry->d_tag == DT_GNU_HASH) found->hashes = At<std::uint32_t>(entry->d_un.d_ptr);
-          }
-        }
-        return 1;
-      },
-      &search);
-  return search.found;
-}
-
-/// At the end of a process of a job that has loaded XGBoost: says so when XGBoost never came here, for it has
-/// trained over its own communication then, although somebody linked or preloaded this library.
-class Usage {
- public:
-  static void Note() { used_.store(true, std::memory_order_relaxed); }
-  ~Usage() {
-    const char* tracker = std::getenv("DMLC_TRACKER_URI");
-    if (used_ || tracker == nullptr || *tracker == '\0') return;
-    const auto xgboost = FindLoaded("libxgboost.so");
-    if (!xgboost) return;
-    const char* const why = xgboost->Defines("_ZN5rabit6engine4InitEiPPc")
-                                ? "XGBoost's own comes first: link librabit_xgboost before libxgboost, or "
-                                  "preload it (LD_PRELOAD)"
-                                : "this XGBoost is none up to 1.7, whose communication it could take over";
-    std::fprintf(stderr,
-                 "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
-  }
-
- private:
-  static inline std::atomic<bool> used_ = false;
-};
-const Usage usage;
 
 // --- the way through ---
 
@@ -294,7 +209,7 @@ Seam& TheSeam() {
 }  // namespace
 
 bool Init(int argc, char* argv[]) {
-  Usage::Note();
+  warren::api::NoteXgboostsUse();
   if (const OwnEngine* own = Own()) return own->init(argc, argv);
   Translated([&] { Session::Init(Call{"XGBoost's Init"}, argc, argv); });
   return true;
@@ -306,7 +221,7 @@ bool Finalize() {
 }
 
 IEngine* GetEngine() {
-  Usage::Note();
+  warren::api::NoteXgboostsUse();
   if (const OwnEngine* own = Own()) return own->get_engine();
   return &TheSeam();
 }

@@ -34,12 +34,16 @@ std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (JoinsThroughTracker(settings)) return JoinThroughTracker(settings);
   switch (settings.bootstrap) {
     case BootstrapKind::kMpi:
-      return std::make_unique<NativeCommunicator>(MakeMpiBootstrap(settings), ListenHere(), settings);
+      return JoinOver(MakeMpiBootstrap(settings), settings);
     case BootstrapKind::kSlurm:
-      return std::make_unique<NativeCommunicator>(MakeSlurmBootstrap(settings), ListenHere(), settings);
+      return JoinOver(MakeSlurmBootstrap(settings), settings);
     default:
       return std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings);
   }
+}
+
+std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings) {
+  return std::make_unique<NativeCommunicator>(std::move(bootstrap), ListenHere(), settings);
 }
 
 bool JoinsThroughTracker(const Settings& settings) {

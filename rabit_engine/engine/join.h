@@ -22,4 +22,8 @@ bool JoinsThroughTracker(const Settings& settings);
 std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
                                                        const std::string& greeting = "");
 
+/// Joins the ranks that meet by this bootstrap, whatever the settings say of how ranks meet. Blocks until all
+/// have come. Throws EngineError.
+std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings);
+
 }  // namespace warren

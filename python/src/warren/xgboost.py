@@ -4,7 +4,8 @@
     with warren.xgboost.communicator():
         model = xgboost.train(params, warren.xgboost.load_dmatrix("train.svm"), 100)
 
-Outside a job the same script trains alone.
+Outside a job the same script trains alone. XGBoost 2.1 and later then communicates over Warren's engine, where all workers
+can; in communicators that others have made (of Dask, Spark) it does with `accelerate`.
 """
 import contextlib
 import json
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 import xgboost as xgb
 
 from warren import data
+
+if hasattr(xgb, "collective"):
+    from warren import _xgboost_engine as _engine
 
 #: Of the XGBoost that is installed, (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
@@ -59,7 +63,8 @@ def _arguments() -> Dict[str, Any]:
 
 def init(**arguments: Any) -> None:
     """Joins the job; does nothing outside of one. `arguments` are passed on to XGBoost's own `init`. A job has one
-    communicator: who has left cannot join again. Raises RuntimeError in one that has joined."""
+    communicator: who has left cannot join again. Raises RuntimeError in one that has joined, and where
+    WARREN_XGBOOST_ENGINE=warren asks for what cannot be: `left_in_the_end` then is to leave the job."""
     global _joined  # pylint: disable=global-statement
     if not in_job():
         return
@@ -69,6 +74,8 @@ def init(**arguments: Any) -> None:
         # Finds NCCL, too, where it is a package of Python.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
         xgb.collective.init(**found)
+        _joined = True
+        _engine.begin()
     elif VERSION >= (1, 7):
         xgb.collective.init(**arguments)
     else:
@@ -81,7 +88,15 @@ def finalize() -> None:
     global _joined  # pylint: disable=global-statement
     if _joined:
         _joined = False
-        _collective().finalize()
+        try:
+            _end_engine(failed=False)
+        finally:
+            _collective().finalize()
+
+
+def _end_engine(failed: bool) -> None:
+    if VERSION >= (2, 1):
+        _engine.end(failed)
 
 
 @contextlib.contextmanager
@@ -94,6 +109,8 @@ def left_in_the_end() -> Iterator[None]:
         if isinstance(error, SystemExit) and not error.code:
             finalize()
         elif _joined and VERSION >= (2, 1):
+            with contextlib.suppress(Exception):
+                _end_engine(failed=True)
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
             with contextlib.suppress(Exception):
@@ -110,9 +127,61 @@ def communicator(**arguments: Any) -> Iterator[None]:
     After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
     told (XGBoost 2.1 and later), and the others stop.
     """
-    init(**arguments)
     with left_in_the_end():
+        init(**arguments)
         yield
+
+
+def engine() -> str:
+    """Whose the collectives of this thread's communicator are: "warren", or "own" for XGBoost's."""
+    return "warren" if VERSION >= (2, 1) and _engine.serves() else "own"
+
+
+@contextlib.contextmanager
+def accelerate() -> Iterator[None]:
+    """Within a communicator that somebody else has made (a task of Dask, a barrier of Spark, xgboost.collective.init): the
+    collectives of the block go over Warren's engine. All its workers enter the block and leave it. Where one of them cannot
+    (WARREN_XGBOOST_ENGINE=own, an XGBoost that is not known), all stay on XGBoost's own, and rank 0 says why on standard
+    error. Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is named in the others'
+    errors."""
+    if VERSION < (2, 1):
+        yield
+        return
+    with _engine.served():
+        yield
+
+
+def accelerate_all() -> None:
+    """From now on `accelerate` is in every communicator that Python makes in this process (xgboost.collective's
+    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it:
+    `client.run(warren.xgboost.accelerate_all)`, or `dask worker --preload warren.xgboost`. May be called again."""
+    if VERSION < (2, 1) or hasattr(xgb.collective.CommunicatorContext, "_warren_contexts"):
+        return
+    context = xgb.collective.CommunicatorContext
+    enter, leave = context.__enter__, context.__exit__
+
+    def enter_accelerated(self: Any) -> Any:
+        arguments = enter(self)
+        try:
+            _engine.begin()
+        except BaseException as error:
+            leave(self, type(error), error, error.__traceback__)
+            raise
+        return arguments
+
+    def leave_accelerated(self: Any, *error: Any) -> Any:
+        try:
+            _engine.end(failed=bool(error) and error[0] is not None)
+        finally:
+            result = leave(self, *error)
+        return result
+
+    context.__enter__, context.__exit__, context._warren_contexts = enter_accelerated, leave_accelerated, True
+
+
+def dask_setup(_worker: Any) -> None:
+    """What `dask worker --preload warren.xgboost` calls."""
+    accelerate_all()
 
 
 def get_rank() -> int:

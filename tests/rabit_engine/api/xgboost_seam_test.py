@@ -35,10 +35,10 @@ class EngineFunctions(unittest.TestCase):
         for rank in range(2):
             self.assertIn(f"caught: rank {rank}: XGBoost's broadcast: the buffer is null, for 8 bytes", done.stdout)
 
-    def test_the_variable_that_chooses_the_engine_takes_two_values(self):
+    def test_the_variable_that_chooses_the_engine_takes_three_values(self):
         done = alone(BIN / "api-seam-caller", WARREN_XGBOOST_ENGINE="other")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("WARREN_XGBOOST_ENGINE is 'other', expected 'warren' or 'own'", done.stderr)
+        self.assertIn("WARREN_XGBOOST_ENGINE is 'other', expected 'own', 'warren' or 'auto'", done.stderr)
 
 
 class Usage(unittest.TestCase):

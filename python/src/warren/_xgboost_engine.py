@@ -1,0 +1,132 @@
+"""Warren's engine under XGBoost 2.1 and later, for `warren.xgboost`: what its collectives go over, once all ranks of a
+communicator have agreed on it (rabit_engine/xgboost/coll_engine.h).
+
+WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's, `warren` is ours and an error where that cannot be, `auto` (the default)
+is ours where it can be. All ranks are asked; one that cannot, or does not want to, decides for all.
+"""
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+import threading
+from typing import Any, Optional
+
+import numpy as np
+import xgboost as xgb
+
+from warren import _native
+
+_WHY_BYTES = 2000
+_thread = threading.local()
+
+
+def serves() -> bool:
+    """Whether the engine serves the communicator of this thread."""
+    return getattr(_thread, "serves", False)
+
+
+@functools.lru_cache(maxsize=None)
+def _library() -> ctypes.CDLL:
+    library = _native.library("librabit_xgboost.so")
+    library.WarrenXGBoostCheck.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostBegin.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostEnd.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostNumServed.restype = ctypes.c_uint64
+    return library
+
+
+def num_served() -> int:
+    """How many collective calls the engine has served in this process."""
+    return int(_library().WarrenXGBoostNumServed()) if _library.cache_info().currsize else 0
+
+
+def _in_xgboost() -> Optional[int]:
+    """An address in XGBoost's library."""
+    return ctypes.cast(xgb.core._LIB.XGBoostVersion, ctypes.c_void_p).value  # pylint: disable=protected-access
+
+
+def _choice() -> str:
+    choice = os.environ.get("WARREN_XGBOOST_ENGINE") or "auto"
+    if choice not in ("own", "warren", "auto"):
+        raise RuntimeError(f"WARREN_XGBOOST_ENGINE is {choice!r}, expected 'own', 'warren' or 'auto'")
+    return choice
+
+
+def _objection(choice: str) -> str:
+    """What stands against it here; empty: nothing."""
+    if choice == "own":
+        return "WARREN_XGBOOST_ENGINE is own"
+    why = ctypes.create_string_buffer(_WHY_BYTES)
+    try:
+        return "" if _library().WarrenXGBoostCheck(_in_xgboost(), why, _WHY_BYTES) else _text(why)
+    except (OSError, AttributeError) as error:
+        return str(error)
+
+
+def _text(buffer: Any) -> str:
+    return str(buffer.value.decode(errors="replace"))
+
+
+def begin() -> bool:
+    """Turns the engine on for the communicator that this thread has joined, where all its ranks can; they all call this.
+    Where one cannot, all stay on XGBoost's own, and rank 0 says why on standard error. Does nothing in a communicator of one.
+    Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
+    rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
+    if size < 2:
+        return False
+    if serves():
+        raise RuntimeError("this thread's communicator is served by Warren's engine already")
+    try:
+        choice = _choice()
+        objection = _objection(choice)
+    except RuntimeError as error:
+        choice, objection = "warren", str(error)
+    why_not = _agreed(objection, rank, size)
+    if not why_not:
+        why = ctypes.create_string_buffer(_WHY_BYTES)
+        code = _library().WarrenXGBoostBegin(_in_xgboost(), why, _WHY_BYTES)
+        if code < 0:
+            raise RuntimeError(_text(why))
+        why_not = "" if code else _text(why)
+    if why_not:
+        if choice == "warren":
+            raise RuntimeError(f"XGBoost cannot communicate over Warren's engine: {why_not}")
+        if choice == "auto" and rank == 0:
+            print(f"warren: XGBoost keeps its own communication, for {why_not}", file=sys.stderr, flush=True)
+        return False
+    _thread.serves = True
+    return True
+
+
+def _agreed(objection: str, rank: int, size: int) -> str:
+    """The objection of the lowest rank that has one, over XGBoost's own communication."""
+    lowest = xgb.collective.allreduce(np.array([rank if objection else size], np.int32), xgb.collective.Op.MIN)
+    first = int(lowest[0])
+    if first == size:
+        return ""
+    said = xgb.collective.broadcast(f"rank {rank}: {objection}" if rank == first else None, first)
+    return str(said)
+
+
+def end(failed: bool) -> None:
+    """Turns it off, before the communicator is finalized. All ranks call this and wait for each other; one that `failed`
+    waits for nobody, and the others are told. Raises RuntimeError where another is lost."""
+    if not serves():
+        return
+    _thread.serves = False
+    why = ctypes.create_string_buffer(_WHY_BYTES)
+    if _library().WarrenXGBoostEnd(int(failed), why, _WHY_BYTES) != 0:
+        raise RuntimeError(_text(why))
+
+
+@contextlib.contextmanager
+def served() -> Any:
+    """The block's collectives go over the engine, where all ranks can."""
+    begin()
+    try:
+        yield
+    except BaseException:
+        end(failed=True)
+        raise
+    end(failed=False)

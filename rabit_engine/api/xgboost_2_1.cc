@@ -1,0 +1,152 @@
+// The face for XGBoost 2.1 and later: what turns the engine on in a communicator of XGBoost's, for
+// warren.xgboost by ctypes; and XGBoost's own two functions by which programs in C++ and Java come and go,
+// which turn it on by themselves where this library is linked or preloaded before libxgboost.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "rabit_engine/api/xgboost_use.h"
+#include "rabit_engine/xgboost/coll_engine.h"
+#include "rabit_engine/xgboost/loaded_library.h"
+
+namespace {
+
+/// As much of the text as fits, with a 0 behind it.
+void Tell(const std::string& text, char* out, std::size_t out_bytes) {
+  if (out == nullptr || out_bytes == 0) return;
+  const std::size_t length = std::min(text.size(), out_bytes - 1);
+  std::memcpy(out, text.data(), length);
+  out[length] = '\0';
+}
+
+enum class Choice { kOwn, kWarren, kAuto };
+
+/// Throws std::runtime_error.
+Choice ReadChoice() {
+  const char* value = std::getenv("WARREN_XGBOOST_ENGINE");
+  const std::string_view choice = value == nullptr ? "" : value;
+  if (choice.empty() || choice == "auto") return Choice::kAuto;
+  if (choice == "warren") return Choice::kWarren;
+  if (choice == "own") return Choice::kOwn;
+  throw std::runtime_error(
+      fmt::format("WARREN_XGBOOST_ENGINE is '{}', expected 'own', 'warren' or 'auto'", choice));
+}
+
+/// XGBoost's own function of this name. Null: there is none.
+template <typename Function>
+Function* OwnFunction(const char* name) {
+  void* address = dlsym(RTLD_NEXT, name);
+  if (address == nullptr) {  // where RTLD_NEXT does not look
+    const auto library = warren::xgboost::LoadedLibrary::Defining(name);
+    if (library) address = library->Find(name);
+  }
+  return reinterpret_cast<Function*>(address);
+}
+
+/// Turns the engine on in the communicator that has just been joined. False, with a word to the user: it was
+/// asked for, and cannot be.
+bool BeginWhereItCan(const void* in_xgboost) {
+  const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
+  const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
+  const auto rank = reinterpret_cast<int (*)()>(own("XGCommunicatorGetRank"));
+  const auto world_size = reinterpret_cast<int (*)()>(own("XGCommunicatorGetWorldSize"));
+  // Before 2.1 there is no class that could be served; XGBoost 1.7 comes in by another door.
+  if (rank == nullptr || world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
+  if (world_size() < 2) return true;
+  std::string why_not;
+  try {
+    const Choice choice = ReadChoice();
+    if (choice == Choice::kOwn) return true;
+    const auto beginning = warren::xgboost::Begin(in_xgboost);
+    if (beginning.serves) return true;
+    why_not = beginning.why_not;
+    if (choice == Choice::kAuto) {
+      if (rank() == 0) {
+        std::fprintf(stderr, "rabit: XGBoost keeps its own communication, for %s\n", why_not.c_str());
+      }
+      return true;
+    }
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  std::fprintf(stderr, "rabit: XGBoost cannot communicate over Warren's engine: %s\n", why_not.c_str());
+  return false;
+}
+
+}  // namespace
+
+#define WARREN_C_API extern "C" __attribute__((visibility("default")))
+
+/// 1 where nothing that can be seen from here stands against serving the XGBoost that the address lies in
+/// (the address of any function of its C API), else 0, with what does in `why_not` (UTF-8, cut to `bytes`
+/// with its 0). Communicates with nobody. Thread safe.
+WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::size_t bytes) {
+  warren::api::NoteXgboostsUse();
+  const std::string objections = warren::xgboost::Objections(in_xgboost);
+  Tell(objections, why_not, bytes);
+  return objections.empty() ? 1 : 0;
+}
+
+/// Turns the engine on for this thread's communicator; all its ranks, of which there are two or more, call it
+/// together. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1: XGBoost's own
+/// communication has failed, as `why_not` says.
+WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, char* why_not, std::size_t bytes) {
+  warren::api::NoteXgboostsUse();
+  try {
+    const auto beginning = warren::xgboost::Begin(in_xgboost);
+    Tell(beginning.why_not, why_not, bytes);
+    return beginning.serves ? 1 : 0;
+  } catch (const std::exception& error) {
+    Tell(error.what(), why_not, bytes);
+    return -1;
+  }
+}
+
+/// Turns it off, before the communicator is finalized and by the same thread; all ranks call it and wait for
+/// each other. `failed` is not 0: this rank gives up, and the others are told. 0, or -1 with what went wrong
+/// in `error`.
+WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
+  try {
+    warren::xgboost::End(failed != 0);
+    return 0;
+  } catch (const std::exception& what) {
+    Tell(what.what(), error, bytes);
+    return -1;
+  }
+}
+
+/// How many collective calls of XGBoost's the engine has served in this process. Thread safe.
+WARREN_C_API std::uint64_t WarrenXGBoostNumServed() {
+  return warren::xgboost::NumServed();
+}
+
+WARREN_C_API int XGCommunicatorInit(const char* config) {
+  warren::api::NoteXgboostsUse();
+  auto* const own = OwnFunction<int(const char*)>("XGCommunicatorInit");
+  if (own == nullptr) {
+    std::fprintf(stderr,
+                 "rabit: XGCommunicatorInit was called, and there is no libxgboost in this process\n");
+    return -1;
+  }
+  const int code = own(config);
+  if (code != 0) return code;
+  return BeginWhereItCan(reinterpret_cast<const void*>(own)) ? 0 : -1;
+}
+
+WARREN_C_API int XGCommunicatorFinalize() {
+  try {
+    warren::xgboost::End(false);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rabit: %s\n", error.what());
+  }
+  auto* const own = OwnFunction<int()>("XGCommunicatorFinalize");
+  return own == nullptr ? -1 : own();
+}

@@ -1,0 +1,43 @@
+#include "rabit_engine/api/xgboost_use.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "rabit_engine/xgboost/loaded_library.h"
+
+namespace warren::api {
+namespace {
+
+class Use {
+ public:
+  static void Note() { noted_.store(true, std::memory_order_relaxed); }
+  ~Use() {
+    const char* tracker = std::getenv("DMLC_TRACKER_URI");
+    if (noted_ || tracker == nullptr || *tracker == '\0') return;
+    const auto xgboost = xgboost::LoadedLibrary::Named("libxgboost.so");
+    if (!xgboost) return;
+    const char* why = "this XGBoost is none up to 1.7, and none of 2.1 or later";
+    if (xgboost->Find("_ZN5rabit6engine4InitEiPPc") != nullptr) {
+      why = "XGBoost's own comes first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
+    } else if (xgboost->Find("XGCommunicatorAllgather") != nullptr) {
+      why =
+          "of XGBoost 2.1 and later it serves programs that call XGCommunicatorInit by its name; in Python "
+          "use warren.xgboost.communicator() or accelerate()";
+    }
+    std::fprintf(stderr,
+                 "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
+  }
+
+ private:
+  static inline std::atomic<bool> noted_ = false;
+};
+const Use use;
+
+}  // namespace
+
+void NoteXgboostsUse() {
+  Use::Note();
+}
+
+}  // namespace warren::api

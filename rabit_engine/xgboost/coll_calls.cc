@@ -1,0 +1,147 @@
+#include "rabit_engine/xgboost/coll_calls.h"
+
+#include <unistd.h>
+
+#include "rabit_engine/base/descriptor.h"
+
+namespace warren::xgboost {
+namespace {
+
+/// A span as XGBoost has it in memory.
+struct SpanInMemory {
+  std::size_t size;
+  void* data;
+};
+
+template <typename Type>
+Type* Pointer(Word word) {
+  return reinterpret_cast<Type*>(word);  // NOLINT(performance-no-int-to-ptr)
+}
+
+/// Takes one argument after the other.
+class Arguments {
+ public:
+  Arguments(Convention convention, const Words& words, ArgumentAbi abi)
+      : convention_(convention), words_(words), abi_(abi), next_on_stack_(abi.num_registers) {}
+
+  /// The communicator, which comes first, but for a Context.
+  const void* Comm() {
+    if (convention_ == Convention::kWithContext) One();
+    return Pointer<const void>(One());
+  }
+  /// Of an enumeration of 8 bits or of an int: what lies above is nobody's.
+  int Byte() { return static_cast<std::int8_t>(One()); }
+  int Int() { return static_cast<int>(One()); }
+
+  SpanInMemory Span() {
+    if (convention_ == Convention::kSpansByReference) {
+      return *Pointer<const SpanInMemory>(One());
+    }
+    return Pair();
+  }
+  /// The same without reading what is no memory. False: there is none.
+  bool SpanSafely(SpanInMemory& span) {
+    if (convention_ == Convention::kSpansByReference) {
+      return ReadSafely(Pointer<const void>(One()), &span, sizeof(span));
+    }
+    span = Pair();
+    return true;
+  }
+
+ private:
+  Word One() {
+    if (next_in_register_ < abi_.num_registers) return words_[next_in_register_++];
+    return words_[next_on_stack_++];
+  }
+  SpanInMemory Pair() {
+    std::size_t* next = &next_on_stack_;
+    if (next_in_register_ + 2 <= abi_.num_registers) {
+      next = &next_in_register_;
+    } else if (abi_.pair_ends_registers) {
+      next_in_register_ = abi_.num_registers;
+    }
+    const std::size_t at = *next;
+    *next += 2;
+    return {words_[at], Pointer<void>(words_[at + 1])};
+  }
+
+  Convention convention_;
+  const Words& words_;
+  ArgumentAbi abi_;
+  std::size_t next_in_register_ = 0;
+  std::size_t next_on_stack_;
+};
+
+Bytes BytesOf(const SpanInMemory& span) {
+  return {span.size, static_cast<std::byte*>(span.data)};
+}
+
+}  // namespace
+
+AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi) {
+  Arguments arguments(convention, words, abi);
+  AllreduceCall call;
+  call.comm = arguments.Comm();
+  call.data = BytesOf(arguments.Span());
+  call.type = arguments.Byte();
+  call.operation = arguments.Int();
+  return call;
+}
+
+BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi) {
+  Arguments arguments(convention, words, abi);
+  BroadcastCall call;
+  call.comm = arguments.Comm();
+  call.data = BytesOf(arguments.Span());
+  call.root = arguments.Int();
+  return call;
+}
+
+AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi) {
+  Arguments arguments(convention, words, abi);
+  AllgatherCall call;
+  call.comm = arguments.Comm();
+  call.data = BytesOf(arguments.Span());
+  return call;
+}
+
+AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi) {
+  Arguments arguments(convention, words, abi);
+  AllgatherVCall call;
+  call.comm = arguments.Comm();
+  call.data = BytesOf(arguments.Span());
+  const SpanInMemory sizes = arguments.Span();
+  const SpanInMemory segments = arguments.Span();
+  call.sizes = {static_cast<const std::int64_t*>(sizes.data), sizes.size};
+  call.segments = {static_cast<std::int64_t*>(segments.data), segments.size};
+  call.received = BytesOf(arguments.Span());
+  return call;
+}
+
+std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected, ArgumentAbi abi) {
+  std::optional<Convention> found;
+  for (const Convention convention :
+       {Convention::kSpansByReference, Convention::kSpansByValue, Convention::kWithContext}) {
+    Arguments arguments(convention, words, abi);
+    SpanInMemory span{};
+    arguments.Comm();
+    if (!arguments.SpanSafely(span)) continue;
+    if (span.size != expected.data.size || span.data != expected.data.data) continue;
+    if (arguments.Byte() != expected.type || arguments.Int() != expected.operation) continue;
+    if (found) return std::nullopt;
+    found = convention;
+  }
+  return found;
+}
+
+bool ReadSafely(const void* address, void* out, std::size_t bytes) {
+  // write() refuses an address that is none, where memcpy would be the end. A pipe takes 4096 at once.
+  int ends[2];
+  if (bytes > 4096 || pipe(ends) != 0) return false;
+  const CloseOnForkDescriptor reader(ends[0]);
+  const CloseOnForkDescriptor writer(ends[1]);
+  const auto length = static_cast<ssize_t>(bytes);
+  return write(writer.fd(), address, bytes) == length && read(reader.fd(), out, bytes) == length;
+}
+
+}  // namespace warren::xgboost

@@ -1,0 +1,351 @@
+#include "rabit_engine/xgboost/coll_engine.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/engine/join.h"
+#include "rabit_engine/xgboost/coll_calls.h"
+#include "rabit_engine/xgboost/coll_reduction.h"
+#include "rabit_engine/xgboost/coll_table.h"
+#include "rabit_engine/xgboost/loaded_library.h"
+#include "rabit_engine/xgboost/own_communicator.h"
+#include "rabit_engine/xgboost/vtable.h"
+
+namespace warren::xgboost {
+namespace {
+
+std::atomic<std::uint64_t> num_served = 0;
+
+// --- what is found ---
+
+LoadedLibrary LibraryWith(const void* address) {
+  auto library = LoadedLibrary::Containing(address);
+  if (!library) throw Refusal("no library of this process has it");
+  return *std::move(library);
+}
+
+/// The virtual functions of two of XGBoost's classes.
+struct Tables {
+  std::span<void* const> coll;
+  std::span<void* const> rabit_comm;
+};
+
+/// Throws Refusal.
+Tables FindTables(const LoadedLibrary& library) {
+  constexpr std::size_t kSome = 5;  // as many of RabitComm's as tell that it is a table
+  return {FindCollTable(library.image()),
+          FindVtable(library.image(), "N7xgboost10collective9RabitCommE", kSome)};
+}
+
+// --- how it is called ---
+
+/// How this XGBoost calls its class Coll, and with which communicator.
+struct Caller {
+  Convention convention = Convention::kWithContext;
+  const void* comm = nullptr;
+};
+
+/// The head of XGBoost's class Comm, 2.1 to 3.4.
+struct HeadOfComm {
+  const void* functions;
+  const void* shared_from_this[2];
+  std::int32_t world_size;
+  std::int32_t rank;
+};
+
+/// Throws Refusal unless this is the communicator that XGBoost speaks of.
+void CheckComm(const Tables& tables, const OwnCommunicator& own, const void* comm) {
+  HeadOfComm head{};
+  if (!ReadSafely(comm, &head, sizeof(head)) || head.functions != tables.rabit_comm.data() ||
+      head.world_size != own.world_size() || head.rank != own.rank()) {
+    throw Refusal("the communicator that it calls with is laid out in a way that is not known");
+  }
+}
+
+/// Looks at calls whose arguments are known, as they pass to XGBoost's own: spans may lie in its frames.
+class Probe final : public CallHandler {
+ public:
+  AllreduceCall allreduce;
+  BroadcastCall broadcast;
+  AllgatherCall allgather;
+
+  bool Handle(CollFunction function, const Words& words) override {
+    ++num_calls_;
+    if (function == CollFunction::kAllreduce) {
+      convention_ = ConventionOf(words, allreduce);
+      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words).comm;
+    } else if (function == CollFunction::kBroadcast && convention_) {
+      const BroadcastCall seen = ReadBroadcast(*convention_, words);
+      knows_broadcast_ = seen.comm == allreduce.comm && seen.data.data == broadcast.data.data &&
+                         seen.data.size == broadcast.data.size && seen.root == broadcast.root;
+    } else if (function == CollFunction::kAllgather && convention_) {
+      const AllgatherCall seen = ReadAllgather(*convention_, words);
+      knows_allgather_ = seen.comm == allreduce.comm && seen.data.data == allgather.data.data &&
+                         seen.data.size == allgather.data.size;
+    }
+    return false;
+  }
+
+  /// After a call of each kind. Throws Refusal.
+  Caller Result() const {
+    if (num_calls_ != 3) throw Refusal("its collective calls do not go by the functions of its class Coll");
+    for (const auto& [known, call] :
+         {std::pair(convention_.has_value(), "an allreduce"), std::pair(knows_broadcast_, "a broadcast"),
+          std::pair(knows_allgather_, "an allgather")}) {
+      if (!known)
+        throw Refusal(fmt::format("it passes the arguments of {} in a way that is not known", call));
+    }
+    return {*convention_, allreduce.comm};
+  }
+
+ private:
+  int num_calls_ = 0;
+  std::optional<Convention> convention_;
+  bool knows_broadcast_ = false;
+  bool knows_allgather_ = false;
+};
+
+template <typename Elements>
+Bytes BytesOf(Elements& elements) {
+  return {elements.size() * sizeof(elements[0]), reinterpret_cast<std::byte*>(elements.data())};
+}
+
+/// Makes one call of each kind over XGBoost's own links and looks at how it arrives. All ranks do. Throws
+/// EngineError; Refusal only after the last call.
+Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
+  constexpr int kInt64 = 7;  // in XGBoost's codes
+  constexpr int kSum = 2;
+  std::array<std::int64_t, 3> summed{1, 2, 3};
+  std::array<std::byte, 40> sent{};
+  std::vector<std::int64_t> gathered(own.world_size());
+  Probe probe;
+  probe.allreduce = {nullptr, BytesOf(summed), kInt64, kSum};
+  probe.broadcast = {nullptr, BytesOf(sent), own.world_size() - 1};
+  probe.allgather = {nullptr, BytesOf(gathered)};
+  const HandledBy handled(&probe);
+  own.Allreduce(summed.data(), summed.size(), kInt64, kSum);
+  own.Broadcast(sent.data(), sent.size(), probe.broadcast.root);
+  own.Allgather(gathered.data(), probe.allgather.data.size);
+  const Caller caller = probe.Result();
+  CheckComm(tables, own, caller.comm);
+  return caller;
+}
+
+// --- how it is served ---
+
+/// The calls of one thread over one communicator.
+class Serving final : public CallHandler {
+ public:
+  Serving(const Caller& caller, std::unique_ptr<NativeCommunicator> engine)
+      : caller_(caller), engine_(std::move(engine)) {}
+
+  bool Handle(CollFunction function, const Words& words) override {
+    switch (function) {
+      case CollFunction::kAllreduce:
+        return Allreduce(ReadAllreduce(caller_.convention, words));
+      case CollFunction::kBroadcast:
+        return Broadcast(ReadBroadcast(caller_.convention, words));
+      case CollFunction::kAllgather:
+        return Allgather(ReadAllgather(caller_.convention, words));
+      case CollFunction::kAllgatherV:
+        return AllgatherV(ReadAllgatherV(caller_.convention, words));
+    }
+    return false;
+  }
+
+  std::uint64_t num_calls() const { return num_calls_; }
+  void Finalize() { engine_->Finalize(); }
+  void GiveUp() noexcept { engine_->GiveUp(); }
+
+ private:
+  bool Allreduce(const AllreduceCall& call) {
+    if (call.comm != caller_.comm) return false;
+    const std::optional<Reduction> reduction = ReductionOf(call.type, call.operation);
+    if (!reduction || call.data.size % reduction->element_bytes() != 0) return false;
+    return Serve("allreduce", [&] {
+      engine_->Allreduce(call.data.data, call.data.size / reduction->element_bytes(), *reduction);
+    });
+  }
+
+  bool Broadcast(const BroadcastCall& call) {
+    if (call.comm != caller_.comm || call.root < 0 || call.root >= engine_->world_size()) return false;
+    return Serve("broadcast", [&] { engine_->Broadcast(call.data.data, call.data.size, call.root); });
+  }
+
+  bool Allgather(const AllgatherCall& call) {
+    if (call.comm != caller_.comm) return false;
+    const auto world_size = static_cast<std::size_t>(engine_->world_size());
+    offsets_.resize(world_size + 1);
+    for (std::size_t rank = 0; rank < world_size; ++rank) offsets_[rank] = call.data.size / world_size * rank;
+    offsets_.back() = call.data.size;  // the last has what is left, as in XGBoost's
+    return Serve("allgather", [&] { engine_->Allgather(call.data.data, offsets_); });
+  }
+
+  bool AllgatherV(const AllgatherVCall& call) {
+    const auto rank = static_cast<std::size_t>(engine_->rank());
+    const auto world_size = static_cast<std::size_t>(engine_->world_size());
+    if (call.comm != caller_.comm || call.sizes.size() != world_size ||
+        call.segments.size() != world_size + 1) {
+      return false;
+    }
+    offsets_.assign(1, 0);
+    for (const std::int64_t size : call.sizes) {
+      if (size < 0) return false;
+      offsets_.push_back(offsets_.back() + static_cast<std::size_t>(size));
+    }
+    if (offsets_.back() != call.received.size || offsets_[rank + 1] - offsets_[rank] != call.data.size)
+      return false;
+    std::copy(offsets_.begin(), offsets_.end(), call.segments.begin());
+    std::byte* const own = call.received.data + offsets_[rank];
+    if (own != call.data.data && call.data.size > 0) std::memmove(own, call.data.data, call.data.size);
+    return Serve("allgather", [&] { engine_->Allgather(call.received.data, offsets_); });
+  }
+
+  template <typename Function>
+  bool Serve(const char* name, Function&& function) {
+    const auto failed = [&](const std::string& why) {
+      return EngineError(fmt::format("XGBoost's {}, over Warren's engine: {}", name, why));
+    };
+    if (!first_error_.empty()) {
+      throw failed(
+          fmt::format("an earlier call has failed and this rank is out of the job: {}", first_error_));
+    }
+    try {
+      function();
+    } catch (const EngineError& error) {
+      first_error_ = error.what();
+      throw failed(first_error_);
+    }
+    ++num_calls_;
+    num_served.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  Caller caller_;
+  std::unique_ptr<NativeCommunicator> engine_;
+  std::vector<std::size_t> offsets_;
+  std::uint64_t num_calls_ = 0;
+  std::string first_error_;
+};
+
+/// Known results through XGBoost's functions. Throws Refusal or EngineError.
+void TestItself(const OwnCommunicator& own, Serving& serving) {
+  constexpr int kFloat64 = 2;  // in XGBoost's codes
+  constexpr int kUInt16 = 9;
+  constexpr int kSum = 2;
+  constexpr int kMax = 0;
+  const int rank = own.rank();
+  const int world_size = own.world_size();
+  const HandledBy handled(&serving);
+  bool right = true;
+
+  std::vector<double> sums(1000);
+  std::iota(sums.begin(), sums.end(), rank);
+  own.Allreduce(sums.data(), sums.size(), kFloat64, kSum);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    right &= sums[i] == static_cast<double>(i) * world_size + world_size * (world_size - 1) / 2.0;
+  }
+  std::array<std::uint16_t, 3> greatest{static_cast<std::uint16_t>(rank), 7, 0};
+  own.Allreduce(greatest.data(), greatest.size(), kUInt16, kMax);
+  right &= greatest == std::array<std::uint16_t, 3>{static_cast<std::uint16_t>(world_size - 1), 7, 0};
+  std::int64_t sent = rank;
+  own.Broadcast(&sent, sizeof(sent), world_size - 1);
+  right &= sent == world_size - 1;
+  std::vector<std::int32_t> gathered(world_size, -1);
+  gathered[rank] = rank;
+  own.Allgather(gathered.data(), gathered.size() * sizeof(std::int32_t));
+  for (int other = 0; other < world_size; ++other) right &= gathered[other] == other;
+
+  if (serving.num_calls() != 4) {
+    throw Refusal(fmt::format("{} of 4 calls came to Warren's engine", serving.num_calls()));
+  }
+  if (!right) throw Refusal("a collective over Warren's engine had another result than it should have");
+}
+
+/// What a thread has.
+struct OfThread {
+  std::unique_ptr<Serving> serving;
+  ~OfThread() { Reset(); }
+  void Reset() {
+    SetHandler(nullptr);
+    serving.reset();
+  }
+};
+thread_local OfThread of_thread;
+
+}  // namespace
+
+std::string Objections(const void* address_in_xgboost) {
+  try {
+    const LoadedLibrary library = LibraryWith(address_in_xgboost);
+    OwnCommunicator{library};
+    FindTables(library);
+  } catch (const Refusal& refusal) {
+    return refusal.what();
+  }
+  return {};
+}
+
+Beginning Begin(const void* address_in_xgboost) {
+  of_thread.Reset();
+  try {
+    const LoadedLibrary library = LibraryWith(address_in_xgboost);
+    // Where this fails, there are no ranks to agree with.
+    const auto rounds = std::make_shared<Rounds>(OwnCommunicator(library));
+    Tables tables;
+    Settings settings;
+    Caller caller;
+    std::unique_ptr<Serving> serving;
+    rounds->Do([&] {
+      settings = ReadSettings({});
+      tables = FindTables(library);
+      Intercept(tables.coll);
+    });
+    rounds->Do([&] { caller = ProbeCalls(tables, rounds->own()); });
+    rounds->Do(
+        [&] { serving = std::make_unique<Serving>(caller, JoinOver(MakeBootstrapOver(rounds), settings)); });
+    rounds->Do([&] {
+      try {
+        TestItself(rounds->own(), *serving);
+      } catch (...) {
+        serving->GiveUp();
+        throw;
+      }
+    });
+    of_thread.serving = std::move(serving);
+  } catch (const Refusal& refusal) {
+    return {false, refusal.what()};
+  }
+  SetHandler(of_thread.serving.get());
+  return {true, {}};
+}
+
+void End(bool failed) {
+  if (!of_thread.serving) return;
+  const std::unique_ptr<Serving> serving = std::move(of_thread.serving);
+  SetHandler(nullptr);
+  if (failed) {
+    serving->GiveUp();
+  } else {
+    serving->Finalize();
+  }
+}
+
+std::uint64_t NumServed() {
+  return num_served.load(std::memory_order_relaxed);
+}
+
+}  // namespace warren::xgboost

@@ -1,0 +1,34 @@
+// XGBoost 2.1 and later on this engine, without a change to it: its own communicator, of whoever's tracker,
+// is what the ranks meet and agree over; from then on the collectives of its class Coll are the engine's.
+//
+// In any doubt on any rank all ranks stay on XGBoost's own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warren::xgboost {
+
+/// What stands against serving the XGBoost that this address lies in, as far as looking at it tells; empty:
+/// nothing. Communicates with nobody. Thread safe.
+std::string Objections(const void* address_in_xgboost);
+
+struct Beginning {
+  bool serves = false;  ///< the same on all ranks
+  std::string why_not;  ///< "rank 2: ...", the same on all ranks
+};
+
+/// From now on the engine serves the calls that this thread makes over its communicator of XGBoost's. All
+/// ranks of a communicator of two or more call it, once it is initialized. Throws EngineError when XGBoost's
+/// own communication fails. Errors of the engine come out of XGBoost's calls as its own do.
+Beginning Begin(const void* address_in_xgboost);
+
+/// Before the communicator is finalized, by the same thread: XGBoost's own serves again. All ranks call it;
+/// it waits for them and may throw EngineError. `failed`: this rank gives up after an error, and the others
+/// are not to wait for it; this waits for nobody. Does nothing where nothing is served.
+void End(bool failed);
+
+/// How many calls the engine has served in this process. Thread safe.
+std::uint64_t NumServed();
+
+}  // namespace warren::xgboost

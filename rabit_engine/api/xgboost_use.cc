@@ -17,7 +17,9 @@ class Use {
     if (noted_ || tracker == nullptr || *tracker == '\0') return;
     const auto xgboost = xgboost::LoadedLibrary::Named("libxgboost.so");
     if (!xgboost) return;
-    const char* why = "this XGBoost is none up to 1.7, and none of 2.1 or later";
+    const char* why =
+        "this XGBoost is none of 2.1 or later, and does not export the functions of 1.7 (PyPI's wheels hide "
+        "them)";
     if (xgboost->Find("_ZN5rabit6engine4InitEiPPc") != nullptr) {
       why = "XGBoost's own comes first: link librabit_xgboost before libxgboost, or preload it (LD_PRELOAD)";
     } else if (xgboost->Find("XGCommunicatorAllgather") != nullptr) {

@@ -74,6 +74,8 @@ def begin() -> bool:
     Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
+        if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
+            _objection("auto")  # the library was loaded for nothing, and is told that nobody has forgotten it
         return False
     if serves():
         raise RuntimeError("this thread's communicator is served by Warren's engine already")

@@ -204,7 +204,9 @@ struct Doubt {
   const char* variant;
   const char* why;
 };
-void PrintTo(const Doubt& doubt, std::ostream* out) { *out << doubt.variant; }
+void PrintTo(const Doubt& doubt, std::ostream* out) {
+  *out << doubt.variant;
+}
 
 class EveryDoubt : public testing::TestWithParam<Doubt> {};
 

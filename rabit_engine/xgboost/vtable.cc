@@ -29,8 +29,8 @@ std::span<const Word> RelocatedWords(const LibraryImage& image) {
   const Word begin = (reinterpret_cast<Word>(image.relocated.begin) + kMask) & ~kMask;
   const Word end = reinterpret_cast<Word>(image.relocated.end) & ~kMask;
   if (begin >= end) return {};
-  return {reinterpret_cast<const Word*>(begin),
-          (end - begin) / sizeof(Word)};  // NOLINT(performance-no-int-to-ptr)
+  const auto* const first = reinterpret_cast<const Word*>(begin);  // NOLINT(performance-no-int-to-ptr)
+  return {first, (end - begin) / sizeof(Word)};                    // NOLINT(performance-no-int-to-ptr)
 }
 
 bool IsIn(const std::vector<Word>& sorted, Word value) {

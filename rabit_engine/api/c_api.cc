@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
@@ -102,6 +104,19 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
   return AttemptWithSession(call, [&](Session& session) {
     session.AllreduceTyped(call, buffer, count, dtype, op, Prepare{prepare, prepare_arg});
   });
+}
+
+/// Where the ranks' slices begin, in units of `unit`, and where the last ends.
+std::vector<std::size_t> Offsets(Session& session, const Call& call, const size_t* counts, std::size_t unit) {
+  if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
+  std::vector<std::size_t> offsets(1, 0);
+  for (int rank = 0; rank < session.world_size(); ++rank) {
+    if (counts[rank] > (std::numeric_limits<std::ptrdiff_t>::max() - offsets.back()) / unit) {
+      session.Refuse(call, "the slices are more than memory can hold");
+    }
+    offsets.push_back(offsets.back() + counts[rank] * unit);
+  }
+  return offsets;
 }
 
 int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
@@ -254,6 +269,22 @@ int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, s
 int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                       void (*prepare_fun)(void* arg), void* prepare_arg) {
   return Allreduce(sendrecvbuf, count, enum_dtype, enum_op, prepare_fun, prepare_arg);
+}
+
+int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype) {
+  const Call call{"RabitAllgatherV"};
+  return AttemptWithSession(call, [&](Session& session) {
+    session.Allgather(call, sendrecvbuf,
+                      Offsets(session, call, counts, session.ElementBytes(call, enum_dtype)));
+  });
+}
+
+int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtype, int enum_op) {
+  const Call call{"RabitReduceScatter"};
+  return AttemptWithSession(call, [&](Session& session) {
+    const warren::Reduction reduction = session.TypedReduction(call, enum_dtype, enum_op);
+    session.ReduceScatter(call, sendrecvbuf, Offsets(session, call, counts, 1), reduction);
+  });
 }
 
 int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,

@@ -266,8 +266,7 @@ bool Session::KnowsReduction(int type, int operation) {
          IsDefined(static_cast<DataType>(type), static_cast<Operation>(operation));
 }
 
-void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
-                             Prepare prepare) {
+Reduction Session::TypedReduction(const Call& call, int type, int operation) const {
   ElementBytes(call, type);
   if (operation < 0 || operation >= kNumRabitOperations) {
     Refuse(call, fmt::format("{} is no operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
@@ -277,7 +276,39 @@ void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, 
   if (!IsDefined(data_type, known_operation)) {
     Refuse(call, fmt::format("there is no {} of {}", Name(known_operation), Name(data_type)));
   }
-  Allreduce(call, buffer, count, Reduction::Typed(data_type, known_operation), prepare);
+  return Reduction::Typed(data_type, known_operation);
+}
+
+void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
+                             Prepare prepare) {
+  Allreduce(call, buffer, count, TypedReduction(call, type, operation), prepare);
+}
+
+void Session::CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
+                           std::size_t element_bytes) const {
+  if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 || offsets.front() != 0 ||
+      !std::is_sorted(offsets.begin(), offsets.end())) {
+    Refuse(call, fmt::format("expected the {} offsets of {} slices, ascending from 0", world_size_ + 1,
+                             world_size_));
+  }
+  if (offsets.back() > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes) {
+    Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", offsets.back(),
+                             element_bytes));
+  }
+  if (buffer == nullptr && offsets.back() > 0) {
+    Refuse(call, fmt::format("the buffer is null, for {} elements", offsets.back()));
+  }
+}
+
+void Session::Allgather(const Call& call, void* buffer, std::span<const std::size_t> offsets) {
+  CheckOffsets(call, buffer, offsets, 1);
+  Communicate(call, [&] { communicator_->Allgather(buffer, offsets); });
+}
+
+void Session::ReduceScatter(const Call& call, void* buffer, std::span<const std::size_t> offsets,
+                            const Reduction& reduction) {
+  CheckOffsets(call, buffer, offsets, reduction.element_bytes());
+  Communicate(call, [&] { communicator_->ReduceScatter(buffer, offsets, reduction); });
 }
 
 void Session::Broadcast(const Call& call, void* buffer, std::size_t bytes, int root) {

@@ -76,6 +76,15 @@ class Session {
   /// slices meet.
   void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                       std::size_t begin, std::size_t size_or_end);
+  /// Of one slice a rank, in rank order: rank r's is [offsets[r], offsets[r + 1]), in bytes, as world_size()
+  /// + 1 offsets, the same on all ranks.
+  void Allgather(const Call& call, void* buffer, std::span<const std::size_t> offsets);
+  /// Like an allreduce of which only this rank's slice holds the result afterwards, and the rest of the
+  /// buffer is left undefined. Offsets as above, in elements.
+  void ReduceScatter(const Call& call, void* buffer, std::span<const std::size_t> offsets,
+                     const Reduction& reduction);
+  /// The typed reduction of rabit's codes. Refuses codes that are none.
+  Reduction TypedReduction(const Call& call, int type, int operation) const;
   void TrackerPrint(const Call& call, const std::string& text);
 
   // --- memory of GPUs: see device/device_collectives.h ---
@@ -107,6 +116,8 @@ class Session {
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
  private:
+  void CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
+                    std::size_t element_bytes) const;
   // While it lives, this thread has the communicator to itself. Misuse when another has it.
   class Turn {
    public:

@@ -91,6 +91,13 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
                                 size_t size_node_slice, int enum_dtype);
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
+/* Collects one slice from each rank into a buffer of all, in rank order: rank r's has counts[r] elements, with
+ * one count for each rank, the same on all ranks. This rank's slice is in its place beforehand. Types as in
+ * RabitAllreduce. */
+RABIT_DLL int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype);
+/* Reduces a buffer of such slices over all ranks: afterwards this rank's slice holds the result, and the rest
+ * of the buffer is undefined. Types and operations as in RabitAllreduce. */
+RABIT_DLL int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtype, int enum_op);
 /* The version, 0 when there is none, is written to *out_version. */
 RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
                                      char** out_local_model, rbt_ulong* out_local_len);

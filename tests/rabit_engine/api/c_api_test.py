@@ -11,15 +11,21 @@ from api_testing import HERE, INCLUDE, LIB, SANITIZE, WARNINGS, alone, job
 ERROR_EXIT_CODE = 255
 
 
+def compiled(name, folder):
+    """A C program of users/, linked with librabit."""
+    program = pathlib.Path(folder) / name
+    sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+    subprocess.run([os.environ["WARREN_CXX"], "-x", "c", "-std=c99", *WARNINGS, *sanitize, "-I", INCLUDE,
+                    HERE / f"users/{name}.c", "-x", "none", "-L", LIB, "-lrabit", "-lm", f"-Wl,-rpath,{LIB}", "-o", program],
+                   check=True)
+    return program
+
+
 class C(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.program = pathlib.Path(cls.folder.name) / "program"
-        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        subprocess.run([os.environ["WARREN_CXX"], "-x", "c", "-std=c99", *WARNINGS, *sanitize, "-I", INCLUDE,
-                        HERE / "users/program.c", "-x", "none", "-L", LIB, "-lrabit", f"-Wl,-rpath,{LIB}", "-o",
-                        cls.program], check=True)
+        cls.program = compiled("program", cls.folder.name)
 
     @classmethod
     def tearDownClass(cls):
@@ -29,6 +35,15 @@ class C(unittest.TestCase):
         for done in [alone(self.program), *(job(workers, self.program) for workers in (1, 2, 3, 4))]:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("printed from C\n", done.stdout)
+
+    def test_calls_with_one_count_for_each_rank_and_lightgbms(self):
+        slices = compiled("slices", self.folder.name)
+        for done in [alone(slices), *(job(workers, slices) for workers in (1, 2, 3, 4))]:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("all slices well\n", done.stdout)
+        for setting in ({"RABIT_SHARED_MEMORY": "off"}, {"RABIT_HOST_GROUP": "alone"}):
+            done = job(3, slices, **setting)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_misuse_is_printed_with_rank_and_call_and_ends_the_process(self):
         for how, message in {

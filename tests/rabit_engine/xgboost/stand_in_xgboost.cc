@@ -192,8 +192,10 @@ __attribute__((section(".data.rel.ro"), used)) void const* second_table[9] = {
 __attribute__((constructor)) void MoveFunction() {
   static char elsewhere[64];
   const Coll object;
-  void** table = nullptr;
-  std::memcpy(&table, &object, sizeof(table));
+  void** found = nullptr;
+  std::memcpy(&found, &object, sizeof(found));
+  void** volatile hidden = found;  // the compiler knows that the table is constant
+  void** const table = hidden;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto* const begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(table) / page * page);
   if (mprotect(begin, 2 * page, PROT_READ | PROT_WRITE) != 0) std::abort();

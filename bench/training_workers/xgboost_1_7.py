@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """One worker of bench/xgboost_training: loads its rows, joins the job, trains, and tells on rank 0 how long it took.
 
-    worker.py convert LIBSVM BINARY                       once, so that loading is quick
-    worker.py convert-dense FLOATS FEATURES BINARY        the same from make_libsvm's float32
-    worker.py train BINARY ROUNDS KEY=VALUE...            prints {"seconds", "first", "model"} on rank 0: all rounds,
+    xgboost_1_7.py convert LIBSVM BINARY                       once, so that loading is quick
+    xgboost_1_7.py convert-dense FLOATS FEATURES BINARY        the same from make_libsvm's float32
+    xgboost_1_7.py train BINARY ROUNDS KEY=VALUE...            prints {"seconds", "first", "model"} on rank 0: all rounds,
                                                           and the first with all that comes before it
 
 XGBoost is Debian's python3-xgboost 1.7; whose communication it uses is decided by LD_PRELOAD.

@@ -1,0 +1,115 @@
+"""One worker of bench/training: makes its rows, joins, trains, and tells on rank 0 how long each took.
+
+    booster.py xgboost|lightgbm SIDE RANK WORKERS ROWS COLUMNS DEPTH ROUNDS
+
+SIDE: `own`, the booster's communication; `warren`, ours; `single`, one process with as many threads as WORKERS. ROWS are of
+all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). Prints one line of JSON:
+{"join_s", "train_s", "model"}, the last the model's hash.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+import warnings
+
+import numpy as np
+
+warnings.simplefilter("ignore")
+
+
+def rows_of(rank, workers, rows, columns):
+    """The rows of one worker; all workers' together are the same for any number of them."""
+    from numpy.random import SeedSequence, default_rng
+
+    each = rows // workers
+    x = np.empty((each, columns), np.float32)
+    block = 1000
+    for begin in range(0, each, block):
+        rng = default_rng(SeedSequence([rank * each + begin]))
+        part = x[begin : begin + block]
+        part[:] = rng.standard_normal(part.shape, np.float32)
+    y = (x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * x[:, 3] > 0).astype(np.float32)
+    return x, y
+
+
+def xgboost(side, rank, workers, shape, depth, rounds):
+    import xgboost as xgb
+
+    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": depth, "nthread": workers if side == "single" else 1}
+    x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
+    if side == "single":
+        begin = time.monotonic()
+        model = xgb.train(params, xgb.DMatrix(x, y, nthread=workers), rounds)
+        return 0.0, time.monotonic() - begin, bytes(model.save_raw("json"))
+    import warren.xgboost as wx
+
+    begin = time.monotonic()
+    with wx.communicator():
+        joined = time.monotonic()
+        if workers > 1 and wx.engine() != side:
+            raise SystemExit(f"the communication is {wx.engine()}'s, expected {side}'s")
+        matrix = xgb.DMatrix(x, y, nthread=1)
+        meet(lambda: xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM))
+        started = time.monotonic()
+        model = xgb.train(params, matrix, rounds)
+        xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM)
+        ended = time.monotonic()
+    return joined - begin, ended - started, bytes(model.save_raw("json"))
+
+
+def lightgbm(side, rank, workers, shape, depth, rounds):
+    import lightgbm as lgb
+
+    params = {"objective": "binary", "num_leaves": 2**depth, "max_depth": depth, "min_data_in_leaf": 20, "verbose": -1,
+              "num_threads": workers if side == "single" else 1}  # fmt: skip
+    x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
+    if side == "single":
+        begin = time.monotonic()
+        model = lgb.train(params, lgb.Dataset(x, y), rounds)
+        return 0.0, time.monotonic() - begin, text_of(model)
+    # LightGBM's own joins where it trains: so with both the first round is counted as joining, and the rest as training.
+    first = []
+
+    def train(more):
+        model = lgb.train({**params, **more}, lgb.Dataset(x, y), rounds,
+                          callbacks=[lambda env: first or first.append(time.monotonic())])  # fmt: skip
+        return time.monotonic(), text_of(model)
+
+    begin = time.monotonic()
+    if side == "own":
+        port = int(os.environ["BENCH_MACHINES"].split(",")[rank].rpartition(":")[2])
+        ended, model = train({"machines": os.environ["BENCH_MACHINES"], "local_listen_port": port, "num_machines": workers,
+                              "tree_learner": "data", "pre_partition": True})  # fmt: skip
+    else:
+        import warren.lightgbm as wl
+
+        with wl.communicator():
+            ended, model = train(wl.parameters())
+    return first[0] - begin, ended - first[0], model
+
+
+def text_of(model):
+    """Without the parameters, which say how it was trained."""
+    return model.model_to_string().split("\nparameters:")[0].encode()
+
+
+def meet(barrier):
+    """Twice: who is late is waited for, and then all go at once."""
+    barrier()
+    barrier()
+
+
+def main():
+    booster, side, *numbers = sys.argv[1:]
+    rank, workers, rows, columns, depth, rounds = map(int, numbers)
+    with contextlib.redirect_stdout(sys.stderr):  # what a booster says is not the result
+        join_s, train_s, model = globals()[booster](side, rank, workers, (rows, columns), depth, rounds)
+    if rank == 0:
+        print(json.dumps({"join_s": join_s, "train_s": train_s, "model": hashlib.sha256(model).hexdigest()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""LightGBM of PyPI over Warren's engine, under dmlc-submit, beside its own sockets."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from warren_testing import BIN, SOURCE
+
+PLACE = BIN.parent / "interop/venv-lightgbm"
+PYTHON = PLACE / "bin/python"
+WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
+LIMIT_S = 100
+NAMED_S = 1.0
+WAYS = 9  # in which the worker trains
+
+
+class LightGbm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (PLACE / "ready").exists():
+            subprocess.run(["/usr/bin/python3", "-m", "venv", PLACE], check=True)
+            subprocess.run([PYTHON, "-m", "pip", "install", "-q", "lightgbm", "scipy", "scikit-learn"], check=True)
+            (PLACE / "ready").touch()
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def environment(self):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+        return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")}
+
+    def worker(self, workers, *command, code=0):
+        """The output of a job that ends with this code."""
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), PYTHON,
+                               WORKER, *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S,
+                              env=self.environment(), cwd=self.folder, check=False)
+        output = done.stdout + done.stderr
+        self.assertEqual(done.returncode, code, output)
+        return output
+
+    def found(self, word, output):
+        return [json.loads(text) for text in re.findall(rf"{word} ([\[{{].*)", output)]
+
+    def over_sockets(self, workers, tree_learner):
+        with contextlib.ExitStack() as all_free:
+            ports = []
+            for _ in range(WAYS * workers):
+                free = all_free.enter_context(socket.socket())
+                free.bind(("127.0.0.1", 0))
+                ports.append(f"127.0.0.1:{free.getsockname()[1]}")
+        machines = ";".join(",".join(ports[way * workers:(way + 1) * workers]) for way in range(WAYS))
+        processes = [subprocess.Popen([PYTHON, WORKER, "over_sockets", str(rank), machines, tree_learner], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment())
+                     for rank in range(workers)]
+        return [self.found("models", process.communicate(timeout=LIMIT_S)[0])[0] for process in processes]
+
+    def test_models_are_those_over_its_own_sockets(self):
+        for workers in (2, 3):
+            ours, own = self.found("models", self.worker(workers, "over_warren", "data")), self.over_sockets(workers, "data")
+            self.assertEqual(len(ours), workers)
+            self.assertEqual(len(own[0]), WAYS)
+            for name in own[0]:
+                with self.subTest(name, workers=workers):
+                    self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
+                    self.assertEqual(len({models[name] for models in ours}), 1, "the workers' models differ")
+
+    def test_voting_is_served(self):
+        ours, own = self.found("models", self.worker(2, "over_warren", "voting")), self.over_sockets(2, "voting")
+        for name in own[0]:
+            with self.subTest(name):
+                self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
+
+    def test_outside_a_job_it_trains_alone(self):
+        alone = self.found("models", self.worker(1, "over_warren", "data"))
+        done = subprocess.run([PYTHON, WORKER, "over_warren", "data"], capture_output=True, text=True, env=self.environment(),
+                              timeout=LIMIT_S, check=True)
+        self.assertEqual(self.found("models", done.stdout), alone)
+
+    def test_early_stopping_decides_for_all_by_the_metrics_of_all(self):
+        said = self.found("stopped", self.worker(3, "stops_early"))
+        self.assertEqual(len(said), 3)
+        _, best, losses, aucs, loss_of_all = said[0]
+        self.assertLess(best, 200)
+        for rank, *of_rank in said:
+            self.assertEqual(of_rank, [best, losses, aucs, loss_of_all], rank)
+        self.assertAlmostEqual(losses[best - 1], loss_of_all, delta=1e-9)  # of the trees that are kept
+
+    def test_rows_are_dealt_out_and_queries_stay_whole(self):
+        lines = [f"{row % 3} qid:{row // 10} 0:{row % 7} 1:{row % 5} 2:{row % 11}" for row in range(300)]
+        (self.folder / "rows.txt").write_text("\n".join(lines) + "\n")
+        loaded = sorted(self.found("loaded", self.worker(3, "loads", "rows.txt")))
+        self.assertEqual(sum(rows for _, rows, _, _, _ in loaded), 300)
+        for _, rows, columns, group, _ in loaded:
+            self.assertEqual((columns, group), (3, [10] * (rows // 10)))
+            self.assertGreater(rows, 0)
+        self.assertEqual(len({model for *_, model in loaded}), 1)
+
+    def test_a_killed_worker_is_named_by_all_and_ends_the_job(self):
+        output = self.worker(3, "killed", code=137)
+        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) was killed by signal 9")
+        killed_at = float(re.search(r"killed (\S+)", output)[1])
+        for _, at, message in self.found("error", output):
+            self.assertRegex(message, "rank 1")
+            self.assertLess(at - killed_at, NAMED_S)
+
+    def test_what_cannot_be_is_refused(self):
+        output = self.worker(2, "refuses")
+        self.assertEqual(output.count("LightGBM trains by features in its command line alone"), 2, output)
+        self.assertEqual(output.count("refused tree_learner is 'serial', expected one of data, voting"), 2, output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+"""A worker on the LightGBM that its interpreter finds, over Warren's engine or its own sockets, for lightgbm_test.py: one
+function for each test."""
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any, Callable, Dict, List
+
+import lightgbm as lgb
+import numpy as np
+
+import warren.lightgbm as wl
+from warren import rabit
+
+ROWS, COLUMNS, ROUNDS = 900, 8, 6
+BASE = {"objective": "binary", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "seed": 3,
+        "deterministic": True}
+
+
+def rows(rank: int) -> Any:
+    """A worker's rows and their labels, 0 or 1."""
+    rng = np.random.default_rng(100 + rank)
+    x = rng.standard_normal((ROWS, COLUMNS))
+    x[rng.random(x.shape) < 0.1] = np.nan
+    return x, (np.nan_to_num(x[:, 0]) + np.nan_to_num(x[:, 1]) * np.nan_to_num(x[:, 2]) > 0).astype(float)
+
+
+def relevances(x: Any, y: Any) -> Any:
+    return (2 * y + (np.nan_to_num(x[:, 3]) > 0)).astype(int)
+
+
+def digest(model: Any) -> str:
+    """Of the trees: the parameters that come behind them say how it was trained."""
+    booster = model if isinstance(model, lgb.Booster) else model.booster_
+    return hashlib.sha256(booster.model_to_string().split("\nparameters:")[0].encode()).hexdigest()
+
+
+#: Everything that trains: by its name, what takes (rank, parameters of the communication).
+WAYS: Dict[str, Callable[[int, Dict[str, Any]], Any]] = {}
+
+
+def way(function: Callable[[int, Dict[str, Any]], Any]) -> Any:
+    WAYS[function.__name__] = function
+    return function
+
+
+@way
+def binary(rank: int, more: Dict[str, Any]) -> Any:
+    return lgb.train({**BASE, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def bagging(rank: int, more: Dict[str, Any]) -> Any:
+    drawn = {"bagging_fraction": 0.5, "bagging_freq": 1, "feature_fraction": 0.7}
+    return lgb.train({**BASE, **drawn, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def quantized(rank: int, more: Dict[str, Any]) -> Any:
+    """Gradients in few bits: other reducers."""
+    return lgb.train({**BASE, "use_quantized_grad": True, "stochastic_rounding": False, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
+    return lgb.train({**BASE, "objective": "regression_l1", **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def classes(rank: int, more: Dict[str, Any]) -> Any:
+    x, y = rows(rank)
+    return lgb.train({**BASE, "objective": "multiclass", "num_class": 3, **more},
+                     lgb.Dataset(x, y + (np.nan_to_num(x[:, 3]) > 1)), ROUNDS)
+
+
+@way
+def queries(rank: int, more: Dict[str, Any]) -> Any:
+    x, y = rows(rank)
+    return lgb.train({**BASE, "objective": "lambdarank", **more}, lgb.Dataset(x, relevances(x, y), group=[30] * (ROWS // 30)), ROUNDS)
+
+
+@way
+def categories(rank: int, more: Dict[str, Any]) -> Any:
+    x, y = rows(rank)
+    x[:, 4] = np.random.default_rng(rank).integers(0, 9, ROWS)
+    return lgb.train({**BASE, **more}, lgb.Dataset(x, y, categorical_feature=[4]), ROUNDS)
+
+
+@way
+def dart(rank: int, more: Dict[str, Any]) -> Any:
+    return lgb.train({**BASE, "boosting": "dart", "drop_rate": 0.5, **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def classifier(rank: int, more: Dict[str, Any]) -> Any:
+    """scikit-learn's face."""
+    return lgb.LGBMClassifier(n_estimators=ROUNDS, **{**BASE, **more}).fit(*rows(rank))
+
+
+def over_warren(tree_learner: str) -> None:
+    """Each way's model, as this rank has it."""
+    with wl.communicator():
+        rank = wl.get_rank()
+        found = {name: digest(WAYS[name](rank, wl.parameters(tree_learner))) for name in ways_of(tree_learner)}
+    print("models", json.dumps(found))
+
+
+def over_sockets(rank: str, machines: str, tree_learner: str) -> None:
+    """The same over LightGBM's own; `machines` has one list for each."""
+    found = {}
+    for name, listed in zip(ways_of(tree_learner), machines.split(";")):
+        own = listed.split(",")[int(rank)]
+        more = {"machines": listed, "num_machines": len(listed.split(",")), "local_listen_port": int(own.rpartition(":")[2]),
+                "tree_learner": tree_learner, "pre_partition": True}
+        model = WAYS[name](int(rank), more)
+        found[name] = digest(model)
+        (model if isinstance(model, lgb.Booster) else model.booster_).free_network()
+    print("models", json.dumps(found))
+
+
+def ways_of(tree_learner: str) -> List[str]:
+    """LightGBM 4.7's voting crashes with gradients in few bits, over whatever it communicates."""
+    return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
+
+
+def stops_early() -> None:
+    """The rows of each worker's validation alone would stop each at another round, if at all."""
+    with wl.communicator():
+        rank = wl.get_rank()
+        x, y = rows(rank)
+        rng = np.random.default_rng(rank)
+        wrong = np.where(rng.random(ROWS) < 0.15 * rank, 1 - y, y)
+        data = lgb.Dataset(x, y, free_raw_data=False)
+        valid = lgb.Dataset(x[:300 + 100 * rank], wrong[:300 + 100 * rank], reference=data)
+        seen: Dict[str, Any] = {}
+        model = lgb.train({**BASE, "learning_rate": 0.5, "metric": ["binary_logloss", "auc"], "early_stopping_round": 3,
+                           **wl.parameters()}, data, 200, valid_sets=[valid], valid_names=["valid"],
+                          callbacks=[lgb.record_evaluation(seen)])
+        # What a mean over all workers' rows is, from what each finds without a communicator's help.
+        with_rows = len(wrong[:300 + 100 * rank])
+        predicted = np.clip(model.predict(x[:with_rows], num_iteration=model.best_iteration), 1e-15, 1 - 1e-15)
+        labels = wrong[:with_rows]
+        losses = -np.sum(labels * np.log(predicted) + (1 - labels) * np.log(1 - predicted))
+        total = rabit.allreduce(np.array([losses, with_rows]), rabit.SUM)
+        print("stopped", json.dumps([rank, model.best_iteration, seen["valid"]["binary_logloss"], seen["valid"]["auc"],
+                                     total[0] / total[1]]))
+
+
+def loads(uri: str) -> None:
+    """A worker's share, and the rows that it has."""
+    with wl.communicator():
+        data = wl.load_dataset(uri, free_raw_data=False)
+        model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
+        group = data.get_group()
+        print("loaded", json.dumps([wl.get_rank(), data.num_data(), data.num_feature(),
+                                    None if group is None else [int(size) for size in group], digest(model)]))
+
+
+def killed() -> None:
+    """Rank 1, in a round; the others say what they hear."""
+    with wl.communicator():
+        rank = wl.get_rank()
+
+        def kill(env: Any) -> None:
+            if rank == 1 and env.iteration == 5:
+                print("killed", time.time(), flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(*rows(rank)), 5000, callbacks=[kill])
+        except lgb.basic.LightGBMError as error:
+            print("error", json.dumps([rank, time.time(), str(error)]), flush=True)
+            raise
+
+
+def refuses() -> None:
+    """What cannot be."""
+    with wl.communicator():
+        for wrong in ("feature", "serial"):
+            try:
+                wl.parameters(wrong)
+            except ValueError as error:
+                print("refused", error)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

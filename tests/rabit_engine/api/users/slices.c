@@ -1,0 +1,163 @@
+/* The calls with one count for each rank, and those that LightGBM makes, from C; checks itself. Run with 1 to 4 workers. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rabit/c_api.h"
+
+#define CHECK(condition)                                                                            \
+  do {                                                                                              \
+    if (!(condition)) {                                                                             \
+      fprintf(stderr, "rank %d: line %d: %s: %s\n", rank, __LINE__, #condition, RabitGetLastError()); \
+      exit(1);                                                                                      \
+    }                                                                                               \
+  } while (0)
+
+enum { kMostRanks = 4, kMost = 64 };
+
+/* LightGBM's types; its functions are found by the names that warren.lightgbm looks up. */
+typedef void (*Reducer)(const char* input, char* output, int type_size, int32_t bytes);
+void WarrenLightGBMReduceScatter(char* input, int32_t input_size, int type_size, const int32_t* block_start,
+                                 const int32_t* block_len, int num_block, char* output, int32_t output_size,
+                                 const Reducer* reducer);
+void WarrenLightGBMAllgather(char* input, int32_t input_size, const int32_t* block_start, const int32_t* block_len,
+                             int num_block, char* output, int32_t output_size);
+
+static int reducer_calls = 0;
+
+static void SumDoubles(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t at;
+  ++reducer_calls;
+  for (at = 0; at < bytes; at += type_size) *(double*)(output + at) += *(const double*)(input + at);
+}
+
+static void SumIntegers(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t at;
+  ++reducer_calls;
+  for (at = 0; at < bytes; at += type_size) *(int64_t*)(output + at) += *(const int64_t*)(input + at);
+}
+
+static void GreatestDoubles(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t at;
+  ++reducer_calls;
+  for (at = 0; at < bytes; at += type_size) {
+    *(double*)(output + at) = fmax(*(double*)(output + at), *(const double*)(input + at));
+  }
+}
+
+/* Of 12 bytes: an int, a sum, and which rank it came from, of which the lower stays. */
+typedef struct {
+  int32_t sum, lowest, unused;
+} Triple;
+static void SumTriples(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t at;
+  ++reducer_calls;
+  for (at = 0; at < bytes; at += type_size) {
+    Triple* to = (Triple*)(output + at);
+    const Triple* from = (const Triple*)(input + at);
+    to->sum += from->sum;
+    if (from->lowest < to->lowest) to->lowest = from->lowest;
+  }
+}
+
+int main(int argc, char* argv[]) {
+  int rank = 0, world, i, other;
+  size_t counts[kMostRanks], offsets[kMostRanks + 1] = {0};
+  int32_t start[kMostRanks], length[kMostRanks];
+  int numbers[kMost];
+  double values[kMost], own[kMost];
+  int64_t integers[kMost], own_integers[kMost];
+  Triple triples[kMost], own_triples[kMost];
+  Reducer reducer;
+  CHECK(RabitTryInit(argc, argv) == 0);
+  rank = RabitGetRank();
+  world = RabitGetWorldSize();
+  for (i = 0; i < world; ++i) counts[i] = i == 1 ? 0 : (size_t)(3 * i + 2); /* one of them brings nothing */
+  for (i = 0; i < world; ++i) offsets[i + 1] = offsets[i] + counts[i];
+
+  /* Allgather. */
+  for (i = 0; i < kMost; ++i) numbers[i] = -1;
+  for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) numbers[i] = 100 * rank + i;
+  CHECK(RabitTryAllgatherV(numbers, counts, 2) == 0);
+  for (other = 0; other < world; ++other) {
+    for (i = (int)offsets[other]; i < (int)offsets[other + 1]; ++i) CHECK(numbers[i] == 100 * other + i);
+  }
+  CHECK(numbers[offsets[world]] == -1);
+
+  /* Reduce-scatter. */
+  for (i = 0; i < kMost; ++i) values[i] = i + rank;
+  CHECK(RabitTryReduceScatter(values, counts, 7, 2) == 0);
+  for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) {
+    CHECK(values[i] == (double)i * world + world * (world - 1) / 2.0);
+  }
+  for (i = 0; i < kMost; ++i) values[i] = i + rank;
+  CHECK(RabitTryReduceScatter(values, counts, 7, 0) == 0);
+  for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) CHECK(values[i] == i + world - 1);
+
+  /* What makes no sense is refused, on all ranks, and ends nothing. */
+  CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 && strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
+  CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "the buffer is null"));
+  CHECK(RabitTryAllgatherV(numbers, counts, 10) == -1 && strstr(RabitGetLastError(), "10 is no element type"));
+  CHECK(RabitTryReduceScatter(values, counts, 7, 3) == -1 && strstr(RabitGetLastError(), "there is no bitwise or of double"));
+  CHECK(RabitTryReduceScatter(values, counts, 7, 9) == -1 && strstr(RabitGetLastError(), "9 is no operation"));
+  counts[0] = (size_t)1 << 62;
+  CHECK(RabitTryReduceScatter(values, counts, 7, 2) == -1 && strstr(RabitGetLastError(), "more than memory can hold"));
+  CHECK(RabitTryAllgatherV(values, counts, 7) == -1 && strstr(RabitGetLastError(), "more than memory can hold"));
+
+  /* LightGBM's: a sum of doubles is recognised, and done without its function but for the question. */
+  for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
+  counts[0] = offsets[1];
+  for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);
+  for (other = 0; other < 2; ++other) {
+    for (i = 0; i < kMost; ++i) values[i] = 0.5 * i + rank;
+    reducer = &SumDoubles;
+    WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world, (char*)own,
+                                (int32_t)sizeof(own), &reducer);
+    for (i = 0; i < (int)counts[rank]; ++i) {
+      CHECK(own[i] == 0.5 * world * (i + (double)offsets[rank]) + world * (world - 1) / 2.0);
+    }
+    CHECK(reducer_calls == 1);
+  }
+  /* Others of 8 bytes are not: each is asked, and then does the work. */
+  reducer_calls = 0;
+  for (i = 0; i < kMost; ++i) integers[i] = (int64_t)i * 1000000007 + rank;
+  reducer = &SumIntegers;
+  WarrenLightGBMReduceScatter((char*)integers, (int32_t)(8 * offsets[world]), 8, start, length, world,
+                              (char*)own_integers, (int32_t)sizeof(own_integers), &reducer);
+  for (i = 0; i < (int)counts[rank]; ++i) {
+    CHECK(own_integers[i] == world * ((int64_t)(i + (int)offsets[rank]) * 1000000007) + world * (world - 1) / 2);
+  }
+  CHECK(world == 1 ? reducer_calls == 1 : reducer_calls >= 1);
+  for (i = 0; i < kMost; ++i) values[i] = i + rank;
+  reducer = &GreatestDoubles;
+  WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world, (char*)own,
+                              (int32_t)sizeof(own), &reducer);
+  for (i = 0; i < (int)counts[rank]; ++i) CHECK(own[i] == i + (double)offsets[rank] + world - 1);
+
+  /* Elements of other sizes. */
+  for (i = 0; i < world; ++i) start[i] = (int32_t)(sizeof(Triple) * offsets[i]);
+  for (i = 0; i < world; ++i) length[i] = (int32_t)(sizeof(Triple) * counts[i]);
+  for (i = 0; i < kMost; ++i) triples[i].sum = i, triples[i].lowest = 10 + rank, triples[i].unused = 7;
+  reducer = &SumTriples;
+  WarrenLightGBMReduceScatter((char*)triples, (int32_t)(sizeof(Triple) * offsets[world]), sizeof(Triple), start, length,
+                              world, (char*)own_triples, (int32_t)sizeof(own_triples), &reducer);
+  for (i = 0; i < (int)counts[rank]; ++i) {
+    CHECK(own_triples[i].sum == world * (i + (int)offsets[rank]) && own_triples[i].lowest == 10 && own_triples[i].unused == 7);
+  }
+
+  /* Allgather, in place as LightGBM's allreduce does it: this rank's block at the beginning of the output. */
+  for (i = 0; i < world; ++i) start[i] = (int32_t)offsets[i], length[i] = (int32_t)counts[i];
+  {
+    char text[kMost];
+    memset(text, '?', sizeof(text));
+    for (i = 0; i < (int)counts[rank]; ++i) text[i] = (char)('a' + rank);
+    WarrenLightGBMAllgather(text, length[rank], start, length, world, text, (int32_t)offsets[world]);
+    for (other = 0; other < world; ++other) {
+      for (i = (int)offsets[other]; i < (int)offsets[other + 1]; ++i) CHECK(text[i] == 'a' + other);
+    }
+  }
+  CHECK(RabitTryFinalize() == 0);
+  puts("all slices well");
+  return 0;
+}

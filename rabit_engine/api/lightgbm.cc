@@ -5,6 +5,7 @@
 // Errors are exceptions: LightGBM's C functions hand std::exception to their callers.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -37,16 +38,18 @@ void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type
   current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), type_size, count * type_size);
 }
 
-/// Whether the function makes of these elements what the language's sum does.
-template <typename Element, std::size_t kCount>
-bool Sums(ReduceFunction reducer, const std::array<Element, kCount>& left,
-          const std::array<Element, kCount>& right) {
-  std::array<Element, kCount> expected = left;
-  for (std::size_t i = 0; i < kCount; ++i) expected[i] += right[i];
-  std::array<Element, kCount> found = left;
-  reducer(reinterpret_cast<const char*>(right.data()), reinterpret_cast<char*>(found.data()), sizeof(Element),
+constexpr std::size_t kAsked = 16;
+using Asked = std::array<double, kAsked>;
+
+/// Whether the function makes of these what the language's sum does, to the last bit.
+bool Sums(ReduceFunction reducer, const Asked& left, const Asked& right) {
+  Asked expected = left;
+  for (std::size_t i = 0; i < kAsked; ++i) expected[i] += right[i];
+  Asked found = left;
+  reducer(reinterpret_cast<const char*>(right.data()), reinterpret_cast<char*>(found.data()), sizeof(double),
           static_cast<std::int32_t>(sizeof(found)));
-  return std::memcmp(found.data(), expected.data(), sizeof(found)) == 0;
+  using Bits = std::array<std::uint64_t, kAsked>;
+  return std::bit_cast<Bits>(found) == std::bit_cast<Bits>(expected);
 }
 
 /// What a function is known to compute from what it does with a few elements: histograms of 64-bit floating
@@ -58,10 +61,10 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   if (asked == reducer) return answer;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kSmall = std::numeric_limits<double>::denorm_min();
-  const std::array<double, 16> left{0.1, 1e300, -0.0, 3,    kSmall, kInfinity, 1.0 / 3, -7e-200,
-                                    1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
-  const std::array<double, 16> right{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
-                                     1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
+  const Asked left{0.1, 1e300, -0.0, 3,    kSmall, kInfinity, 1.0 / 3, -7e-200,
+                   1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
+  const Asked right{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
+                    1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
   asked = reducer;
   answer.reset();
   if (Sums(reducer, left, right)) answer = Reduction::Typed(DataType::kDouble, Operation::kSum);

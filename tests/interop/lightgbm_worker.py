@@ -133,7 +133,8 @@ def stops_early() -> None:
         rng = np.random.default_rng(rank)
         wrong = np.where(rng.random(ROWS) < 0.15 * rank, 1 - y, y)
         data = lgb.Dataset(x, y, free_raw_data=False)
-        valid = lgb.Dataset(x[:300 + 100 * rank], wrong[:300 + 100 * rank], reference=data)
+        weights = 1.0 + (np.arange(ROWS) % 3) if rank != 1 else np.ones(ROWS)
+        valid = lgb.Dataset(x[:300 + 100 * rank], wrong[:300 + 100 * rank], weight=weights[:300 + 100 * rank], reference=data)
         seen: Dict[str, Any] = {}
         model = lgb.train({**BASE, "learning_rate": 0.5, "metric": ["binary_logloss", "auc"], "early_stopping_round": 3,
                            **wl.parameters()}, data, 200, valid_sets=[valid], valid_names=["valid"],
@@ -142,8 +143,8 @@ def stops_early() -> None:
         with_rows = len(wrong[:300 + 100 * rank])
         predicted = np.clip(model.predict(x[:with_rows], num_iteration=model.best_iteration), 1e-15, 1 - 1e-15)
         labels = wrong[:with_rows]
-        losses = -np.sum(labels * np.log(predicted) + (1 - labels) * np.log(1 - predicted))
-        total = rabit.allreduce(np.array([losses, with_rows]), rabit.SUM)
+        losses = -np.sum(weights[:with_rows] * (labels * np.log(predicted) + (1 - labels) * np.log(1 - predicted)))
+        total = rabit.allreduce(np.array([losses, np.sum(weights[:with_rows])]), rabit.SUM)
         print("stopped", json.dumps([rank, model.best_iteration, seen["valid"]["binary_logloss"], seen["valid"]["auc"],
                                      total[0] / total[1]]))
 

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import os
 import warnings
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Union
 
 import lightgbm
@@ -60,10 +61,16 @@ def _with_value(evaluation: Any, value: float) -> Any:
     return type(evaluation)(*changed) if hasattr(evaluation, "_fields") else changed
 
 
-def _agreed(found: List[Any], rows: int) -> List[Any]:
-    """Each metric's mean over the workers, weighted by their rows: for a metric that is a mean over rows, its value for all
-    of them. Bit for bit the same on all workers. A worker without rows has no say."""
-    total = rabit.allreduce(np.array([one[2] * rows if rows else 0.0 for one in found] + [float(rows)]), rabit.SUM)
+def _weight(measured: "lightgbm.Dataset") -> float:
+    """Of all rows: how many they are, where they have no weights."""
+    weights = measured.get_weight()
+    return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
+
+
+def _agreed(found: List[Any], weight: float) -> List[Any]:
+    """Each metric's mean over the workers, weighted as their rows are: for a metric that is a mean over rows, its value for
+    all of them. Bit for bit the same on all workers. A worker without rows has no say."""
+    total = rabit.allreduce(np.array([one[2] * weight if weight else 0.0 for one in found] + [weight]), rabit.SUM)
     if total[-1] == 0:
         return found
     return [_with_value(one, float(value / total[-1])) for one, value in zip(found, total)]
@@ -81,10 +88,14 @@ def _metrics_of_all() -> Iterator[None]:
         yield
         return
 
+    weights: "weakref.WeakKeyDictionary[Any, float]" = weakref.WeakKeyDictionary()
+
     def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
         found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
         measured = self.train_set if data_idx == 0 else self.valid_sets[data_idx - 1]
-        return _agreed(found, measured.num_data()) if found else found
+        if measured not in weights:
+            weights[measured] = _weight(measured)
+        return _agreed(found, weights[measured]) if found else found
 
     setattr(lightgbm.Booster, name, of_all)
     try:

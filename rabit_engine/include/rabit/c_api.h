@@ -91,9 +91,9 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
                                 size_t size_node_slice, int enum_dtype);
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
-/* Collects one slice from each rank into a buffer of all, in rank order: rank r's has counts[r] elements, with
- * one count for each rank, the same on all ranks. This rank's slice is in its place beforehand. Types as in
- * RabitAllreduce. */
+/* Collects one slice from each rank into a buffer of all, in rank order: rank r's has counts[r] elements,
+ * with one count for each rank, the same on all ranks. This rank's slice is in its place beforehand. Types as
+ * in RabitAllreduce. */
 RABIT_DLL int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype);
 /* Reduces a buffer of such slices over all ranks: afterwards this rank's slice holds the result, and the rest
  * of the buffer is undefined. Types and operations as in RabitAllreduce. */

@@ -1,4 +1,5 @@
-/* The calls with one count for each rank, and those that LightGBM makes, from C; checks itself. Run with 1 to 4 workers. */
+/* The calls with one count for each rank, and those that LightGBM makes, from C; checks itself. Run with 1 to
+ * 4 workers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,12 +7,12 @@
 
 #include "rabit/c_api.h"
 
-#define CHECK(condition)                                                                            \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
+#define CHECK(condition)                                                                              \
+  do {                                                                                                \
+    if (!(condition)) {                                                                               \
       fprintf(stderr, "rank %d: line %d: %s: %s\n", rank, __LINE__, #condition, RabitGetLastError()); \
-      exit(1);                                                                                      \
-    }                                                                                               \
+      exit(1);                                                                                        \
+    }                                                                                                 \
   } while (0)
 
 enum { kMostRanks = 4, kMost = 64 };
@@ -21,8 +22,8 @@ typedef void (*Reducer)(const char* input, char* output, int type_size, int32_t 
 void WarrenLightGBMReduceScatter(char* input, int32_t input_size, int type_size, const int32_t* block_start,
                                  const int32_t* block_len, int num_block, char* output, int32_t output_size,
                                  const Reducer* reducer);
-void WarrenLightGBMAllgather(char* input, int32_t input_size, const int32_t* block_start, const int32_t* block_len,
-                             int num_block, char* output, int32_t output_size);
+void WarrenLightGBMAllgather(char* input, int32_t input_size, const int32_t* block_start,
+                             const int32_t* block_len, int num_block, char* output, int32_t output_size);
 
 static int reducer_calls = 0;
 
@@ -96,14 +97,20 @@ int main(int argc, char* argv[]) {
   for (i = (int)offsets[rank]; i < (int)offsets[rank + 1]; ++i) CHECK(values[i] == i + world - 1);
 
   /* What makes no sense is refused, on all ranks, and ends nothing. */
-  CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 && strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
+  CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
+        strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
   CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "the buffer is null"));
-  CHECK(RabitTryAllgatherV(numbers, counts, 10) == -1 && strstr(RabitGetLastError(), "10 is no element type"));
-  CHECK(RabitTryReduceScatter(values, counts, 7, 3) == -1 && strstr(RabitGetLastError(), "there is no bitwise or of double"));
-  CHECK(RabitTryReduceScatter(values, counts, 7, 9) == -1 && strstr(RabitGetLastError(), "9 is no operation"));
+  CHECK(RabitTryAllgatherV(numbers, counts, 10) == -1 &&
+        strstr(RabitGetLastError(), "10 is no element type"));
+  CHECK(RabitTryReduceScatter(values, counts, 7, 3) == -1 &&
+        strstr(RabitGetLastError(), "there is no bitwise or of double"));
+  CHECK(RabitTryReduceScatter(values, counts, 7, 9) == -1 &&
+        strstr(RabitGetLastError(), "9 is no operation"));
   counts[0] = (size_t)1 << 62;
-  CHECK(RabitTryReduceScatter(values, counts, 7, 2) == -1 && strstr(RabitGetLastError(), "more than memory can hold"));
-  CHECK(RabitTryAllgatherV(values, counts, 7) == -1 && strstr(RabitGetLastError(), "more than memory can hold"));
+  CHECK(RabitTryReduceScatter(values, counts, 7, 2) == -1 &&
+        strstr(RabitGetLastError(), "more than memory can hold"));
+  CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
+        strstr(RabitGetLastError(), "more than memory can hold"));
 
   /* LightGBM's: a sum of doubles is recognised, and done without its function but for the question. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
@@ -112,8 +119,8 @@ int main(int argc, char* argv[]) {
   for (other = 0; other < 2; ++other) {
     for (i = 0; i < kMost; ++i) values[i] = 0.5 * i + rank;
     reducer = &SumDoubles;
-    WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world, (char*)own,
-                                (int32_t)sizeof(own), &reducer);
+    WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world,
+                                (char*)own, (int32_t)sizeof(own), &reducer);
     for (i = 0; i < (int)counts[rank]; ++i) {
       CHECK(own[i] == 0.5 * world * (i + (double)offsets[rank]) + world * (world - 1) / 2.0);
     }
@@ -126,13 +133,14 @@ int main(int argc, char* argv[]) {
   WarrenLightGBMReduceScatter((char*)integers, (int32_t)(8 * offsets[world]), 8, start, length, world,
                               (char*)own_integers, (int32_t)sizeof(own_integers), &reducer);
   for (i = 0; i < (int)counts[rank]; ++i) {
-    CHECK(own_integers[i] == world * ((int64_t)(i + (int)offsets[rank]) * 1000000007) + world * (world - 1) / 2);
+    CHECK(own_integers[i] ==
+          world * ((int64_t)(i + (int)offsets[rank]) * 1000000007) + world * (world - 1) / 2);
   }
   CHECK(world == 1 ? reducer_calls == 1 : reducer_calls >= 1);
   for (i = 0; i < kMost; ++i) values[i] = i + rank;
   reducer = &GreatestDoubles;
-  WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world, (char*)own,
-                              (int32_t)sizeof(own), &reducer);
+  WarrenLightGBMReduceScatter((char*)values, (int32_t)(8 * offsets[world]), 8, start, length, world,
+                              (char*)own, (int32_t)sizeof(own), &reducer);
   for (i = 0; i < (int)counts[rank]; ++i) CHECK(own[i] == i + (double)offsets[rank] + world - 1);
 
   /* Elements of other sizes. */
@@ -140,10 +148,12 @@ int main(int argc, char* argv[]) {
   for (i = 0; i < world; ++i) length[i] = (int32_t)(sizeof(Triple) * counts[i]);
   for (i = 0; i < kMost; ++i) triples[i].sum = i, triples[i].lowest = 10 + rank, triples[i].unused = 7;
   reducer = &SumTriples;
-  WarrenLightGBMReduceScatter((char*)triples, (int32_t)(sizeof(Triple) * offsets[world]), sizeof(Triple), start, length,
-                              world, (char*)own_triples, (int32_t)sizeof(own_triples), &reducer);
+  WarrenLightGBMReduceScatter((char*)triples, (int32_t)(sizeof(Triple) * offsets[world]), sizeof(Triple),
+                              start, length, world, (char*)own_triples, (int32_t)sizeof(own_triples),
+                              &reducer);
   for (i = 0; i < (int)counts[rank]; ++i) {
-    CHECK(own_triples[i].sum == world * (i + (int)offsets[rank]) && own_triples[i].lowest == 10 && own_triples[i].unused == 7);
+    CHECK(own_triples[i].sum == world * (i + (int)offsets[rank]) && own_triples[i].lowest == 10 &&
+          own_triples[i].unused == 7);
   }
 
   /* Allgather, in place as LightGBM's allreduce does it: this rank's block at the beginning of the output. */

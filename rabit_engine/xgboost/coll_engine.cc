@@ -171,8 +171,16 @@ class Serving final : public CallHandler {
   void GiveUp() noexcept { engine_->GiveUp(); }
 
  private:
+  /// Whether it is the communicator that was agreed on, and still what it was: one that XGBoost has finalized
+  /// has no world, and another may lie where it was.
+  bool IsServed(const void* comm) const {
+    if (comm != caller_.comm) return false;
+    const auto& head = *static_cast<const HeadOfComm*>(comm);
+    return head.world_size == engine_->world_size() && head.rank == engine_->rank();
+  }
+
   bool Allreduce(const AllreduceCall& call) {
-    if (call.comm != caller_.comm) return false;
+    if (!IsServed(call.comm)) return false;
     const std::optional<Reduction> reduction = ReductionOf(call.type, call.operation);
     if (!reduction || call.data.size % reduction->element_bytes() != 0) return false;
     return Serve("allreduce", [&] {
@@ -181,12 +189,12 @@ class Serving final : public CallHandler {
   }
 
   bool Broadcast(const BroadcastCall& call) {
-    if (call.comm != caller_.comm || call.root < 0 || call.root >= engine_->world_size()) return false;
+    if (!IsServed(call.comm) || call.root < 0 || call.root >= engine_->world_size()) return false;
     return Serve("broadcast", [&] { engine_->Broadcast(call.data.data, call.data.size, call.root); });
   }
 
   bool Allgather(const AllgatherCall& call) {
-    if (call.comm != caller_.comm) return false;
+    if (!IsServed(call.comm)) return false;
     const auto world_size = static_cast<std::size_t>(engine_->world_size());
     offsets_.resize(world_size + 1);
     for (std::size_t rank = 0; rank < world_size; ++rank) offsets_[rank] = call.data.size / world_size * rank;
@@ -197,8 +205,7 @@ class Serving final : public CallHandler {
   bool AllgatherV(const AllgatherVCall& call) {
     const auto rank = static_cast<std::size_t>(engine_->rank());
     const auto world_size = static_cast<std::size_t>(engine_->world_size());
-    if (call.comm != caller_.comm || call.sizes.size() != world_size ||
-        call.segments.size() != world_size + 1) {
+    if (!IsServed(call.comm) || call.sizes.size() != world_size || call.segments.size() != world_size + 1) {
       return false;
     }
     offsets_.assign(1, 0);

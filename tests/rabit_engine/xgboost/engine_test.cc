@@ -164,6 +164,11 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     std::int16_t half = 7;
     const auto allreduce = xgboost.Function<int(void*, std::size_t, int, int)>("XGCommunicatorAllreduce");
     if (allreduce(&half, 1, 0, 2) != 0 || half != 7 || NumServed() != before) return "served half precision";
+    // Who finalizes the communicator without a word is not served by an engine of ranks that are no more.
+    xgboost.Function<void()>("StandInFinalize")();
+    value = rank + 1;
+    if (xgboost.Allreduce(&value, 1) != 0 || value != 3 || NumServed() != before)
+      return "served after finalize";
     End(false);
     return "well";
   });

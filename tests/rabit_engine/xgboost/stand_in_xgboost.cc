@@ -215,6 +215,10 @@ STAND_IN_API void StandInConnect(int socket, int rank) {
   comm->socket_ = socket;
   coll = std::make_shared<Coll>();
 }
+/// What finalizing leaves: no world.
+STAND_IN_API void StandInFinalize() {
+  comm->world_ = -1;
+}
 /// A second communicator in this process, which nobody has agreed on, makes a call.
 STAND_IN_API int StandInAllreduceOfOther(std::int64_t* value) {
   RabitComm other;

@@ -30,45 +30,76 @@ using warren::api::Threads;
 /// output[i] += input[i], whatever that is for elements of `type_size` bytes; `bytes` is of all of them.
 using ReduceFunction = void (*)(const char* input, char* output, int type_size, std::int32_t bytes);
 
+/// The function that is called, and what LightGBM calls the size of an element.
 thread_local ReduceFunction current_reducer = nullptr;
+thread_local int current_type_size = 0;
 
 /// LightGBM's function in the shape of rabit's callers' ones, which are given aligned elements.
 void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type) {
-  const auto type_size = static_cast<int>(type.type_size);
-  current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), type_size, count * type_size);
+  current_reducer(static_cast<const char*>(src), static_cast<char*>(dst), current_type_size,
+                  count * static_cast<int>(type.type_size));
 }
 
-constexpr std::size_t kAsked = 16;
-using Asked = std::array<double, kAsked>;
+/// Bytes that have to stay together: of integers of less than 64 bits, the histograms of quantized gradients,
+/// LightGBM adds up a gradient and a hessian at once, as one integer of twice the size (its
+/// include/LightGBM/bin.h).
+int ElementBytes(int type_size) {
+  return type_size == 2 || type_size == 4 ? 2 * type_size : type_size;
+}
 
-/// Whether the function makes of these what the language's sum does, to the last bit.
-bool Sums(ReduceFunction reducer, const Asked& left, const Asked& right) {
-  Asked expected = left;
-  for (std::size_t i = 0; i < kAsked; ++i) expected[i] += right[i];
-  Asked found = left;
-  reducer(reinterpret_cast<const char*>(right.data()), reinterpret_cast<char*>(found.data()), sizeof(double),
+/// Whether the function makes of these elements what the language's sum does, to the last bit.
+template <typename Element, std::size_t kCount>
+bool Sums(ReduceFunction reducer, int type_size, const std::array<Element, kCount>& left,
+          const std::array<Element, kCount>& right) {
+  std::array<Element, kCount> expected = left;
+  for (std::size_t i = 0; i < kCount; ++i) expected[i] += right[i];
+  std::array<Element, kCount> found = left;
+  reducer(reinterpret_cast<const char*>(right.data()), reinterpret_cast<char*>(found.data()), type_size,
           static_cast<std::int32_t>(sizeof(found)));
-  using Bits = std::array<std::uint64_t, kAsked>;
+  using Bits = std::array<unsigned char, sizeof(found)>;
   return std::bit_cast<Bits>(found) == std::bit_cast<Bits>(expected);
 }
 
-/// What a function is known to compute from what it does with a few elements: histograms of 64-bit floating
-/// point are summed up, and the engine's kernels do that faster. Anything else stays LightGBM's.
-std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
-  if (type_size != sizeof(double)) return std::nullopt;
-  thread_local ReduceFunction asked = nullptr;
-  thread_local std::optional<Reduction> answer;
-  if (asked == reducer) return answer;
+/// What a function computes, from what it does with a few elements.
+std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kSmall = std::numeric_limits<double>::denorm_min();
-  const Asked left{0.1, 1e300, -0.0, 3,    kSmall, kInfinity, 1.0 / 3, -7e-200,
-                   1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
-  const Asked right{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
-                    1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
-  asked = reducer;
-  answer.reset();
-  if (Sums(reducer, left, right)) answer = Reduction::Typed(DataType::kDouble, Operation::kSum);
-  return answer;
+  constexpr std::array<double, 16> kLeft{0.1, 1e300, -0.0, 3,    kSmall, kInfinity, 1.0 / 3, -7e-200,
+                                         1,   1e16,  -5,   0.25, 2,      0.7,       -0.0,    1e308};
+  constexpr std::array<double, 16> kRight{0.2, -1e300, -0.0, 1e-17, kSmall, 1,    2.0 / 3, 8e-200,
+                                          1,   1,      5,    0.5,   1e-3,   -0.7, 0.0,     -1e307};
+  // Sums that carry from one half into the other, and that do not.
+  constexpr std::array<std::int64_t, 4> kLongLeft{0x7fffffff, -1, 5, -0x123456789a};
+  constexpr std::array<std::int64_t, 4> kLongRight{1, -1, 0x100000000, 0x9876543210};
+  constexpr std::array<std::int32_t, 4> kIntLeft{0x7fff, -1, 5, -0x12345};
+  constexpr std::array<std::int32_t, 4> kIntRight{1, -1, 0x10000, 0x54321};
+  if (type_size == 8 && Sums(reducer, type_size, kLeft, kRight)) {
+    return Reduction::Typed(DataType::kDouble, Operation::kSum);
+  }
+  if (type_size == 4 && Sums(reducer, type_size, kLongLeft, kLongRight)) {
+    return Reduction::Typed(DataType::kLongLong, Operation::kSum);
+  }
+  if (type_size == 2 && Sums(reducer, type_size, kIntLeft, kIntRight)) {
+    return Reduction::Typed(DataType::kInt, Operation::kSum);
+  }
+  return std::nullopt;
+}
+
+/// The histograms' sums are done by the engine's kernels; anything else stays LightGBM's.
+std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
+  struct Answer {
+    ReduceFunction reducer = nullptr;
+    int type_size = 0;
+    std::optional<Reduction> reduction;
+  };
+  thread_local std::array<Answer, 4> answers;  // LightGBM has three such functions
+  thread_local std::size_t next = 0;
+  for (const Answer& answer : answers) {
+    if (answer.reducer == reducer && answer.type_size == type_size) return answer.reduction;
+  }
+  Answer& answer = answers[next++ % answers.size()];
+  answer = {reducer, type_size, Ask(reducer, type_size)};
+  return answer.reduction;
 }
 
 /// Where each rank's block begins, in units of `unit` bytes, and where the last ends. Misuse unless they
@@ -100,12 +131,14 @@ WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_
                                               const ReduceFunction& reducer) {
   const Call call{"LightGBM's reduce-scatter"};
   const auto session = Session::Require(call, Threads::kShare);
-  const auto offsets = Offsets(*session, call, block_start, block_len, num_block, type_size);
+  const int element = ElementBytes(type_size);
+  const auto offsets = Offsets(*session, call, block_start, block_len, num_block, element);
   if (const auto known = Recognised(reducer, type_size)) {
     session->ReduceScatter(call, input, offsets, *known);
   } else {
     current_reducer = reducer;
-    CallerFunction function(&RunCurrent, static_cast<std::size_t>(type_size));
+    current_type_size = type_size;
+    CallerFunction function(&RunCurrent, static_cast<std::size_t>(element));
     session->ReduceScatter(call, input, offsets, function.reduction());
   }
   const int rank = session->rank();

@@ -4,12 +4,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -20,7 +23,7 @@
 namespace {
 
 /// As much of the text as fits, with a 0 behind it.
-void Tell(const std::string& text, char* out, std::size_t out_bytes) {
+void CopyText(const std::string& text, char* out, std::size_t out_bytes) {
   if (out == nullptr || out_bytes == 0) return;
   const std::size_t length = std::min(text.size(), out_bytes - 1);
   std::memcpy(out, text.data(), length);
@@ -56,29 +59,36 @@ Function* OwnFunction(const char* name) {
 bool BeginWhereItCan(const void* in_xgboost) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
-  const auto rank = reinterpret_cast<int (*)()>(own("XGCommunicatorGetRank"));
   const auto world_size = reinterpret_cast<int (*)()>(own("XGCommunicatorGetWorldSize"));
   // Before 2.1 there is no class that could be served; XGBoost 1.7 comes in by another door.
-  if (rank == nullptr || world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
+  if (world_size == nullptr || own("XGCommunicatorAllgather") == nullptr) return true;
+  warren::api::NoteXgboostsUse();
   if (world_size() < 2) return true;
-  std::string why_not;
+  // Whatever stands against it here, the others have to hear of it.
+  warren::xgboost::Wish wish;
+  Choice choice = Choice::kWarren;
+  warren::xgboost::Beginning beginning;
   try {
-    const Choice choice = ReadChoice();
-    if (choice == Choice::kOwn) return true;
-    const auto beginning = warren::xgboost::Begin(in_xgboost);
-    if (beginning.serves) return true;
-    why_not = beginning.why_not;
-    if (choice == Choice::kAuto) {
-      if (rank() == 0) {
-        std::fprintf(stderr, "rabit: XGBoost keeps its own communication, for %s\n", why_not.c_str());
-      }
-      return true;
+    try {
+      choice = ReadChoice();
+      if (choice == Choice::kOwn) wish = {"WARREN_XGBOOST_ENGINE is own", false, {}};
+    } catch (const std::runtime_error& error) {
+      wish.objection = error.what();
     }
+    beginning = warren::xgboost::Begin(in_xgboost, wish);
   } catch (const std::exception& error) {
-    why_not = error.what();
+    beginning.why_not = error.what();
   }
-  std::fprintf(stderr, "rabit: XGBoost cannot communicate over Warren's engine: %s\n", why_not.c_str());
-  return false;
+  if (beginning.serves || choice == Choice::kOwn) return true;
+  if (choice == Choice::kWarren) {
+    std::fprintf(stderr, "rabit: XGBoost cannot communicate over Warren's engine: %s\n",
+                 beginning.why_not.c_str());
+    return false;
+  }
+  if (beginning.tells) {
+    std::fprintf(stderr, "rabit: XGBoost keeps its own communication: %s\n", beginning.why_not.c_str());
+  }
+  return true;
 }
 
 }  // namespace
@@ -91,21 +101,23 @@ bool BeginWhereItCan(const void* in_xgboost) {
 WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::size_t bytes) {
   warren::api::NoteXgboostsUse();
   const std::string objections = warren::xgboost::Objections(in_xgboost);
-  Tell(objections, why_not, bytes);
+  CopyText(objections, why_not, bytes);
   return objections.empty() ? 1 : 0;
 }
 
 /// Turns the engine on for this thread's communicator; all its ranks, of which there are two or more, call it
-/// together. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1: XGBoost's own
+/// together. A call waits for a peer at most `timeout_s` seconds (0: half an hour), unless rabit_timeout_sec
+/// says how long. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1: XGBoost's own
 /// communication has failed, as `why_not` says.
-WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, char* why_not, std::size_t bytes) {
-  warren::api::NoteXgboostsUse();
+WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char* why_not, std::size_t bytes) {
   try {
-    const auto beginning = warren::xgboost::Begin(in_xgboost);
-    Tell(beginning.why_not, why_not, bytes);
+    warren::xgboost::Wish wish;
+    wish.timeout = std::chrono::seconds(std::max(timeout_s, 0));
+    const auto beginning = warren::xgboost::Begin(in_xgboost, wish);
+    CopyText(beginning.why_not, why_not, bytes);
     return beginning.serves ? 1 : 0;
   } catch (const std::exception& error) {
-    Tell(error.what(), why_not, bytes);
+    CopyText(error.what(), why_not, bytes);
     return -1;
   }
 }
@@ -118,7 +130,7 @@ WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
     warren::xgboost::End(failed != 0);
     return 0;
   } catch (const std::exception& what) {
-    Tell(what.what(), error, bytes);
+    CopyText(what.what(), error, bytes);
     return -1;
   }
 }
@@ -129,16 +141,20 @@ WARREN_C_API std::uint64_t WarrenXGBoostNumServed() {
 }
 
 WARREN_C_API int XGCommunicatorInit(const char* config) {
-  warren::api::NoteXgboostsUse();
   auto* const own = OwnFunction<int(const char*)>("XGCommunicatorInit");
   if (own == nullptr) {
     std::fprintf(stderr,
                  "rabit: XGCommunicatorInit was called, and there is no libxgboost in this process\n");
     return -1;
   }
+  warren::xgboost::End(true);  // XGBoost takes a second Init for the end of what the first began
   const int code = own(config);
   if (code != 0) return code;
-  return BeginWhereItCan(reinterpret_cast<const void*>(own)) ? 0 : -1;
+  if (BeginWhereItCan(reinterpret_cast<const void*>(own))) return 0;
+  // The others are not to take this worker for one that is done.
+  if (auto* const signal_error = OwnFunction<int()>("XGCommunicatorSignalError")) signal_error();
+  if (auto* const finalize = OwnFunction<int()>("XGCommunicatorFinalize")) finalize();
+  return -1;
 }
 
 WARREN_C_API int XGCommunicatorFinalize() {

@@ -190,7 +190,8 @@ const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forc
     throw Misuse(fmt::format("RABIT_ALGORITHM asks for {} by {}, which cannot be here: {}",
                              Name(situation.collective), wish->name, Explain(unmet)));
   }
-  static const std::vector<ResolvedRow> table = Resolve();
+  // Never destroyed: another thread may end the process while this one is in a call.
+  static const auto& table = *new std::vector<ResolvedRow>(Resolve());
   for (const ResolvedRow& row : table) {
     if (row.row->collective == situation.collective && ConditionsHold(*row.row, situation) &&
         UnmetNeeds(*row.algorithm, situation) == kNothing) {

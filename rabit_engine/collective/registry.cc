@@ -58,9 +58,10 @@ constexpr Algorithm kBuiltIn[] = {
 };
 
 std::vector<const Algorithm*>& All() {
-  static std::vector<const Algorithm*> all = [] {
-    std::vector<const Algorithm*> rows;
-    for (const Algorithm& algorithm : kBuiltIn) rows.push_back(&algorithm);
+  // Never destroyed: another thread may end the process while one is in a call.
+  static auto& all = *[] {
+    auto* rows = new std::vector<const Algorithm*>;
+    for (const Algorithm& algorithm : kBuiltIn) rows->push_back(&algorithm);
     return rows;
   }();
   return all;

@@ -21,8 +21,12 @@ Type* Pointer(Word word) {
 /// Takes one argument after the other.
 class Arguments {
  public:
-  Arguments(Convention convention, const Words& words, ArgumentAbi abi)
-      : convention_(convention), words_(words), abi_(abi), next_on_stack_(abi.num_registers) {}
+  Arguments(Convention convention, const Words& words, ArgumentAbi abi, Reading reading)
+      : convention_(convention),
+        words_(words),
+        abi_(abi),
+        reading_(reading),
+        next_on_stack_(abi.num_registers) {}
 
   /// The communicator, which comes first, but for a Context.
   const void* Comm() {
@@ -34,18 +38,11 @@ class Arguments {
   int Int() { return static_cast<int>(One()); }
 
   SpanInMemory Span() {
-    if (convention_ == Convention::kSpansByReference) {
-      return *Pointer<const SpanInMemory>(One());
-    }
-    return Pair();
-  }
-  /// The same without reading what is no memory. False: there is none.
-  bool SpanSafely(SpanInMemory& span) {
-    if (convention_ == Convention::kSpansByReference) {
-      return ReadSafely(Pointer<const void>(One()), &span, sizeof(span));
-    }
-    span = Pair();
-    return true;
+    if (convention_ != Convention::kSpansByReference) return Pair();
+    const auto* const address = Pointer<const SpanInMemory>(One());
+    if (reading_ == Reading::kTrusting) return *address;
+    SpanInMemory span{};
+    return ReadSafely(address, &span, sizeof(span)) ? span : SpanInMemory{};
   }
 
  private:
@@ -68,6 +65,7 @@ class Arguments {
   Convention convention_;
   const Words& words_;
   ArgumentAbi abi_;
+  Reading reading_;
   std::size_t next_in_register_ = 0;
   std::size_t next_on_stack_;
 };
@@ -78,8 +76,8 @@ Bytes BytesOf(const SpanInMemory& span) {
 
 }  // namespace
 
-AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi) {
-  Arguments arguments(convention, words, abi);
+AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
+  Arguments arguments(convention, words, abi, reading);
   AllreduceCall call;
   call.comm = arguments.Comm();
   call.data = BytesOf(arguments.Span());
@@ -88,8 +86,8 @@ AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentA
   return call;
 }
 
-BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi) {
-  Arguments arguments(convention, words, abi);
+BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
+  Arguments arguments(convention, words, abi, reading);
   BroadcastCall call;
   call.comm = arguments.Comm();
   call.data = BytesOf(arguments.Span());
@@ -97,16 +95,16 @@ BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentA
   return call;
 }
 
-AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi) {
-  Arguments arguments(convention, words, abi);
+AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
+  Arguments arguments(convention, words, abi, reading);
   AllgatherCall call;
   call.comm = arguments.Comm();
   call.data = BytesOf(arguments.Span());
   return call;
 }
 
-AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi) {
-  Arguments arguments(convention, words, abi);
+AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
+  Arguments arguments(convention, words, abi, reading);
   AllgatherVCall call;
   call.comm = arguments.Comm();
   call.data = BytesOf(arguments.Span());
@@ -122,12 +120,11 @@ std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& 
   std::optional<Convention> found;
   for (const Convention convention :
        {Convention::kSpansByReference, Convention::kSpansByValue, Convention::kWithContext}) {
-    Arguments arguments(convention, words, abi);
-    SpanInMemory span{};
-    arguments.Comm();
-    if (!arguments.SpanSafely(span)) continue;
-    if (span.size != expected.data.size || span.data != expected.data.data) continue;
-    if (arguments.Byte() != expected.type || arguments.Int() != expected.operation) continue;
+    const AllreduceCall call = ReadAllreduce(convention, words, abi, Reading::kSafe);
+    if (call.data.size != expected.data.size || call.data.data != expected.data.data ||
+        call.type != expected.type || call.operation != expected.operation) {
+      continue;
+    }
     if (found) return std::nullopt;
     found = convention;
   }

@@ -65,10 +65,20 @@ struct AllgatherVCall {
   Bytes received;
 };
 
-AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi = kAbi);
-BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi = kAbi);
-AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi = kAbi);
-AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi);
+/// Whether words that should be the addresses of spans are known to be.
+enum class Reading {
+  kTrusting,
+  kSafe,  ///< where one is none, the span is empty
+};
+
+AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
+                            Reading reading = Reading::kTrusting);
+BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
+                            Reading reading = Reading::kTrusting);
+AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
+                            Reading reading = Reading::kTrusting);
+AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
+                              Reading reading = Reading::kTrusting);
 
 /// The convention in which these words are this call (whatever their comm); nothing unless there is exactly
 /// one. Words that are no addresses do no harm.

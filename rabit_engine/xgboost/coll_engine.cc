@@ -29,6 +29,9 @@ namespace {
 
 std::atomic<std::uint64_t> num_served = 0;
 
+/// Of a call with a peer that lives and does not come: XGBoost's own default.
+constexpr std::chrono::seconds kPatience{1800};
+
 // --- what is found ---
 
 LoadedLibrary LibraryWith(const void* address) {
@@ -52,27 +55,29 @@ Tables FindTables(const LoadedLibrary& library) {
 
 // --- how it is called ---
 
+/// The head of XGBoost's class Comm, 2.1 to 3.4.
+struct HeadOfComm {
+  const void* functions = nullptr;
+  const void* shared_from_this[2] = {};  ///< the object, and what counts those who share it
+  std::int32_t world_size = 0;
+  std::int32_t rank = 0;
+};
+
 /// How this XGBoost calls its class Coll, and with which communicator.
 struct Caller {
   Convention convention = Convention::kWithContext;
   const void* comm = nullptr;
+  HeadOfComm head;
 };
 
-/// The head of XGBoost's class Comm, 2.1 to 3.4.
-struct HeadOfComm {
-  const void* functions;
-  const void* shared_from_this[2];
-  std::int32_t world_size;
-  std::int32_t rank;
-};
-
-/// Throws Refusal unless this is the communicator that XGBoost speaks of.
-void CheckComm(const Tables& tables, const OwnCommunicator& own, const void* comm) {
+/// Of the communicator that XGBoost speaks of. Throws Refusal where this is none.
+HeadOfComm ReadHead(const Tables& tables, const OwnCommunicator& own, const void* comm) {
   HeadOfComm head{};
   if (!ReadSafely(comm, &head, sizeof(head)) || head.functions != tables.rabit_comm.data() ||
       head.world_size != own.world_size() || head.rank != own.rank()) {
     throw Refusal("the communicator that it calls with is laid out in a way that is not known");
   }
+  return head;
 }
 
 /// Looks at calls whose arguments are known, as they pass to XGBoost's own: spans may lie in its frames.
@@ -86,13 +91,13 @@ class Probe final : public CallHandler {
     ++num_calls_;
     if (function == CollFunction::kAllreduce) {
       convention_ = ConventionOf(words, allreduce);
-      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words).comm;
+      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words, kAbi, Reading::kSafe).comm;
     } else if (function == CollFunction::kBroadcast && convention_) {
-      const BroadcastCall seen = ReadBroadcast(*convention_, words);
+      const BroadcastCall seen = ReadBroadcast(*convention_, words, kAbi, Reading::kSafe);
       knows_broadcast_ = seen.comm == allreduce.comm && seen.data.data == broadcast.data.data &&
                          seen.data.size == broadcast.data.size && seen.root == broadcast.root;
     } else if (function == CollFunction::kAllgather && convention_) {
-      const AllgatherCall seen = ReadAllgather(*convention_, words);
+      const AllgatherCall seen = ReadAllgather(*convention_, words, kAbi, Reading::kSafe);
       knows_allgather_ = seen.comm == allreduce.comm && seen.data.data == allgather.data.data &&
                          seen.data.size == allgather.data.size;
     }
@@ -108,7 +113,7 @@ class Probe final : public CallHandler {
       if (!known)
         throw Refusal(fmt::format("it passes the arguments of {} in a way that is not known", call));
     }
-    return {*convention_, allreduce.comm};
+    return {*convention_, allreduce.comm, {}};
   }
 
  private:
@@ -139,8 +144,8 @@ Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   own.Allreduce(summed.data(), summed.size(), kInt64, kSum);
   own.Broadcast(sent.data(), sent.size(), probe.broadcast.root);
   own.Allgather(gathered.data(), probe.allgather.data.size);
-  const Caller caller = probe.Result();
-  CheckComm(tables, own, caller.comm);
+  Caller caller = probe.Result();
+  caller.head = ReadHead(tables, own, caller.comm);
   return caller;
 }
 
@@ -167,6 +172,7 @@ class Serving final : public CallHandler {
   }
 
   std::uint64_t num_calls() const { return num_calls_; }
+  bool has_failed() const { return !first_error_.empty(); }
   void Finalize() { engine_->Finalize(); }
   void GiveUp() noexcept { engine_->GiveUp(); }
 
@@ -176,7 +182,8 @@ class Serving final : public CallHandler {
   bool IsServed(const void* comm) const {
     if (comm != caller_.comm) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
-    return head.world_size == engine_->world_size() && head.rank == engine_->rank();
+    return head.world_size == caller_.head.world_size && head.rank == caller_.head.rank &&
+           head.shared_from_this[1] == caller_.head.shared_from_this[1];
   }
 
   bool Allreduce(const AllreduceCall& call) {
@@ -282,16 +289,29 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
   if (!right) throw Refusal("a collective over Warren's engine had another result than it should have");
 }
 
-/// What a thread has.
-struct OfThread {
-  std::unique_ptr<Serving> serving;
-  ~OfThread() { Reset(); }
-  void Reset() {
-    SetHandler(nullptr);
-    serving.reset();
+/// What serves a thread.
+class ThreadState {
+ public:
+  ~ThreadState() { Reset(); }
+  void Serve(std::unique_ptr<Serving> serving) {
+    serving_ = std::move(serving);
+    num_forks_ = NumForks();
+    SetHandler(serving_.get());
   }
+  /// From now on nothing does.
+  std::unique_ptr<Serving> Release() {
+    SetHandler(nullptr);
+    // In a forked process the links and the memory are the parent's, and its rank lives on.
+    if (serving_ && NumForks() != num_forks_) static_cast<void>(serving_.release());
+    return std::move(serving_);
+  }
+  void Reset() { Release(); }
+
+ private:
+  std::unique_ptr<Serving> serving_;
+  std::uint64_t num_forks_ = 0;
 };
-thread_local OfThread of_thread;
+thread_local ThreadState thread_state;
 
 }  // namespace
 
@@ -306,45 +326,54 @@ std::string Objections(const void* address_in_xgboost) {
   return {};
 }
 
-Beginning Begin(const void* address_in_xgboost) {
-  of_thread.Reset();
+Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
+  thread_state.Reset();
+  Beginning beginning;
   try {
     const LoadedLibrary library = LibraryWith(address_in_xgboost);
-    // Where this fails, there are no ranks to agree with.
+    // An XGBoost that lacks these functions lacks them on all ranks.
     const auto rounds = std::make_shared<Rounds>(OwnCommunicator(library));
+    const OwnCommunicator& own = rounds->own();
+    const auto rank = static_cast<std::uint64_t>(own.rank());
+    const auto world_size = static_cast<std::uint64_t>(own.world_size());
+    const std::uint64_t first_who_wants = rounds->Greatest(wish.wants ? world_size - rank : 0);
+    beginning.tells = wish.wants && first_who_wants == world_size - rank;
     Tables tables;
     Settings settings;
     Caller caller;
     std::unique_ptr<Serving> serving;
     rounds->Do([&] {
+      if (!wish.objection.empty()) throw Refusal(wish.objection);
       settings = ReadSettings({});
+      if (settings.collective_timeout.count() == 0) {
+        settings.collective_timeout = wish.timeout.count() > 0 ? wish.timeout : kPatience;
+      }
       tables = FindTables(library);
-      Intercept(tables.coll);
+      Intercept(tables.coll, library.image());
     });
-    rounds->Do([&] { caller = ProbeCalls(tables, rounds->own()); });
+    rounds->Do([&] { caller = ProbeCalls(tables, own); });
     rounds->Do(
         [&] { serving = std::make_unique<Serving>(caller, JoinOver(MakeBootstrapOver(rounds), settings)); });
     rounds->Do([&] {
       try {
-        TestItself(rounds->own(), *serving);
+        TestItself(own, *serving);
       } catch (...) {
         serving->GiveUp();
         throw;
       }
     });
-    of_thread.serving = std::move(serving);
+    thread_state.Serve(std::move(serving));
+    beginning.serves = true;
   } catch (const Refusal& refusal) {
-    return {false, refusal.what()};
+    beginning.why_not = refusal.what();
   }
-  SetHandler(of_thread.serving.get());
-  return {true, {}};
+  return beginning;
 }
 
 void End(bool failed) {
-  if (!of_thread.serving) return;
-  const std::unique_ptr<Serving> serving = std::move(of_thread.serving);
-  SetHandler(nullptr);
-  if (failed) {
+  const std::unique_ptr<Serving> serving = thread_state.Release();
+  if (!serving) return;
+  if (failed || serving->has_failed()) {
     serving->GiveUp();
   } else {
     serving->Finalize();

@@ -4,6 +4,7 @@
 // In any doubt on any rank all ranks stay on XGBoost's own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -13,15 +14,24 @@ namespace warren::xgboost {
 /// nothing. Communicates with nobody. Thread safe.
 std::string Objections(const void* address_in_xgboost);
 
+/// What a rank brings into Begin.
+struct Wish {
+  std::string objection;  ///< of its own, to being served; empty: none
+  bool wants = true;      ///< whether its user would like to know why not
+  std::chrono::seconds timeout{
+      0};  ///< how long a call may wait for a peer, where rabit_timeout_sec is not set; 0: half an hour
+};
+
 struct Beginning {
   bool serves = false;  ///< the same on all ranks
   std::string why_not;  ///< "rank 2: ...", the same on all ranks
+  bool tells = false;   ///< true on one rank of those that want: the one that is to tell why not
 };
 
 /// From now on the engine serves the calls that this thread makes over its communicator of XGBoost's. All
 /// ranks of a communicator of two or more call it, once it is initialized. Throws EngineError when XGBoost's
 /// own communication fails. Errors of the engine come out of XGBoost's calls as its own do.
-Beginning Begin(const void* address_in_xgboost);
+Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
 /// Before the communicator is finalized, by the same thread: XGBoost's own serves again. All ranks call it;
 /// it waits for them and may throw EngineError. `failed`: this rank gives up after an error, and the others

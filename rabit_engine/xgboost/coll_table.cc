@@ -52,24 +52,36 @@ CallResult Receive(void* self, Word a, Word b, Word c, Word d, Word e, Word f, W
   return own(self, a, b, c, d, e, f, g, h, i, j, k, l);
 }
 
-/// The pages of these bytes.
-struct Pages {
-  explicit Pages(std::span<void* const> words) {
+std::uintptr_t AddressOf(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// The pages that the table lies on.
+class Pages {
+ public:
+  Pages(std::span<void* const> table, const LibraryImage& image) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto first = reinterpret_cast<std::uintptr_t>(words.data());
-    const auto last = first + words.size_bytes();
-    begin = first / page * page;
-    bytes = (last - begin + page - 1) / page * page;
+    begin_ = AddressOf(table.data()) / page * page;
+    end_ = (AddressOf(table.data() + table.size()) + page - 1) / page * page;
+    // The loader protects whole pages; the last of what it has relocated may be shared with what is written.
+    were_protected_ = end_ <= AddressOf(image.relocated.end) / page * page;
   }
+  void Open() const { Protect(PROT_READ | PROT_WRITE); }
+  void Close() const {
+    if (were_protected_) Protect(PROT_READ);
+  }
+
+ private:
   void Protect(int protection) const {
-    void* const address = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr)
-    if (mprotect(address, bytes, protection) != 0) {
+    void* const address = reinterpret_cast<void*>(begin_);  // NOLINT(performance-no-int-to-ptr)
+    if (mprotect(address, end_ - begin_, protection) != 0) {
       throw Refusal("this system does not let its table of functions be written: " +
                     std::generic_category().message(errno));
     }
   }
-  std::uintptr_t begin;
-  std::size_t bytes;
+  std::uintptr_t begin_;
+  std::uintptr_t end_;
+  bool were_protected_;
 };
 
 }  // namespace
@@ -80,7 +92,7 @@ std::span<void* const> FindCollTable(const LibraryImage& image) {
   return FindVtable(image, "N7xgboost10collective4CollE", kNumCollFunctions);
 }
 
-void Intercept(std::span<void* const> table) {
+void Intercept(std::span<void* const> table, const LibraryImage& image) {
   const std::scoped_lock lock(table_mutex);
   if (intercepted.data() == table.data()) return;
   if (!intercepted.empty()) throw Refusal("another XGBoost of this process is served already");
@@ -90,14 +102,14 @@ void Intercept(std::span<void* const> table) {
     void** const slot = const_cast<void**>(&table[kIndex]);
     __atomic_store_n(slot, reinterpret_cast<void*>(&Receive<kFunction>), __ATOMIC_RELEASE);
   };
-  const Pages pages(table);
-  pages.Protect(PROT_READ | PROT_WRITE);
+  const Pages pages(table, image);
+  pages.Open();
   put.operator()<CollFunction::kAllreduce>();
   put.operator()<CollFunction::kBroadcast>();
   put.operator()<CollFunction::kAllgather>();
   put.operator()<CollFunction::kAllgatherV>();
   intercepted = table;
-  pages.Protect(PROT_READ);
+  pages.Close();
 }
 
 HandledBy::HandledBy(CallHandler* handler) : before_(handler_of_thread) {

@@ -29,7 +29,7 @@ std::span<void* const> FindCollTable(const LibraryImage& image);
 
 /// Puts our functions into Coll's table, once in a process, for ever: this library is never unloaded. Throws
 /// Refusal where there is another table in this process, or the memory cannot be written. Thread safe.
-void Intercept(std::span<void* const> table);
+void Intercept(std::span<void* const> table, const LibraryImage& image);
 
 /// While it lives, the calls of this thread go to the handler first, or, without one, to XGBoost's own at
 /// once.

@@ -67,7 +67,8 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
                           std::all_of(functions.begin(), functions.end(),
                                       [&](Word function) { return IsCode(image, function); });
     outside = outside || !all_code;
-    if (all_code) tables.push_back(functions.data());
+    if (!all_code) continue;
+    tables.push_back(functions.data());
   }
   if (tables.size() == 1 && !outside) {
     return {reinterpret_cast<void* const*>(tables.front()), num_functions};

@@ -19,9 +19,10 @@ class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The `num_functions` virtual functions of the class of this mangled type name ("N3foo3BarE"), from the
-/// address that its objects point to. Reads the image and nothing else. Throws Refusal unless there is
-/// exactly one table whose functions all lie in the image's code.
+/// The first `num_functions` virtual functions of the class of this mangled type name ("N3foo3BarE"), from
+/// the address that its objects point to. Reads the image and nothing else. Throws Refusal unless there is
+/// exactly one table, and so many of its functions lie in the image's code. (Whether it has more cannot be
+/// told: what lies behind a table may look the same.)
 std::span<void* const> FindVtable(const LibraryImage& image, std::string_view type_name,
                                   std::size_t num_functions);
 

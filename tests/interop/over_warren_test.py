@@ -92,8 +92,14 @@ class OverWarren(Workers):
                           f'{FOLDER}/over_warren_worker.py engine_is\n')
         output = self.submit_command(2, "sh", script, "own")
         self.assertEqual(self.engines(output), [["own", "own", "own", 3, 0]] * 2)
-        self.assertEqual(output.count("warren: XGBoost keeps its own communication, for rank 1: WARREN_XGBOOST_ENGINE is own"), 1,
+        self.assertEqual(output.count("warren: XGBoost keeps its own communication: rank 1: WARREN_XGBOOST_ENGINE is own"), 1,
                          output)
+        # Nor does the lowest: another tells.
+        script.write_text(script.read_text().replace("= 0 ]", "= 1 ]"))
+        output = self.submit_command(2, "sh", script, "own")
+        self.assertEqual(output.count("[1] warren: XGBoost keeps its own communication: rank 0: WARREN_XGBOOST_ENGINE is own"), 1,
+                         output)
+        script.write_text(script.read_text().replace("= 1 ]", "= 0 ]"))
         output = self.submit_command(2, "sh", script, "ours", code=1)
         self.assertIn("RuntimeError: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours', "
                       "expected 'own', 'warren' or 'auto'", output)
@@ -176,7 +182,16 @@ class OverWarren(Workers):
         self.assertEqual(output.count("sum 3 served 0"), 2, output)
         self.assertNotIn("rabit:", output)
         output = self.submit_command(2, "./program", options=[*preload, "--env", "WARREN_XGBOOST_ENGINE=ours"], code=None)
-        self.assertIn("rabit: XGBoost cannot communicate over Warren's engine: WARREN_XGBOOST_ENGINE is 'ours'", output)
+        self.assertIn("rabit: XGBoost cannot communicate over Warren's engine: rank 0: WARREN_XGBOOST_ENGINE is 'ours'", output)
+        # One of them does not want to, or wants nonsense.
+        script = self.folder / "one_does_not.sh"
+        script.write_text('[ "$DMLC_TASK_ID" = 0 ] || export WARREN_XGBOOST_ENGINE=$1\nexec ./program\n')
+        output = self.submit_command(3, "sh", script, "own", options=preload)
+        self.assertEqual(output.count("sum 6 served 0"), 3, output)
+        self.assertEqual(output.count("[0] rabit: XGBoost keeps its own communication: rank 1: WARREN_XGBOOST_ENGINE is own"), 1,
+                         output)
+        output = self.submit_command(2, "sh", script, "ours", options=preload, code=1)
+        self.assertIn("[1] rabit: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours'", output)
 
     def altered(self, alter):
         """A folder with this package, its library altered."""
@@ -235,7 +250,7 @@ class OverWarren(Workers):
                            (move_function, "not all 7 virtual functions of N7xgboost10collective4CollE lie in its code")):
             output = self.engine_in_altered(alter)
             self.assertEqual(self.engines(output), [["own", "own", "own", 3, 0]] * 2, output)
-            self.assertEqual(output.count(f"warren: XGBoost keeps its own communication, for rank 0: {why}"), 1, output)
+            self.assertEqual(output.count(f"warren: XGBoost keeps its own communication: rank 0: {why}"), 1, output)
         output = self.engine_in_altered(rename, "warren", code=1)
         self.assertIn("RuntimeError: XGBoost cannot communicate over Warren's engine: rank 0: it has no class", output)
 

@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import threading
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 import numpy as np
 import xgboost as xgb
@@ -30,7 +30,7 @@ def serves() -> bool:
 def _library() -> ctypes.CDLL:
     library = _native.library("librabit_xgboost.so")
     library.WarrenXGBoostCheck.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-    library.WarrenXGBoostBegin.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.WarrenXGBoostBegin.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
     library.WarrenXGBoostEnd.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
     library.WarrenXGBoostNumServed.restype = ctypes.c_uint64
     return library
@@ -68,47 +68,50 @@ def _text(buffer: Any) -> str:
     return str(buffer.value.decode(errors="replace"))
 
 
-def begin() -> bool:
+def begin(timeout: Any = None) -> bool:
     """Turns the engine on for the communicator that this thread has joined, where all its ranks can; they all call this.
-    Where one cannot, all stay on XGBoost's own, and rank 0 says why on standard error. Does nothing in a communicator of one.
-    Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
+    Where one cannot, all stay on XGBoost's own, and the lowest rank that did not ask for that says why on standard error. A
+    call waits `timeout` seconds for a peer that lives, as XGBoost's `dmlc_timeout` has it (None: half an hour). Does nothing
+    in a communicator of one. Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
             _objection("auto")  # the library was loaded for nothing, and is told that nobody has forgotten it
         return False
-    if serves():
-        raise RuntimeError("this thread's communicator is served by Warren's engine already")
     try:
         choice = _choice()
-        objection = _objection(choice)
+        objection = "this thread is served already" if serves() else _objection(choice)
     except RuntimeError as error:
         choice, objection = "warren", str(error)
-    why_not = _agreed(objection, rank, size)
+    why_not, teller = _agreed(objection, choice != "own", rank, size)
     if not why_not:
         why = ctypes.create_string_buffer(_WHY_BYTES)
-        code = _library().WarrenXGBoostBegin(_in_xgboost(), why, _WHY_BYTES)
+        try:
+            code = _library().WarrenXGBoostBegin(_in_xgboost(), int(timeout or 0), why, _WHY_BYTES)
+            _thread.serves = code > 0
+        except BaseException:  # KeyboardInterrupt, say: the others are not to wait
+            _library().WarrenXGBoostEnd(1, why, _WHY_BYTES)
+            raise
         if code < 0:
             raise RuntimeError(_text(why))
-        why_not = "" if code else _text(why)
-    if why_not:
-        if choice == "warren":
-            raise RuntimeError(f"XGBoost cannot communicate over Warren's engine: {why_not}")
-        if choice == "auto" and rank == 0:
-            print(f"warren: XGBoost keeps its own communication, for {why_not}", file=sys.stderr, flush=True)
-        return False
-    _thread.serves = True
-    return True
+        why_not = _text(why)
+    if why_not and choice == "warren":
+        raise RuntimeError(f"XGBoost cannot communicate over Warren's engine: {why_not}")
+    if why_not and rank == teller:
+        print(f"warren: XGBoost keeps its own communication: {why_not}", file=sys.stderr, flush=True)
+    return serves()
 
 
-def _agreed(objection: str, rank: int, size: int) -> str:
-    """The objection of the lowest rank that has one, over XGBoost's own communication."""
-    lowest = xgb.collective.allreduce(np.array([rank if objection else size], np.int32), xgb.collective.Op.MIN)
+def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int]:
+    """The objection of the lowest rank that has one, and the lowest rank that wants the engine, over XGBoost's own
+    communication."""
+    lowest = xgb.collective.allreduce(np.array([rank if objection else size, rank if wants else size], np.int32),
+                                      xgb.collective.Op.MIN)
     first = int(lowest[0])
     if first == size:
-        return ""
+        return "", int(lowest[1])
     said = xgb.collective.broadcast(f"rank {rank}: {objection}" if rank == first else None, first)
-    return str(said)
+    return str(said), int(lowest[1])
 
 
 def end(failed: bool) -> None:

@@ -70,7 +70,11 @@ def _weight(measured: "lightgbm.Dataset") -> float:
 def _agreed(found: List[Any], weight: float) -> List[Any]:
     """Each metric's mean over the workers, weighted as their rows are: for a metric that is a mean over rows, its value for
     all of them. Bit for bit the same on all workers. A worker without rows has no say."""
-    total = rabit.allreduce(np.array([one[2] * weight if weight else 0.0 for one in found] + [weight]), rabit.SUM)
+    said = np.array([one[2] * weight if weight else 0.0 for one in found] + [weight])
+    try:
+        total = rabit.allreduce(said, rabit.SUM)
+    except RuntimeError as error:
+        raise lightgbm.basic.LightGBMError(str(error)) from error
     if total[-1] == 0:
         return found
     return [_with_value(one, float(value / total[-1])) for one, value in zip(found, total)]

@@ -75,12 +75,17 @@ def init(**arguments: Any) -> None:
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
         xgb.collective.init(**found)
         _joined = True
-        _engine.begin()
+        _engine.begin(_timeout_of(found))
     elif VERSION >= (1, 7):
         xgb.collective.init(**arguments)
     else:
         xgb.rabit.init([f"{name}={value}".encode() for name, value in arguments.items()])
     _joined = True
+
+
+def _timeout_of(arguments: Dict[str, Any]) -> Any:
+    """How long XGBoost is to wait for others, in seconds; None: its default."""
+    return arguments.get("dmlc_timeout", arguments.get("DMLC_TIMEOUT"))
 
 
 def finalize() -> None:
@@ -153,8 +158,9 @@ def accelerate() -> Iterator[None]:
 
 def accelerate_all() -> None:
     """From now on `accelerate` is in every communicator that Python makes in this process (xgboost.collective's
-    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it:
-    `client.run(warren.xgboost.accelerate_all)`, or `dask worker --preload warren.xgboost`. May be called again."""
+    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it, also one that is
+    started later: `dask worker --preload warren.xgboost`, or, for those that are there, `client.run(accelerate_all)`. May be
+    called again."""
     if VERSION < (2, 1) or hasattr(xgb.collective.CommunicatorContext, "_warren_contexts"):
         return
     context = xgb.collective.CommunicatorContext
@@ -163,7 +169,7 @@ def accelerate_all() -> None:
     def enter_accelerated(self: Any) -> Any:
         arguments = enter(self)
         try:
-            _engine.begin()
+            _engine.begin(_timeout_of(self.args))
         except BaseException as error:
             leave(self, type(error), error, error.__traceback__)
             raise

@@ -42,7 +42,7 @@ class C(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("all slices well\n", done.stdout)
         for setting in ({"RABIT_SHARED_MEMORY": "off"}, {"RABIT_HOST_GROUP": "alone"}):
-            done = job(3, slices, **setting)
+            done = job(4, slices, **setting)
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_misuse_is_printed_with_rank_and_call_and_ends_the_process(self):

@@ -174,11 +174,11 @@ void Run(Convention convention, First... first) {
   const void* of_object = nullptr;
   std::memcpy(&of_object, coll.get(), sizeof(of_object));
   Check(of_object == table.data(), "the table is that of objects");
-  Intercept(table);
-  Intercept(table);  // changes nothing
+  Intercept(table, self->image());
+  Intercept(table, self->image());  // changes nothing
   bool refused = false;
   try {
-    Intercept(table.subspan(1));
+    Intercept(table.subspan(1), self->image());
   } catch (const Refusal&) {
     refused = true;
   }

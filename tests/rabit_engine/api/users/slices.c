@@ -62,6 +62,63 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
   }
 }
 
+/* Pairs of integers, each pair as one of twice the size, as LightGBM has the histograms of quantized gradients: `type_size`
+ * is that of half a pair. The first is a sum, the other is not. */
+static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t i;
+  ++reducer_calls;
+  for (i = 0; i < (bytes + 2 * type_size - 1) / (2 * type_size); ++i) ((int64_t*)output)[i] += ((const int64_t*)input)[i];
+}
+static void GreatestPairs(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t i;
+  ++reducer_calls;
+  for (i = 0; i < (bytes + 2 * type_size - 1) / (2 * type_size); ++i) {
+    if (((int64_t*)output)[i] < ((const int64_t*)input)[i]) ((int64_t*)output)[i] = ((const int64_t*)input)[i];
+  }
+}
+static void SumHalfPairs(const char* input, char* output, int type_size, int32_t bytes) {
+  int32_t i;
+  ++reducer_calls;
+  for (i = 0; i < (bytes + 2 * type_size - 1) / (2 * type_size); ++i) ((int32_t*)output)[i] += ((const int32_t*)input)[i];
+}
+
+/* So many for each rank that they cross a network in several pieces. */
+enum { kPairs = 150001 };
+
+static void CheckPairs(int rank, int world) {
+  int i, way;
+  int32_t start[kMostRanks], length[kMostRanks];
+  int64_t* pairs = malloc(sizeof(int64_t) * kPairs * world);
+  int64_t* own = malloc(sizeof(int64_t) * kPairs);
+  for (i = 0; i < world; ++i) start[i] = 8 * kPairs * i, length[i] = 8 * kPairs;
+  for (way = 0; way < 2; ++way) {
+    Reducer reducer = way == 0 ? &SumPairs : &GreatestPairs;
+    for (i = 0; i < kPairs * world; ++i) pairs[i] = ((int64_t)(i % 1000) << 32) + 0xfffffff0 + rank + (i % 7) * (int64_t)rank;
+    reducer_calls = 0;
+    WarrenLightGBMReduceScatter((char*)pairs, 8 * kPairs * world, 4, start, length, world, (char*)own, 8 * kPairs, &reducer);
+    CHECK(way == 0 ? reducer_calls == 1 : world == 1 || reducer_calls > 1);
+    for (i = 0; i < kPairs; ++i) {
+      const int of_all = kPairs * rank + i;
+      const int64_t base = ((int64_t)(of_all % 1000) << 32) + 0xfffffff0;
+      const int64_t ranks = world * (world - 1) / 2;
+      CHECK(own[i] == (way == 0 ? world * base + ranks + ranks * (of_all % 7) : base + (world - 1) * (1 + of_all % 7)));
+    }
+  }
+  {
+    Reducer reducer = &SumHalfPairs;
+    for (i = 0; i < 2 * kPairs * world; ++i) ((int32_t*)pairs)[i] = (i % 1000 << 16) + 0xfff0 + rank;
+    for (i = 0; i < world; ++i) start[i] = 4 * kPairs * i, length[i] = 4 * kPairs;
+    reducer_calls = 0;
+    WarrenLightGBMReduceScatter((char*)pairs, 4 * kPairs * world, 2, start, length, world, (char*)own, 8 * kPairs, &reducer);
+    CHECK(reducer_calls == 1);
+    for (i = 0; i < kPairs; ++i) {
+      CHECK(((int32_t*)own)[i] == world * (((kPairs * rank + i) % 1000 << 16) + 0xfff0) + world * (world - 1) / 2);
+    }
+  }
+  free(pairs);
+  free(own);
+}
+
 int main(int argc, char* argv[]) {
   int rank = 0, world, i, other;
   size_t counts[kMostRanks], offsets[kMostRanks + 1] = {0};
@@ -167,6 +224,7 @@ int main(int argc, char* argv[]) {
       for (i = (int)offsets[other]; i < (int)offsets[other + 1]; ++i) CHECK(text[i] == 'a' + other);
     }
   }
+  CheckPairs(rank, world);
   CHECK(RabitTryFinalize() == 0);
   puts("all slices well");
   return 0;

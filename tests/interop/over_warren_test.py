@@ -15,8 +15,8 @@ from warren_testing import BIN
 
 #: What a single precision sum may differ by where it is formed in another order.
 SAME = 1e-6
-#: In which a rank that was killed is to be named by all others.
-NAMED_S = 1.0
+#: In which a rank that was killed is named by all others even on a busy machine; else it is some milliseconds.
+NAMED_S = 10
 COLL = b"N7xgboost10collective4CollE"
 
 C_PROGRAM = r"""
@@ -190,7 +190,7 @@ class OverWarren(Workers):
         self.assertEqual(output.count("sum 6 served 0"), 3, output)
         self.assertEqual(output.count("[0] rabit: XGBoost keeps its own communication: rank 1: WARREN_XGBOOST_ENGINE is own"), 1,
                          output)
-        output = self.submit_command(2, "sh", script, "ours", options=preload, code=1)
+        output = self.submit_command(2, "sh", script, "ours", options=preload, code=None)
         self.assertIn("[1] rabit: XGBoost cannot communicate over Warren's engine: rank 1: WARREN_XGBOOST_ENGINE is 'ours'", output)
 
     def altered(self, alter):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wheel_test.sh <scratch folder> [compiler]: a new user's path. Builds the wheel, installs it into an empty virtual environment, and
-# runs the script of three lines on three workers of a XGBoost from PyPI. Where there is ccache, it is compiled as the preset
+# runs the scripts of a few lines on three workers of an XGBoost and a LightGBM from PyPI. Where there is ccache, it is compiled as the preset
 # release is, in a folder beside that one's: nothing is compiled twice. Elsewhere with -O1, which takes half as long: what is tested is
 # the way.
 set -euo pipefail
@@ -18,20 +18,30 @@ CMAKE_CXX_COMPILER_LAUNCHER=$launcher /usr/bin/python3 -m pip wheel -q --no-deps
 rm -rf environment
 /usr/bin/python3 -m venv environment
 version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
-environment/bin/pip install -q wheels/warren-"$version"-*.whl scipy xgboost-cpu==2.1.4
+environment/bin/pip install -q wheels/warren-"$version"-*.whl scipy xgboost-cpu==2.1.4 lightgbm
 
 cat >script.py <<'SCRIPT'
 import xgboost, warren.xgboost
 with warren.xgboost.communicator():
     model = xgboost.train({"tree_method": "hist"}, warren.xgboost.load_dmatrix("train.svm"), 10)
-    warren.xgboost.get_rank() == 0 and (model.save_model("model.json"), print("saved"))
+    warren.xgboost.get_rank() == 0 and (model.save_model("model.json"), print("saved over", warren.xgboost.engine()))
 SCRIPT
 for row in $(seq 300); do echo "$((row % 2)) 0:$((row % 7)) 1:$((row % 2))"; done >train.svm
 
 rm -f model.json
 env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 3 environment/bin/python script.py |
-  grep -c saved | grep '^1$'
+  grep -c 'saved over warren' | grep '^1$'
 test -s model.json
+cat >light.py <<'SCRIPT'
+import lightgbm, warren.lightgbm
+with warren.lightgbm.communicator():
+    train = warren.lightgbm.load_dataset("train.svm")
+    model = lightgbm.train({"objective": "binary", **warren.lightgbm.parameters()}, train, 10)
+    warren.lightgbm.get_rank() == 0 and (model.save_model("model.txt"), print("saved of", warren.lightgbm.get_world_size()))
+SCRIPT
+env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --cluster local --num-workers 3 environment/bin/python light.py |
+  grep -c 'saved of 3' | grep '^1$'
+test -s model.txt
 env -i PATH=/usr/bin:/bin environment/bin/python script.py
 env -i PATH=/usr/bin:/bin environment/bin/python -m warren.submit --version
 env -i PATH=/usr/bin:/bin environment/bin/rabit-data inspect train.svm | grep '^rows: *300$'

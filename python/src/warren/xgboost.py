@@ -114,10 +114,11 @@ def left_in_the_end() -> Iterator[None]:
         if isinstance(error, SystemExit) and not error.code:
             finalize()
         elif _joined and VERSION >= (2, 1):
-            with contextlib.suppress(Exception):
-                _end_engine(failed=True)
+            # The tracker first: it is to hear of this worker before it hears of those whose calls fail for it.
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
+            with contextlib.suppress(Exception):
+                _end_engine(failed=True)
             with contextlib.suppress(Exception):
                 # To end its threads, without which the process may crash on its way out. The tracker knows better.
                 finalize()

@@ -81,7 +81,9 @@ def main():
         poller.register(port, select.POLLIN)
     print("ready", flush=True)
     while True:
-        for port, _ in poller.poll(switch.give()):
+        for port, events in poller.poll(switch.give()):
+            if not events & select.POLLIN:
+                return  # the namespace is gone, and perhaps whoever should have ended this, too
             switch.take(port)
 
 

@@ -74,13 +74,20 @@ Bytes BytesOf(const SpanInMemory& span) {
   return {span.size, static_cast<std::byte*>(span.data)};
 }
 
+/// What every call begins with.
+template <typename Call>
+Call Begin(Arguments& arguments) {
+  Call call;
+  call.comm = arguments.Comm();
+  call.data = BytesOf(arguments.Span());
+  return call;
+}
+
 }  // namespace
 
 AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
   Arguments arguments(convention, words, abi, reading);
-  AllreduceCall call;
-  call.comm = arguments.Comm();
-  call.data = BytesOf(arguments.Span());
+  auto call = Begin<AllreduceCall>(arguments);
   call.type = arguments.Byte();
   call.operation = arguments.Int();
   return call;
@@ -88,26 +95,19 @@ AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentA
 
 BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
   Arguments arguments(convention, words, abi, reading);
-  BroadcastCall call;
-  call.comm = arguments.Comm();
-  call.data = BytesOf(arguments.Span());
+  auto call = Begin<BroadcastCall>(arguments);
   call.root = arguments.Int();
   return call;
 }
 
 AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
   Arguments arguments(convention, words, abi, reading);
-  AllgatherCall call;
-  call.comm = arguments.Comm();
-  call.data = BytesOf(arguments.Span());
-  return call;
+  return Begin<AllgatherCall>(arguments);
 }
 
 AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
   Arguments arguments(convention, words, abi, reading);
-  AllgatherVCall call;
-  call.comm = arguments.Comm();
-  call.data = BytesOf(arguments.Span());
+  auto call = Begin<AllgatherVCall>(arguments);
   const SpanInMemory sizes = arguments.Span();
   const SpanInMemory segments = arguments.Span();
   call.sizes = {static_cast<const std::int64_t*>(sizes.data), sizes.size};

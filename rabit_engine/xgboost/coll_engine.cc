@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/engine/join.h"
+#include "rabit_engine/xgboost/codes.h"
 #include "rabit_engine/xgboost/coll_calls.h"
 #include "rabit_engine/xgboost/coll_reduction.h"
 #include "rabit_engine/xgboost/coll_table.h"
@@ -131,17 +134,15 @@ Bytes BytesOf(Elements& elements) {
 /// Makes one call of each kind over XGBoost's own links and looks at how it arrives. All ranks do. Throws
 /// EngineError; Refusal only after the last call.
 Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
-  constexpr int kInt64 = 7;  // in XGBoost's codes
-  constexpr int kSum = 2;
   std::array<std::int64_t, 3> summed{1, 2, 3};
   std::array<std::byte, 40> sent{};
   std::vector<std::int64_t> gathered(own.world_size());
   Probe probe;
-  probe.allreduce = {nullptr, BytesOf(summed), kInt64, kSum};
+  probe.allreduce = {nullptr, BytesOf(summed), kI8, kSum};
   probe.broadcast = {nullptr, BytesOf(sent), own.world_size() - 1};
   probe.allgather = {nullptr, BytesOf(gathered)};
   const HandledBy handled(&probe);
-  own.Allreduce(summed.data(), summed.size(), kInt64, kSum);
+  own.Allreduce(summed.data(), summed.size(), kI8, kSum);
   own.Broadcast(sent.data(), sent.size(), probe.broadcast.root);
   own.Allgather(gathered.data(), probe.allgather.data.size);
   Caller caller = probe.Result();
@@ -257,10 +258,6 @@ class Serving final : public CallHandler {
 
 /// Known results through XGBoost's functions. Throws Refusal or EngineError.
 void TestItself(const OwnCommunicator& own, Serving& serving) {
-  constexpr int kFloat64 = 2;  // in XGBoost's codes
-  constexpr int kUInt16 = 9;
-  constexpr int kSum = 2;
-  constexpr int kMax = 0;
   const int rank = own.rank();
   const int world_size = own.world_size();
   const HandledBy handled(&serving);
@@ -268,12 +265,12 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
 
   std::vector<double> sums(1000);
   std::iota(sums.begin(), sums.end(), rank);
-  own.Allreduce(sums.data(), sums.size(), kFloat64, kSum);
+  own.Allreduce(sums.data(), sums.size(), kF8, kSum);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     right &= sums[i] == static_cast<double>(i) * world_size + world_size * (world_size - 1) / 2.0;
   }
   std::array<std::uint16_t, 3> greatest{static_cast<std::uint16_t>(rank), 7, 0};
-  own.Allreduce(greatest.data(), greatest.size(), kUInt16, kMax);
+  own.Allreduce(greatest.data(), greatest.size(), kU2, kMax);
   right &= greatest == std::array<std::uint16_t, 3>{static_cast<std::uint16_t>(world_size - 1), 7, 0};
   std::int64_t sent = rank;
   own.Broadcast(&sent, sizeof(sent), world_size - 1);

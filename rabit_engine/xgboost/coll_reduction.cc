@@ -1,58 +1,29 @@
 #include "rabit_engine/xgboost/coll_reduction.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <type_traits>
 
+#include "rabit_engine/xgboost/codes.h"
+
 namespace warren::xgboost {
 namespace {
 
-enum Type : int { kF2, kF4, kF8, kF16, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8 };
-enum Op : int { kMax, kMin, kSum, kBitwiseAnd, kBitwiseOr, kBitwiseXor };
+/// The engine's types by XGBoost's codes; nothing: it has none, or half precision, which it is not to touch.
+constexpr std::array<std::optional<DataType>, 12> kTypes = {
+    std::nullopt,     DataType::kFloat, DataType::kDouble, std::nullopt,
+    DataType::kChar,  std::nullopt,     DataType::kInt,    DataType::kLongLong,
+    DataType::kUChar, std::nullopt,     DataType::kUInt,   DataType::kULongLong};
+constexpr std::array<Operation, 6> kOperations = {Operation::kMax,    Operation::kMin,   Operation::kSum,
+                                                  Operation::kBitAnd, Operation::kBitOr, Operation::kBitXor};
 
-std::optional<DataType> TypeOf(int type) {
-  switch (type) {
-    case kF4:
-      return DataType::kFloat;
-    case kF8:
-      return DataType::kDouble;
-    case kI1:
-      return DataType::kChar;
-    case kI4:
-      return DataType::kInt;
-    case kI8:
-      return DataType::kLongLong;
-    case kU1:
-      return DataType::kUChar;
-    case kU4:
-      return DataType::kUInt;
-    case kU8:
-      return DataType::kULongLong;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Operation> OperationOf(int operation) {
-  switch (operation) {
-    case kMax:
-      return Operation::kMax;
-    case kMin:
-      return Operation::kMin;
-    case kSum:
-      return Operation::kSum;
-    case kBitwiseAnd:
-      return Operation::kBitAnd;
-    case kBitwiseOr:
-      return Operation::kBitOr;
-    case kBitwiseXor:
-      return Operation::kBitXor;
-    default:
-      return std::nullopt;
-  }
+template <typename Codes>
+bool Has(const Codes& codes, int code) {
+  return code >= 0 && static_cast<std::size_t>(code) < codes.size();
 }
 
 template <typename Element, typename Combine>
@@ -125,10 +96,10 @@ std::optional<Reduction> ReductionOf(int type, int operation) {
     default:
       break;
   }
-  const std::optional<DataType> data_type = TypeOf(type);
-  const std::optional<Operation> known = OperationOf(operation);
-  if (!data_type || !known || !IsDefined(*data_type, *known)) return std::nullopt;
-  return Reduction::Typed(*data_type, *known);
+  if (!Has(kTypes, type) || !Has(kOperations, operation)) return std::nullopt;
+  const std::optional<DataType> data_type = kTypes[type];
+  if (!data_type || !IsDefined(*data_type, kOperations[operation])) return std::nullopt;
+  return Reduction::Typed(*data_type, kOperations[operation]);
 }
 
 }  // namespace warren::xgboost

@@ -7,7 +7,7 @@
 
 namespace warren::xgboost {
 
-/// `type` as in XGBoost's ArrayInterfaceHandler::Type, `operation` as in its collective::Op. 16-bit integers
+/// `type` and `operation` in XGBoost's codes (codes.h). 16-bit integers
 /// and long double, which the engine has no kernels for, are custom functions. Nothing: XGBoost's own has to
 /// say what it makes of them (half precision, which only its builds for GPUs know; bitwise operations on
 /// floating point).

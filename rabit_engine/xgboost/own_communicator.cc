@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/xgboost/codes.h"
 
 namespace warren::xgboost {
 namespace {
-
-// In XGBoost's codes.
-constexpr int kUInt64 = 11;
-constexpr int kMax = 0;
 
 /// From here on a number of a round is the objection of a rank, the greater the lower the rank.
 constexpr std::uint64_t kObjections = std::uint64_t{1} << 63;
@@ -99,7 +96,7 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
   const auto rank = static_cast<std::uint64_t>(own_.rank());
   if (!objection.empty()) number = kObjections + world_size - rank;
   std::uint64_t greatest = number;
-  own_.Allreduce(&greatest, 1, kUInt64, kMax);
+  own_.Allreduce(&greatest, 1, kU8, kMax);
   if (greatest < kObjections) return greatest;
   const std::uint64_t first = world_size - (greatest - kObjections);
   std::string text = first == rank ? fmt::format("rank {}: {}", rank, objection) : std::string();

@@ -108,9 +108,9 @@ class OverWarren(Workers):
 
     def under_its_own_tracker(self, workers, *command):
         """The workers of a job that nothing of Warren's has started."""
-        code = (f"import json, time; from xgboost.tracker import RabitTracker; t = RabitTracker(n_workers={workers}, "
-                "host_ip='127.0.0.1'); t.start(); print(json.dumps(t.worker_args()), flush=True); time.sleep(100)")
-        tracker = subprocess.Popen([PYTHON, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True, env=environment())
+        code = (f"import json, sys; from xgboost.tracker import RabitTracker; t = RabitTracker(n_workers={workers}, "
+                "host_ip='127.0.0.1'); t.start(); print(json.dumps(t.worker_args()), flush=True); sys.stdin.read()")
+        tracker = subprocess.Popen([PYTHON, "-W", "ignore", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
         self.addCleanup(tracker.communicate)
         self.addCleanup(tracker.kill)
         arguments = tracker.stdout.readline()

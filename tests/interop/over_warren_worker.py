@@ -1,6 +1,5 @@
 """A worker on whatever XGBoost of 2.1 or later its interpreter finds, over Warren's engine or its own, for
 over_warren_test.py: one function for each test."""
-import contextlib
 import hashlib
 import json
 import os
@@ -9,7 +8,7 @@ import sys
 import tempfile
 import time
 import warnings
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict
 
 warnings.simplefilter("ignore")
 
@@ -228,47 +227,50 @@ def engine_is() -> None:
     print("engine", json.dumps([before, inside, wx.engine(), int(total[0]), _xgboost_engine.num_served()]))
 
 
-@contextlib.contextmanager
-def somebody_elses(arguments: Dict[str, Any]) -> Iterator[None]:
+def somebody_elses(arguments: str, task: str) -> Any:
     """A communicator of XGBoost's own making."""
-    with xgb.collective.CommunicatorContext(**arguments):
-        yield
+    return xgb.collective.CommunicatorContext(**{**json.loads(arguments), "dmlc_task_id": task})
 
 
 def accelerated(arguments: str, task: str, how: str) -> None:
-    """Trains in somebody else's communicator: in a block, in all of them, or until it is killed in a round."""
-    given = {**json.loads(arguments), "dmlc_task_id": task}
+    """Trains in somebody else's communicator: in two blocks, or in all communicators of the process."""
     if how == "all":
         wx.accelerate_all()
         wx.accelerate_all()
-    for _ in range(2 if how != "kill" else 1):
-        with somebody_elses(given), wx.accelerate() if how != "all" else contextlib.nullcontext():
-            assert wx.engine() == "warren"
+    with somebody_elses(arguments, task):
+        for _ in range(2):
+            with wx.accelerate():
+                assert wx.engine() == "warren"
+                xgb.train(BASE, matrix(), ROUNDS)
+            assert wx.engine() == ("warren" if how == "all" else "own")
+        print("served", _xgboost_engine.num_served(), flush=True)
+    assert wx.engine() == "own"
 
-            class Killer(xgb.callback.TrainingCallback):
-                """Of itself, in rank 1."""
 
-                def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-                    del model, evals_log
-                    if how == "kill" and epoch == 5 and wx.get_rank() == 1:
-                        print("killed", time.time(), flush=True)
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    return False
+def killed(arguments: str, task: str) -> None:
+    """Rank 1, in a round; the others say what they hear."""
 
-            try:
-                xgb.train(BASE, matrix(), 1000 if how == "kill" else ROUNDS, callbacks=[Killer()])
-            except xgb.core.XGBoostError as error:
-                print("error", json.dumps([wx.get_rank(), time.time(), str(error)]), flush=True)
-                os._exit(3)
-            print("served", _xgboost_engine.num_served(), flush=True)
-        assert wx.engine() == "own"
-        if how != "kill":
-            break
+    class Killer(xgb.callback.TrainingCallback):
+        """Of itself."""
+
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            del model, evals_log
+            if epoch == 5 and wx.get_rank() == 1:
+                print("killed", time.time(), flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return False
+
+    with somebody_elses(arguments, task), wx.accelerate():
+        try:
+            xgb.train(BASE, matrix(), 1000, callbacks=[Killer()])
+        except xgb.core.XGBoostError as error:
+            print("error", json.dumps([wx.get_rank(), time.time(), str(error)]), flush=True)
+            os._exit(3)
 
 
 def raises_inside(arguments: str, task: str) -> None:
     """Rank 1 raises within the block; the others hear of it in their next call."""
-    with somebody_elses({**json.loads(arguments), "dmlc_task_id": task}):
+    with somebody_elses(arguments, task):
         try:
             with wx.accelerate():
                 if wx.get_rank() == 1:
@@ -277,6 +279,18 @@ def raises_inside(arguments: str, task: str) -> None:
         except (ValueError, xgb.core.XGBoostError) as error:
             print("error", json.dumps([wx.get_rank(), type(error).__name__, str(error)]), flush=True)
             os._exit(3)
+
+
+def begins_again(arguments: str, task: str) -> None:
+    """The communicator is left and made anew under an engine that nobody has ended."""
+    wx.accelerate_all()
+    context = somebody_elses(arguments, task)
+    context.__enter__()
+    assert wx.engine() == "warren"
+    assert _xgboost_engine.begin()
+    total = xgb.collective.allreduce(np.array([wx.get_rank() + 1]), xgb.collective.Op.SUM)
+    print("sum", int(total[0]), wx.engine(), flush=True)
+    context.__exit__(None, None, None)
 
 
 if __name__ == "__main__":

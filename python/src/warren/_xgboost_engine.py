@@ -73,6 +73,8 @@ def begin(timeout: Any = None) -> bool:
     Where one cannot, all stay on XGBoost's own, and the lowest rank that did not ask for that says why on standard error. A
     call waits `timeout` seconds for a peer that lives, as XGBoost's `dmlc_timeout` has it (None: half an hour). Does nothing
     in a communicator of one. Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
+    if serves():  # a communicator that nobody has left: what the ranks agree on now goes over the new one
+        end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
@@ -80,7 +82,7 @@ def begin(timeout: Any = None) -> bool:
         return False
     try:
         choice = _choice()
-        objection = "this thread is served already" if serves() else _objection(choice)
+        objection = _objection(choice)
     except RuntimeError as error:
         choice, objection = "warren", str(error)
     why_not, teller = _agreed(objection, choice != "own", rank, size)

@@ -147,8 +147,8 @@ def engine() -> str:
 def accelerate() -> Iterator[None]:
     """Within a communicator that somebody else has made (a task of Dask, a barrier of Spark, xgboost.collective.init): the
     collectives of the block go over Warren's engine. All its workers enter the block and leave it. Where one of them cannot
-    (WARREN_XGBOOST_ENGINE=own, an XGBoost that is not known), all stay on XGBoost's own, and rank 0 says why on standard
-    error. Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is named in the others'
+    (WARREN_XGBOOST_ENGINE=own, an XGBoost that is not known), all stay on XGBoost's own, and one line on standard error
+    says why. Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is named in the others'
     errors."""
     if VERSION < (2, 1):
         yield

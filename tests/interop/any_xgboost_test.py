@@ -155,7 +155,7 @@ class AnyXgboost(Workers):
         for workers in (1, 3):
             output = self.worker(workers, "resumed", f"{HEART}?indexing_mode=1", "ranking.txt")
             self.assertNotIn("differs", output)
-            self.assertEqual(output.count("tried 24"), workers, output)
+            self.assertEqual(output.count(f"tried {24 if VERSION >= (3, 4) else 23}"), workers, output)
 
     def test_11_what_is_no_checkpoint_is_not_overwritten(self):
         mine = self.folder / "model.json.so-far.ubj"

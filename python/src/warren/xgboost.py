@@ -27,7 +27,7 @@ if hasattr(xgb, "collective"):
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
-#: The first whose random numbers all come from one generator, which a new seed starts again.
+#: The first whose random numbers come from one generator, which a new seed starts again (a ranking's pairs: from 3.4 on).
 _ONE_GENERATOR = (3, 3)
 
 _joined = False
@@ -289,9 +289,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) after `every`
     rounds, whole or not at all. Whoever starts looks there first: a checkpoint of these `params` is trained on, one of
     others is left out with a warning. The file is removed when training is done. The model is that of an undisturbed run,
-    bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors, pairs of a ranking): from XGBoost 3.3
-    on, where each round draws them from `seed` and its own number, others than `xgboost.train` would draw; before, a
-    training that was resumed draws others than one that was not. lambdarank_unbiased keeps what is in no model: there a
+    bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from XGBoost 3.3 on, where each round
+    draws them from `seed` and its own number, others than `xgboost.train` would draw; pairs of a ranking that are drawn
+    (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that was not. lambdarank_unbiased keeps what is in no model: there a
     restart costs bits in every version. `options` are passed on to `xgboost.train`; early stopping counts from the restart on.
     Raises ValueError when there is a file at `path` that is no checkpoint. XGBoost 1.4 and later.
     """

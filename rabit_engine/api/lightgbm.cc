@@ -42,9 +42,11 @@ void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type
 
 /// Bytes that have to stay together: of integers of less than 64 bits, the histograms of quantized gradients,
 /// LightGBM adds up a gradient and a hessian at once, as one integer of twice the size (its
-/// include/LightGBM/bin.h).
-int ElementBytes(int type_size) {
-  return type_size == 2 || type_size == 4 ? 2 * type_size : type_size;
+/// include/LightGBM/bin.h). Other sums of integers are known by blocks that are no multiple of that.
+int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
+  if (type_size != 2 && type_size != 4) return type_size;
+  const int pair = 2 * type_size;
+  return std::ranges::all_of(lengths, [pair](int bytes) { return bytes % pair == 0; }) ? pair : type_size;
 }
 
 /// Whether the function makes of these elements what the language's sum does, to the last bit.
@@ -111,7 +113,10 @@ std::vector<std::size_t> Offsets(Session& session, const Call& call, const std::
   }
   std::vector<std::size_t> offsets(1, 0);
   for (int block = 0; block < num_blocks; ++block) {
-    if (start[block] < 0 || length[block] < 0 || length[block] % unit != 0 ||
+    if (length[block] < 0 || length[block] % unit != 0) {
+      session.Refuse(call, "LightGBM's blocks have no whole number of elements");
+    }
+    if (start[block] < 0 ||
         static_cast<std::size_t>(start[block]) != offsets.back() * static_cast<std::size_t>(unit)) {
       session.Refuse(call, "LightGBM's blocks do not lie one behind the other");
     }
@@ -131,9 +136,10 @@ WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_
                                               const ReduceFunction& reducer) {
   const Call call{"LightGBM's reduce-scatter"};
   const auto session = Session::Require(call, Threads::kShare);
-  const int element = ElementBytes(type_size);
+  const int element = ElementBytes(type_size, {block_len, static_cast<std::size_t>(std::max(num_block, 0))});
   const auto offsets = Offsets(*session, call, block_start, block_len, num_block, element);
-  if (const auto known = Recognised(reducer, type_size)) {
+  const auto known = Recognised(reducer, type_size);
+  if (known && known->element_bytes() == static_cast<std::size_t>(element)) {
     session->ReduceScatter(call, input, offsets, *known);
   } else {
     current_reducer = reducer;

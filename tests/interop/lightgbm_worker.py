@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
+import warnings
 from typing import Any, Callable, Dict, List
 
 import lightgbm as lgb
@@ -66,6 +68,15 @@ def quantized(rank: int, more: Dict[str, Any]) -> Any:
 @way
 def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
     return lgb.train({**BASE, "objective": "regression_l1", **more}, lgb.Dataset(*rows(rank)), ROUNDS)
+
+
+@way
+def many_leaves(rank: int, more: Dict[str, Any]) -> Any:
+    """An odd number of integers, one for each leaf, is summed up in blocks, too, when there are many."""
+    many = {"objective": "regression_l1", "num_leaves": 1025, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0}
+    rng = np.random.default_rng(rank)
+    x = rng.standard_normal((4000, COLUMNS))
+    return lgb.train({**BASE, **many, **more}, lgb.Dataset(x, 3 * x[:, 0] + rng.standard_normal(4000)), 1)
 
 
 @way
@@ -157,6 +168,83 @@ def loads(uri: str) -> None:
         group = data.get_group()
         print("loaded", json.dumps([wl.get_rank(), data.num_data(), data.num_feature(),
                                     None if group is None else [int(size) for size in group], digest(model)]))
+
+
+def loads_csv(uri: str) -> None:
+    """Empty cells are missing, and what is there is not; binned before the training."""
+    with wl.communicator():
+        data = wl.load_dataset(uri, free_raw_data=False)
+        data.construct()
+        model = lgb.train({**BASE, "num_leaves": 2, **wl.parameters()}, data, 20)
+        print("predicted", json.dumps(model.predict(np.array([[np.nan, 1.0], [0.0, 1.0]])).tolist()))
+        print("weights", json.dumps(None if data.get_weight() is None else data.get_weight().tolist()))
+
+
+def weighs(uri: str) -> None:
+    """Queries have weights, and LightGBM wants one for each row."""
+    with wl.communicator():
+        data = wl.load_dataset(uri)
+        lgb.train({**BASE, "objective": "lambdarank", **wl.parameters()}, data, 2)
+        print("weights", json.dumps(data.get_weight().tolist()))
+
+
+def says(error: type, what: Callable[[], Any]) -> None:
+    """The error that it has to be, for the test to read."""
+    try:
+        what()
+    except error as found:
+        print("said", type(found).__name__, found, flush=True)
+    else:
+        print("said nothing", flush=True)
+
+
+def outside() -> None:
+    """Alone in a job, a worker would take its share for everything."""
+    says(RuntimeError, wl.parameters)
+    says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
+    with wl.communicator():
+        says(RuntimeError, lambda: wl.communicator().__enter__())  # pylint: disable=unnecessary-dunder-call
+        wl.parameters()
+    says(RuntimeError, lambda: wl.communicator().__enter__())  # pylint: disable=unnecessary-dunder-call
+    says(RuntimeError, wl.parameters)
+
+
+def differs(what: str, *more: str) -> None:
+    """What has to be the same on all workers is not."""
+    with wl.communicator():
+        rank = wl.get_rank()
+        x, y = rows(rank)
+        if what == "classes":
+            labels = np.where(y > 0, "b", "a" if rank == 0 else "c")
+            says(ValueError, lambda: lgb.LGBMClassifier(n_estimators=2, **BASE, **wl.parameters()).fit(x, labels))
+        elif what == "validation":
+            names = ["first", "second"] if rank == 0 else ["second", "first"]
+            train = lgb.Dataset(x, y)
+            says(lgb.basic.LightGBMError, lambda: lgb.train({**BASE, **wl.parameters()}, train, 2, valid_names=names,
+                                                           valid_sets=[train.create_valid(x, y), train.create_valid(x, y)]))
+        elif what == "rows":
+            says(ValueError, lambda: wl.load_dataset(more[0]))
+
+
+def alone() -> None:
+    """What forgets the parameters is warned of; a thread beside it that trains for itself is left alone."""
+    with wl.communicator(), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        x, y = rows(wl.get_rank())
+
+        def locally() -> None:
+            train = lgb.Dataset(x, y)
+            lgb.train(BASE, train, 5, valid_sets=[train.create_valid(x, y)])
+
+        thread = threading.Thread(target=locally)
+        thread.start()
+        lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(x, y), 5)
+        thread.join()
+        print("warnings", json.dumps([str(one.message) for one in seen]))
+        seen.clear()
+        lgb.train(BASE, lgb.Dataset(x, y), 1)
+        lgb.train({**BASE, "linear_tree": True, **wl.parameters()}, lgb.Dataset(x, y), 1)
+        print("warnings", json.dumps([str(one.message) for one in seen]))
 
 
 def killed() -> None:

@@ -10,10 +10,13 @@ LightGBM 3.3 and later, as PyPI has it.
 """
 import contextlib
 import ctypes
+import functools
+import hashlib
 import os
+import re
+import threading
 import warnings
-import weakref
-from typing import Any, Callable, Dict, Iterator, List, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 import lightgbm
 import numpy as np
@@ -21,6 +24,10 @@ import numpy as np
 from warren import _native, data, rabit
 
 _TREE_LEARNERS = ("data", "voting")
+
+#: The thread that is inside `communicator`, and whether this process has been inside and has left.
+_inside: Optional[int] = None
+_left = False
 
 
 def get_rank() -> int:
@@ -33,9 +40,20 @@ def get_world_size() -> int:
     return int(rabit.get_world_size())
 
 
+def _check_joined(what: str) -> None:
+    """Raises RuntimeError where this process was started as one of several workers and is not inside `communicator`: it would
+    train alone, on rows that are the job's."""
+    workers = os.environ.get("DMLC_NUM_WORKER", "1")
+    if _inside is None and os.environ.get("DMLC_TRACKER_URI") and workers != "1":
+        raise RuntimeError(f"{what}: this process is one of {workers} workers of a job and has "
+                           f"{'left it' if _left else 'not joined it'}; call it inside `with warren.lightgbm.communicator():`")
+
+
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:
-    """What LightGBM's parameters need to have in a job; nothing in a job of one. `tree_learner`: `data` or `voting`. Raises
-    ValueError for another: LightGBM's `feature` is for its command line alone, its C functions refuse it."""
+    """What LightGBM's parameters need to have in a job, inside `communicator`; nothing in a job of one. `tree_learner`: `data` or
+    `voting`. Raises ValueError for another (LightGBM's `feature` is for its command line alone, its C functions refuse it), and
+    RuntimeError in a job that has not been joined."""
+    _check_joined("parameters")
     if tree_learner not in _TREE_LEARNERS:
         raise ValueError(f"tree_learner is {tree_learner!r}, expected one of {', '.join(_TREE_LEARNERS)}"
                          + ("; LightGBM trains by features in its command line alone" if tree_learner == "feature" else ""))
@@ -67,77 +85,152 @@ def _weight(measured: "lightgbm.Dataset") -> float:
     return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
 
 
-def _agreed(found: List[Any], weight: float) -> List[Any]:
-    """Each metric's mean over the workers, weighted as their rows are: for a metric that is a mean over rows, its value for
-    all of them. Bit for bit the same on all workers. A worker without rows has no say."""
-    said = np.array([one[2] * weight if weight else 0.0 for one in found] + [weight])
+def _summed(values: List[float]) -> List[float]:
     try:
-        total = rabit.allreduce(said, rabit.SUM)
+        return list(rabit.allreduce(np.array(values), rabit.SUM))
     except RuntimeError as error:
         raise lightgbm.basic.LightGBMError(str(error)) from error
-    if total[-1] == 0:
-        return found
-    return [_with_value(one, float(value / total[-1])) for one, value in zip(found, total)]
+
+
+def _number_of(what: Any) -> float:
+    """One of 2^32 that tells things apart, such that sums over workers are exact."""
+    return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
+
+
+def _agreed(data_name: str, found: List[Any], weight: float) -> List[Any]:
+    """Each metric's mean over the workers, weighted as their rows are: for a metric that is a mean over rows, its value for
+    all of them. Bit for bit the same on all workers. Raises LightGBMError where workers evaluate different things."""
+    names = [data_name, *(one[1] for one in found)]
+    *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
+    if number != get_world_size() * _number_of(names):
+        raise lightgbm.basic.LightGBMError(f"rank {get_rank()} evaluates {', '.join(names[1:])} of {data_name}, and other workers "
+                                           "others: all need the same validation sets, names and metrics, in the same order")
+    return [_with_value(one, float(value / total)) for one, value in zip(found, values)]
+
+
+def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
+    if not any(given.get(name) for name in ("num_machines", "num_machine")):
+        warnings.warn("trains on this worker's rows alone, without the others: its parameters lack warren.lightgbm.parameters()",
+                      stacklevel=4)
+    elif any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees")):
+        warnings.warn("LightGBM trains linear trees on this worker's rows alone, without the others", stacklevel=4)
+
+
+def _check_classes(labels: Any) -> None:
+    """LGBMClassifier numbers the classes that it sees."""
+    classes = np.unique(np.asarray(labels)).tolist()
+    if _summed([_number_of(classes)]) != [get_world_size() * _number_of(classes)]:
+        shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
+        raise ValueError(f"rank {get_rank()} has rows of the classes {shown}, and other workers of others: LGBMClassifier numbers "
+                         "the classes that a worker has, so that all need rows of each; or number them yourself, and use "
+                         "lightgbm.train")
 
 
 @contextlib.contextmanager
-def _metrics_of_all() -> Iterator[None]:
-    """Every worker sees the same metrics: LightGBM's own are of a worker's rows, and early stopping, which looks at them, would
-    end the training of one worker while the others wait for it."""
-    name = "_Booster__inner_eval"
-    inner: Callable[..., List[Any]] = getattr(lightgbm.Booster, name, None)  # type: ignore[assignment]
-    if inner is None:
-        warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in a way that is not known: metrics are those of this worker's "
-                      "rows, and early stopping may differ between workers", stacklevel=4)
-        yield
-        return
+def _replaced(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """`make` gets the method and gives what this thread calls instead of it; other threads call the method."""
+    method = getattr(owner, name)
+    ours, thread = make(method), threading.get_ident()
 
-    weights: "weakref.WeakKeyDictionary[Any, float]" = weakref.WeakKeyDictionary()
+    @functools.wraps(method)
+    def chosen(*arguments: Any, **named: Any) -> Any:
+        return (ours if threading.get_ident() == thread else method)(*arguments, **named)
 
-    def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
-        found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
-        measured = self.train_set if data_idx == 0 else self.valid_sets[data_idx - 1]
-        if measured not in weights:
-            weights[measured] = _weight(measured)
-        return _agreed(found, weights[measured]) if found else found
-
-    setattr(lightgbm.Booster, name, of_all)
+    setattr(owner, name, chosen)
     try:
         yield
     finally:
-        setattr(lightgbm.Booster, name, inner)
+        setattr(owner, name, method)
+
+
+@contextlib.contextmanager
+def _for_all_workers() -> Iterator[None]:
+    """Every worker sees the same metrics: LightGBM's own are of a worker's rows, and early stopping, which looks at them, would
+    end the training of one worker while the others wait for it. What would train alone is warned of."""
+    def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
+        def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
+            found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
+            measured = self.train_set if data_idx == 0 else self.valid_sets[data_idx - 1]
+            return _agreed(data_name, found, _weight(measured)) if found else found
+        return of_all
+
+    def making(inner: Callable[..., None]) -> Callable[..., None]:
+        def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
+            if train_set is not None:
+                _warn_of_what_trains_alone(params or {})
+            inner(self, params, train_set, *more, **named)
+        return make
+
+    def fitting(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def fit(self: Any, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
+            if self.get_params().get("num_machines", 1) > 1:
+                _check_classes(y)
+            return inner(self, X, y, *more, **named)
+        return fit
+
+    with contextlib.ExitStack() as replaced:
+        replaced.enter_context(_replaced(lightgbm.Booster, "__init__", making))
+        if hasattr(lightgbm, "LGBMClassifier"):
+            replaced.enter_context(_replaced(lightgbm.LGBMClassifier, "fit", fitting))
+        name = "_Booster__inner_eval"
+        if hasattr(lightgbm.Booster, name):
+            replaced.enter_context(_replaced(lightgbm.Booster, name, evaluation))
+        else:
+            warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in a way that is not known: metrics are those of this "
+                          "worker's rows, and early stopping may differ between workers", stacklevel=4)
+        yield
 
 
 @contextlib.contextmanager
 def communicator() -> Iterator[None]:
     """Joins the job that dmlc-submit started, and leaves it at the end: what this thread trains in between, with `parameters`,
     is trained by all workers together. Metrics are those of all workers' rows, and so early stopping stops all at once (see
-    docs/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. Errors of other workers, a lost
-    one's among them, are LightGBMError."""
-    with rabit.context():
-        if get_world_size() == 1:
-            yield
-            return
-        library = lightgbm.basic._LIB  # pylint: disable=protected-access
-        _check(library.LGBM_NetworkInitWithFunctions(
-            ctypes.c_int(get_world_size()), ctypes.c_int(get_rank()), _function("WarrenLightGBMReduceScatter"),
-            _function("WarrenLightGBMAllgather")))
-        try:
-            with _metrics_of_all():
+    docs/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. A job has one communicator: who
+    has left cannot join again. Errors of other workers, a lost one's among them, are LightGBMError; RuntimeError when the job
+    cannot be joined, or was."""
+    global _inside, _left  # pylint: disable=global-statement
+    if _inside is not None:
+        raise RuntimeError("this process is inside a communicator already: there is one, around all that is trained")
+    if _left:
+        _check_joined("communicator")
+    try:
+        with rabit.context():
+            _inside = threading.get_ident()
+            if get_world_size() == 1:
                 yield
-        finally:
-            library.LGBM_NetworkFree()
+                return
+            library = lightgbm.basic._LIB  # pylint: disable=protected-access
+            _check(library.LGBM_NetworkInitWithFunctions(
+                ctypes.c_int(get_world_size()), ctypes.c_int(get_rank()), _function("WarrenLightGBMReduceScatter"),
+                _function("WarrenLightGBMAllgather")))
+            try:
+                with _for_all_workers():
+                    yield
+            finally:
+                library.LGBM_NetworkFree()
+        _left = True
+    finally:
+        _inside = None
+
+
+def _whole_matrix(rows: data.Rows) -> Any:
+    """Float32, with NaN where nothing is."""
+    matrix = np.full((len(rows.offsets) - 1, rows.columns), np.nan, "float32")
+    matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.offsets)), rows.indices] = rows.values
+    return matrix
 
 
 def load_dataset(uri: Union[str, "os.PathLike[str]"], *, nthread: int = 0, whole: bool = False,
                  **options: Any) -> "lightgbm.Dataset":
     """This worker's share of a data set of LibSVM, libfm or CSV text as a Dataset, with labels, weights and queries, which stay
-    whole; all of it where `whole`. `uri` as in docs/data.md, but for a cache. `nthread`:
-    that read, 0 for one a core. `options` are passed on to lightgbm.Dataset. How features are binned is agreed on between the
-    workers when the Dataset is made. All workers of a job have to call it. Raises ValueError with file, line and column of
-    what is wrong."""
+    whole; all of it where `whole`. `uri` as in docs/data.md, but for a cache. What is not in a row is 0 in LibSVM and libfm, and
+    missing in CSV, as for LightGBM. `nthread`: that read, 0 for one a core. `options` are passed on to lightgbm.Dataset. How
+    features are binned is agreed on between the workers when the Dataset is made. All workers of a job have to call it, inside
+    `communicator`. Raises ValueError with file, line and column of what is wrong, or when a worker has no rows; RuntimeError in
+    a job that has not been joined."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
+    _check_joined("load_dataset")
     rank, size = (0, 1) if whole else (get_rank(), get_world_size())
 
     def greatest(values: Any) -> Any:
@@ -146,6 +239,18 @@ def load_dataset(uri: Union[str, "os.PathLike[str]"], *, nthread: int = 0, whole
     rows = data.read(uri, rank, size, threads=nthread, allreduce_max=greatest if size > 1 else None)
     if rows.bad_rows > 0:
         warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=2)
-    matrix = scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(len(rows.offsets) - 1, rows.columns))
-    found = {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
-    return lightgbm.Dataset(matrix, **{**found, **options})
+    count = len(rows.offsets) - 1
+    if size > 1:
+        # The greatest rank that has none, plus 1.
+        without = int(greatest(np.array([0 if count else rank + 1], "int64"))[0])
+        if without:
+            raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "
+                             "workers")
+    is_csv = re.search(r"[?&]format=csv(?=[&#]|$)", os.fsdecode(uri)) is not None
+    matrix = (_whole_matrix(rows) if is_csv else
+              scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(count, rows.columns)))
+    weights = rows.weights
+    if weights is not None and rows.group_sizes is not None:
+        weights = np.repeat(weights, rows.group_sizes)  # the rows of a query have its weight
+    found = {"label": rows.labels, "weight": weights, "group": rows.group_sizes}
+    return lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})

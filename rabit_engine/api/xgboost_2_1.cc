@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -54,9 +55,27 @@ Function* OwnFunction(const char* name) {
   return reinterpret_cast<Function*>(address);
 }
 
+/// The value of "dmlc_timeout" in the JSON that XGCommunicatorInit takes, a number or a text of one; 0: there
+/// is none.
+std::chrono::seconds TimeoutOf(const char* config) {
+  static const std::regex pattern("\"dmlc_timeout\"\\s*:\\s*\"?([0-9]{1,9})");
+  std::cmatch found;
+  if (config == nullptr || !std::regex_search(config, found, pattern)) return {};
+  return std::chrono::seconds(std::stol(found[1]));
+}
+
+/// An error that XGBoost does not know of, for XGBGetLastError; and what XGBoost's own last error was then.
+thread_local std::string last_error;
+thread_local std::string own_error_before;
+
+std::string OwnLastError() {
+  auto* const own = OwnFunction<const char*()>("XGBGetLastError");
+  return own == nullptr ? "" : own();
+}
+
 /// Turns the engine on in the communicator that has just been joined. False, with a word to the user: it was
 /// asked for, and cannot be.
-bool BeginWhereItCan(const void* in_xgboost) {
+bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
   const auto world_size = reinterpret_cast<int (*)()>(own("XGCommunicatorGetWorldSize"));
@@ -66,12 +85,13 @@ bool BeginWhereItCan(const void* in_xgboost) {
   if (world_size() < 2) return true;
   // Whatever stands against it here, the others have to hear of it.
   warren::xgboost::Wish wish;
+  wish.timeout = timeout;
   Choice choice = Choice::kWarren;
   warren::xgboost::Beginning beginning;
   try {
     try {
       choice = ReadChoice();
-      if (choice == Choice::kOwn) wish = {"WARREN_XGBOOST_ENGINE is own", false, {}};
+      if (choice == Choice::kOwn) wish = {"WARREN_XGBOOST_ENGINE is own", false, timeout};
     } catch (const std::runtime_error& error) {
       wish.objection = error.what();
     }
@@ -81,8 +101,8 @@ bool BeginWhereItCan(const void* in_xgboost) {
   }
   if (beginning.serves || choice == Choice::kOwn) return true;
   if (choice == Choice::kWarren) {
-    std::fprintf(stderr, "rabit: XGBoost cannot communicate over Warren's engine: %s\n",
-                 beginning.why_not.c_str());
+    last_error = "XGBoost cannot communicate over Warren's engine: " + beginning.why_not;
+    std::fprintf(stderr, "rabit: %s\n", last_error.c_str());
     return false;
   }
   if (beginning.tells) {
@@ -106,9 +126,9 @@ WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::
 }
 
 /// Turns the engine on for this thread's communicator; all its ranks, of which there are two or more, call it
-/// together. A call waits for a peer at most `timeout_s` seconds (0: half an hour), unless rabit_timeout_sec
-/// says how long. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1: XGBoost's own
-/// communication has failed, as `why_not` says.
+/// together. A call waits for a peer at most `timeout_s` seconds (0: half an hour), unless rabit_timeout=1
+/// and rabit_timeout_sec say how long. 1: it is on, on all; 0: it is off, on all, and `why_not` says why; -1:
+/// XGBoost's own communication has failed, as `why_not` says.
 WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char* why_not, std::size_t bytes) {
   try {
     warren::xgboost::Wish wish;
@@ -147,13 +167,15 @@ WARREN_C_API int XGCommunicatorInit(const char* config) {
                  "rabit: XGCommunicatorInit was called, and there is no libxgboost in this process\n");
     return -1;
   }
+  last_error.clear();
   warren::xgboost::End(true);  // XGBoost takes a second Init for the end of what the first began
   const int code = own(config);
   if (code != 0) return code;
-  if (BeginWhereItCan(reinterpret_cast<const void*>(own))) return 0;
+  if (BeginWhereItCan(reinterpret_cast<const void*>(own), TimeoutOf(config))) return 0;
   // The others are not to take this worker for one that is done.
   if (auto* const signal_error = OwnFunction<int()>("XGCommunicatorSignalError")) signal_error();
   if (auto* const finalize = OwnFunction<int()>("XGCommunicatorFinalize")) finalize();
+  own_error_before = OwnLastError();
   return -1;
 }
 
@@ -165,4 +187,11 @@ WARREN_C_API int XGCommunicatorFinalize() {
   }
   auto* const own = OwnFunction<int()>("XGCommunicatorFinalize");
   return own == nullptr ? -1 : own();
+}
+
+/// XGBoost's own, but for an error that came from here, until XGBoost has another.
+WARREN_C_API const char* XGBGetLastError() {
+  if (!last_error.empty() && OwnLastError() == own_error_before) return last_error.c_str();
+  auto* const own = OwnFunction<const char*()>("XGBGetLastError");
+  return own == nullptr ? "" : own();
 }

@@ -262,8 +262,8 @@ void NativeCommunicator::Begin(CallTag& tag) {
   Clock::time_point deadline = kNoDeadline;
   if (settings_.collective_timeout.count() > 0) {
     deadline = Clock::now() + settings_.collective_timeout;
-    if (host_) host_->set_deadline(deadline);
   }
+  if (host_) host_->set_deadline(deadline);
   world_->Begin(tag, deadline);
 }
 

@@ -63,6 +63,8 @@ class NativeCommunicator final : public Communicator {
   void GiveUp() noexcept override { GiveUp(rank_); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
+  /// How long a call may wait for a peer that lives, from the next call on; 0: for ever.
+  void SetCollectiveTimeout(std::chrono::seconds timeout) { settings_.collective_timeout = timeout; }
 
   /// What the ranks gave as their greeting, by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }

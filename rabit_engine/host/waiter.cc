@@ -31,6 +31,13 @@ void Waiter::ThrowIfAborted() {
   const auto aborted = segment_.aborted();
   if (!aborted) return;
   const int me = segment_.ranks()[segment_.local_index()];
+  if (aborted->lost == me) {
+    throw LostPeer(
+        aborted->by,
+        fmt::format("rank {}: rank {} has given this rank up: it had waited for it too long, or had "
+                    "lost it. Look at what rank {} printed last.",
+                    me, aborted->by, aborted->by));
+  }
   const std::string why = aborted->lost == aborted->by
                               ? std::string("gave up after an error")
                               : fmt::format("was lost, as rank {} has noticed", aborted->by);

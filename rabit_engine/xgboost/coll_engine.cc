@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -54,6 +56,15 @@ Tables FindTables(const LoadedLibrary& library) {
   constexpr std::size_t kSome = 5;  // as many of RabitComm's as tell that it is a table
   return {FindCollTable(library.image()),
           FindVtable(library.image(), "N7xgboost10collective9RabitCommE", kSome)};
+}
+
+/// Throws Refusal where ReadSafely would find nothing readable.
+void CheckThatMemoryCanBeRead() {
+  const int here = 1;
+  int read = 0;
+  if (!ReadSafely(&here, &read, sizeof(read))) {
+    throw Refusal(fmt::format("its memory cannot be looked at: {}", std::strerror(errno)));
+  }
 }
 
 // --- how it is called ---
@@ -174,14 +185,19 @@ class Serving final : public CallHandler {
 
   std::uint64_t num_calls() const { return num_calls_; }
   bool has_failed() const { return !first_error_.empty(); }
-  void Finalize() { engine_->Finalize(); }
+  /// Returns when all ranks are here. Some may have something else to do before: XGBoost's own goodbye waits
+  /// for nobody, and so this has no limit.
+  void Finalize() {
+    engine_->SetCollectiveTimeout({});
+    engine_->Finalize();
+  }
   void GiveUp() noexcept { engine_->GiveUp(); }
 
  private:
   /// Whether it is the communicator that was agreed on, and still what it was: one that XGBoost has finalized
-  /// has no world, and another may lie where it was.
+  /// has no world, and another may lie where it was. A forked process is no rank.
   bool IsServed(const void* comm) const {
-    if (comm != caller_.comm) return false;
+    if (comm != caller_.comm || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
     return head.world_size == caller_.head.world_size && head.rank == caller_.head.rank &&
            head.shared_from_this[1] == caller_.head.shared_from_this[1];
@@ -191,6 +207,7 @@ class Serving final : public CallHandler {
     if (!IsServed(call.comm)) return false;
     const std::optional<Reduction> reduction = ReductionOf(call.type, call.operation);
     if (!reduction || call.data.size % reduction->element_bytes() != 0) return false;
+    if (call.data.size > kMostBytes) return false;
     return Serve("allreduce", [&] {
       engine_->Allreduce(call.data.data, call.data.size / reduction->element_bytes(), *reduction);
     });
@@ -249,10 +266,14 @@ class Serving final : public CallHandler {
     return true;
   }
 
+  /// XGBoost's own sizes are signed, and a negative one arrives as an enormous one.
+  static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
   Caller caller_;
   std::unique_ptr<NativeCommunicator> engine_;
   std::vector<std::size_t> offsets_;
   std::uint64_t num_calls_ = 0;
+  std::uint64_t num_forks_ = NumForks();
   std::string first_error_;
 };
 
@@ -333,6 +354,7 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
     const OwnCommunicator& own = rounds->own();
     const auto rank = static_cast<std::uint64_t>(own.rank());
     const auto world_size = static_cast<std::uint64_t>(own.world_size());
+    rounds->Meet();
     const std::uint64_t first_who_wants = rounds->Greatest(wish.wants ? world_size - rank : 0);
     beginning.tells = wish.wants && first_who_wants == world_size - rank;
     Tables tables;
@@ -345,6 +367,7 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
       if (settings.collective_timeout.count() == 0) {
         settings.collective_timeout = wish.timeout.count() > 0 ? wish.timeout : kPatience;
       }
+      CheckThatMemoryCanBeRead();
       tables = FindTables(library);
       Intercept(tables.coll, library.image());
     });

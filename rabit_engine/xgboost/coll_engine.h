@@ -19,7 +19,7 @@ struct Wish {
   std::string objection;  ///< of its own, to being served; empty: none
   bool wants = true;      ///< whether its user would like to know why not
   std::chrono::seconds timeout{
-      0};  ///< how long a call may wait for a peer, where rabit_timeout_sec is not set; 0: half an hour
+      0};  ///< how long a call may wait for a peer, where rabit_timeout=1 does not say; 0: half an hour
 };
 
 struct Beginning {

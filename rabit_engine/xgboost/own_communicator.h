@@ -55,6 +55,8 @@ class Rounds {
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}
 
   const OwnCommunicator& own() const { return own_; }
+  /// The first round. Throws EngineError where a rank is in a call of its own instead.
+  void Meet() const;
   /// The greatest of all ranks' numbers, which are below 2^63. Throws AgreedRefusal on all ranks when one
   /// objects.
   std::uint64_t Greatest(std::uint64_t number);

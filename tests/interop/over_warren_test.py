@@ -23,6 +23,7 @@ C_PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <dlfcn.h>
+#include <unistd.h>
 int XGCommunicatorInit(const char*);
 int XGCommunicatorFinalize(void);
 int XGCommunicatorGetRank(void);
@@ -30,11 +31,12 @@ int XGCommunicatorAllreduce(void*, size_t, int, int);
 const char* XGBGetLastError(void);
 int main(void) {
   char config[500];
-  snprintf(config, sizeof config, "{\"dmlc_tracker_uri\": \"%s\", \"dmlc_tracker_port\": %s, \"dmlc_task_id\": \"%s\"}",
+  snprintf(config, sizeof config, "{\"dmlc_tracker_uri\": \"%s\", \"dmlc_tracker_port\": %s, \"dmlc_task_id\": \"%s\", \"dmlc_timeout\": 2}",
            getenv("DMLC_TRACKER_URI"), getenv("DMLC_TRACKER_PORT"), getenv("DMLC_TASK_ID"));
   if (XGCommunicatorInit(config) != 0) return fprintf(stderr, "init: %s\n", XGBGetLastError()), 1;
   int64_t sum = XGCommunicatorGetRank() + 1;
-  if (XGCommunicatorAllreduce(&sum, 1, 7, 2) != 0) return 2;
+  if (getenv("LATE") != NULL && XGCommunicatorGetRank() == 1) sleep(6);
+  if (XGCommunicatorAllreduce(&sum, 1, 7, 2) != 0) return fprintf(stderr, "allreduce: %s\n", XGBGetLastError()), 2;
   uint64_t (*served)(void) = (uint64_t(*)(void))dlsym(RTLD_DEFAULT, "WarrenXGBoostNumServed");
   printf("sum %d served %d\n", (int)sum, served == NULL ? -1 : (int)served());
   return XGCommunicatorFinalize();
@@ -158,6 +160,30 @@ class OverWarren(Workers):
         processes = self.under_its_own_tracker(3, "begins_again")
         self.assertEqual("".join(self.outputs(processes)).count("sum 6 warren"), 3)
 
+    def test_40_where_not_all_are_asked_the_one_that_asks_says_so(self):
+        processes = self.under_its_own_tracker(2, "not_all_asked")
+        said = "".join(self.outputs(processes))
+        self.assertNotIn("entered", said)
+        errors = {rank: (kind, message) for rank, kind, message in
+                  (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
+        self.assertEqual(errors[0][0], "RuntimeError", said)
+        self.assertIn("all workers of a communicator have to be asked for Warren's engine", errors[0][1])
+
+    def test_41_who_has_something_to_do_before_it_leaves_is_waited_for(self):
+        self.assertEqual(self.worker(2, "lingers").count("left"), 2)
+
+    def test_42_the_engine_ends_with_its_communicator(self):
+        said = "".join(self.outputs(self.under_its_own_tracker(2, "leaves_inside")))
+        self.assertEqual(said.count("left warren own own"), 2, said)
+
+    def test_43_a_call_waits_as_long_as_the_block_says(self):
+        said = "".join(self.outputs(self.under_its_own_tracker(2, "comes_late")))
+        errors = {rank: (seconds, message) for rank, seconds, message in
+                  (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
+        self.assertLess(errors[0][0], 5.5, said)
+        self.assertRegex(errors[0][1], r"has waited 2\.\d s for rank 1")
+        self.assertIn("rank 0 has given this rank up", errors[1][1])
+
     # --- programs in C, and libraries that are not as they should be ---
 
     def library(self):
@@ -186,6 +212,9 @@ class OverWarren(Workers):
         self.assertNotIn("rabit:", output)
         output = self.submit_command(2, "./program", options=[*preload, "--env", "WARREN_XGBOOST_ENGINE=ours"], code=None)
         self.assertIn("rabit: XGBoost cannot communicate over Warren's engine: rank 0: WARREN_XGBOOST_ENGINE is 'ours'", output)
+        self.assertIn("init: XGBoost cannot communicate over Warren's engine: rank 0: WARREN_XGBOOST_ENGINE is 'ours'", output)
+        output = self.submit_command(2, "./program", options=[*preload, "--env", "LATE=1"], code=None)
+        self.assertRegex(output, r"allreduce: .*has waited 2\.\d s for rank 1")
         # One of them does not want to, or wants nonsense.
         script = self.folder / "one_does_not.sh"
         script.write_text('[ "$DMLC_TASK_ID" = 0 ] || export WARREN_XGBOOST_ENGINE=$1\nexec ./program\n')

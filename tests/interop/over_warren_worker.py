@@ -293,5 +293,55 @@ def begins_again(arguments: str, task: str) -> None:
     context.__exit__(None, None, None)
 
 
+def not_all_asked(arguments: str, task: str) -> None:
+    """Rank 1 makes a call of its own while rank 0 asks whether the engine can be."""
+    with somebody_elses(arguments, task):
+        try:
+            if wx.get_rank() == 0:
+                with wx.accelerate():
+                    print("entered", flush=True)
+            else:
+                xgb.collective.allreduce(np.array([7.0]), xgb.collective.Op.SUM)
+                xgb.collective.allreduce(np.array([7.0]), xgb.collective.Op.SUM)
+        except (RuntimeError, xgb.core.XGBoostError) as error:
+            print("error", json.dumps([wx.get_rank(), type(error).__name__, str(error)]), flush=True)
+        os._exit(3)
+
+
+def lingers() -> None:
+    """Rank 0 has something to do after the last call, for longer than a call may wait."""
+    with wx.communicator(dmlc_timeout=2):
+        xgb.train(BASE, matrix(), ROUNDS)
+        assert wx.engine() == "warren"
+        if wx.get_rank() == 0:
+            time.sleep(5)
+    print("left", flush=True)
+
+
+def leaves_inside(arguments: str, task: str) -> None:
+    """The communicator is left within the block: what was agreed on was for it."""
+    context = somebody_elses(arguments, task)
+    context.__enter__()
+    with wx.accelerate():
+        inside = wx.engine()
+        xgb.collective.finalize()
+        outside = wx.engine()
+    print("left", inside, outside, wx.engine(), flush=True)
+
+
+def comes_late(arguments: str, task: str) -> None:
+    """Rank 1 comes to a call later than the others wait."""
+    with somebody_elses(arguments, task):
+        begin = time.monotonic()
+        try:
+            with wx.accelerate(timeout=2):
+                if wx.get_rank() == 1:
+                    time.sleep(6)
+                xgb.collective.allreduce(np.array([1.0]), xgb.collective.Op.SUM)
+        except (RuntimeError, xgb.core.XGBoostError) as error:
+            print("error", json.dumps([wx.get_rank(), time.monotonic() - begin, str(error)]), flush=True)
+        os._exit(3)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

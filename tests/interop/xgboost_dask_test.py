@@ -41,9 +41,14 @@ def main():
     preload = ["warren.xgboost"] if how == "preload" else []
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, preload=preload) as cluster, \\
             Client(cluster) as client:
-        if how in ("all", "kill"):
+        if how in ("plugin", "kill", "restart"):
             import warren.xgboost
-            client.run(warren.xgboost.accelerate_all)
+            client.register_plugin(warren.xgboost.dask_plugin())
+        if how == "restart":  # a worker that is killed, which Dask starts again
+            pids = set(client.run(os.getpid).values())
+            os.kill(min(pids), signal.SIGKILL)
+            while len(now := set(client.run(os.getpid, on_error="ignore").values())) < WORKERS or now == pids:
+                time.sleep(0.1)
         x = da.from_array(X, chunks=(ROWS // 6, COLUMNS))
         y = da.from_array(Y, chunks=ROWS // 6)
         begin = time.monotonic()
@@ -89,7 +94,7 @@ class XgboostDask(unittest.TestCase):
     def test_training_goes_over_warrens_engine(self):
         own = self.said("own")
         self.assertEqual((own["trees"], own["served"]), (8, [0, 0, 0]))
-        for how in ("all", "preload"):
+        for how in ("plugin", "preload", "restart"):
             ours = self.said(how)
             self.assertEqual(ours["trees"], 8)
             self.assertTrue(all(calls > 20 for calls in ours["served"]), ours)

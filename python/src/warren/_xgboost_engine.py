@@ -18,6 +18,9 @@ import xgboost as xgb
 from warren import _native
 
 _WHY_BYTES = 2000
+#: What the ranks say first, a number of words that no call of XGBoost's own has; the first two make no sense as its result, for a
+#: rank that is in a call of its own gets them as that. (XGBoost's links compare nothing.)
+_GREETING = (-1, -1, 0x57415252, 0x454e2021, 2, 7, 1, 8, 2, 8, 1)
 _thread = threading.local()
 
 
@@ -55,13 +58,12 @@ def _choice() -> str:
 
 def _objection(choice: str) -> str:
     """What stands against it here; empty: nothing."""
-    if choice == "own":
-        return "WARREN_XGBOOST_ENGINE is own"
     why = ctypes.create_string_buffer(_WHY_BYTES)
     try:
-        return "" if _library().WarrenXGBoostCheck(_in_xgboost(), why, _WHY_BYTES) else _text(why)
+        found = "" if _library().WarrenXGBoostCheck(_in_xgboost(), why, _WHY_BYTES) else _text(why)
     except (OSError, AttributeError) as error:
-        return str(error)
+        found = str(error)
+    return "WARREN_XGBOOST_ENGINE is own" if choice == "own" else found
 
 
 def _text(buffer: Any) -> str:
@@ -106,14 +108,21 @@ def begin(timeout: Any = None) -> bool:
 
 def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int]:
     """The objection of the lowest rank that has one, and the lowest rank that wants the engine, over XGBoost's own
-    communication."""
-    lowest = xgb.collective.allreduce(np.array([rank if objection else size, rank if wants else size], np.int32),
-                                      xgb.collective.Op.MIN)
-    first = int(lowest[0])
-    if first == size:
-        return "", int(lowest[1])
-    said = xgb.collective.broadcast(f"rank {rank}: {objection}" if rank == first else None, first)
-    return str(said), int(lowest[1])
+    communication. Raises RuntimeError where another rank is in a call of its own."""
+    said = (*_GREETING, size - rank if objection else 0, size - rank if wants else 0)
+    all_or_none = ("all workers of a communicator have to be asked for Warren's engine (warren.xgboost.communicator, accelerate or "
+                   "accelerate_all), or none")
+    try:
+        *greeting, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
+    except xgb.core.XGBoostError as error:
+        raise RuntimeError(f"XGBoost's own communication failed while all were asked: another worker has gone, or was in another "
+                           f"call; {all_or_none}: {error}") from error
+    if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= size:
+        raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
+    if not objects:
+        return "", size - asks
+    first = size - objects
+    return str(xgb.collective.broadcast(f"rank {rank}: {objection}" if rank == first else None, first)), size - asks
 
 
 def end(failed: bool) -> None:
@@ -127,13 +136,32 @@ def end(failed: bool) -> None:
         raise RuntimeError(_text(why))
 
 
+def _before_the_communicator_changes() -> None:
+    """What is agreed on is for one communicator: before this thread leaves it, or joins another, the engine is turned off."""
+    def wrap(name: str, failed: bool) -> None:
+        own = getattr(xgb.collective, name)
+
+        @functools.wraps(own)
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            end(failed)
+            return own(*arguments, **named)
+
+        setattr(xgb.collective, name, wrapped)
+
+    wrap("finalize", failed=False)
+    wrap("init", failed=True)  # XGBoost takes a second one for the end of what the first began
+
+
+_before_the_communicator_changes()
+
+
 @contextlib.contextmanager
-def served() -> Any:
+def served(timeout: Optional[float] = None) -> Any:
     """The block's collectives go over the engine, where all ranks can. Where they do already, nothing is done."""
     if serves():
         yield
         return
-    begin()
+    begin(timeout)
     try:
         yield
     except BaseException:

@@ -252,5 +252,5 @@ def load_dataset(uri: Union[str, "os.PathLike[str]"], *, nthread: int = 0, whole
     weights = rows.weights
     if weights is not None and rows.group_sizes is not None:
         weights = np.repeat(weights, rows.group_sizes)  # the rows of a query have its weight
-    found = {"label": rows.labels, "weight": weights, "group": rows.group_sizes}
+    found: Dict[str, Any] = {"label": rows.labels, "weight": weights, "group": rows.group_sizes}
     return lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})

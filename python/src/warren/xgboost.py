@@ -144,24 +144,25 @@ def engine() -> str:
 
 
 @contextlib.contextmanager
-def accelerate() -> Iterator[None]:
+def accelerate(timeout: Optional[float] = None) -> Iterator[None]:
     """Within a communicator that somebody else has made (a task of Dask, a barrier of Spark, xgboost.collective.init): the
     collectives of the block go over Warren's engine. All its workers enter the block and leave it. Where one of them cannot
     (WARREN_XGBOOST_ENGINE=own, an XGBoost that is not known), all stay on XGBoost's own, and one line on standard error
-    says why. Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is named in the others'
-    errors."""
+    says why. A call waits `timeout` seconds for a worker that lives (None: half an hour; what `dmlc_timeout` the communicator
+    was made with is not known here). Does nothing in a communicator of one, and before XGBoost 2.1. A worker that is lost is
+    named in the others' errors. Raises RuntimeError where another worker of the communicator has not entered."""
     if VERSION < (2, 1):
         yield
         return
-    with _engine.served():
+    with _engine.served(timeout):
         yield
 
 
 def accelerate_all() -> None:
     """From now on `accelerate` is in every communicator that Python makes in this process (xgboost.collective's
-    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it, also one that is
-    started later: `dask worker --preload warren.xgboost`, or, for those that are there, `client.run(accelerate_all)`. May be
-    called again."""
+    CommunicatorContext, and so those of xgboost.dask and xgboost.spark). All workers of a job have to do it, also those that
+    are started later: in Dask `client.register_plugin(warren.xgboost.dask_plugin())` or `dask worker --preload warren.xgboost`.
+    May be called again."""
     if VERSION < (2, 1) or hasattr(xgb.collective.CommunicatorContext, "_warren_contexts"):
         return
     context = xgb.collective.CommunicatorContext
@@ -184,6 +185,14 @@ def accelerate_all() -> None:
         return result
 
     context.__enter__, context.__exit__, context._warren_contexts = enter_accelerated, leave_accelerated, True
+
+
+def dask_plugin() -> Any:
+    """For `client.register_plugin`: a plugin that does `accelerate_all` in all workers of a Dask cluster, those that are there
+    and those that are started later or again."""
+    from warren import _dask_plugin  # pylint: disable=import-outside-toplevel
+
+    return _dask_plugin.AccelerateAll()
 
 
 def dask_setup(_worker: Any) -> None:

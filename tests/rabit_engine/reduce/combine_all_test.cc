@@ -117,37 +117,6 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
   }
 }
 
-TEST(CombineAll, TheResultMayGoToTwoPlacesEachOfThemAnInputOrNot) {
-  for (const DataType type : {DataType::kFloat, DataType::kBFloat16, DataType::kChar}) {
-    for (const std::size_t world : {1, 2, 3, 4, 5, 8, 9, 17}) {
-      for (const std::size_t count : {0, 1, 50, 2051}) {
-        const std::vector<Bytes> inputs = Inputs(type, world, count);
-        const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
-        for (const KernelTable* table : reference::Tables()) {
-          // Buffers `world` and `world + 1` are no inputs.
-          for (std::size_t first = 0; first < world + 2; ++first) {
-            for (std::size_t second = 0; second < world + 2; ++second) {
-              std::vector<Bytes> buffers = inputs;
-              buffers.resize(world + 2, Bytes(wanted.size(), std::byte{0x5a}));
-              const std::vector<Bytes> before = buffers;
-              auto pointers = Pointers(buffers);
-              pointers.resize(world);
-              Reduction::Typed(type, Operation::kSum, *table)
-                  .CombineAllTo2(buffers[first].data(), buffers[second].data(), pointers, count);
-              for (std::size_t i = 0; i < world + 2; ++i) {
-                const bool changes = i == first || i == second;
-                ASSERT_EQ(reference::Difference(type, buffers[i].data(), changes ? wanted : before[i]), "")
-                    << table->name << " " << Name(type) << ", " << count << " elements of " << world
-                    << " inputs to " << first << " and " << second << ", looking at " << i;
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(CombineAll, OfNothingIsMisuse) {
   float out = 0;
   EXPECT_THROW(Reduction::Typed(DataType::kFloat, Operation::kSum).CombineAll(&out, {}, 1), Misuse);

@@ -138,32 +138,6 @@ TEST(Custom, CombineAllFollowsTheEnginesOrderWhereverTheResultGoes) {
   }
 }
 
-TEST(Custom, TheResultMayGoToTwoPlacesEachOfThemAnInputOrNot) {
-  for (const std::size_t world : {1, 2, 3, 5, 8}) {
-    for (const std::size_t count : {1, 2731}) {
-      const auto inputs = Leaves(world, count);
-      const auto wanted = Wanted(inputs);
-      Calls calls;
-      const Reduction reduction = Reduction::Custom(JoinFunction, &calls, sizeof(Trace));
-      for (std::size_t first = 0; first < world + 2; ++first) {
-        for (std::size_t second = 0; second < world + 2; ++second) {
-          auto buffers = inputs;
-          buffers.resize(world + 2, std::vector<Trace>(count));
-          const auto before = buffers;
-          auto pointers = Pointers(buffers);
-          pointers.resize(world);
-          reduction.CombineAllTo2(buffers[first].data(), buffers[second].data(), pointers, count);
-          for (std::size_t i = 0; i < world + 2; ++i) {
-            ASSERT_EQ(buffers[i], i == first || i == second ? wanted : before[i])
-                << count << " elements of " << world << " inputs to " << first << " and " << second
-                << ", looking at " << i;
-          }
-        }
-      }
-    }
-  }
-}
-
 // Affine maps x -> a x + b under composition: associative but not commutative, larger than any block.
 constexpr std::size_t kLargeElements = 3;
 struct Large {

@@ -15,7 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::pair<Collective, const char*> kNames[] = {{Collective::kAllreduce, "allreduce"},
                                                          {Collective::kBroadcast, "broadcast"},
-                                                         {Collective::kAllgather, "allgather"}};
+                                                         {Collective::kAllgather, "allgather"},
+                                                         {Collective::kReduceScatter, "reduce-scatter"},
+                                                         {Collective::kBarrier, "barrier"}};
 /// A prime, so that no block that is exchanged, skipped or taken twice goes unnoticed. Small enough that sums
 /// over hundreds of ranks are exact in a float.
 constexpr std::size_t kPatternLength = 8191;
@@ -36,13 +38,32 @@ void ForEachInPattern(std::vector<float>& buffer, Visit visit) {
   }
 }
 
+}  // namespace
+
+std::string Name(Collective collective) {
+  for (const auto& [value, name] : kNames)
+    if (value == collective) return name;
+  return "?";
+}
+
+Case ParseCase(const std::string& text) {
+  const auto colon = text.find(':');
+  for (const auto& [value, name] : kNames)
+    if (colon != std::string::npos && text.substr(0, colon) == name)
+      return {value, std::stoull(text.substr(colon + 1))};
+  throw std::invalid_argument(
+      fmt::format("'{}': expected a collective, such as allreduce, a colon and a number of bytes", text));
+}
+
 /// A collective on a buffer of its own. The root of broadcasts moves on with each.
-class Operation {
+class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)
       : world_(world), what_(what), buffer_(what.bytes / sizeof(float)) {
-    const std::size_t unit = sizeof(float) * (what.collective == Collective::kAllgather ? world.size() : 1);
-    if (what.bytes == 0 || what.bytes % unit != 0)
+    const bool in_slices =
+        what.collective == Collective::kAllgather || what.collective == Collective::kReduceScatter;
+    const std::size_t unit = sizeof(float) * (in_slices ? world.size() : 1);
+    if ((what.bytes == 0) != (what.collective == Collective::kBarrier) || what.bytes % unit != 0)
       throw std::invalid_argument(
           fmt::format("{} of {} bytes: expected a multiple of {}", Name(what.collective), what.bytes, unit));
     world.Prepare(buffer_.data(), buffer_.size());
@@ -57,6 +78,10 @@ class Operation {
         return world_.Broadcast(buffer_.data(), what_.bytes, root_);
       case Collective::kAllgather:
         return world_.Allgather(buffer_.data(), what_.bytes / world_.size());
+      case Collective::kReduceScatter:
+        return world_.ReduceScatter(buffer_.data(), buffer_.size() / world_.size());
+      case Collective::kBarrier:
+        return world_.Barrier();
     }
   }
 
@@ -66,7 +91,10 @@ class Operation {
     const std::size_t each = buffer_.size() / world_.size();
     switch (what_.collective) {
       case Collective::kAllreduce:
+      case Collective::kReduceScatter:
         ForEachInPattern(buffer_, [&](float& value, std::size_t j) { value = static_cast<float>(j + rank); });
+        return;
+      case Collective::kBarrier:
         return;
       case Collective::kBroadcast:  // from the last rank: only it has what all shall get
         root_ = world_.size() - 2;
@@ -85,13 +113,18 @@ class Operation {
   /// Throws unless the buffer holds what one run after Fill must give; then sets it to zeros.
   void CheckAndClear() {
     const float size = static_cast<float>(world_.size());
-    const bool sums = what_.collective == Collective::kAllreduce;
+    const bool scatters = what_.collective == Collective::kReduceScatter;
+    const bool sums = what_.collective == Collective::kAllreduce || scatters;
     const float factor = sums ? size : 1;
     const float offset = sums ? size * (size - 1) / 2 : 0;
     std::size_t wrong = 0;
-    ForEachInPattern(buffer_, [&](float value, std::size_t j) {
-      wrong += value != factor * static_cast<float>(j) + offset ? 1 : 0;
-    });
+    const std::size_t each = buffer_.size() / world_.size();
+    const std::size_t begin = scatters ? world_.rank() * each : 0;
+    const std::size_t end = scatters ? begin + each : buffer_.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      const float value = buffer_[scatters && !world_.ReduceScattersInPlace() ? i - begin : i];
+      wrong += value != factor * static_cast<float>(i % kPatternLength) + offset ? 1 : 0;
+    }
     if (wrong > 0)
       throw WrongResult(fmt::format("rank {}: {} of {} bytes: {} of {} elements are wrong", world_.rank(),
                                     Name(what_.collective), what_.bytes, wrong, buffer_.size()));
@@ -107,7 +140,7 @@ class Operation {
 
 /// Times blocks of one operation. What it returns is the same on every rank, so that all take the same
 /// decisions without asking each other.
-class Stopwatch {
+class Measurement::Stopwatch {
  public:
   explicit Stopwatch(World& world) : world_(world) {}
 
@@ -141,47 +174,38 @@ class Stopwatch {
   double elapsed_s_ = 0;
 };
 
-/// The number of operations that fill a block, given the time of the first one; also warms up.
-std::size_t FillBlock(Stopwatch& watch, Operation& operation, double first_s, double block_s) {
-  if (first_s > kSlowBlocks * block_s) return 1;  // no cold start can make that much of a difference
-  std::size_t operations = 1;
-  for (;;) {
-    const double seconds = watch.Block(operation, operations);
-    if (seconds >= block_s || operations == kMostOperations) return operations;
+Measurement::Measurement(World& world, const Case& what, double block_s)
+    : watch_(std::make_unique<Stopwatch>(world)), operation_(std::make_unique<Operation>(world, what)) {
+  operation_->Fill();
+  const double first_s = watch_->Block(*operation_, 1);
+  operation_->CheckAndClear();
+  if (first_s > kSlowBlocks * block_s) return;  // no cold start can make that much of a difference
+  for (;;) {                                    // warms up, too
+    const double seconds = watch_->Block(*operation_, operations_);
+    if (seconds >= block_s || operations_ == kMostOperations) return;
     const double factor = std::clamp(1.2 * block_s / std::max(seconds, 1e-9), 1.2, 100.0);
-    operations = std::min(kMostOperations, static_cast<std::size_t>(std::ceil(operations * factor)));
+    operations_ = std::min(kMostOperations, static_cast<std::size_t>(std::ceil(operations_ * factor)));
   }
 }
 
-}  // namespace
+Measurement::~Measurement() = default;
 
-std::string Name(Collective collective) {
-  for (const auto& [value, name] : kNames)
-    if (value == collective) return name;
-  return "?";
+double Measurement::Sample() {
+  return watch_->Block(*operation_, operations_) / static_cast<double>(operations_);
 }
 
-Case ParseCase(const std::string& text) {
-  const auto colon = text.find(':');
-  for (const auto& [value, name] : kNames)
-    if (colon != std::string::npos && text.substr(0, colon) == name)
-      return {value, std::stoull(text.substr(colon + 1))};
-  throw std::invalid_argument(
-      fmt::format("'{}': expected allreduce, broadcast or allgather, a colon and a number of bytes", text));
+double Measurement::elapsed() const {
+  return watch_->elapsed();
 }
 
 Timing Measure(World& world, const Case& what, const Effort& effort) {
-  Stopwatch watch(world);
-  Operation operation(world, what);
-  operation.Fill();
-  const double first_s = watch.Block(operation, 1);
-  operation.CheckAndClear();
-  Timing timing{FillBlock(watch, operation, first_s, effort.block_s), {}};
+  Measurement measurement(world, what, effort.block_s);
+  Timing timing{measurement.operations(), {}};
   do {
-    timing.seconds.push_back(watch.Block(operation, timing.operations) /
-                             static_cast<double>(timing.operations));
-    if (watch.elapsed() > 10 * effort.limit_s) break;
-    if (watch.elapsed() > effort.limit_s && static_cast<int>(timing.seconds.size()) >= effort.least_samples)
+    timing.seconds.push_back(measurement.Sample());
+    if (measurement.elapsed() > 10 * effort.limit_s) break;
+    if (measurement.elapsed() > effort.limit_s &&
+        static_cast<int>(timing.seconds.size()) >= effort.least_samples)
       break;
   } while (static_cast<int>(timing.seconds.size()) < effort.samples);
   return timing;

@@ -1,7 +1,8 @@
-// One collective at one size: checked once, then timed.
+// One collective at one size: checked once, then timed, a sample at a time.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -10,9 +11,10 @@
 
 namespace warren::bench {
 
-enum class Collective { kAllreduce, kBroadcast, kAllgather };
+enum class Collective { kAllreduce, kBroadcast, kAllgather, kReduceScatter, kBarrier };
 
-/// `bytes` is the size of the whole buffer on every rank, for kAllgather: with all the slices.
+/// `bytes` is the size of the whole buffer on every rank, for kAllgather and kReduceScatter: with all the
+/// slices; for kBarrier 0.
 struct Case {
   Collective collective;
   std::size_t bytes;
@@ -40,11 +42,37 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Collective; every rank gets the same result. Throws WrongResult if that of the checked operation is wrong.
+/// One case in one world. All ranks make the same calls, and get the same results.
 ///
-/// A block is: barrier; clock; operations; clock. Its time is that of the slowest rank. The data are zeros,
-/// so that sums stay finite. Broadcasts take each rank as root in turn: with a fixed root it would run ahead
-/// of the others, and the time would be that of sending instead of that of arriving.
+/// A sample is a block: barrier; clock; operations; clock. Its time is that of the slowest rank. The data are
+/// zeros, so that sums stay finite. Broadcasts take each rank as root in turn: with a fixed root it would run
+/// ahead of the others, and the time would be that of sending instead of that of arriving.
+class Measurement {
+ public:
+  /// Does the operation once on numbers that tell ranks and places apart, and finds out how many make a
+  /// block of `block_s` seconds. Throws WrongResult, on the rank that has it.
+  Measurement(World& world, const Case& what, double block_s);
+  ~Measurement();
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
+
+  /// In a block.
+  std::size_t operations() const { return operations_; }
+  /// Seconds of one operation.
+  double Sample();
+  /// Seconds since the beginning, of the slowest rank, at the end of the last block.
+  double elapsed() const;
+
+ private:
+  class Operation;
+  class Stopwatch;
+
+  std::unique_ptr<Stopwatch> watch_;
+  std::unique_ptr<Operation> operation_;
+  std::size_t operations_ = 1;
+};
+
+/// As many samples as `effort` says.
 Timing Measure(World& world, const Case& what, const Effort& effort);
 
 }  // namespace warren::bench

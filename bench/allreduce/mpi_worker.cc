@@ -1,4 +1,5 @@
-// allreduce-openmpi and allreduce-mpich: a rank of MPI. The same source, compiled with either's headers.
+// allreduce-openmpi, allreduce-mpich, allreduce-impi and so on: a rank of MPI. The same source, compiled with
+// each one's headers.
 #include <mpi.h>
 
 #include <cstddef>
@@ -36,6 +37,11 @@ class MpiWorld : public warren::bench::World {
     MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, static_cast<int>(bytes_each), MPI_BYTE,
                   MPI_COMM_WORLD);
   }
+  void ReduceScatter(float* data, std::size_t count_each) override {
+    MPI_Reduce_scatter_block(MPI_IN_PLACE, data, static_cast<int>(count_each), MPI_FLOAT, MPI_SUM,
+                             MPI_COMM_WORLD);
+  }
+  bool ReduceScattersInPlace() const override { return false; }
   void Barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 };
 

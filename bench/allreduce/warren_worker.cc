@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "bench/allreduce/world.h"
 #include "rabit_engine/engine/join.h"
@@ -25,13 +26,20 @@ class WarrenWorld : public bench::World {
     communicator_->Broadcast(data, bytes, root);
   }
   void Allgather(void* data, std::size_t bytes_each) override {
-    offsets_.resize(size() + 1);
-    for (std::size_t rank = 0; rank < offsets_.size(); ++rank) offsets_[rank] = rank * bytes_each;
-    communicator_->Allgather(data, offsets_);
+    communicator_->Allgather(data, Slices(bytes_each));
+  }
+  void ReduceScatter(float* data, std::size_t count_each) override {
+    communicator_->ReduceScatter(data, Slices(count_each), sum_);
   }
   void Barrier() override { communicator_->Barrier(); }
 
  private:
+  const std::vector<std::size_t>& Slices(std::size_t each) {
+    offsets_.resize(size() + 1);
+    for (std::size_t rank = 0; rank < offsets_.size(); ++rank) offsets_[rank] = rank * each;
+    return offsets_;
+  }
+
   std::unique_ptr<Communicator> communicator_;
   Reduction sum_ = Reduction::Typed(DataType::kFloat, Operation::kSum);
   std::vector<std::size_t> offsets_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/allreduce/conducted.h"
 #include "bench/allreduce/measure.h"
 #include "bench/allreduce/world.h"
 
@@ -35,7 +36,9 @@ int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>(
   CLI::App app("One rank of a world in which collectives are timed; bench/compare starts it.");
   std::vector<std::string> words;
   Effort effort;
-  app.add_option("cases", words, "what to time, such as allreduce:4096 (bytes)")->required();
+  std::string conductor;
+  app.add_option("cases", words, "what to time, such as allreduce:4096 (bytes)");
+  app.add_option("--conductor", conductor, "the Unix socket of one who says what to time, and when");
   app.add_option("--samples", effort.samples, "samples of each case")->capture_default_str();
   app.add_option("--least-samples", effort.least_samples, "taken even when the time is up")
       ->capture_default_str();
@@ -49,6 +52,7 @@ int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>(
     cases.reserve(words.size());
     for (const std::string& word : words) cases.push_back(ParseCase(word));
     const std::unique_ptr<World> world = join();
+    if (!conductor.empty()) ObeyConductor(*world, conductor);
     for (const Case& what : cases) {
       const Timing timing = Measure(*world, what, effort);
       if (world->rank() == 0) Print(what, timing);

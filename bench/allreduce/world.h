@@ -24,11 +24,17 @@ class World {
   virtual void Broadcast(void* data, std::size_t bytes, int root) = 0;
   /// `data` has a slice of `bytes_each` for every rank, in order; each brings its own, in place.
   virtual void Allgather(void* data, std::size_t bytes_each) = 0;
+  /// `data` has a slice of `count_each` for every rank, in order; each gets the sum of its own, in place or
+  /// at the beginning. The other slices are left in any state.
+  virtual void ReduceScatter(float* data, std::size_t count_each) = 0;
+  /// Where ReduceScatter leaves the slice.
+  virtual bool ReduceScattersInPlace() const { return true; }
   virtual void Barrier() = 0;
 };
 
 /// The whole main of a worker: reads the arguments, joins, measures what was asked for, and prints on rank 0
-/// one line of JSON for each collective and size. `--help` tells the arguments. Returns the exit code.
+/// one line of JSON for each collective and size; or does what a conductor tells it (conducted.h). `--help`
+/// tells the arguments. Returns the exit code.
 int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>()>& join);
 
 }  // namespace warren::bench

@@ -9,7 +9,7 @@ STREAM_LIMIT_S = 120
 
 
 def description():
-    kernel = f"Linux {platform.release()}"
+    kernel = f"Linux {platform.release().split('-')[0]}"
     compiler = _first_line(["c++", "--version"])
     commit = _first_line(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"])
     commit = commit and f"commit {commit}"
@@ -32,6 +32,23 @@ def memory_rates(bin_dir, sizes):
                           check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}
+
+
+# Seconds of a cache line from core to core, above which cores are far from each other: on one die it takes some 20 to 80 ns, between
+# dies and sockets twice that and more.
+FAR_S = 100e-9
+
+
+def line_times(bin_dir):
+    """Seconds that a cache line takes between every two cores, at this moment: {"0-1": seconds}."""
+    done = subprocess.run([os.path.join(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def distance(*line_times):
+    """Whether all cores were near each other each time ("near"), or some far ("far"), or that changed ("both")."""
+    states = {"far" if max(times.values(), default=0) > FAR_S else "near" for times in line_times}
+    return states.pop() if len(states) == 1 else "both"
 
 
 def stream_rate(bin_dir, place):

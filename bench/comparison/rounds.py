@@ -1,16 +1,19 @@
-"""Who runs when: every peer in turn, several rounds of it, so that nobody has the machine's good minutes alone."""
+"""Who runs when: the worlds of all peers stand beside each other, one works, and every sample of a peer lies between two of ours."""
 
+import contextlib
 import dataclasses
 import statistics
 import sys
 import time
 
 from comparison import machine
-from comparison.worlds import World, WorldFailed, WorldStalled, WrongResult
+from comparison.conducted import ConductedWorld
+from comparison.worlds import WorldFailed, WorldStalled, WrongResult
 
 # Modes are told apart with cases up to this size; larger ones take over the choice.
 TRIAL_BYTES = 16 << 20
-# No line from a world for so long: that case and larger ones are given up.
+TRIAL_SAMPLES = 3
+# No answer of a world for so long: that case and larger ones are given up.
 STALL_S = 90
 # What a rank's buffer and the scratch memory of a peer may take together, in buffers.
 BUFFERS_A_RANK = 2.5
@@ -28,57 +31,79 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    samples: int  # in a round
-    least_samples: int = 3
-    limit_s: float = 1.5  # for a case in a round
+    samples: int  # of each peer in a round
+    limit_s: float = 1.5  # of a peer's samples of a case in a round; the first is taken in any case
     block_s: float = 0.005
 
-    def arguments(self):
-        return ["--samples", str(self.samples), "--least-samples", str(min(self.samples, self.least_samples)),
-                "--limit", str(self.limit_s), "--block", str(self.block_s)]
 
+class Player:
+    """One mode of a peer, in one place with so many ranks: a world, once it is needed."""
 
-TRIAL = Effort(rounds=1, samples=5, least_samples=1, limit_s=0.3)
-
-
-class Entrant:
-    """One peer in one place with so many ranks, and what has been measured of it."""
-
-    def __init__(self, peer, place, ranks, cases):
+    def __init__(self, peer, place, ranks, mode, stack, notes):
         self.peer = peer
+        self.mode = mode
         self.place = place
         self.ranks = ranks
-        self.cases = [case for case in cases if case.collective in peer.collectives]
-        self.modes = peer.modes(place, ranks)
-        self.choice = {case: self.modes[0] for case in self.cases}
-        self.seconds = {case: [] for case in self.cases}
-        self.stalled = set()
-        self.given_up = None
+        self.hopeless = []  # cases that took too long
+        self.failure = None
+        self._stack = stack.enter_context(contextlib.ExitStack())
+        self._notes = notes
+        self._world = None
+        self._starts = 0
 
-    def choose(self, medians):
-        """Takes for every case the mode that was the fastest at it; `medians` is {mode: {case: seconds}}."""
-        for case in self.cases:
-            tried = [known for known in self.cases
-                     if known.collective == case.collective and any(known in of for of in medians.values())]
-            nearest = max([known for known in tried if known <= case] or tried[:1], default=None)
-            if nearest is not None:
-                self.choice[case] = min(self.modes, key=lambda mode: medians[mode].get(nearest, float("inf")))
+    def __str__(self):
+        return f"{self.peer.title} ({self.mode.name}), {self.place.title}, {self.ranks} ranks"
 
-    def records(self):
-        """For the report and for JSON: one a case."""
-        for case in self.cases:
-            if self.seconds[case] or case in self.stalled or self.given_up:
-                yield {"place": self.place.key, "ranks": self.ranks, "collective": case.collective,
-                       "bytes": case.size, "peer": self.peer.key, "mode": self.choice[case].name,
-                       "seconds": self.seconds[case], "stalled_s": STALL_S if case in self.stalled else None,
-                       "failed": self.given_up}
+    def can(self, case):
+        return self.failure is None and case.collective in self.peer.collectives and not any(
+            case.collective == bad.collective and case.size >= bad.size for bad in self.hopeless)
+
+    def sample(self, case, block_s):
+        """Seconds of one operation; None when that cannot be had."""
+        while self.can(case):
+            try:
+                return self._standing().sample(case, block_s, STALL_S)[0]
+            except WorldStalled as stalled:
+                self.hopeless.append(case)
+                self._notes.append(f"{stalled} (at {case})")
+                self.leave()
+            except WorldFailed as failure:
+                last = self._starts > 1 or isinstance(failure, WrongResult)
+                self._notes.append(f"{'given up' if last else 'tried again'}: {failure}")
+                print(f"  failed: {failure}", file=sys.stderr)
+                if last:
+                    self.failure = str(failure)
+                self.leave()
+        return None
+
+    def forget(self):
+        """Gives back the buffers of the last case."""
+        if self._world is not None:
+            self._world.forget(STALL_S)
+
+    def leave(self):
+        self._world = None
+        self._stack.close()
+
+    def _standing(self):
+        if self._world is None:
+            self._starts += 1
+            world = self._stack.enter_context(ConductedWorld(str(self)))
+            self.peer.start(world, self.place, self.ranks, self.mode, world.arguments)
+            world.gather(self.ranks, STALL_S)
+            self._world = world
+        return self._world
 
 
 class Comparison:
-    def __init__(self, peers, effort):
+    """`ours` is the key of the peer that all others are compared with."""
+
+    def __init__(self, peers, effort, ours="warren"):
         self.peers = peers
         self.effort = effort
+        self.ours = ours
         self.records = []
+        self.lines = []  # of cache lines' times between cores, {"0-1": seconds}, of all looks
         self.command_lines = {}  # (place, peer, mode): with the first number of ranks
         self.notes = []
         self.failed = False
@@ -86,21 +111,88 @@ class Comparison:
     def run(self, place, ranks, cases):
         place.prepare(ranks)
         cases = self._that_fit(cases, place, ranks)
-        entrants = [Entrant(peer, place, ranks, cases) for peer in self.peers]
-        for entrant in entrants:
-            self._try_modes(entrant)
-        for number in range(self.effort.rounds):
-            print(f"{place.title}, {ranks} ranks, round {number + 1} of {self.effort.rounds}", file=sys.stderr)
-            for entrant in entrants if number % 2 == 0 else reversed(entrants):
-                for mode in entrant.modes:
-                    chosen = [case for case in entrant.cases if entrant.choice[case] == mode]
-                    for case, seconds in self._play(entrant, mode, chosen, self.effort).items():
-                        entrant.seconds[case] += seconds
-        for entrant in entrants:
-            self.records += entrant.records()
-            for mode in (mode for mode in entrant.modes if mode in entrant.choice.values()):
-                key = (place.key, entrant.peer.key, mode.name)
-                self.command_lines.setdefault(key, entrant.peer.command_line(place, ranks, mode))
+        with contextlib.ExitStack() as stack:
+            players = {peer.key: [Player(peer, place, ranks, mode, stack, self.notes) for mode in peer.modes(place, ranks)]
+                       for peer in self.peers}
+            chosen = {key: self._choose(modes, cases) for key, modes in players.items()}
+            for key, modes in players.items():
+                for player in modes:
+                    if player not in chosen[key].values():
+                        player.leave()
+            records = {(key, case): {"place": place.key, "ranks": ranks, "collective": case.collective, "bytes": case.size,
+                                     "peer": key, "mode": player.mode.name, "seconds": [], "pairs": []}
+                       for key, choice in chosen.items() for case, player in choice.items()}
+            for number in range(self.effort.rounds):
+                print(f"{place.title}, {ranks} ranks, round {number + 1} of {self.effort.rounds}", file=sys.stderr)
+                for case in cases if number % 2 == 0 else reversed(cases):
+                    self._play(case, {key: choice[case] for key, choice in chosen.items() if case in choice}, records)
+            for (key, case), record in records.items():
+                player = chosen[key][case]
+                record["failed"] = player.failure
+                record["stalled_s"] = STALL_S if not record["seconds"] and not player.can(case) else None
+                self.failed |= player.failure is not None
+                command = player.peer.command_line(place, ranks, player.mode)
+                self.command_lines.setdefault((place.key, key, player.mode.name), command)
+            self.records += records.values()
+
+    def _play(self, case, players, records):
+        """The samples of one case of one round."""
+        memory = machine.memory_available() / BUFFERS_A_RANK / max(1, len(players))
+        tight = case.size * next(iter(players.values())).ranks > memory
+        before = machine.line_times(self.peers[0].bin_dir)
+        taken = []
+
+        def sample(key):
+            seconds = players[key].sample(case, self.effort.block_s)
+            if tight:
+                players[key].forget()
+            if seconds is not None:
+                records[key, case]["seconds"].append(seconds)
+            return seconds
+
+        mine = sample(self.ours) if self.ours in players else None
+        spent = {key: 0.0 for key in players}
+        for turn in range(self.effort.samples):
+            others = [key for key in players if key != self.ours]
+            for key in others if turn % 2 == 0 else reversed(others):
+                if spent[key] > self.effort.limit_s:
+                    continue
+                began = time.monotonic()
+                theirs = sample(key)
+                spent[key] += time.monotonic() - began
+                last, mine = mine, sample(self.ours) if self.ours in players else None
+                if None not in (theirs, last, mine):
+                    taken.append((key, theirs, last, mine))
+            if not others and mine is not None:
+                mine = sample(self.ours)
+        for player in players.values():
+            if not tight and case.size * player.ranks > 64 << 20:
+                player.forget()
+        after = machine.line_times(self.peers[0].bin_dir)
+        self.lines += [before, after]
+        state = machine.distance(before, after)
+        for key, theirs, last, mine in taken:
+            records[key, case]["pairs"].append({"theirs": theirs, "ours": [last, mine], "cores": state})
+
+    def _choose(self, players, cases):
+        """{case: the player that is the fastest at it}."""
+        cases = [case for case in cases if case.collective in players[0].peer.collectives]
+        if len(players) == 1:
+            return {case: players[0] for case in cases}
+        tried = {}
+        for case in cases:
+            if case.size <= TRIAL_BYTES:
+                found = {player: [player.sample(case, self.effort.block_s / 2) for _ in range(TRIAL_SAMPLES)] for player in players}
+                tried[case] = {player: statistics.median(times) for player, times in found.items() if None not in times}
+        choice = {}
+        for case in cases:
+            alike = [known for known in tried if known.collective == case.collective and tried[known]]
+            nearest = max([known for known in alike if known <= case] or alike[:1], default=None)
+            medians = tried[nearest] if nearest is not None else {}
+            choice[case] = min(players, key=lambda player: medians.get(player, float("inf")))
+        for player in players:
+            player.hopeless.clear()  # some mode may have stalled where another is chosen
+        return choice
 
     def _that_fit(self, cases, place, ranks):
         most = machine.memory_available() / ranks / BUFFERS_A_RANK
@@ -108,51 +200,3 @@ class Comparison:
             if case.size > most:
                 self.notes.append(f"{place.title}, {ranks} ranks: no {case}, for want of memory")
         return [case for case in cases if case.size <= most]
-
-    def _try_modes(self, entrant):
-        if len(entrant.modes) < 2:
-            return
-        small = [case for case in entrant.cases if case.size <= TRIAL_BYTES] or entrant.cases[:1]
-        medians = {}
-        for mode in entrant.modes:
-            results = self._play(entrant, mode, small, TRIAL)
-            medians[mode] = {case: statistics.median(seconds) for case, seconds in results.items()}
-        entrant.choose(medians)
-        entrant.stalled.clear()  # some mode may have stalled where another is chosen
-
-    def _play(self, entrant, mode, cases, effort):
-        """One world; the samples of each case. Failures are tried again once; then the peer is out of this place."""
-        for attempt in range(2):
-            cases = [case for case in cases if not self._is_hopeless(entrant, case)]
-            if entrant.given_up or not cases:
-                return {}
-            description = f"{entrant.peer.title} ({mode.name}), {entrant.place.title}, {entrant.ranks} ranks"
-            started = time.monotonic()
-            results = {}
-            try:
-                with World(description) as world:
-                    arguments = effort.arguments() + [str(case) for case in cases]
-                    entrant.peer.start(world, entrant.place, entrant.ranks, mode, arguments)
-                    for line in world.lines(len(cases), STALL_S):
-                        results[Case(line["collective"], line["bytes"])] = line["seconds"]
-                    world.wait()
-                print(f"  {description}: {time.monotonic() - started:.1f} s", file=sys.stderr)
-                return results
-            except WorldStalled as stalled:
-                print(f"  {stalled}", file=sys.stderr)
-                unfinished = [case for case in cases if case not in results]
-                entrant.stalled.update(unfinished[:1])
-                self.notes.append(f"{stalled}" + "".join(f" (at {case})" for case in unfinished[:1]))
-                return results
-            except WorldFailed as failure:
-                print(f"  failed: {failure}", file=sys.stderr)
-                last = attempt > 0 or isinstance(failure, WrongResult)
-                self.notes.append(f"{'given up' if last else 'tried again'}: {failure}")
-                if last:
-                    entrant.given_up = str(failure)
-                    self.failed = True
-        return {}
-
-    @staticmethod
-    def _is_hopeless(entrant, case):
-        return any(case.collective == bad.collective and case.size >= bad.size for bad in entrant.stalled)

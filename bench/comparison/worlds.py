@@ -83,7 +83,7 @@ class World:
         while number > 0:
             ready, _, _ = select.select([self._reader], [], [], CHECK_S)
             if not ready:
-                self._check_exit_codes()  # a rank that has failed leaves others waiting for it
+                self.check_exit_codes()  # a rank that has failed leaves others waiting for it
                 if time.monotonic() - heard > stall_s:
                     raise WorldStalled(f"{self.description}: no result within {stall_s} s")
                 continue
@@ -104,9 +104,9 @@ class World:
                 process.wait(EXIT_S)
             except subprocess.TimeoutExpired:
                 raise WorldStalled(f"{self.description}: does not end") from None
-        self._check_exit_codes()
+        self.check_exit_codes()
 
-    def _check_exit_codes(self):
+    def check_exit_codes(self):
         codes = [process.poll() for process in self.processes]
         if any(codes):
             kind = WrongResult if EXIT_WRONG_RESULT in codes else WorldFailed

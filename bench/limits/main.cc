@@ -1,11 +1,12 @@
-// machine-limits: what this machine can do at best: copying and adding in memory, one plain TCP stream, and
-// exchanges over it.
+// machine-limits: what this machine can do at best: copying and adding in memory, a cache line from core to
+// core, one plain TCP stream, and exchanges over it.
 // Prints lines of JSON; bench/compare puts them beside its tables.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -98,6 +99,57 @@ void MeasureMemory(const std::vector<std::size_t>& sizes) {
     fmt::print("\"add_all_cores\": {:.4g}}}\n", MemoryRate(Add, bytes, cores));
     std::fflush(stdout);
   }
+}
+
+/// A cache line goes there and back so many times in a repetition.
+constexpr int kLineTrips = 500;
+
+void RunOn(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof(set), &set);  // where that is not allowed, the kernel chooses
+}
+
+/// Seconds that a cache line takes from one core to the other, at best.
+double LineTime(int one, int other) {
+  alignas(64) std::atomic<int> ball{0};
+  const auto play = [&ball](int core, int mine, auto after) {
+    RunOn(core);
+    for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+      const auto start = Clock::now();
+      for (int trip = 0; trip < kLineTrips; ++trip) {
+        for (int turn = 1; ball.load(std::memory_order_acquire) != mine; ++turn) {
+          if (turn % 100'000 == 0) std::this_thread::yield();  // both on one core
+        }
+        ball.store(1 - mine, std::memory_order_release);
+      }
+      after(SecondsSince(start));
+    }
+  };
+  double best = 1;
+  std::thread partner(play, other, 1, [](double) {});
+  play(one, 0, [&best](double seconds) { best = std::min(best, seconds / kLineTrips / 2); });
+  partner.join();
+  return best;
+}
+
+/// Between every two cores that this process may use.
+void MeasureLines() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("no list of cores");
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  std::vector<std::string> pairs;
+  for (std::size_t one = 0; one < cores.size(); ++one) {
+    for (std::size_t other = one + 1; other < cores.size(); ++other) {
+      pairs.push_back(
+          fmt::format("\"{}-{}\": {:.4g}", cores[one], cores[other], LineTime(cores[one], cores[other])));
+    }
+  }
+  fmt::print("{{{}}}\n", fmt::join(pairs, ", "));
 }
 
 [[noreturn]] void ThrowErrno(const char* what) {
@@ -262,6 +314,7 @@ int main(int argc, char** argv) {
   int port = 0;
   auto* memory = app.add_subcommand("memory", "copying, and adding in place, on one core and on all at once");
   memory->add_option("sizes", sizes, "bytes of the buffers")->required();
+  const auto* lines = app.add_subcommand("lines", "seconds of a cache line between every two cores");
   auto* receive = app.add_subcommand("receive", "the receiving end of a stream; prints its port first");
   receive->add_option("--host", host, "own address")->capture_default_str();
   auto* transmit = app.add_subcommand("send", "the sending end of a stream; prints its rate");
@@ -270,6 +323,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     if (memory->parsed()) MeasureMemory(sizes);
+    if (lines->parsed()) MeasureLines();
     if (receive->parsed()) Receive(host);
     if (transmit->parsed()) Send(host, port);
   } catch (const std::exception& error) {

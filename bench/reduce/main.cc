@@ -3,8 +3,6 @@
 //   pairs     Reduction::Combine once for each further input, as one would without it
 //   in place  the loop that everybody writes: out[i] += in[i] for each further input
 //   memcpy    a copy of the same inputs, one after the other to one destination
-//   to two    Reduction::CombineAllTo2
-//   + copy    Reduction::CombineAll, then memcpy to the second place
 // All in GB/s of inputs read. The inputs lie apart by a little more than pages, so that they do not fall into
 // the same sets of the cache.
 //
@@ -49,21 +47,18 @@ class Inputs {
  public:
   Inputs(std::size_t inputs, std::size_t bytes) {
     const std::size_t stride = (bytes + 4095) / 4096 * 4096 + 4096 + 320;
-    memory_.assign((inputs + 2) * stride + 64, std::byte{});
+    memory_.assign((inputs + 1) * stride + 64, std::byte{});
     auto* base = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64);
     for (std::size_t i = 0; i < inputs; ++i) pointers_.push_back(base + i * stride);
     out_ = base + inputs * stride;
-    second_ = out_ + stride;
   }
   const std::vector<const void*>& pointers() const { return pointers_; }
   void* out() { return out_; }
-  void* second() { return second_; }
 
  private:
   std::vector<std::byte> memory_;
   std::vector<const void*> pointers_;
   std::byte* out_;
-  std::byte* second_;
 };
 
 void Pairs(const Reduction& reduction, void* out, const std::vector<const void*>& inputs, std::size_t count) {
@@ -86,8 +81,8 @@ void Compare(const KernelTable& table, std::size_t bytes) {
   const Reduction reduction = Reduction::Typed(DataType::kFloat, Operation::kSum, table);
   const std::size_t count = bytes / sizeof(float);
   std::printf("float sum, %zu KiB each, kernels: %s\n", bytes >> 10, table.name);
-  std::printf("%7s %9s %9s %9s %9s %9s %9s %12s %13s %13s\n", "inputs", "fused", "pairs", "in place",
-              "memcpy", "to two", "+ copy", "fused/pairs", "fused/memcpy", "to two/+ copy");
+  std::printf("%7s %9s %9s %9s %9s %12s %13s\n", "inputs", "fused", "pairs", "in place", "memcpy",
+              "fused/pairs", "fused/memcpy");
   for (const std::size_t inputs : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24, 32, 33}) {
     Inputs memory(inputs, bytes);
     const auto& in = memory.pointers();
@@ -104,14 +99,8 @@ void Compare(const KernelTable& table, std::size_t bytes) {
     const double copy = gigabytes / BestSeconds([&] {
                           for (std::size_t i = 0; i < inputs; ++i) std::memcpy(memory.out(), in[i], bytes);
                         });
-    const double two =
-        gigabytes / BestSeconds([&] { reduction.CombineAllTo2(memory.out(), memory.second(), in, count); });
-    const double then_copy = gigabytes / BestSeconds([&] {
-                               reduction.CombineAll(memory.out(), in, count);
-                               std::memcpy(memory.second(), memory.out(), bytes);
-                             });
-    std::printf("%7zu %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %12.2f %13.2f %13.2f\n", inputs, fused, pairs,
-                in_place, copy, two, then_copy, fused / pairs, fused / copy, two / then_copy);
+    std::printf("%7zu %9.1f %9.1f %9.1f %9.1f %12.2f %13.2f\n", inputs, fused, pairs, in_place, copy,
+                fused / pairs, fused / copy);
   }
 }
 

@@ -9,12 +9,16 @@
 #include <limits>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/host/shared_copy.h"
 
 namespace warren {
 namespace {
 
 /// Read from another process at once: large enough to hide the call, small enough for the cache.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+/// Combined at once, before it is copied into the entry.
+constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
 /// From so many ranks on the rounds of a reduction are half as long: what all ranks have in flight would not
 /// stay in the cache. With fewer, the longer ones need half the waits.
@@ -55,7 +59,7 @@ void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t
   }
   Slot& slot = segment_.slot(me_, call_);
   slot.tag = tag;
-  if (bytes > 0) std::memcpy(slot.payload, payload, bytes);
+  CopyToShared(slot.payload, payload, bytes);
   slot.sequence.store(call_, std::memory_order_seq_cst);
   segment_.RingBell();
 }
@@ -179,7 +183,7 @@ void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, co
     for (int local = 0; local < size_; ++local) {
       const Piece piece = piece_of(round, local);
       if (local == me_ || piece.bytes == 0) continue;
-      std::memcpy(segment_.entry(me_, number) + local * piece_bytes_, input + piece.offset, piece.bytes);
+      CopyToShared(segment_.entry(me_, number) + local * piece_bytes_, input + piece.offset, piece.bytes);
     }
   };
   const auto combine = [&](std::size_t round, std::uint64_t number) {
@@ -189,12 +193,16 @@ void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, co
     if (piece.bytes == 0) return;
     for (int local = 0; local < size_; ++local) inputs_[local] = segment_.entry(local, number) + place;
     inputs_[me_] = input + piece.offset;
-    const std::size_t count = piece.bytes / reduction.element_bytes();
-    if (receiver == kNobody) {
-      reduction.CombineAll(output + piece.offset, inputs_, count);
-    } else {
+    // In blocks that stay in the first-level cache on their way into the entry.
+    const std::size_t block =
+        std::max<std::size_t>(1, kCombineBytes / reduction.element_bytes()) * reduction.element_bytes();
+    for (std::size_t done = 0; done < piece.bytes; done += block) {
+      const std::size_t now = std::min(block, piece.bytes - done);
+      std::byte* const result = output + piece.offset + done;
+      reduction.CombineAll(result, inputs_, now / reduction.element_bytes());
       // The own input never lay in the entry: its place is free for the result.
-      reduction.CombineAllTo2(output + piece.offset, segment_.entry(me_, number) + place, inputs_, count);
+      if (receiver != kNobody) CopyToShared(segment_.entry(me_, number) + place + done, result, now);
+      for (const void*& from : inputs_) from = static_cast<const std::byte*>(from) + now;
     }
   };
   const auto out = [&](std::size_t round, std::uint64_t number) {
@@ -299,7 +307,7 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
     };
     const auto in = [&](std::size_t round, std::uint64_t number) {
       const Piece piece = piece_of(round, me_);
-      if (piece.bytes > 0) std::memcpy(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
+      CopyToShared(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
     };
     const auto out = [&](std::size_t round, std::uint64_t number) {
       for (int turn = 1; turn < size_; ++turn) {
@@ -343,7 +351,7 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     const auto in = [&](std::size_t round, std::uint64_t number) {
       if (me_ != root) return;
       const Piece piece = piece_of(round);
-      std::memcpy(segment_.entry(root, number), data + piece.offset, piece.bytes);
+      CopyToShared(segment_.entry(root, number), data + piece.offset, piece.bytes);
     };
     const auto out = [&](std::size_t round, std::uint64_t number) {
       if (me_ == root) return;

@@ -12,9 +12,9 @@
 namespace warren {
 
 /// Combines inputs[0], inputs[1], ... in the engine's order (order.h). The number of inputs is the kernel's.
-/// `bytes` is a multiple of the element's size. The result goes to `out` and, unless it is null, to `second`.
-/// Each may be any of the inputs; ranges do not overlap in part. Nothing needs to be aligned.
-using FusedKernel = void (*)(void* out, void* second, const void* const* inputs, std::size_t bytes);
+/// `bytes` is a multiple of the element's size. `out` may be any of the inputs; ranges do not overlap in
+/// part. Nothing needs to be aligned.
+using FusedKernel = void (*)(void* out, const void* const* inputs, std::size_t bytes);
 
 /// The kernels of one type and operation, by the number of their inputs. All null where the operation is not
 /// defined for the type.

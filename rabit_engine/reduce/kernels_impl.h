@@ -362,13 +362,12 @@ __attribute__((always_inline)) inline typename Kind::Register Tree(const std::by
 }
 
 template <typename Kind, typename Op, int inputs>
-void Fused(void* out_pointer, void* second_pointer, const void* const* input_pointers, std::size_t bytes) {
+void Fused(void* out_pointer, const void* const* input_pointers, std::size_t bytes) {
   using Register = typename Kind::Register;
   constexpr std::size_t kStep = kVectorBytes;
   // Enough loads in a row to keep the loop's own instructions out of the way.
   constexpr int kUnroll = inputs <= 2 ? 4 : inputs <= 4 ? 2 : 1;
   auto* const out = static_cast<std::byte*>(out_pointer);
-  auto* const second = static_cast<std::byte*>(second_pointer);
   const std::byte* input[inputs];
   for (int i = 0; i < inputs; ++i) input[i] = static_cast<const std::byte*>(input_pointers[i]);
 
@@ -377,14 +376,10 @@ void Fused(void* out_pointer, void* second_pointer, const void* const* input_poi
     Register result[kUnroll];
     for (int u = 0; u < kUnroll; ++u) result[u] = Tree<Kind, Op, inputs>(input, at + u * kStep);
     for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(out + at + u * kStep, result[u]);
-    if (second == nullptr) continue;
-    for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(second + at + u * kStep, result[u]);
   }
   if constexpr (kUnroll > 1) {
     for (; bytes - at >= kStep; at += kStep) {
-      const Register result = Tree<Kind, Op, inputs>(input, at);
-      Kind::template Store<Op>(out + at, result);
-      if (second != nullptr) Kind::template Store<Op>(second + at, result);
+      Kind::template Store<Op>(out + at, Tree<Kind, Op, inputs>(input, at));
     }
   }
   if (const std::size_t rest = bytes - at; rest > 0) {
@@ -398,7 +393,6 @@ void Fused(void* out_pointer, void* second_pointer, const void* const* input_poi
     std::byte result[kStep];
     Kind::template Store<Op>(result, Tree<Kind, Op, inputs>(copies, 0));
     std::memcpy(out + at, result, rest);
-    if (second != nullptr) std::memcpy(second + at, result, rest);
   }
 }
 

@@ -85,20 +85,9 @@ std::size_t InputsPerChild(std::size_t inputs) {
   return children <= 4 || children == 8 ? each : 4 * each;
 }
 
-/// Where a result goes: to `first`, and to `second` unless that is null.
-struct Places {
-  void* first;
-  void* second;
-
-  Places At(std::size_t offset) const {
-    return {warren::At(first, offset), second == nullptr ? nullptr : warren::At(second, offset)};
-  }
-};
-
 /// Combines bytes [offset, offset + bytes) of the inputs, at most a block. The last kernel alone writes to
 /// `out`, when all inputs have been read or are read by it: `out` may lie in some of them.
-void CombineBlock(const KernelSet& kernels, Places out, Inputs inputs, std::size_t offset,
-                  std::size_t bytes) {
+void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_t offset, std::size_t bytes) {
   alignas(64) std::byte partial[kWidest][kBlockBytes];
   const void* children[kWidest];
   const std::size_t each = InputsPerChild(inputs.size());
@@ -108,20 +97,20 @@ void CombineBlock(const KernelSet& kernels, Places out, Inputs inputs, std::size
     if (child.size() == 1) {
       children[count] = At(child[0], offset);
     } else {
-      CombineBlock(kernels, {partial[count], nullptr}, child, offset, bytes);
+      CombineBlock(kernels, partial[count], child, offset, bytes);
       children[count] = partial[count];
     }
   }
-  KernelFor(kernels, count)(out.first, out.second, children, bytes);
+  KernelFor(kernels, count)(out, children, bytes);
 }
 
-void CombineTyped(const KernelSet& kernels, Places out, Inputs inputs, std::size_t bytes) {
+void CombineTyped(const KernelSet& kernels, void* out, Inputs inputs, std::size_t bytes) {
   if (const FusedKernel kernel = KernelFor(kernels, inputs.size())) {
-    kernel(out.first, out.second, inputs.data(), bytes);
+    kernel(out, inputs.data(), bytes);
     return;
   }
   for (std::size_t offset = 0; offset < bytes; offset += kBlockBytes) {
-    CombineBlock(kernels, out.At(offset), inputs, offset, std::min(kBlockBytes, bytes - offset));
+    CombineBlock(kernels, At(out, offset), inputs, offset, std::min(kBlockBytes, bytes - offset));
   }
 }
 
@@ -184,27 +173,26 @@ struct CustomFunction {
     }
   }
 
-  void CombineAll(Places out, Inputs inputs, std::size_t count) const {
+  void CombineAll(void* out, Inputs inputs, std::size_t count) const {
     // A function changes its left operand in place. When `out` is still to be read as a later input, that
     // place must be another.
     const Inputs later = inputs.subspan(1);
-    const bool needs_copy = std::ranges::find(later, out.first) != later.end();
-    if (inputs.size() == 2 && out.first == inputs[0] && out.second == nullptr && !needs_copy) {
-      function(inputs[1], out.first, count, context);
+    const bool needs_copy = std::ranges::find(later, out) != later.end();
+    if (inputs.size() == 2 && out == inputs[0] && !needs_copy) {
+      function(inputs[1], out, count, context);
       return;
     }
     const std::size_t levels = std::bit_width(inputs.size() - 1);
     Temporaries temporaries(levels - 1 + (needs_copy ? 1 : 0), count, element_bytes);
     for (std::size_t first = 0; first < count; first += temporaries.elements()) {
       const std::size_t elements = std::min(temporaries.elements(), count - first);
-      const Places here = out.At(first * element_bytes);
+      std::byte* const here = At(out, first * element_bytes);
       if (needs_copy) {
         Combine(temporaries.Row(0), inputs, first, elements, temporaries, 1);
-        std::memcpy(here.first, temporaries.Row(0), elements * element_bytes);
+        std::memcpy(here, temporaries.Row(0), elements * element_bytes);
       } else {
-        Combine(At(here.first, 0), inputs, first, elements, temporaries, 0);
+        Combine(here, inputs, first, elements, temporaries, 0);
       }
-      if (here.second != nullptr) std::memcpy(here.second, here.first, elements * element_bytes);
     }
   }
 };
@@ -265,25 +253,14 @@ void Reduction::Combine(void* out, const void* left, const void* right, std::siz
 }
 
 void Reduction::CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const {
-  CombineTo(out, nullptr, inputs, count);
-}
-
-void Reduction::CombineAllTo2(void* out1, void* out2, std::span<const void* const> inputs,
-                              std::size_t count) const {
-  CombineTo(out1, out1 == out2 ? nullptr : out2, inputs, count);
-}
-
-void Reduction::CombineTo(void* out, void* second, std::span<const void* const> inputs,
-                          std::size_t count) const {
   if (inputs.empty()) throw Misuse("there is nothing to combine: CombineAll needs at least one input");
   if (count == 0) return;
   if (inputs.size() == 1) {
     if (out != inputs[0]) std::memcpy(out, inputs[0], count * element_bytes_);
-    if (second != nullptr && second != inputs[0]) std::memcpy(second, inputs[0], count * element_bytes_);
   } else if (is_custom()) {
-    CustomFunction{function_, context_, element_bytes_}.CombineAll({out, second}, inputs, count);
+    CustomFunction{function_, context_, element_bytes_}.CombineAll(out, inputs, count);
   } else {
-    CombineTyped(*kernels_, {out, second}, inputs, count * element_bytes_);
+    CombineTyped(*kernels_, out, inputs, count * element_bytes_);
   }
 }
 

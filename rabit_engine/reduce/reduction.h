@@ -84,14 +84,8 @@ class Reduction {
   /// world of inputs.size(), reading every input once. `out` may be one of the inputs. At least one input.
   void CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
-  /// The same with the result in two places, written while it is in registers: about a fifth faster than a
-  /// copy afterwards for 2 to 4 inputs in the second-level cache. Each of the two may be one of the inputs.
-  void CombineAllTo2(void* out1, void* out2, std::span<const void* const> inputs, std::size_t count) const;
-
  private:
   Reduction() = default;
-  /// `second` is null where the result goes to one place.
-  void CombineTo(void* out, void* second, std::span<const void* const> inputs, std::size_t count) const;
 
   const KernelSet* kernels_ = nullptr;
   Function function_ = nullptr;

@@ -5,9 +5,9 @@
 //   guard-worker rows FILE                 LibSVM text into memory, with one thread
 //
 // Prints {"allocations", "copied", "messages", "sent"} of all that the process did in between: calls of
-// malloc and its like, bytes copied by memcpy and memmove, system calls that send, and bytes that they sent.
-// The functions are replaced here for that, and so are counted wherever they are called in what this program
-// is linked with.
+// malloc and its like, bytes copied by memcpy, memmove and CopyToShared, system calls that send, and bytes
+// that they sent. The functions are replaced here for that, and so are counted wherever they are called in
+// what this program is linked with.
 #include <rabit/rabit.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "data/reader.h"
+#include "rabit_engine/host/shared_copy.h"
 
 namespace {
 
@@ -113,6 +114,11 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 
 }  // extern "C"
 #pragma GCC visibility pop
+
+void warren::CopyToShared(void* to, const void* from, std::size_t bytes) {
+  Count(counts.copied, bytes);
+  Copy(to, from, bytes);
+}
 
 namespace {
 

@@ -99,6 +99,8 @@ class HostCollectives {
                     PieceOf piece_of, int receiver);
   template <typename SliceOf>
   void ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of, int receiver);
+  void ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
+                        const Reduction& reduction, int receiver);
   void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
                     int receiver);
   void ShowBuffer(void* buffer);

@@ -1,0 +1,51 @@
+#include "rabit_engine/host/shared_copy.h"
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace warren {
+
+#if defined(__x86_64__)
+namespace {
+
+/// What fits the store buffer is out of the way before the lines come: nothing is gained.
+constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
+constexpr std::size_t kCacheLine = 64;
+
+/// "Enhanced rep movsb": without it the string copy is slow.
+bool HasStringCopy() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  constexpr unsigned kErms = 1U << 9;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & kErms) != 0;
+}
+
+}  // namespace
+
+void CopyToShared(void* to, const void* from, std::size_t bytes) {
+  static const bool has_string_copy = HasStringCopy();
+  if (bytes < kLeastBytes || !has_string_copy) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return;
+  }
+  // Whole lines are overwritten only where they begin.
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
+  std::memcpy(to, from, head);
+  to = static_cast<std::byte*>(to) + head;
+  from = static_cast<const std::byte*>(from) + head;
+  bytes -= head;
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+#else
+void CopyToShared(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+#endif
+
+}  // namespace warren

@@ -105,8 +105,6 @@ constexpr Word<BootstrapKind> kBootstraps[] = {{"auto", BootstrapKind::kAuto},
                                                {"slurm", BootstrapKind::kSlurm},
                                                {"none", BootstrapKind::kNone}};
 constexpr Word<SharedMemory> kSharedMemory[] = {{"auto", SharedMemory::kAuto}, {"off", SharedMemory::kOff}};
-constexpr Word<SharedCopy> kSharedCopy[] = {
-    {"auto", SharedCopy::kAuto}, {"single", SharedCopy::kSingle}, {"double", SharedCopy::kDouble}};
 
 constexpr const char* kBool = "0, 1, true or false";
 constexpr const char* kSeconds = "a whole number of seconds";
@@ -179,10 +177,6 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        r.settings.host_group = text;
        return text.find('\n') == std::string::npos;
-     }},
-    {nullptr, "RABIT_SHARED_COPY", "auto, single or double",
-     [](const std::string& text, Reading& r) {
-       return ParseWord(text, kSharedCopy, r.settings.shared_copy);
      }},
     {nullptr, "RABIT_REPRODUCIBLE", kBool,
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.reproducible); }},

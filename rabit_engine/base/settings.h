@@ -19,7 +19,6 @@ enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
 /// How one rank reads another's large buffer on the same host: through the kernel, or copied into shared
 /// memory and out of it.
-enum class SharedCopy { kAuto, kSingle, kDouble };
 
 struct Settings {
   // --- the job ---
@@ -41,10 +40,9 @@ struct Settings {
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< RABIT_SHARED_MEMORY = auto | off
   /// RABIT_HOST_GROUP: ranks of one host with different names here share no memory, as if on different hosts
   std::string host_group;
-  SharedCopy shared_copy = SharedCopy::kAuto;  ///< RABIT_SHARED_COPY = auto | single | double
-  bool reproducible = true;                    ///< RABIT_REPRODUCIBLE: the order is fixed by rank alone
-  std::string algorithm;                       ///< RABIT_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
-  bool print_choice = false;                   ///< RABIT_PRINT_CHOICE: log each new choice to stderr
+  bool reproducible = true;   ///< RABIT_REPRODUCIBLE: the order is fixed by rank alone
+  std::string algorithm;      ///< RABIT_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
+  bool print_choice = false;  ///< RABIT_PRINT_CHOICE: log each new choice to stderr
   std::size_t reduce_buffer_bytes = std::size_t{256}
                                     << 20;  ///< rabit_reduce_buffer = 256MB: limit of scratch memory
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: for ever. A peer

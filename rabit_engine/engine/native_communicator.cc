@@ -26,17 +26,16 @@ namespace {
 /// One rank's record: lines of text.
 struct Record {
   std::string host_key;
-  int cores = 0;        ///< of the machine
-  std::string offer;    ///< HostSegment::Offer::text
-  int shared_copy = 0;  ///< RABIT_SHARED_COPY, which must be the same for all
-  std::string secret;   ///< rank 0's makes the key of the links
+  int cores = 0;       ///< of the machine
+  std::string offer;   ///< HostSegment::Offer::text
+  std::string secret;  ///< rank 0's makes the key of the links
   std::string greeting;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
-                     record.shared_copy, record.secret, record.greeting, fmt::join(record.addresses, "\n"));
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores, record.secret,
+                     record.greeting, fmt::join(record.addresses, "\n"));
 }
 
 Record Decode(std::string_view text) {
@@ -49,17 +48,15 @@ Record Decode(std::string_view text) {
   record.host_key = next();
   record.offer = next();
   const std::string cores = next();
-  const std::string shared_copy = next();
   record.secret = next();
   record.greeting = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
-  if (!is_number(cores) || !is_number(shared_copy)) {
+  if (!is_number(cores)) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
   record.cores = std::stoi(cores);
-  record.shared_copy = std::stoi(shared_copy);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
   }
@@ -99,7 +96,6 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   Record own;
   own.host_key = HostKey();
   own.cores = get_nprocs();
-  own.shared_copy = static_cast<int>(settings_.shared_copy);
   own.greeting = greeting;
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
@@ -116,12 +112,6 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
-    if (record.shared_copy != own.shared_copy) {
-      throw Misuse(
-          fmt::format("rank {} and rank {} were started with different RABIT_SHARED_COPY; it must be "
-                      "the same on all ranks",
-                      rank_, offers.size()));
-    }
     if (record.host_key == own.host_key) {
       if (static_cast<int>(offers.size()) < rank_) ++local_rank_;
       ++ranks_here;
@@ -168,12 +158,6 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   if (links.empty() && !layout_.is_one_host()) {
     Guard([&] { LinkWithNeighbours(); });
   }
-  if (host_) {
-    Guard([&] {
-      host_->ChooseCopy(settings_.shared_copy != SharedCopy::kDouble);
-      if (settings_.shared_copy == SharedCopy::kSingle) host_->ForceCopy(SharedCopy::kSingle);
-    });
-  }
   if (settings_.debug) ReportPlace(may_spin, links.size());
 }
 
@@ -191,19 +175,15 @@ void NativeCommunicator::LinkWithNeighbours() {
 
 /// rabit_debug: one line at the start.
 void NativeCommunicator::ReportPlace(bool may_spin, std::size_t links) const {
-  const std::string beside = segment_ ? fmt::format("shares memory with ranks {} ({})",
-                                                    fmt::join(segment_->ranks(), ", "), NameOfCopy())
-                                      : std::string("shares memory with nobody");
+  const std::string beside =
+      segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
+               : std::string("shares memory with nobody");
   fmt::print(stderr, "rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}\n", rank_,
              world_size_, host(), layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
              may_spin ? "spinning at first" : "giving way at once");
 }
 
 NativeCommunicator::~NativeCommunicator() = default;
-
-const char* NativeCommunicator::NameOfCopy() const {
-  return host_ && host_->copy() == SharedCopy::kSingle ? "single copy" : "copy in and out";
-}
 
 std::string NativeCommunicator::host() const {
   std::array<char, 256> name{};
@@ -287,9 +267,6 @@ void NativeCommunicator::Report(const collective::Situation& situation,
   std::string line =
       fmt::format("rabit: {} of up to {} bytes, {} ranks on {} hosts: {}", Name(situation.collective),
                   size_class, situation.ranks, layout_.num_hosts(), algorithm.name);
-  if ((algorithm.needs & (collective::kOneHost | collective::kLevels)) != 0) {
-    line += fmt::format(", {}", NameOfCopy());
-  }
   if (reported_.insert(line).second) std::fprintf(stderr, "%s\n", line.c_str());
 }
 

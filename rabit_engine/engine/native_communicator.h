@@ -84,7 +84,6 @@ class NativeCommunicator final : public Communicator {
  private:
   void LinkWithNeighbours();
   void ReportPlace(bool may_spin, std::size_t links) const;
-  const char* NameOfCopy() const;
   CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
   void Begin(CallTag& tag);
   /// Begins a call with the algorithm that is to serve it.

@@ -1,21 +1,15 @@
 #include "rabit_engine/host/host_collectives.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <limits>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/host/shared_copy.h"
 
 namespace warren {
 namespace {
-
-/// Read from another process at once: large enough to hide the call, small enough for the cache.
-constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 /// With so few ranks each reads the others' whole vectors: no more lines cross than in three stages, and
 /// there is one wait less.
@@ -255,16 +249,6 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
                                    const Reduction& reduction, int receiver) {
   const std::size_t element = reduction.element_bytes();
   const std::size_t members = static_cast<std::size_t>(size_);
-  if (copy_ == SharedCopy::kSingle) {
-    const auto slice_of = [&](int local) {
-      const std::size_t begin = count * local / members * element;
-      return Piece{begin, count * (local + 1) / members * element - begin};
-    };
-    // The others read input and result in one place.
-    if (input != output) std::memcpy(output, input, count * element);
-    ReducePiecesSingleCopy(output, reduction, slice_of, receiver);
-    return;
-  }
   if (size_ <= kOneStageRanks) {
     ReduceInOneStage(input, output, count, reduction, receiver);
     return;
@@ -292,23 +276,16 @@ void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<
   Begin(tag, nullptr, 0);
   const std::size_t element = reduction.element_bytes();
   auto* bytes = static_cast<std::byte*>(buffer);
-  if (copy_ == SharedCopy::kSingle) {
-    const auto slice_of = [&](int local) {
-      return Piece{offsets[local] * element, (offsets[local + 1] - offsets[local]) * element};
-    };
-    ReducePiecesSingleCopy(bytes, reduction, slice_of, kNobody);
-  } else {
-    const std::size_t per_round = piece_bytes_ / element;
-    std::size_t longest = 0;
-    for (int local = 0; local < size_; ++local)
-      longest = std::max(longest, offsets[local + 1] - offsets[local]);
-    const auto piece_of = [&](std::size_t round, int local) {
-      const std::size_t begin = std::min(offsets[local] + round * per_round, offsets[local + 1]);
-      const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
-      return Piece{begin * element, (end - begin) * element};
-    };
-    ReducePieces(bytes, bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
-  }
+  const std::size_t per_round = piece_bytes_ / element;
+  std::size_t longest = 0;
+  for (int local = 0; local < size_; ++local)
+    longest = std::max(longest, offsets[local + 1] - offsets[local]);
+  const auto piece_of = [&](std::size_t round, int local) {
+    const std::size_t begin = std::min(offsets[local] + round * per_round, offsets[local + 1]);
+    const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
+    return Piece{begin * element, (end - begin) * element};
+  };
+  ReducePieces(bytes, bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
   End();
 }
 
@@ -329,35 +306,25 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
     return;
   }
   Begin(tag, nullptr, 0);
-  if (copy_ == SharedCopy::kSingle) {
-    ShowBuffer(buffer);
+  const auto piece_of = [&](std::size_t round, int local) {
+    const std::size_t begin = std::min(offsets[local] + round * kEntryBytes, offsets[local + 1]);
+    return Piece{begin, std::min(begin + kEntryBytes, offsets[local + 1]) - begin};
+  };
+  const auto in = [&](std::size_t round, std::uint64_t number) {
+    const Piece piece = piece_of(round, me_);
+    CopyToShared(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
+  };
+  const auto out = [&](std::size_t round, std::uint64_t number) {
     for (int turn = 1; turn < size_; ++turn) {
       const int local = (me_ + turn) % size_;
-      AwaitInput(local, round_ + 1);
-      ReadPeer(local, bytes + offsets[local], offsets[local], offsets[local + 1] - offsets[local]);
+      const Piece piece = piece_of(round, local);
+      if (piece.bytes == 0) continue;
+      AwaitInput(local, number + 1);
+      std::memcpy(bytes + piece.offset, segment_.entry(local, number), piece.bytes);
     }
-    HideBuffer();
-  } else {
-    const auto piece_of = [&](std::size_t round, int local) {
-      const std::size_t begin = std::min(offsets[local] + round * kEntryBytes, offsets[local + 1]);
-      return Piece{begin, std::min(begin + kEntryBytes, offsets[local + 1]) - begin};
-    };
-    const auto in = [&](std::size_t round, std::uint64_t number) {
-      const Piece piece = piece_of(round, me_);
-      CopyToShared(segment_.entry(me_, number), bytes + piece.offset, piece.bytes);
-    };
-    const auto out = [&](std::size_t round, std::uint64_t number) {
-      for (int turn = 1; turn < size_; ++turn) {
-        const int local = (me_ + turn) % size_;
-        const Piece piece = piece_of(round, local);
-        if (piece.bytes == 0) continue;
-        AwaitInput(local, number + 1);
-        std::memcpy(bytes + piece.offset, segment_.entry(local, number), piece.bytes);
-      }
-    };
-    RunRounds(
-        DivideRoundingUp(longest, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
-  }
+  };
+  RunRounds(
+      DivideRoundingUp(longest, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
   End();
 }
 
@@ -373,162 +340,24 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     return;
   }
   Begin(tag, nullptr, 0);
-  if (copy_ == SharedCopy::kSingle) {
-    ShowBuffer(buffer);
-    if (me_ != root) {
-      AwaitInput(root, round_ + 1);
-      ReadPeer(root, data, 0, bytes);
-    }
-    HideBuffer();
-  } else {
-    const auto piece_of = [&](std::size_t round) {
-      const std::size_t begin = round * kEntryBytes;
-      return Piece{begin, std::min(kEntryBytes, bytes - begin)};
-    };
-    const auto in = [&](std::size_t round, std::uint64_t number) {
-      if (me_ != root) return;
-      const Piece piece = piece_of(round);
-      CopyToShared(segment_.entry(root, number), data + piece.offset, piece.bytes);
-    };
-    const auto out = [&](std::size_t round, std::uint64_t number) {
-      if (me_ == root) return;
-      const Piece piece = piece_of(round);
-      AwaitInput(root, number + 1);
-      std::memcpy(data + piece.offset, segment_.entry(root, number), piece.bytes);
-    };
-    RunRounds(
-        DivideRoundingUp(bytes, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
-  }
-  End();
-}
-
-// --- large: single copy ---
-
-/// Lets the others read the caller's buffer, as one round of its own.
-void HostCollectives::ShowBuffer(void* buffer) {
-  segment_.lines(me_).buffer.store(static_cast<std::byte*>(buffer), std::memory_order_relaxed);
-  Publish(&RankLines::input, round_ + 1);
-}
-
-/// Returns when nobody reads the buffer any more.
-void HostCollectives::HideBuffer() {
-  Publish(&RankLines::result, round_ + 1);
-  Publish(&RankLines::output, round_ + 1);
-  AwaitAll(&RankLines::output, round_ + 1);
-  ++round_;
-}
-
-void HostCollectives::ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes) {
-  const RankLines& lines = segment_.lines(local);
-  auto* out = static_cast<std::byte*>(to);
-  std::byte* from = lines.buffer.load(std::memory_order_relaxed) + offset;
-  while (bytes > 0) {
-    const iovec here{out, bytes};
-    const iovec there{from, bytes};
-    const ssize_t got = process_vm_readv(lines.pid.load(std::memory_order_relaxed), &here, 1, &there, 1, 0);
-    if (got <= 0) {
-      const int rank = segment_.ranks()[local];
-      const int error = errno;
-      if (const std::vector<int> lost = segment_.FindLost(); !lost.empty()) waiter_.ThrowLost(lost.front());
-      throw LostPeer(rank, fmt::format("rank {}: cannot read {} bytes of rank {}'s memory: {}",
-                                       segment_.ranks()[me_], bytes, rank, std::strerror(error)));
-    }
-    out += got;
-    from += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-}
-
-template <typename SliceOf>
-void HostCollectives::ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of,
-                                             int receiver) {
-  ShowBuffer(buffer);
-  for (int turn = 1; turn < size_; ++turn) AwaitInput((me_ + turn) % size_, round_ + 1);
-  const std::size_t block =
-      std::max<std::size_t>(1, kReadBytes / reduction.element_bytes()) * reduction.element_bytes();
-  scratch_.resize(block * static_cast<std::size_t>(size_));
-  const Piece own = slice_of(me_);
-  for (std::size_t done = 0; done < own.bytes; done += block) {
-    const std::size_t now = std::min(block, own.bytes - done);
-    std::byte* const out = buffer + own.offset + done;
-    for (int local = 0; local < size_; ++local) {
-      std::byte* const input = scratch_.data() + local * block;
-      inputs_[local] = local == me_ ? out : input;
-      if (local != me_) ReadPeer(local, input, own.offset + done, now);
-    }
-    reduction.CombineAll(out, inputs_, now / reduction.element_bytes());
-  }
-  Publish(&RankLines::result, round_ + 1);
-  for (int turn = 1; turn < size_ && (receiver == kAllMembers || receiver == me_); ++turn) {
-    const int local = (me_ + turn) % size_;
-    const Piece piece = slice_of(local);
-    Await(local, &RankLines::result, round_ + 1);
-    ReadPeer(local, buffer + piece.offset, piece.offset, piece.bytes);
-  }
-  HideBuffer();
-}
-
-// --- which copy ---
-
-bool HostCollectives::SingleCopyWorks() {
-  // A pattern that another process of the same number, in another namespace, would not have at that address.
-  constexpr std::uint64_t kPattern = 0x7761'7272'656e'3031;
-  std::uint64_t own = kPattern ^ static_cast<std::uint64_t>(me_);
-  ShowBuffer(&own);
-  AwaitAll(&RankLines::input, round_ + 1);
-  bool works = true;
-  for (int local = 0; local < size_ && works; ++local) {
-    std::uint64_t theirs = 0;
-    const iovec here{&theirs, sizeof(theirs)};
-    const RankLines& lines = segment_.lines(local);
-    const iovec there{lines.buffer.load(), sizeof(theirs)};
-    works = process_vm_readv(lines.pid.load(), &here, 1, &there, 1, 0) == sizeof(theirs) &&
-            theirs == (kPattern ^ static_cast<std::uint64_t>(local));
-  }
-  HideBuffer();
-  return works;
-}
-
-void HostCollectives::ChooseCopy(bool single_copy_allowed) {
-  CallTag tag;
-  tag.collective = Collective::kBarrier;
-  const Reduction all = Reduction::Typed(DataType::kInt, Operation::kMin);
-  Begin(tag, nullptr, 0);
-  const bool readable = SingleCopyWorks();
-  int works = single_copy_allowed && readable ? 1 : 0;
-  End();
-  Allreduce(tag, &works, 1, all);
-  single_copy_works_ = works != 0;
-  if (!single_copy_works_) return;
-
-  // Both ways on a vector of a few rounds, a few times; the slowest rank's best time counts.
-  std::vector<float> vector((std::size_t{1} << 20) / sizeof(float));
-  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
-  const auto best_us = [&](SharedCopy copy) {
-    copy_ = copy;
-    int best = std::numeric_limits<int>::max();
-    for (int turn = 0; turn < 4; ++turn) {
-      const Clock::time_point begin = Clock::now();
-      Allreduce(tag, vector.data(), vector.size(), sum);
-      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count();
-      best = std::min(best, static_cast<int>(us));
-    }
-    return best;
+  const auto piece_of = [&](std::size_t round) {
+    const std::size_t begin = round * kEntryBytes;
+    return Piece{begin, std::min(kEntryBytes, bytes - begin)};
   };
-  int times[2] = {best_us(SharedCopy::kDouble), best_us(SharedCopy::kSingle)};
-  copy_ = SharedCopy::kDouble;
-  Allreduce(tag, times, 2, Reduction::Typed(DataType::kInt, Operation::kMax));
-  if (times[1] < times[0]) copy_ = SharedCopy::kSingle;
-}
-
-void HostCollectives::ForceCopy(SharedCopy copy) {
-  if (copy == SharedCopy::kSingle && !single_copy_works_) {
-    throw Misuse(
-        fmt::format("rank {}: RABIT_SHARED_COPY=single, but the kernel does not let the ranks of this host "
-                    "read each other's memory (process_vm_readv; see ptrace_scope)",
-                    segment_.ranks()[me_]));
-  }
-  copy_ = copy;
+  const auto in = [&](std::size_t round, std::uint64_t number) {
+    if (me_ != root) return;
+    const Piece piece = piece_of(round);
+    CopyToShared(segment_.entry(root, number), data + piece.offset, piece.bytes);
+  };
+  const auto out = [&](std::size_t round, std::uint64_t number) {
+    if (me_ == root) return;
+    const Piece piece = piece_of(round);
+    AwaitInput(root, number + 1);
+    std::memcpy(data + piece.offset, segment_.entry(root, number), piece.bytes);
+  };
+  RunRounds(
+      DivideRoundingUp(bytes, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
+  End();
 }
 
 }  // namespace warren

@@ -11,8 +11,7 @@
 //   output   each rank copies the others' results out of their entries
 // The entries stay in the cache, so that memory sees each rank's vector read once and written once.
 //
-// Large, single copy: instead of copying in and out, ranks read each other's vectors through the kernel
-// (process_vm_readv). Taken when it was measured to be faster at the start.
+// Two ranks combine the other's whole vector in the second stage, and need no third.
 //
 // All of them reduce in the engine's order (reduce/order.h).
 #pragma once
@@ -22,7 +21,6 @@
 #include <span>
 #include <vector>
 
-#include "rabit_engine/base/settings.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/host/waiter.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -39,13 +37,6 @@ class HostCollectives {
   int rank() const { return me_; }
   int size() const { return size_; }
   HostSegment& segment() { return segment_; }
-
-  /// Measures both ways of copying, on all members together (about a millisecond), and takes the faster one.
-  /// `single_copy_allowed` false: does not try.
-  void ChooseCopy(bool single_copy_allowed);
-  /// Takes one way whatever was measured. Throws Misuse when single copy does not work here. All members.
-  void ForceCopy(SharedCopy copy);
-  SharedCopy copy() const { return copy_; }
 
   void set_deadline(Clock::time_point deadline) { waiter_.set_deadline(deadline); }
   /// Is told while this rank sleeps; nobody by default.
@@ -97,30 +88,21 @@ class HostCollectives {
   template <typename PieceOf>
   void ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction, std::size_t rounds,
                     PieceOf piece_of, int receiver);
-  template <typename SliceOf>
-  void ReducePiecesSingleCopy(std::byte* buffer, const Reduction& reduction, SliceOf slice_of, int receiver);
   void ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
                         const Reduction& reduction, int receiver);
   void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,
                     int receiver);
-  void ShowBuffer(void* buffer);
-  void HideBuffer();
-  void ReadPeer(int local, void* to, std::size_t offset, std::size_t bytes);
-  bool SingleCopyWorks();
 
   HostSegment& segment_;
   Waiter waiter_;
   const int me_;
   const int size_;
   const std::size_t piece_bytes_;  ///< of one rank in one round, a multiple of the cache line
-  SharedCopy copy_ = SharedCopy::kDouble;
-  bool single_copy_works_ = false;
   CallTag tag_;
   std::uint64_t call_ = 0;      ///< calls begun
   std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
   std::uint64_t round_ = 0;     ///< rounds of all large calls so far
   std::vector<const void*> inputs_;
-  std::vector<std::byte> scratch_;
 };
 
 }  // namespace warren

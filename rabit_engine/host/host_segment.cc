@@ -36,7 +36,7 @@ struct HostSegment::Header {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0002;  // "WARREN", layout 2
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0003;  // "WARREN", layout 3
 /// For one step of handing out descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
@@ -379,7 +379,6 @@ HostSegment::HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> 
   entries_ = base + layout.entries;
   rings_ = base + layout.rings;
   // A new memfd is zero, which is the state that everything in it begins with.
-  lines_[local_index_].pid.store(getpid());
   oversubscribed_ = local_size() > UsableCores();
 }
 

@@ -75,9 +75,6 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> core_plus_1;
   /// Set when the rank has left in good order; nobody may wait for it any more.
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
-  /// For single-copy reads: the process and the address of its buffer in the current call.
-  alignas(kCacheLine) std::atomic<std::byte*> buffer;
-  std::atomic<std::int32_t> pid;
   /// Its last collectives, by sequence: whoever waits for it in vain looks whether it is in the same.
   CallRecord calls[kRememberedCalls];
 };

@@ -53,7 +53,6 @@ TEST_F(ReadingSettings, TheEnvironmentIsRead) {
   Set("RABIT_ENGINE", "mpi");
   Set("RABIT_BOOTSTRAP", "slurm");
   Set("RABIT_SHARED_MEMORY", "off");
-  Set("RABIT_SHARED_COPY", "single");
   Set("RABIT_REPRODUCIBLE", "false");
   Set("RABIT_ALGORITHM", "allreduce=ring");
   Set("RABIT_PRINT_CHOICE", "1");
@@ -67,7 +66,6 @@ TEST_F(ReadingSettings, TheEnvironmentIsRead) {
   EXPECT_EQ(settings.engine, EngineKind::kMpi);
   EXPECT_EQ(settings.bootstrap, BootstrapKind::kSlurm);
   EXPECT_EQ(settings.shared_memory, SharedMemory::kOff);
-  EXPECT_EQ(settings.shared_copy, SharedCopy::kSingle);
   EXPECT_FALSE(settings.reproducible);
   EXPECT_EQ(settings.algorithm, "allreduce=ring");
   EXPECT_TRUE(settings.print_choice);

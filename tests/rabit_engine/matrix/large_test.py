@@ -10,8 +10,7 @@ from jobs import Job
 
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 WAYS = {
-    "shared memory": {"RABIT_SHARED_COPY": "double"},
-    "single copy": {"RABIT_SHARED_COPY": "single"},
+    "shared memory": {},
     "TCP": {"RABIT_SHARED_MEMORY": "off"},
     "ring": {"RABIT_SHARED_MEMORY": "off", "RABIT_ALGORITHM": "ring"},
 }

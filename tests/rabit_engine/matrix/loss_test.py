@@ -117,11 +117,6 @@ class MisuseTest(unittest.TestCase):
                     other = r"broadcast of 40 bytes from root 0" if name == "shared memory" else r"rank \d calls"
                     self.are_told(job, other, r"calls broadcast of 40 bytes from root [01]")
 
-    def test_ranks_with_different_ways_of_copying_are_told(self):
-        different = {"env_of_task": lambda task: {"RABIT_SHARED_COPY": "double" if task == 1 else "auto"}}
-        with Job(3, "random", 1, **different) as job:
-            self.are_told(job, r"different RABIT_SHARED_COPY")
-
     def are_told(self, job, *patterns):
         """No rank hangs, all fail, and somebody says all of this."""
         codes, outputs = job.finish(20)

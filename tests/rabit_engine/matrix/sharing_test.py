@@ -41,7 +41,7 @@ class SharingTest(unittest.TestCase):
             codes, results = job.finish()
         errors = "".join(errors for _, errors in results)
         self.assertEqual(codes, [0] * 4, errors)
-        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d \(")
+        self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d; ")
         self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with nobody; ")
         self.assertEqual(errors.count(" of 2 hosts: "), 4, errors)
 

@@ -7,8 +7,10 @@ from comparison.units import bytes_text
 PANEL_WIDTH, PANEL_HEIGHT = 460, 340
 MARGIN_LEFT, MARGIN_TOP, MARGIN_BOTTOM, GAP = 74, 76, 52, 40
 # Distinguishable for the colour-blind, too (Okabe and Ito); the marks tell them apart without colours.
-STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.6, "square"),
-          "mpich": ("#e69f00", 1.6, "diamond"), "gloo": ("#0072b2", 1.6, "triangle"),
+STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.2, "square"),
+          "openmpi5": ("#d55e00", 1.8, "diamond"), "mpich": ("#e69f00", 1.2, "diamond"),
+          "mpich5": ("#e69f00", 1.8, "square"), "impi": ("#cc79a7", 1.8, "triangle"),
+          "gloo": ("#0072b2", 1.2, "triangle"), "torch": ("#0072b2", 1.8, "circle"),
           "xgboost": ("#009e73", 1.6, "cross")}
 INK, GRID = "#333333", "#dddddd"
 

@@ -273,9 +273,20 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
 
 void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
                                     const Reduction& reduction) {
-  Begin(tag, nullptr, 0);
   const std::size_t element = reduction.element_bytes();
   auto* bytes = static_cast<std::byte*>(buffer);
+  if (offsets[size_] * element <= kSlotPayloadBytes) {
+    Begin(tag, buffer, offsets[size_] * element);
+    const std::size_t begin = offsets[me_] * element;
+    for (int local = 0; local < size_; ++local) {
+      inputs_[local] = (local == me_ ? bytes : AwaitSlot(local).payload) + begin;
+    }
+    reduction.CombineAll(bytes + begin, inputs_, offsets[me_ + 1] - offsets[me_]);
+    all_done_ = call_ - 1;
+    End();
+    return;
+  }
+  Begin(tag, nullptr, 0);
   const std::size_t per_round = piece_bytes_ / element;
   std::size_t longest = 0;
   for (int local = 0; local < size_; ++local)

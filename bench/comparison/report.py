@@ -164,7 +164,7 @@ def compose(command, comparison, places, limits, folder):
 {time.strftime("%Y-%m-%d")}: `{command}`
 ({"; ".join([machine.description()] + versions)})
 
-Medians in microseconds over {effort.rounds} rounds, {effort.samples} samples of each peer in each (n: where fewer than 9 were possible); float32
+Medians in microseconds of {effort.samples} samples of each peer in each of {effort.rounds} rounds (n: where fewer than 9 were possible); float32
 sums in place; ours with the fastest and the slowest sample. In brackets behind a peer's time: how many times as long as ours it takes,
 the median of the ratios of its samples to the two of ours before and after each. The best peer is **bold**. Every result was
 checked. See bench/README.md.

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <regex>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +20,8 @@
 #include "rabit_engine/api/xgboost_use.h"
 #include "rabit_engine/xgboost/coll_engine.h"
 #include "rabit_engine/xgboost/loaded_library.h"
+#include "wire/bytes.h"
+#include "wire/flat_json.h"
 
 namespace {
 
@@ -55,13 +57,18 @@ Function* OwnFunction(const char* name) {
   return reinterpret_cast<Function*>(address);
 }
 
-/// The value of "dmlc_timeout" in the JSON that XGCommunicatorInit takes, a number or a text of one; 0: there
-/// is none.
+/// What the JSON that XGCommunicatorInit takes has for the time to wait for peers; 0: nothing.
 std::chrono::seconds TimeoutOf(const char* config) {
-  static const std::regex pattern("\"dmlc_timeout\"\\s*:\\s*\"?([0-9]{1,9})");
-  std::cmatch found;
-  if (config == nullptr || !std::regex_search(config, found, pattern)) return {};
-  return std::chrono::seconds(std::stol(found[1]));
+  for (const char* name : {"dmlc_timeout", "DMLC_TIMEOUT"}) {  // as XGBoost looks
+    try {
+      const warren::wire::FlatJson values("the communicator's configuration",
+                                          config == nullptr ? "" : config);
+      return std::chrono::seconds(values.Int(name, 0, std::numeric_limits<std::int32_t>::max()));
+    } catch (const warren::wire::ProtocolError&) {
+      continue;
+    }
+  }
+  return {};
 }
 
 /// An error that XGBoost does not know of, for XGBGetLastError; and what XGBoost's own last error was then.

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rabit_engine/host/host_segment.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -14,7 +16,6 @@ namespace {
 
 /// What fits the store buffer is out of the way before the lines come: nothing is gained.
 constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
-constexpr std::size_t kCacheLine = 64;
 
 /// "Enhanced rep movsb": without it the string copy is slow.
 bool HasStringCopy() {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/host/shared_copy.h"
 
 namespace warren {
 class ShmTransport::RingLink : public Link {
@@ -36,8 +37,8 @@ class ShmTransport::RingLink : public Link {
     if (now == 0) return 0;
     const std::size_t at = written % capacity_;
     const std::size_t first = std::min(now, capacity_ - at);
-    std::memcpy(out_bytes_ + at, data, first);
-    std::memcpy(out_bytes_, static_cast<const std::byte*>(data) + first, now - first);
+    CopyToShared(out_bytes_ + at, data, first);
+    CopyToShared(out_bytes_, static_cast<const std::byte*>(data) + first, now - first);
     out_.written.store(written + now, std::memory_order_seq_cst);
     RingDoorbell();
     return now;

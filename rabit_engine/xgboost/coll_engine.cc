@@ -196,30 +196,30 @@ class Serving final : public CallHandler {
  private:
   /// Whether it is the communicator that was agreed on, and still what it was: one that XGBoost has finalized
   /// has no world, and another may lie where it was. A forked process is no rank.
-  bool IsServed(const void* comm) const {
-    if (comm != caller_.comm || NumForks() != num_forks_) return false;
+  bool IsServed(const void* comm, std::size_t bytes) const {
+    if (comm != caller_.comm || bytes > kMostBytes || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
     return head.world_size == caller_.head.world_size && head.rank == caller_.head.rank &&
            head.shared_from_this[1] == caller_.head.shared_from_this[1];
   }
 
   bool Allreduce(const AllreduceCall& call) {
-    if (!IsServed(call.comm)) return false;
+    if (!IsServed(call.comm, call.data.size)) return false;
     const std::optional<Reduction> reduction = ReductionOf(call.type, call.operation);
     if (!reduction || call.data.size % reduction->element_bytes() != 0) return false;
-    if (call.data.size > kMostBytes) return false;
     return Serve("allreduce", [&] {
       engine_->Allreduce(call.data.data, call.data.size / reduction->element_bytes(), *reduction);
     });
   }
 
   bool Broadcast(const BroadcastCall& call) {
-    if (!IsServed(call.comm) || call.root < 0 || call.root >= engine_->world_size()) return false;
+    if (!IsServed(call.comm, call.data.size) || call.root < 0 || call.root >= engine_->world_size())
+      return false;
     return Serve("broadcast", [&] { engine_->Broadcast(call.data.data, call.data.size, call.root); });
   }
 
   bool Allgather(const AllgatherCall& call) {
-    if (!IsServed(call.comm)) return false;
+    if (!IsServed(call.comm, call.data.size)) return false;
     const auto world_size = static_cast<std::size_t>(engine_->world_size());
     offsets_.resize(world_size + 1);
     for (std::size_t rank = 0; rank < world_size; ++rank) offsets_[rank] = call.data.size / world_size * rank;
@@ -230,7 +230,8 @@ class Serving final : public CallHandler {
   bool AllgatherV(const AllgatherVCall& call) {
     const auto rank = static_cast<std::size_t>(engine_->rank());
     const auto world_size = static_cast<std::size_t>(engine_->world_size());
-    if (!IsServed(call.comm) || call.sizes.size() != world_size || call.segments.size() != world_size + 1) {
+    if (!IsServed(call.comm, call.received.size) || call.sizes.size() != world_size ||
+        call.segments.size() != world_size + 1) {
       return false;
     }
     offsets_.assign(1, 0);

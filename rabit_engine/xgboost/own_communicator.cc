@@ -111,7 +111,8 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
 
 void Rounds::Meet() const {
   // XGBoost's links compare nothing: who is in another call gets the beginning of this as its result, which
-  // is to make no sense as one; and a call of so many bytes is hardly another's.
+  // is to make no sense as one; and a call of so many bytes is hardly another's. (Ranks in Python meet with
+  // other words of that length before.)
   const std::array<std::int32_t, 13> all{-1, -1, 0x57415252, 0x454e2121, 3, 1, 4, 1, 5, 9, 2, 6, 5};
   std::array<std::int32_t, 13> found = all;
   own_.Allreduce(found.data(), found.size(), kI4, kMax);

@@ -124,7 +124,7 @@ class LightGbm(unittest.TestCase):
         for what, times in (("parameters: this process is one of 2 workers of a job and has not joined it", 2),
                             ("load_dataset: this process is one of 2 workers of a job and has not joined it", 2),
                             ("this process is inside a communicator already", 2),
-                            ("communicator: this process is one of 2 workers of a job and has left it", 2),
+                            ("this process has left its job and cannot join it again", 2),
                             ("parameters: this process is one of 2 workers of a job and has left it", 2), ("said nothing", 0)):
             self.assertEqual(output.count(what), times, what + output)
 

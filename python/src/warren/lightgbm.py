@@ -182,6 +182,23 @@ def _for_all_workers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _network() -> Iterator[None]:
+    """What this thread trains is trained over the job's collectives, where it has several workers."""
+    if get_world_size() == 1:
+        yield
+        return
+    library = lightgbm.basic._LIB  # pylint: disable=protected-access
+    _check(library.LGBM_NetworkInitWithFunctions(
+        ctypes.c_int(get_world_size()), ctypes.c_int(get_rank()), _function("WarrenLightGBMReduceScatter"),
+        _function("WarrenLightGBMAllgather")))
+    try:
+        with _for_all_workers():
+            yield
+    finally:
+        library.LGBM_NetworkFree()
+
+
+@contextlib.contextmanager
 def communicator() -> Iterator[None]:
     """Joins the job that dmlc-submit started, and leaves it at the end: what this thread trains in between, with `parameters`,
     is trained by all workers together. Metrics are those of all workers' rows, and so early stopping stops all at once (see
@@ -191,23 +208,14 @@ def communicator() -> Iterator[None]:
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is inside a communicator already: there is one, around all that is trained")
-    if _left:
-        _check_joined("communicator")
+    if _left and os.environ.get("DMLC_TRACKER_URI"):
+        raise RuntimeError("this process has left its job and cannot join it again: there is one communicator, around all that "
+                           "is trained")
     try:
         with rabit.context():
             _inside = threading.get_ident()
-            if get_world_size() == 1:
+            with _network():
                 yield
-                return
-            library = lightgbm.basic._LIB  # pylint: disable=protected-access
-            _check(library.LGBM_NetworkInitWithFunctions(
-                ctypes.c_int(get_world_size()), ctypes.c_int(get_rank()), _function("WarrenLightGBMReduceScatter"),
-                _function("WarrenLightGBMAllgather")))
-            try:
-                with _for_all_workers():
-                    yield
-            finally:
-                library.LGBM_NetworkFree()
         _left = True
     finally:
         _inside = None

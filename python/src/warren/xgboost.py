@@ -300,9 +300,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     others is left out with a warning. The file is removed when training is done. The model is that of an undisturbed run,
     bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from XGBoost 3.3 on, where each round
     draws them from `seed` and its own number, others than `xgboost.train` would draw; pairs of a ranking that are drawn
-    (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that was not. lambdarank_unbiased keeps what is in no model: there a
-    restart costs bits in every version. `options` are passed on to `xgboost.train`; early stopping counts from the restart on.
-    Raises ValueError when there is a file at `path` that is no checkpoint. XGBoost 1.4 and later.
+    (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that was not.
+    lambdarank_unbiased keeps what is in no model: there a restart costs bits in every version. `options` are passed on to
+    `xgboost.train`; early stopping counts from the restart on. Raises ValueError when there is a file at `path` that is no checkpoint. XGBoost 1.4 and later.
     """
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")

@@ -17,6 +17,8 @@ TRIAL_SAMPLES = 3
 STALL_S = 90
 # What a rank's buffer and the scratch memory of a peer may take together, in buffers.
 BUFFERS_A_RANK = 2.5
+# The buffers of a world that has its case behind it are kept up to here.
+KEPT_BYTES = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -78,8 +80,11 @@ class Player:
 
     def forget(self):
         """Gives back the buffers of the last case."""
-        if self._world is not None:
-            self._world.forget(STALL_S)
+        try:
+            if self._world is not None:
+                self._world.forget(STALL_S)
+        except WorldFailed:  # the next sample finds out whether it can be started again
+            self.leave()
 
     def leave(self):
         self._world = None
@@ -137,8 +142,9 @@ class Comparison:
 
     def _play(self, case, players, records):
         """The samples of one case of one round."""
-        memory = machine.memory_available() / BUFFERS_A_RANK / max(1, len(players))
-        tight = case.size * next(iter(players.values())).ranks > memory
+        buffers = case.size * next(iter(players.values())).ranks
+        tight = buffers > machine.memory_available() / BUFFERS_A_RANK / len(players)
+        others = [key for key in players if key != self.ours]
         before = machine.line_times(self.peers[0].bin_dir)
         taken = []
 
@@ -150,23 +156,25 @@ class Comparison:
                 records[key, case]["seconds"].append(seconds)
             return seconds
 
-        mine = sample(self.ours) if self.ours in players else None
+        def ours():
+            return sample(self.ours) if self.ours in players else None
+
+        mine = ours()
         spent = {key: 0.0 for key in players}
         for turn in range(self.effort.samples):
-            others = [key for key in players if key != self.ours]
             for key in others if turn % 2 == 0 else reversed(others):
                 if spent[key] > self.effort.limit_s:
                     continue
                 began = time.monotonic()
                 theirs = sample(key)
                 spent[key] += time.monotonic() - began
-                last, mine = mine, sample(self.ours) if self.ours in players else None
+                last, mine = mine, ours()
                 if None not in (theirs, last, mine):
                     taken.append((key, theirs, last, mine))
-            if not others and mine is not None:
-                mine = sample(self.ours)
-        for player in players.values():
-            if not tight and case.size * player.ranks > 64 << 20:
+            if not others:
+                ours()
+        if buffers > KEPT_BYTES:
+            for player in players.values():
                 player.forget()
         after = machine.line_times(self.peers[0].bin_dir)
         self.lines += [before, after]

@@ -310,11 +310,11 @@ def not_all_asked(arguments: str, task: str) -> None:
 
 def lingers() -> None:
     """Rank 0 has something to do after the last call, for longer than a call may wait."""
-    with wx.communicator(dmlc_timeout=2):
+    with wx.communicator(dmlc_timeout=8):
         xgb.train(BASE, matrix(), ROUNDS)
         assert wx.engine() == "warren"
         if wx.get_rank() == 0:
-            time.sleep(5)
+            time.sleep(12)
     print("left", flush=True)
 
 
@@ -334,9 +334,9 @@ def comes_late(arguments: str, task: str) -> None:
     with somebody_elses(arguments, task):
         begin = time.monotonic()
         try:
-            with wx.accelerate(timeout=2):
+            with wx.accelerate(timeout=4):
                 if wx.get_rank() == 1:
-                    time.sleep(6)
+                    time.sleep(10)
                 xgb.collective.allreduce(np.array([1.0]), xgb.collective.Op.SUM)
         except (RuntimeError, xgb.core.XGBoostError) as error:
             print("error", json.dumps([wx.get_rank(), time.monotonic() - begin, str(error)]), flush=True)

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -17,6 +18,16 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
 LIMIT_S = 100
 NAMED_S = 10  # on a busy machine; else some milliseconds
 WAYS = 10  # in which the worker trains
+
+
+def free_ports(number):
+    """Below those that the kernel gives away, so that no test beside this one is given one of them before it is used."""
+    ports = []
+    for port in random.sample(range(20_000, 32_000), 4 * number):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            ports.append(port)
+    return ports[:number]
 
 
 class LightGbm(unittest.TestCase):
@@ -47,17 +58,15 @@ class LightGbm(unittest.TestCase):
         return [json.loads(text) for text in re.findall(rf"{word} ([\[{{].*)", output)]
 
     def over_sockets(self, workers, tree_learner):
-        with contextlib.ExitStack() as all_free:
-            ports = []
-            for _ in range(WAYS * workers):
-                free = all_free.enter_context(socket.socket())
-                free.bind(("127.0.0.1", 0))
-                ports.append(f"127.0.0.1:{free.getsockname()[1]}")
+        ports = [f"127.0.0.1:{port}" for port in free_ports(WAYS * workers)]
         machines = ";".join(",".join(ports[way * workers:(way + 1) * workers]) for way in range(WAYS))
         processes = [subprocess.Popen([PYTHON, WORKER, "over_sockets", str(rank), machines, tree_learner], text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment())
                      for rank in range(workers)]
-        return [self.found("models", process.communicate(timeout=LIMIT_S)[0])[0] for process in processes]
+        said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
+        found = [self.found("models", output) for output in said]
+        self.assertTrue(all(found), said)
+        return [models for models, in found]
 
     def test_models_are_those_over_its_own_sockets(self):
         for workers in (2, 3):

@@ -30,6 +30,9 @@ constexpr const char* kHierarchical = "hierarchical";
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
+/// More chunks cost more than they save.
+constexpr std::size_t kMostChunks = 512;
+
 /// Addresses for a vector whose contents nobody looks at.
 class Vector {
  public:
@@ -112,6 +115,7 @@ Outcome Simulate(const Call& call, const Setting& setting, const HostLayout& lay
 Outcome SimulateDoubleTree(const Setting& setting, const HostLayout& layout) {
   std::optional<Outcome> best;
   for (const std::size_t chunk_bytes : kDoubleTreeChunks) {
+    if (setting.bytes / 2 > kMostChunks * chunk_bytes) continue;
     const Outcome outcome = Simulate(
         [chunk_bytes](PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
           AllreduceDoubleTree(group, buffer, count, reduction, chunk_bytes);

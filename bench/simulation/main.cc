@@ -31,6 +31,7 @@ class Parameters {
     AddTime("poll", setting.model.poll);
     AddTime("turn", setting.model.turn);
     AddTime("wake_up", setting.model.wake_up);
+    AddTime("wake", setting.model.wake);
     AddTime("patience", setting.model.patience);
     AddRate("combine", setting.model.combine_ps_per_byte);
     AddTime("host.latency", setting.host_stages.latency);

@@ -31,9 +31,10 @@ struct Model {
   Path inside;   ///< between ranks of one host
   Path between;  ///< between hosts: all of their interfaces can be busy at once (full bisection)
   int cores_of_host = 1;
-  Time poll = 0;                       ///< to find out which of the awaited links have something
-  Time turn = 0;                       ///< one rank gives its core to the next
-  Time wake_up = 0;                    ///< until a rank that slept is on a core
+  Time poll = 0;     ///< to find out which of the awaited links have something
+  Time turn = 0;     ///< one rank gives its core to the next
+  Time wake_up = 0;  ///< from the arrival of what a sleeping rank waits for until it goes on
+  Time wake = 0;     ///< what that costs the core of a sender on the same host
   Time patience = 320 * kMicrosecond;  ///< how long a rank looks again and again before it sleeps (waiting.h)
   double combine_ps_per_byte = 0;      ///< of each input of a reduction
   /// Long messages travel in pieces of this size, so that copies and the wire overlap as they do in reality.

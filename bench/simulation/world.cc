@@ -69,6 +69,10 @@ class World::Rank final : public Transport {
                                      [this, &body] { body(*this); });
   }
   bool AnyReady() const;
+  bool Sleeps(Time now) const {
+    return state_ == State::kSleeping ||
+           (state_ == State::kWaiting && now - waits_since_ > world_.model_.patience);
+  }
   /// Everything before this rank's clock has happened when it returns.
   void Sync();
   SimulatedLink& LinkTo(int peer);
@@ -155,6 +159,7 @@ std::size_t World::SimulatedLink::TrySendWithHead(const void* head, std::size_t 
     self_.world_.Leave(*this, begin + Cost(path_.send_ps_per_byte, done), piece);
   }
   self_.clock_ = begin + Cost(path_.send_ps_per_byte, taken);
+  if (self_.host_ == peer_.host_ && peer_.Sleeps(self_.clock_)) self_.clock_ += self_.world_.model_.wake;
   return taken;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/collective/levels.h"
 #include "rabit_engine/collective/registry.h"
 
 namespace warren::collective {
@@ -26,7 +27,12 @@ enum Condition : unsigned {
   kPowerOfTwo = 1U << 0,  ///< ranks
   kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
   kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
+  kFewToServe = 1U << 3,  ///< no member of a small last node serves more than kMostServed of its sibling
 };
+
+/// Each one served is one more message that a rank sends in one step (recursive_doubling.h,
+/// halving_doubling.h). With more of them a tree is faster for short vectors.
+constexpr int kMostServed = 16;
 
 struct Row {
   Collective collective;
@@ -37,19 +43,25 @@ struct Row {
 };
 
 // Read from the top; the first row that fits is taken. The last row of each collective fits always. Where the
-// numbers come from: docs/engine.md, "How fast".
+// numbers come from: docs/engine.md, "How fast". Those that are called simulated were not measured, but come
+// from the simulation of hosts that a network of full bisection joins (bench/loggp,
+// bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kCrowded, 128 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 256 * kKi, 2},
-    {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, kAnyRanks},
-    {Collective::kAllreduce, "recursive_doubling", kAlways, 32 * kKi, kDirectRanks},
-    {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, 8},
+    // Simulated from 16 ranks on.
+    {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kFewToServe, 32 * kKi, kDirectRanks},
+    {Collective::kAllreduce, "pairwise", kAlways, kAnySize, 32},
+    // Simulated: more than 32 ranks, no power of two.
+    {Collective::kAllreduce, "recursive_doubling", kFewToServe, 16 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "halving_doubling", kFewToServe, 1024 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "pairwise", kAlways, kAnySize, kDirectRanks},
-    {Collective::kAllreduce, "halving_doubling", kAlways, 1024 * kKi, kAnyRanks},
-    {Collective::kAllreduce, "ring", kAnyOrder, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kAlways, kAnySize, kAnyRanks},
 
     {Collective::kReduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
@@ -108,11 +120,23 @@ unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
   return algorithm.needs & ~met;
 }
 
+/// Of recursive doubling and halving-doubling: how many members of the left of two siblings one of the right
+/// serves.
+int MostServed(int ranks) {
+  int most = 1;
+  for (int level = 0; level < NumLevels(ranks); ++level) {
+    const auto [left, right] = SiblingsAbove(ranks - 1, level, ranks);
+    if (Size(right) > 0) most = std::max(most, (Size(left) + Size(right) - 1) / Size(right));
+  }
+  return most;
+}
+
 bool ConditionsHold(const Row& row, const Situation& situation) {
   unsigned hold = 0;
   if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) hold |= kPowerOfTwo;
   if (!situation.order_matters) hold |= kAnyOrder;
   if (situation.crowded) hold |= kCrowded;
+  if ((row.conditions & kFewToServe) != 0 && MostServed(situation.ranks) <= kMostServed) hold |= kFewToServe;
   return (row.conditions & ~hold) == 0 && situation.bytes <= row.max_bytes &&
          situation.ranks <= row.max_ranks;
 }

@@ -66,11 +66,36 @@ TEST(Choice, ReducesInsideHostsOnlyWhereThatKeepsTheOrder) {
   EXPECT_EQ(Choose(situation, {}).name, "hierarchical") << "integers may be combined in any order";
 }
 
-TEST(Choice, KeepsFloatingPointOffTheRing) {
-  Situation situation = Allreduce(std::size_t{1} << 30, 1000);
-  EXPECT_NE(Choose(situation, {}).name, "ring");
-  situation.order_matters = false;
-  EXPECT_EQ(Choose(situation, {}).name, "ring");
+TEST(Choice, KeepsAllreducesOffTheRing) {
+  for (const bool order_matters : {true, false}) {
+    Situation situation = Allreduce(std::size_t{1} << 30, 1000);
+    situation.order_matters = order_matters;
+    EXPECT_EQ(Choose(situation, {}).name, "halving_doubling");
+  }
+}
+
+TEST(Choice, SendsSmallMessagesOfManyHostsInFewSteps) {
+  for (const int ranks : {96, 128, 1000, 10'000}) {
+    EXPECT_EQ(Choose(Allreduce(8, ranks), {}).name, "recursive_doubling") << ranks;
+    EXPECT_EQ(Choose(Allreduce(16 << 10, ranks), {}).name, "recursive_doubling") << ranks;
+    EXPECT_EQ(Choose(Allreduce(64 << 10, ranks), {}).name, "halving_doubling") << ranks;
+  }
+}
+
+TEST(Choice, LetsNoRankServeATooLargeSibling) {
+  for (const int ranks : {33, 65, 1025, 4100}) {
+    EXPECT_EQ(Choose(Allreduce(8, ranks), {}).name, "tree")
+        << "the last of " << ranks << " would serve all others";
+  }
+  EXPECT_EQ(Choose(Allreduce(8, 17), {}).name, "recursive_doubling");
+}
+
+TEST(Choice, TakesWhatWasMeasuredOfFewRanks) {
+  EXPECT_EQ(Choose(Allreduce(256 << 10, 2), {}).name, "recursive_doubling");
+  EXPECT_EQ(Choose(Allreduce(64 << 10, 8), {}).name, "recursive_doubling");
+  EXPECT_EQ(Choose(Allreduce(32 << 10, 7), {}).name, "recursive_doubling");
+  EXPECT_EQ(Choose(Allreduce(64 << 10, 7), {}).name, "pairwise");
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 8), {}).name, "halving_doubling");
 }
 
 TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {

@@ -1,0 +1,390 @@
+// loggp-parameters: what loggp-simulation has to know of this machine, measured over loopback; one line of
+// JSON.
+//
+// Pairs of processes send each other messages at the same time, as many processes as a world has: what their
+// calls take is what they cost the core, in caches as full as they are then. A send, a receive, a receive
+// that finds nothing, a look with epoll; large messages give the costs of a byte. (Over loopback the kernel
+// does the receiver's part of the protocol inside of send.) The latency is what is left of half a round trip;
+// it is negative, because a message has come before the call that sends it returns. Players that sleep give
+// what it costs to wake one up. All are medians.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "posix/descriptor.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using warren::DataType;
+using warren::Operation;
+using warren::Reduction;
+using warren::posix::Descriptor;
+
+constexpr int kExitFailed = 1;
+constexpr int kRepetitions = 2001;
+constexpr int kRoundTrips = 10'001;
+/// Of all processes together.
+constexpr int kExchanges = 20'000;
+constexpr int kLargeExchanges = 2'000;
+constexpr int kSleeps = 201;
+/// How long processes take turns.
+constexpr double kTurns_s = 0.1;
+/// A tag and 8 bytes.
+constexpr std::size_t kSmall = 40;
+constexpr std::size_t kLarge = std::size_t{256} << 10;
+
+double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+[[noreturn]] void ThrowErrno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+/// What reading the clock twice takes, which is in everything that is measured.
+double ClockCost() {
+  std::vector<double> seconds;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto begin = Clock::now();
+    seconds.push_back(SecondsBetween(begin, Clock::now()));
+  }
+  return Median(std::move(seconds));
+}
+
+/// Both ends of a connection over loopback, as the engine sets them up.
+struct Connection {
+  Descriptor one;
+  Descriptor other;
+};
+
+void Prepare(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+Connection Connect() {
+  const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* general = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener.get(), general, length) != 0 || listen(listener.get(), 1) != 0) ThrowErrno("listen");
+  if (getsockname(listener.get(), general, &length) != 0) ThrowErrno("getsockname");
+  Connection connection;
+  connection.one = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(connection.one.get(), general, length) != 0) ThrowErrno("connect");
+  connection.other = Descriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!connection.other) ThrowErrno("accept");
+  Prepare(connection.one.get());
+  Prepare(connection.other.get());
+  return connection;
+}
+
+/// The descriptor's events, without waiting or until there is one.
+class Watch {
+ public:
+  explicit Watch(int fd) : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) ThrowErrno("epoll_ctl");
+  }
+  bool Poll(int timeout_ms) const {
+    epoll_event event{};
+    return epoll_wait(epoll_.get(), &event, 1, timeout_ms) > 0;
+  }
+
+ private:
+  Descriptor epoll_;
+};
+
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child < 0) ThrowErrno("fork");
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  body();
+  _exit(0);
+}
+
+void Await(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+}
+
+/// What a player does when nothing has come.
+enum class Waiting { kSpin, kYield, kSleep };
+
+/// One end of a connection on which messages of one length go to and fro, and how long its calls take.
+class Player {
+ public:
+  Player(int fd, std::size_t bytes) : fd_(fd), watch_(fd), memory_(bytes, 'x'), clock_cost_(ClockCost()) {}
+
+  void Give() { Move(0, memory_.size(), Waiting::kSpin); }
+  void Take(Waiting waiting) { Move(memory_.size(), 0, waiting); }
+  void Swap(Waiting waiting) { Move(memory_.size(), memory_.size(), waiting); }
+
+  double send_seconds() const { return Median(sends_); }
+  double receive_seconds() const { return Median(receives_); }
+  double miss_seconds() const { return Median(misses_); }
+  double poll_seconds() const { return Median(polls_); }
+
+ private:
+  void Move(std::size_t to_receive, std::size_t to_send, Waiting waiting) {
+    double in_sends = 0;
+    double in_receives = 0;
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    while (sent < to_send || received < to_receive) {
+      if (sent < to_send) {
+        const auto begin = Clock::now();
+        const ssize_t some = send(fd_, memory_.data() + sent, to_send - sent, MSG_NOSIGNAL);
+        if (some > 0) {
+          in_sends += Since(begin);
+          sent += static_cast<std::size_t>(some);
+        }
+      }
+      if (received == to_receive) continue;
+      const auto begin = Clock::now();
+      const ssize_t some = recv(fd_, memory_.data() + received, to_receive - received, 0);
+      if (some > 0) {
+        in_receives += Since(begin);
+        received += static_cast<std::size_t>(some);
+        continue;
+      }
+      if (some == 0) throw std::runtime_error("the other end is gone");
+      misses_.push_back(Since(begin));
+      if (sent == to_send) Await(waiting);
+    }
+    if (to_send > 0) sends_.push_back(in_sends);
+    if (to_receive > 0) receives_.push_back(in_receives);
+  }
+
+  void Await(Waiting waiting) {
+    for (;;) {
+      const auto looked = Clock::now();
+      if (watch_.Poll(waiting == Waiting::kSleep ? -1 : 0)) {
+        polls_.push_back(Since(looked));
+        return;
+      }
+      if (waiting == Waiting::kYield) sched_yield();
+    }
+  }
+
+  double Since(Clock::time_point begin) const { return SecondsBetween(begin, Clock::now()) - clock_cost_; }
+
+  int fd_;
+  Watch watch_;
+  std::vector<char> memory_;
+  double clock_cost_;
+  std::vector<double> sends_;
+  std::vector<double> receives_;
+  std::vector<double> misses_;
+  std::vector<double> polls_;
+};
+
+struct CallCosts {
+  double send = 0;
+  double receive = 0;
+  double miss = 0;
+  double poll = 0;
+  double all = 0;  ///< an exchange, or half a round trip
+};
+
+/// Both ends send at once, again and again, in so many pairs at the same time; what one of the ends sees.
+CallCosts Exchange(std::size_t bytes, int times, int pairs, Waiting waiting) {
+  std::vector<Connection> connections;
+  connections.reserve(pairs);
+  for (int i = 0; i < pairs; ++i) connections.push_back(Connect());
+  const auto play = [&](int fd) {
+    Player player(fd, bytes);
+    std::vector<double> seconds;
+    for (int i = 0; i < times; ++i) {
+      const auto begin = Clock::now();
+      player.Swap(waiting);
+      seconds.push_back(SecondsBetween(begin, Clock::now()));
+    }
+    return CallCosts{player.send_seconds(), player.receive_seconds(), player.miss_seconds(),
+                     player.poll_seconds(), Median(std::move(seconds))};
+  };
+  std::vector<pid_t> children;
+  for (int i = 0; i < 2 * pairs - 1; ++i) {
+    const Connection& connection = connections[i / 2];
+    children.push_back(Fork([&] { play((i % 2 == 0 ? connection.other : connection.one).get()); }));
+  }
+  const CallCosts costs = play(connections.back().one.get());
+  for (const pid_t child : children) Await(child);
+  return costs;
+}
+
+CallCosts PingPong(std::size_t bytes, int trips, Waiting waiting) {
+  const Connection connection = Connect();
+  const pid_t child = Fork([&] {
+    Player player(connection.other.get(), bytes);
+    for (int i = 0; i < trips; ++i) {
+      player.Take(waiting);
+      player.Give();
+    }
+  });
+  Player player(connection.one.get(), bytes);
+  std::vector<double> seconds;
+  for (int i = 0; i < trips; ++i) {
+    // So that the other one has gone to sleep.
+    if (waiting == Waiting::kSleep) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto begin = Clock::now();
+    player.Give();
+    player.Take(waiting);
+    seconds.push_back(SecondsBetween(begin, Clock::now()) / 2);
+  }
+  Await(child);
+  return {player.send_seconds(), player.receive_seconds(), player.miss_seconds(), player.poll_seconds(),
+          Median(std::move(seconds))};
+}
+
+/// What a connection takes before its other end reads.
+std::size_t BufferBytes() {
+  const Connection connection = Connect();
+  // What has passed before decides how large the buffers have become.
+  std::vector<char> piece(kLarge);
+  for (int i = 0; i < 200; ++i) {
+    for (std::size_t done = 0, got = 0; got < kLarge;) {
+      const ssize_t out =
+          done < kLarge ? send(connection.one.get(), piece.data(), kLarge - done, MSG_NOSIGNAL) : 0;
+      if (out > 0) done += static_cast<std::size_t>(out);
+      const ssize_t in = recv(connection.other.get(), piece.data(), kLarge - got, 0);
+      if (in > 0) got += static_cast<std::size_t>(in);
+    }
+  }
+  std::size_t total = 0;
+  for (;;) {
+    const ssize_t out = send(connection.one.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (out <= 0) return total;
+    total += static_cast<std::size_t>(out);
+  }
+}
+
+/// One of many processes that wait looks and gives its core to the next: seconds of a core.
+double Turn(int processes) {
+  void* memory =
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) ThrowErrno("mmap");
+  auto& done = *new (memory) std::atomic<bool>(false);
+  const auto take_turn = [](const Watch& watch) {
+    watch.Poll(0);
+    sched_yield();
+  };
+  std::vector<pid_t> children;
+  const Connection connection = Connect();
+  for (int i = 1; i < processes; ++i) {
+    children.push_back(Fork([&] {
+      const Watch watch(connection.one.get());
+      while (!done.load()) take_turn(watch);
+    }));
+  }
+  const Watch watch(connection.one.get());
+  int turns = 0;
+  const auto begin = Clock::now();
+  while (SecondsBetween(begin, Clock::now()) < kTurns_s) {
+    take_turn(watch);
+    ++turns;
+  }
+  const double seconds = SecondsBetween(begin, Clock::now());
+  done.store(true);
+  for (const pid_t child : children) Await(child);
+  munmap(memory, sizeof(std::atomic<bool>));
+  return seconds / turns * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) / processes;
+}
+
+/// Seconds a byte of each of two inputs that are combined, from what a cache holds.
+double CombineByte() {
+  const Reduction sum = Reduction::Typed(DataType::kFloat, Operation::kSum);
+  std::vector<float> left(kLarge / sizeof(float), 1.0F);
+  std::vector<float> right(kLarge / sizeof(float), 1.0F);
+  std::vector<double> seconds;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto begin = Clock::now();
+    sum.Combine(left.data(), left.data(), right.data(), left.size());
+    seconds.push_back(SecondsBetween(begin, Clock::now()));
+  }
+  return Median(std::move(seconds)) / (2.0 * kLarge);
+}
+
+/// What the calls cost in a world of so many processes on this machine.
+void PrintLevel(int processes) {
+  const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const Waiting waiting = processes <= cores ? Waiting::kSpin : Waiting::kYield;
+  const CallCosts small = Exchange(kSmall, kExchanges / processes, processes / 2, waiting);
+  const CallCosts large = Exchange(kLarge, kLargeExchanges / processes, processes / 2, waiting);
+  const auto per_byte = [](double of_large, double of_small) {
+    return (of_large - of_small) / (kLarge - kSmall);
+  };
+  fmt::print("\"{}\": {{\"send\": {:.4g}, \"receive\": {:.4g}, \"miss\": {:.4g}, \"poll\": {:.4g}, ",
+             processes, small.send, small.receive, small.miss, small.poll);
+  fmt::print("\"send_byte\": {:.4g}, \"receive_byte\": {:.4g}, \"turn\": {:.4g}}}",
+             per_byte(large.send, small.send), per_byte(large.receive, small.receive),
+             std::max(0.0, Turn(processes) - small.poll));
+}
+
+void Measure(const std::vector<int>& levels) {
+  fmt::print("{{\"levels\": {{");
+  for (const int processes : levels) {
+    if (processes != levels.front()) fmt::print(", ");
+    PrintLevel(processes);
+  }
+  const CallCosts calm = PingPong(kSmall, kRoundTrips, Waiting::kSpin);
+  const CallCosts sleeping = PingPong(kSmall, kSleeps, Waiting::kSleep);
+  fmt::print(
+      "}}, \"latency\": {:.4g}, \"wake\": {:.4g}, \"wake_up\": {:.4g}, \"buffer\": {}, \"combine\": "
+      "{:.4g}}}\n",
+      calm.all - calm.send - calm.poll - calm.receive, std::max(0.0, sleeping.send - calm.send),
+      std::max(0.0, sleeping.all - calm.all), BufferBytes(), CombineByte());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures what loggp-simulation has to know of this machine; prints JSON.");
+  std::vector<int> levels = {2, 4, 8, 16, 64};
+  app.add_option("processes", levels, "worlds of so many processes, even numbers")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    Measure(levels);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "loggp-parameters: {}\n", error.what());
+    return kExitFailed;
+  }
+  return 0;
+}

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "bench/simulation/double_tree.h"
+#include "bench/simulation/host_sums.h"
 #include "bench/simulation/world.h"
 #include "rabit_engine/base/layout.h"
 #include "rabit_engine/collective/choice.h"
@@ -26,6 +27,9 @@ using Call =
 
 constexpr const char* kDoubleTree = "double_tree";
 constexpr const char* kHierarchical = "hierarchical";
+constexpr const char* kHostSums = "host_sums";
+/// Of host_sums: from here on every rank of a host has a slice, as in hierarchical.cc.
+constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 /// NCCL's are between these, too.
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
@@ -127,11 +131,37 @@ Outcome SimulateDoubleTree(const Setting& setting, const HostLayout& layout) {
   return *best;
 }
 
+Outcome SimulateHostSums(const Setting& setting, const HostLayout& layout, bool halves) {
+  const bool slices = setting.bytes >= kSliceBytes;
+  return Simulate(
+      [&](PeerGroup& world, void* buffer, std::size_t count, const Reduction& reduction) {
+        const int place = world.index() % setting.ranks_of_host;
+        if (!slices && place > 0) return;
+        std::vector<int> counterparts;
+        counterparts.reserve(static_cast<std::size_t>(layout.num_hosts()));
+        for (int host = 0; host < layout.num_hosts(); ++host) {
+          counterparts.push_back(layout.ranks_of(host)[place]);
+        }
+        PeerGroup hosts(world.transport(), counterparts, layout.host_of(world.index()), world.tag(),
+                        kNoDeadline);
+        const std::size_t mine = slices ? count / static_cast<std::size_t>(setting.ranks_of_host) : count;
+        AllreduceHostSums(hosts, buffer, mine, reduction, setting.ranks_of_host, halves);
+      },
+      setting, layout);
+}
+
 }  // namespace
 
 Outcome SimulateAllreduce(const std::string& algorithm, const Setting& setting) {
   const HostLayout layout = LayoutOf(setting);
   if (algorithm == kDoubleTree) return SimulateDoubleTree(setting, layout);
+  if (algorithm == kHostSums) {
+    Outcome outcome = SimulateHostSums(setting, layout, /*halves=*/false);
+    const Outcome halves = SimulateHostSums(setting, layout, /*halves=*/true);
+    if (halves.seconds < outcome.seconds) outcome = halves;
+    outcome.seconds += static_cast<double>(StagesInsideHosts(setting)) * 1e-12;
+    return outcome;
+  }
   const collective::Algorithm* found = collective::FindAlgorithm(algorithm);
   if (found == nullptr || found->allreduce == nullptr) {
     throw std::invalid_argument("there is no allreduce by " + algorithm);

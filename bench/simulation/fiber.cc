@@ -8,6 +8,12 @@
 #include <utility>
 
 namespace warren::simulation {
+namespace {
+
+/// The fiber that this thread switches to: makecontext passes ints only.
+thread_local Fiber* resumed = nullptr;
+
+}  // namespace
 
 Stacks::Stacks(std::size_t count, std::size_t bytes_each)
     : stride_(bytes_each + kGuardBytes), bytes_(count * stride_) {
@@ -31,14 +37,11 @@ Fiber::Fiber(void* stack, std::size_t stack_bytes, std::function<void()> body) :
   own_.uc_stack.ss_sp = stack;
   own_.uc_stack.ss_size = stack_bytes;
   own_.uc_link = &caller_;
-  // makecontext passes ints.
-  const auto address = reinterpret_cast<std::uintptr_t>(this);
-  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2, static_cast<unsigned>(address >> 32),
-              static_cast<unsigned>(address));
+  makecontext(&own_, &Fiber::Enter, 0);
 }
 
-void Fiber::Enter(unsigned high, unsigned low) {
-  auto* self = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low);
+void Fiber::Enter() {
+  Fiber* const self = resumed;
   try {
     self->body_();
   } catch (...) {
@@ -48,6 +51,7 @@ void Fiber::Enter(unsigned high, unsigned low) {
 }
 
 void Fiber::Resume() {
+  resumed = this;
   swapcontext(&caller_, &own_);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }

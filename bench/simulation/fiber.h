@@ -43,7 +43,7 @@ class Fiber {
   bool finished() const { return finished_; }
 
  private:
-  static void Enter(unsigned high, unsigned low);
+  static void Enter();
 
   ucontext_t own_{};
   ucontext_t caller_{};

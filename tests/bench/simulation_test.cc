@@ -82,6 +82,18 @@ TEST(Simulation, HostsOfSeveralRanksMayReduceFirst) {
   EXPECT_NEAR(SimulateAllreduce("hierarchical", with_stages).seconds, levels.seconds + 2 * 7 * 1e-9, 1e-12);
 }
 
+TEST(Simulation, HostSumsSendASumForEachSubtreeInsideAHost) {
+  Setting setting = Of(16 * 4, 8);
+  setting.ranks_of_host = 4;
+  EXPECT_EQ(SimulateAllreduce("host_sums", setting).most_bytes, 4 * 8 + 4 * kTagBytes)
+      << "one sum for hosts of four";
+  setting.ranks = 16 * 3;
+  setting.ranks_of_host = 3;
+  const std::uint64_t with_three = SimulateAllreduce("host_sums", setting).most_bytes;
+  EXPECT_GT(with_three, 4 * 8 + 4 * kTagBytes);
+  EXPECT_LE(with_three, 2 * 4 * 8 + 4 * kTagBytes) << "two at most for runs of three hosts' ranks";
+}
+
 TEST(Simulation, RecursiveDoublingSendsAMessageALevel) {
   for (const int levels : {1, 2, 3, 5, 8}) {
     const Outcome outcome = SimulateAllreduce("recursive_doubling", Of(1 << levels, 8));

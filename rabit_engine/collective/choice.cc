@@ -56,12 +56,11 @@ constexpr Row kTable[] = {
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 32 * kKi, kDirectRanks},
-    {Collective::kAllreduce, "pairwise", kAlways, kAnySize, 32},
-    // Simulated: more than 32 ranks, no power of two.
+    {Collective::kAllreduce, "pairwise", kAlways, kAnySize, 16},
+    // Simulated: more than 16 ranks, no power of two.
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 16 * kKi, kAnyRanks},
-    {Collective::kAllreduce, "halving_doubling", kFewToServe, 1024 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "halving_doubling", kFewToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
-    {Collective::kAllreduce, "pairwise", kAlways, kAnySize, kDirectRanks},
     {Collective::kAllreduce, "halving_doubling", kAlways, kAnySize, kAnyRanks},
 
     {Collective::kReduce, "shared_memory", kAlways, kAnySize, kAnyRanks},

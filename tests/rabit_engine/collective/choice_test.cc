@@ -98,6 +98,11 @@ TEST(Choice, TakesWhatWasMeasuredOfFewRanks) {
   EXPECT_EQ(Choose(Allreduce(1 << 20, 8), {}).name, "halving_doubling");
 }
 
+TEST(Choice, SendsToAllOthersOnlyWhereTheyAreFew) {
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 15), {}).name, "pairwise");
+  EXPECT_EQ(Choose(Allreduce(1 << 20, 24), {}).name, "halving_doubling");
+}
+
 TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
   Situation situation = Allreduce(4096, 16);
   EXPECT_EQ(Choose(situation, {}).name, "recursive_doubling");

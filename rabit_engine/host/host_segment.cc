@@ -54,7 +54,7 @@ struct Layout {
     std::size_t at = kCacheLine;
     const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + RoundUp(bytes)); };
     lines = place(local_size * sizeof(RankLines));
-    slots = place(local_size * 2 * sizeof(Slot));
+    slots = place(local_size * kSlots * sizeof(Slot));
     entries = place(local_size * kEntries * kEntryBytes);
     rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size)));
     bytes = at;

@@ -12,7 +12,7 @@
 // What lies in the segment, for L local ranks (all offsets are multiples of 64; docs/engine.md draws it):
 //   header      the lost rank once somebody gave up
 //   lines       per rank: what it has done (RankLines), read by the others, written by itself only
-//   slots       per rank: 2 small messages, by parity of the call number
+//   slots       per rank: kSlots small messages, by the call number
 //   entries     per rank: kEntries buffers of kEntryBytes, the stages of large collectives
 //   rings       per ordered pair of ranks: a byte ring, the links of ShmTransport
 // Memory is used only where it was touched: an idle ring costs nothing.
@@ -41,6 +41,8 @@ inline constexpr int kMaxLocalRanks = 256;
 /// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds
 /// of waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
+/// Slots of a rank: so many calls may it be ahead of those that read them.
+inline constexpr std::size_t kSlots = 8;
 /// Stages of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core,
 /// so that only the caller's own buffers are read from memory.
 inline constexpr std::size_t kEntries = 4;
@@ -129,7 +131,7 @@ class HostSegment {
   bool MayAnswerWhileSpinning(int local);
 
   RankLines& lines(int local) { return lines_[local]; }
-  Slot& slot(int local, std::uint64_t sequence) { return slots_[2 * local + (sequence & 1)]; }
+  Slot& slot(int local, std::uint64_t sequence) { return slots_[kSlots * local + sequence % kSlots]; }
   std::byte* entry(int local, std::uint64_t round) {
     return entries_ + (static_cast<std::size_t>(local) * kEntries + round % kEntries) * kEntryBytes;
   }

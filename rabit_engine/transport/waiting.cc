@@ -16,10 +16,28 @@ constexpr auto kLongTurn = std::chrono::milliseconds(1);
 /// (the machine had something else to do for a moment), twice as many after each that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
+/// The answer was there as soon as the core was given away.
+constexpr int kTurnsAtOnce = 2;
+/// Waits without spinning before it is tried again: doubled each time, for a vain one costs 20 us.
+constexpr int kMostYieldsAtOnce = 64;
 
 }  // namespace
 
-bool Yielding::Turn() {
+bool WaitPolicy::Begin() {
+  turns_ = 0;
+  spun_in_vain_ = false;
+  if (yield_at_once_ == 0) return true;
+  --yield_at_once_;
+  return false;
+}
+
+void WaitPolicy::YieldedWell() {
+  if (!spun_in_vain_ || turns_ > kTurnsAtOnce) return;
+  vain_spins_ = std::clamp(2 * vain_spins_, 1, kMostYieldsAtOnce);
+  yield_at_once_ = vain_spins_;
+}
+
+bool WaitPolicy::Turn() {
   if (sleep_at_once_ > 0) {
     --sleep_at_once_;
     return false;

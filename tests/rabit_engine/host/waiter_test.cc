@@ -10,6 +10,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/host/shm_members.h"
@@ -18,6 +19,7 @@ namespace warren {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Waits for the counter of a member as the collectives do.
@@ -154,10 +156,10 @@ TEST(Yielding, SleepsAtOnceAfterATurnThatTookATimeSlice) {
   bool slept_at_once = false;
   {
     const Pinned pinned(core);
-    Yielding yielding;
+    WaitPolicy policy;
     for (int wait = 0; wait < 10'000 && !slept_at_once; ++wait) {
-      yielding.Begin();
-      slept_at_once = !yielding.Turn();  // the first turn of a wait is refused for no other reason
+      policy.Begin();
+      slept_at_once = !policy.Turn();  // the first turn of a wait is refused for no other reason
     }
   }
   computing = false;
@@ -166,11 +168,43 @@ TEST(Yielding, SleepsAtOnceAfterATurnThatTookATimeSlice) {
 }
 
 TEST(Yielding, GoesOnForAWhileAndNotForEver) {
-  Yielding yielding;
-  yielding.Begin();
+  WaitPolicy policy;
+  policy.Begin();
   int turns = 0;
-  while (yielding.Turn()) ++turns;
+  while (policy.Turn()) ++turns;
   EXPECT_GT(turns, 0);
+}
+
+/// A wait that spins if it may, in vain, and then finds the answer after so many turns.
+bool SpinsAtFirst(WaitPolicy& policy, int turns) {
+  const bool spins = policy.Begin();
+  if (spins) policy.SpunInVain();
+  for (int turn = 0; turn < turns; ++turn) policy.Turn();
+  policy.YieldedWell();
+  return spins;
+}
+
+TEST(Spinning, IsLeftOutForEverMoreWaitsWhereTheAnswerComesWithTheFirstTurn) {
+  WaitPolicy policy;
+  std::vector<int> pauses;  // waits without spinning, between those with
+  for (int spins = 0, pause = 0; spins < 10; ++pause) {
+    if (!SpinsAtFirst(policy, 1)) continue;
+    pauses.push_back(pause);
+    pause = -1;
+    ++spins;
+  }
+  EXPECT_THAT(pauses, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64, 64));
+  policy.Begin();
+  policy.SpunWell();
+  while (!SpinsAtFirst(policy, 1)) {
+  }
+  EXPECT_FALSE(SpinsAtFirst(policy, 1));
+  EXPECT_TRUE(SpinsAtFirst(policy, 1)) << "one that went well is not forgotten";
+}
+
+TEST(Spinning, GoesOnWhereTheAnswerTakesLongerThanATurn) {
+  WaitPolicy policy;
+  for (int wait = 0; wait < 100; ++wait) EXPECT_TRUE(SpinsAtFirst(policy, 3));
 }
 
 }  // namespace

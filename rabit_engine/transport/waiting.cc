@@ -1,7 +1,5 @@
 #include "rabit_engine/transport/waiting.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 namespace warren {
@@ -37,16 +35,20 @@ void WaitPolicy::YieldedWell() {
   yield_at_once_ = vain_spins_;
 }
 
-bool WaitPolicy::Turn() {
+bool WaitPolicy::MayYield(Clock::time_point now) {
   if (sleep_at_once_ > 0) {
     --sleep_at_once_;
     return false;
   }
-  const Clock::time_point before = turns_++ == 0 ? begin_ = Clock::now() : last_;
-  if (before - begin_ > kYield) return false;
-  sched_yield();
-  last_ = Clock::now();
-  if (last_ - before > kLongTurn) {
+  if (turns_ == 0) begin_ = now;
+  if (now - begin_ > kYield) return false;
+  ++turns_;
+  turn_ = now;
+  return true;
+}
+
+void WaitPolicy::Yielded(Clock::time_point now) {
+  if (now - turn_ > kLongTurn) {
     penalty_ = std::clamp(2 * penalty_, 1, kMostSleepsAtOnce);
     sleep_at_once_ = penalty_;
     good_turns_ = 0;
@@ -54,7 +56,6 @@ bool WaitPolicy::Turn() {
     penalty_ /= 2;
     good_turns_ = 0;
   }
-  return true;
 }
 
 }  // namespace warren

@@ -3,6 +3,8 @@
 // the others are still alive, so that nothing waits for ever for the dead.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 
 #include "rabit_engine/transport/transport.h"
@@ -35,14 +37,15 @@ class WaitPolicy {
   bool Begin();
   void SpunWell() { vain_spins_ = 0; }
   void SpunInVain() { spun_in_vain_ = true; }
-  /// One turn of yielding. Returns false, without a turn, when it is time to sleep.
-  bool Turn();
+  /// Whether a turn of yielding comes now; else it is time to sleep.
+  bool MayYield(Clock::time_point now);
+  void Yielded(Clock::time_point now);
   /// The wait has ended after a turn.
   void YieldedWell();
 
  private:
-  Clock::time_point begin_;
-  Clock::time_point last_;
+  Clock::time_point begin_;  ///< of the first turn
+  Clock::time_point turn_;   ///< of this one
   int turns_ = 0;
   int sleep_at_once_ = 0;
   int penalty_ = 0;
@@ -70,7 +73,9 @@ void WaitInPhases(bool may_spin, WaitPolicy& policy, Ready&& ready, Sleep&& slee
     } while (Clock::now() - begin < kSpin);
     policy.SpunInVain();
   }
-  while (policy.Turn()) {
+  for (Clock::time_point now = Clock::now(); policy.MayYield(now);) {
+    sched_yield();
+    policy.Yielded(now = Clock::now());
     if (ready()) return policy.YieldedWell();
   }
   do {

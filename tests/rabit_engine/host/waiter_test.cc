@@ -18,6 +18,7 @@
 namespace warren {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -145,66 +146,88 @@ TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
 }
 
-TEST(Yielding, SleepsAtOnceAfterATurnThatTookATimeSlice) {
-  const int core = FirstCore();
-  std::atomic<bool> computing = true;
-  std::thread neighbour([&] {
-    const Pinned pinned(core);
-    while (computing) {
+/// Waits of an invented clock.
+class Waits {
+ public:
+  /// A wait that spins if it may, in vain, and ends after so many turns of so long. Returns whether it spun;
+  /// `sleeps` becomes true where it had to sleep.
+  bool Wait(int turns, std::chrono::microseconds turn, bool& sleeps) {
+    const bool spins = policy_.Begin();
+    if (spins) policy_.SpunInVain();
+    sleeps = false;
+    for (int i = 0; i < turns; ++i) {
+      sleeps = !policy_.MayYield(now_);
+      if (sleeps) return spins;
+      policy_.Yielded(now_ += turn);
     }
-  });
-  bool slept_at_once = false;
-  {
-    const Pinned pinned(core);
-    WaitPolicy policy;
-    for (int wait = 0; wait < 10'000 && !slept_at_once; ++wait) {
-      policy.Begin();
-      slept_at_once = !policy.Turn();  // the first turn of a wait is refused for no other reason
-    }
+    policy_.YieldedWell();
+    return spins;
   }
-  computing = false;
-  neighbour.join();
-  EXPECT_TRUE(slept_at_once);
-}
+  bool Spins(int turns) {
+    bool sleeps = false;
+    return Wait(turns, microseconds(1), sleeps);
+  }
+  bool Sleeps(int turns, std::chrono::microseconds turn) {
+    bool sleeps = false;
+    Wait(turns, turn, sleeps);
+    return sleeps;
+  }
+  WaitPolicy& policy() { return policy_; }
 
-TEST(Yielding, GoesOnForAWhileAndNotForEver) {
-  WaitPolicy policy;
-  policy.Begin();
-  int turns = 0;
-  while (policy.Turn()) ++turns;
-  EXPECT_GT(turns, 0);
-}
-
-/// A wait that spins if it may, in vain, and then finds the answer after so many turns.
-bool SpinsAtFirst(WaitPolicy& policy, int turns) {
-  const bool spins = policy.Begin();
-  if (spins) policy.SpunInVain();
-  for (int turn = 0; turn < turns; ++turn) policy.Turn();
-  policy.YieldedWell();
-  return spins;
-}
+ private:
+  WaitPolicy policy_;
+  Clock::time_point now_;
+};
 
 TEST(Spinning, IsLeftOutForEverMoreWaitsWhereTheAnswerComesWithTheFirstTurn) {
-  WaitPolicy policy;
-  std::vector<int> pauses;  // waits without spinning, between those with
-  for (int spins = 0, pause = 0; spins < 10; ++pause) {
-    if (!SpinsAtFirst(policy, 1)) continue;
+  Waits waits;
+  std::vector<int> pauses;  // waits without spinning, before each that spins
+  for (int pause = 0; pauses.size() < 10; ++pause) {
+    if (!waits.Spins(1)) continue;
     pauses.push_back(pause);
     pause = -1;
-    ++spins;
   }
   EXPECT_THAT(pauses, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64, 64));
-  policy.Begin();
-  policy.SpunWell();
-  while (!SpinsAtFirst(policy, 1)) {
+}
+
+TEST(Spinning, ComesBackAtOnceWhereItWentWell) {
+  Waits waits;
+  for (int wait = 0; wait < 100; ++wait) waits.Spins(1);
+  while (!waits.policy().Begin()) {
   }
-  EXPECT_FALSE(SpinsAtFirst(policy, 1));
-  EXPECT_TRUE(SpinsAtFirst(policy, 1)) << "one that went well is not forgotten";
+  waits.policy().SpunWell();
+  EXPECT_TRUE(waits.Spins(1));
+  EXPECT_FALSE(waits.Spins(1));
+  EXPECT_TRUE(waits.Spins(1));
 }
 
 TEST(Spinning, GoesOnWhereTheAnswerTakesLongerThanATurn) {
-  WaitPolicy policy;
-  for (int wait = 0; wait < 100; ++wait) EXPECT_TRUE(SpinsAtFirst(policy, 3));
+  Waits waits;
+  for (int wait = 0; wait < 100; ++wait) EXPECT_TRUE(waits.Spins(3));
+}
+
+TEST(Yielding, GoesOnForAWhileAndNotForEver) {
+  Waits waits;
+  EXPECT_FALSE(waits.Sleeps(100, microseconds(1)));
+  EXPECT_TRUE(waits.Sleeps(1'000, microseconds(1)));
+}
+
+TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
+  Waits waits;
+  std::vector<int> sleeps;  // waits that slept, before each that had a turn
+  for (int slept = 0; sleeps.size() < 9; ++slept) {
+    if (waits.Sleeps(1, milliseconds(3))) continue;
+    sleeps.push_back(slept);
+    slept = -1;
+  }
+  EXPECT_THAT(sleeps, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64));
+}
+
+TEST(Yielding, ForgivesWhatDoesNotComeAgain) {
+  Waits waits;
+  waits.Sleeps(1, milliseconds(3));
+  EXPECT_TRUE(waits.Sleeps(1, microseconds(1)));
+  for (int wait = 0; wait < 1'000; ++wait) EXPECT_FALSE(waits.Sleeps(1, microseconds(1)));
 }
 
 }  // namespace

@@ -89,14 +89,19 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
-/// Among so many workers a host's cores are shared out: all that have their place there, servers before them
-/// in `places`, and this one, should its own host be gone.
+/// Which place a process of the plan has: servers come first, and the scheduler has none.
+std::size_t PlaceOf(const Options& options, std::size_t index) {
+  return options.num_servers > 0 ? index - 1 : index;
+}
+
+/// Among so many workers a host's cores are shared out: all that have their place there, and this one, should
+/// its own host be gone.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
-                  const std::vector<std::size_t>& places, std::size_t index, std::size_t host) {
+                  const std::vector<std::size_t>& places, std::size_t place, std::size_t host) {
   if (process.role != tracker::Role::kWorker || ThreadsOf(options, InheritedNames()) != Threads::kShare)
     return {};
   const auto workers = std::count(places.end() - options.num_workers, places.end(), host);
-  const bool moved = places[index % places.size()] != host;
+  const bool moved = places[place] != host;
   return {.workers = std::to_string(workers + (moved ? 1 : 0))};
 }
 
@@ -240,7 +245,7 @@ void SshCluster::CopyNext(const std::shared_ptr<Copying>& copying) {
 
 /// The host of its slot; once that is gone, the one with the least to do.
 std::size_t SshCluster::ChooseHost(std::size_t index) {
-  const std::size_t own = places_[index % places_.size()];
+  const std::size_t own = places_[PlaceOf(options_, index)];
   if (!hosts_[own].gone) return own;
   std::size_t best = own;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -258,7 +263,7 @@ Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int 
   Place& place = hosts_[chosen];
   std::string script =
       WatchedScript(ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_),
-                    ShareOf(options_, process, places_, index, chosen));
+                    ShareOf(options_, process, places_, PlaceOf(options_, index), chosen));
   auto session = std::make_shared<Session>(index, chosen, std::move(script), job_mark_);
   sessions_[index] = session;
   ++place.running;
@@ -421,14 +426,14 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     text += "# first, for each host\n";
     for (const Host& host : hosts) text += ShellCommand(CopyTo(options, host)) + '\n';
   }
-  const std::vector<std::size_t> places = PlacesOn(hosts, plan.size());
-  std::size_t next = 0;
+  const std::vector<std::size_t> places = PlacesOn(
+      hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (plan[i].role == tracker::Role::kScheduler) {
       text += ShowPlan({plan[i]});
       continue;
     }
-    const std::size_t own = next++;
+    const std::size_t own = PlaceOf(options, i);
     const Host& host = hosts[places[own]];
     text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
                         ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),

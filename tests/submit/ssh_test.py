@@ -145,8 +145,8 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertEqual(process.returncode, 0, process.err)
         root = self.hosts.namespaces.middle_address
         lines = sorted(line.split("] ")[1] for line in process.out.splitlines())
-        self.assertEqual(lines, [f"scheduler 0 host-middle {root}", f"server 0 host-1 {root}", f"server 1 host-0 {root}",
-                                 f"worker 0 host-1 {root}", f"worker 1 host-0 {root}"])
+        self.assertEqual(lines, [f"scheduler 0 host-middle {root}", f"server 0 host-0 {root}", f"server 1 host-1 {root}",
+                                 f"worker 0 host-0 {root}", f"worker 1 host-1 {root}"])
 
     def test_dry_run_shows_commands_and_scripts_and_starts_nothing(self):
         process = self.submit("--num-workers", 2, "--dry-run", "touch", "started here")

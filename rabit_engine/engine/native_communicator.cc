@@ -17,6 +17,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/collective/registry.h"
+#include "rabit_engine/host/cores.h"
 
 namespace warren {
 namespace {
@@ -26,16 +27,17 @@ namespace {
 /// One rank's record: lines of text.
 struct Record {
   std::string host_key;
-  int cores = 0;       ///< of the machine
-  std::string offer;   ///< HostSegment::Offer::text
-  std::string secret;  ///< rank 0's makes the key of the links
+  int cores = 0;          ///< of the machine
+  std::string own_cores;  ///< that the rank may run on, by EncodeCores
+  std::string offer;      ///< HostSegment::Offer::text
+  std::string secret;     ///< rank 0's makes the key of the links
   std::string greeting;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores, record.secret,
-                     record.greeting, fmt::join(record.addresses, "\n"));
+  return fmt::format("{}\n{}\n{} {}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
+                     record.own_cores, record.secret, record.greeting, fmt::join(record.addresses, "\n"));
 }
 
 Record Decode(std::string_view text) {
@@ -47,16 +49,18 @@ Record Decode(std::string_view text) {
   };
   record.host_key = next();
   record.offer = next();
-  const std::string cores = next();
+  const std::string numbers = next();
+  const std::string cores = numbers.substr(0, numbers.find(' '));
   record.secret = next();
   record.greeting = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
-  if (!is_number(cores)) {
+  if (!is_number(cores) || cores.size() == numbers.size()) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
   record.cores = std::stoi(cores);
+  record.own_cores = numbers.substr(cores.size() + 1);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
   }
@@ -96,6 +100,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   Record own;
   own.host_key = HostKey();
   own.cores = get_nprocs();
+  own.own_cores = EncodeCores(OwnCores());
   own.greeting = greeting;
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
@@ -107,14 +112,14 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
   std::string secret;
-  int ranks_here = 0;
-  std::map<std::string, int> ranks_on;  // machines: containers may share one without sharing memory
+  std::vector<std::vector<int>> cores_here;  // for each rank of this host
+  std::map<std::string, int> ranks_on;       // machines: containers may share one without sharing memory
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
     if (record.host_key == own.host_key) {
       if (static_cast<int>(offers.size()) < rank_) ++local_rank_;
-      ++ranks_here;
+      cores_here.push_back(DecodeCores(record.own_cores));
     }
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
     greetings_.push_back(std::move(record.greeting));
@@ -131,8 +136,8 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     layout_ = HostLayout(leaders);
   }
 
-  const bool may_spin =
-      ranks_here <= UsableCores() && ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
+  const bool may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
+                        ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
                                         KeyOfLinks(settings_, secret),
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
@@ -146,7 +151,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   for (ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, std::move(peer.stream));
   watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_);
   if (segment_) {
-    if (!may_spin) segment_->GiveWay();
+    segment_->SetOversubscribed(!may_spin);
     shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<HostCollectives>(*segment_);

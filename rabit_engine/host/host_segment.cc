@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/host/cores.h"
 #include "rabit_engine/host/futex.h"
 
 namespace warren {
@@ -473,20 +474,6 @@ std::string HostKey() {
 
 std::string_view MachineOf(std::string_view host_key) {
   return host_key.substr(0, host_key.find('/'));
-}
-
-int UsableCores() {
-  int cores = 1;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
-  // "max 100000" or "150000 100000": microseconds of CPU in each period.
-  std::ifstream quota("/sys/fs/cgroup/cpu.max");
-  long allowed = 0;
-  long period = 0;
-  if (quota >> allowed >> period && period > 0) {
-    cores = std::min(cores, static_cast<int>((allowed + period - 1) / period));
-  }
-  return std::max(cores, 1);
 }
 
 }  // namespace warren

@@ -122,10 +122,10 @@ class HostSegment {
   /// World ranks of the members, ascending.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
-  /// True when there are more ranks here than cores this process may use: waiting must not spin.
+  /// True when there are more ranks here than cores: waiting must not spin. Cores that this process may use,
+  /// until somebody says better who knows those of the other ranks.
   bool oversubscribed() const { return oversubscribed_; }
-  /// Waits as if oversubscribed: others of the job run on these cores too.
-  void GiveWay() { oversubscribed_ = true; }
+  void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
   /// Whether member `local` may answer while this rank spins: it runs on another core, as far as it has said.
   /// Ranks that started together often begin on one core, and the kernel takes milliseconds to part them.
   bool MayAnswerWhileSpinning(int local);
@@ -212,9 +212,5 @@ class HostSegment::Offer {
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
 std::string_view MachineOf(std::string_view host_key);
-
-/// Cores that this process may use: its affinity mask, and its share of a CPU quota (cgroup v2) if there is
-/// one.
-int UsableCores();
 
 }  // namespace warren

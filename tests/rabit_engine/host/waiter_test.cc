@@ -65,7 +65,7 @@ TEST(Waiter, HearsEveryBell) {
     Members members(2);
     members.OnAll([&](int me) {
       HostSegment& segment = members[me];
-      if (give_way) segment.GiveWay();
+      if (give_way) segment.SetOversubscribed(true);
       Waiter waiter(segment);
       for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
         if (me == 0) Publish(segment, turn);
@@ -142,7 +142,7 @@ TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
 
 TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   Members members(2);
-  members[0].GiveWay();
+  members[0].SetOversubscribed(true);
   EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
 }
 

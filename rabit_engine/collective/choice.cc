@@ -26,6 +26,7 @@ enum Condition : unsigned {
   kPowerOfTwo = 1U << 0,  ///< ranks
   kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
   kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
+  kRounds = 1U << 3,      ///< 16-bit floats: others than those that combine at once send twice the bytes
 };
 
 struct Row {
@@ -41,6 +42,9 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "tree", kRounds | kCrowded, 32 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kRounds, 16 * kKi, kDirectRanks},
+    {Collective::kAllreduce, "pairwise", kRounds, kAnySize, kDirectRanks},
     {Collective::kAllreduce, "tree", kCrowded, 128 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 256 * kKi, 2},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, kAnyRanks},
@@ -113,6 +117,7 @@ bool ConditionsHold(const Row& row, const Situation& situation) {
   if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) hold |= kPowerOfTwo;
   if (!situation.order_matters) hold |= kAnyOrder;
   if (situation.crowded) hold |= kCrowded;
+  if (situation.rounds) hold |= kRounds;
   return (row.conditions & ~hold) == 0 && situation.bytes <= row.max_bytes &&
          situation.ranks <= row.max_ranks;
 }

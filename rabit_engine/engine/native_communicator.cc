@@ -16,6 +16,7 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
+#include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
 #include "rabit_engine/host/cores.h"
 
@@ -215,6 +216,7 @@ collective::Situation NativeCommunicator::Describe(Collective collective, std::s
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
   if (reduction != nullptr) {
     situation.order_matters = reduction->order_matters();
+    situation.rounds = Rounds(*reduction);
     situation.fits = HostCollectives::Fits(reduction->element_bytes(), world_size_);
   }
   return situation;
@@ -259,9 +261,21 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective collective
   const collective::Situation situation = Describe(collective, bytes, reduction);
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
+  // What travels: messages are cut into whole elements.
+  if (reduction != nullptr && RunsInFloats(algorithm, *reduction)) tag.element_bytes = sizeof(float);
   if (settings_.print_choice || settings_.debug) Report(situation, algorithm);
   Begin(tag);
   return algorithm;
+}
+
+/// Two ranks have nothing to combine but their own values, by whatever algorithm.
+bool NativeCommunicator::Rounds(const Reduction& reduction) const {
+  return reduction.rounds() && world_size_ > 2;
+}
+
+bool NativeCommunicator::RunsInFloats(const collective::Algorithm& algorithm,
+                                      const Reduction& reduction) const {
+  return Rounds(reduction) && !algorithm.combines_at_once;
 }
 
 /// RABIT_PRINT_CHOICE: each new choice once, by rank 0.
@@ -341,6 +355,12 @@ void NativeCommunicator::AllreduceInto(const void* input, void* buffer, std::siz
   if (world_size_ == 1) return copy();
   Guard([&] {
     const collective::Algorithm& algorithm = BeginBest(Collective::kAllreduce, count, &reduction);
+    if (RunsInFloats(algorithm, reduction)) {
+      return collective::ReduceInFloats(input, buffer, count, reduction,
+                                        [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                          algorithm.allreduce(*world_, floats, length, on_floats);
+                                        });
+    }
     if (input != buffer && algorithm.allreduce_into != nullptr) {
       return algorithm.allreduce_into(*world_, input, buffer, count, reduction);
     }
@@ -354,7 +374,14 @@ void NativeCommunicator::Reduce(void* buffer, std::size_t count, const Reduction
   CheckRoot(root, "reduce");
   if (world_size_ == 1) return;
   Guard([&] {
-    BeginBest(Collective::kReduce, count, &reduction, root).reduce(*world_, buffer, count, reduction, root);
+    const collective::Algorithm& algorithm = BeginBest(Collective::kReduce, count, &reduction, root);
+    if (!RunsInFloats(algorithm, reduction)) {
+      return algorithm.reduce(*world_, buffer, count, reduction, root);
+    }
+    collective::ReduceInFloats(buffer, rank_ == root ? buffer : nullptr, count, reduction,
+                               [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                 algorithm.reduce(*world_, floats, length, on_floats, root);
+                               });
   });
 }
 
@@ -364,8 +391,16 @@ void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t
   CheckBuffer(buffer, offsets.back() * reduction.element_bytes(), "reduce-scatter");
   if (world_size_ == 1) return;
   Guard([&] {
-    BeginBest(Collective::kReduceScatter, offsets.back(), &reduction)
-        .reduce_scatter(*world_, buffer, offsets, reduction);
+    const collective::Algorithm& algorithm =
+        BeginBest(Collective::kReduceScatter, offsets.back(), &reduction);
+    if (!RunsInFloats(algorithm, reduction)) {
+      return algorithm.reduce_scatter(*world_, buffer, offsets, reduction);
+    }
+    collective::ReduceScatterInFloats(
+        buffer, offsets, reduction, rank_,
+        [&](void* floats, std::span<const std::size_t> places, const Reduction& on_floats) {
+          algorithm.reduce_scatter(*world_, floats, places, on_floats);
+        });
   });
 }
 

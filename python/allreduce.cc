@@ -19,10 +19,10 @@ struct State {
 
 constexpr int kBitOr = 3;
 
-/** What RabitAllreduce calls a type (long and long long are both there), from a format of Python's module
- * `struct`; none when it has no such type. */
+/** What RabitAllreduce calls a type (long and long long are both there; `e` is float16), from a format of
+ * Python's module `struct`; none when it has no such type. */
 std::optional<int> TypeNumber(const char* format) {
-  constexpr std::string_view kFormats = "bBiIlLfdqQ";
+  constexpr std::string_view kFormats = "bBiIlLfdqQe";
   if (format == nullptr || format[0] == '\0' || format[1] != '\0') {
     return std::nullopt;
   }
@@ -31,7 +31,7 @@ std::optional<int> TypeNumber(const char* format) {
 }
 
 bool IsFloating(int type_number) {
-  return type_number == 6 || type_number == 7;
+  return type_number == RABIT_FLOAT || type_number == RABIT_DOUBLE || type_number == RABIT_FLOAT16;
 }
 
 /** allreduce(data, op) -> bool. Reduces in place and returns True when `data` is exactly a numpy.ndarray, of

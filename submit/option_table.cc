@@ -62,6 +62,12 @@ void StoreAdmit(Options& options, const std::string& value) {
   options.admit = Choose(value, kChoices);
 }
 
+void StoreBind(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Bind>, 3> kChoices = {
+      {{"core", Bind::kCore}, {"numa", Bind::kNuma}, {"none", Bind::kNone}}};
+  options.bind = Choose(value, kChoices);
+}
+
 void StoreColor(Options& options, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kChoices = {
       {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}}};
@@ -113,6 +119,7 @@ std::string ClusterHelp() {
 }
 
 std::vector<Option> MakeTable() {
+  static const std::string bind_default = fmt::format("{}; slurm: Slurm's own", BindName(kDefaultBind));
   std::vector<Option> table;
   const auto add = [&](const std::string& group, bool for_every_cluster, std::vector<Option> rows) {
     for (Option& row : rows) {
@@ -235,6 +242,10 @@ std::vector<Option> MakeTable() {
       });
   add("Resources on a cluster", false,
       {
+          {"--bind", "core|numa|none", bind_default,
+           "What each process may run on: cores of its own, as many as a worker has threads; all cores of "
+           "one NUMA node; or any core.",
+           StoreBind},
           {"--worker-memory", "SIZE", "the cluster's own; 1g with yarn",
            "Memory for each worker, such as 512m or 1.5g.", Memory<&Options::worker_memory_bytes>},
           {"--server-cores", "N", "1", "Processor cores for each parameter server.",

@@ -186,6 +186,11 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
         "encrypts");
   }
   const ClusterEntry& cluster = ClusterOf(options);
+  if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *FindOption("--bind"))) {
+    throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",
+                                 BindName(*options.bind), cluster.name,
+                                 cluster.bound_by.empty() ? "" : "; use ", cluster.bound_by));
+  }
   if (cluster.check) cluster.check(options);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "submit/process/binding.h"
 #include "tracker/admission.h"
 #include "tracker/job.h"
 
@@ -22,6 +23,10 @@ enum class ColorChoice { kAuto, kAlways, kNever };
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
 /// What is asked for besides running a job.
 enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
+
+/// What processes that dmlc-submit binds itself are bound to without --bind. None: every job deals out cores
+/// from the first that it may use, so that two jobs on a machine would share theirs while others are idle.
+inline constexpr Bind kDefaultBind = Bind::kNone;
 
 struct Options {
   Request request = Request::kRun;
@@ -56,6 +61,7 @@ struct Options {
 
   int worker_cores = 1;
   bool worker_cores_were_chosen = false;
+  std::optional<Bind> bind;  ///< none: kDefaultBind, or what the cluster's launcher does by itself
   int server_cores = 1;
   int worker_gpus = 0;
   std::optional<std::uint64_t> worker_memory_bytes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 
 #include "submit/cluster/clusters.h"
@@ -80,9 +81,14 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
     } else if (threads == Threads::kShare && ClusterOf(options).core_sharing == CoreSharing::kHere) {
       process.environment.emplace_back(
-          kThreadsVariable, std::to_string(ThreadsOfWorker(context.usable_cores, options.num_workers)));
+          kThreadsVariable,
+          std::to_string(ThreadsOfWorker(context.usable_cores - CoresOfServers(options, options.num_servers),
+                                         options.num_workers)));
     }
   }
+  const auto& bound = role == tracker::Role::kWorker ? context.binding.workers : context.binding.servers;
+  if (role != tracker::Role::kScheduler && !bound.empty())
+    process.cores = bound[static_cast<std::size_t>(task_id)];
   for (const std::string& name : context.inherited) {
     const bool of_a_job = std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end();
     if (of_a_job && !Names(process.environment, name)) process.unset.push_back(name);
@@ -105,6 +111,29 @@ Threads ThreadsOf(const Options& options, const std::vector<std::string>& inheri
   if (options.worker_cores_were_chosen) return Threads::kChosen;
   const bool shares = ClusterOf(options).core_sharing != CoreSharing::kNone;
   return shares ? Threads::kShare : Threads::kOfUser;
+}
+
+Bind BindOf(const Options& options) {
+  return options.bind.value_or(kDefaultBind);
+}
+
+int CoresOfServers(const Options& options, int servers) {
+  return BindOf(options) == Bind::kNone ? 0 : servers;
+}
+
+HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
+                              std::string_view omp_num_threads) {
+  for (const auto& [name, value] : options.environment) {
+    if (name == kThreadsVariable) omp_num_threads = value;
+  }
+  HostProcesses processes{.workers = workers, .servers = servers};
+  const auto [end, error] = std::from_chars(
+      omp_num_threads.data(), omp_num_threads.data() + omp_num_threads.size(), processes.threads);
+  if (error == std::errc{} && processes.threads > 0) return processes;  // of nested levels, "4,2", the first
+  processes.threads = options.worker_cores_were_chosen
+                          ? options.worker_cores
+                          : ThreadsOfWorker(usable_cores - CoresOfServers(options, servers), workers);
+  return processes;
 }
 
 std::vector<PlannedProcess> Plan(const Options& options, const PlanContext& context) {
@@ -131,7 +160,9 @@ tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int att
 std::string ShowPlan(const std::vector<PlannedProcess>& plan) {
   std::string text;
   for (const PlannedProcess& process : plan) {
-    std::vector<std::string> words = {"env"};
+    std::vector<std::string> words;
+    if (!process.cores.empty()) words = {"taskset", "-c", ShowCoreList(process.cores)};
+    words.emplace_back("env");
     for (const std::string& name : process.unset) words.insert(words.end(), {"-u", name});
     const bool has_dash = std::any_of(process.environment.begin(), process.environment.end(),
                                       [](const auto& entry) { return entry.first.starts_with('-'); });
@@ -143,6 +174,7 @@ std::string ShowPlan(const std::vector<PlannedProcess>& plan) {
     }
     words.insert(words.end(), process.argv.begin(), process.argv.end());
     text += fmt::format("# {}", ProcessName(process.role, process.task_id));
+    if (!process.cores.empty()) text += fmt::format(", bound to {}", NamedCores(process.cores));
     if (!process.log_file.empty()) text += fmt::format(", output kept in {}", ShellQuote(process.log_file));
     text += '\n' + ShellCommand(words) + '\n';
   }

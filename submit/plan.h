@@ -4,10 +4,12 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "submit/command.h"
 #include "submit/options.h"
+#include "submit/process/binding.h"
 #include "tracker/environment.h"
 
 namespace warren::submit {
@@ -23,6 +25,7 @@ struct PlannedProcess {
   tracker::Environment environment;  ///< added to what is inherited, for the first attempt
   std::vector<std::string> unset;    ///< inherited variables that would mislead the process
   std::string log_file;              ///< where its output is kept too; empty: nowhere
+  CoreList cores = {};               ///< of this machine, to which it is bound; empty: it is not
 };
 
 /// Where a process runs.
@@ -40,6 +43,7 @@ struct PlanContext {
   FoundCommand command;                ///< what options.command[0] names
   std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's own environment
   int usable_cores = 1;                ///< here, for workers that run here
+  Binding binding = {};                ///< of processes that run here
 };
 
 /// How many threads a worker is told to use, by OMP_NUM_THREADS.
@@ -49,6 +53,15 @@ enum class Threads {
   kShare,   ///< its share of the cores of its host; where that is not this machine a script finds it out
 };
 Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited);
+
+/// What --bind asks of dmlc-submit itself, or what it does without.
+Bind BindOf(const Options& options);
+/// How many cores of a host that they share are kept from its workers: those that its servers are bound to.
+int CoresOfServers(const Options& options, int servers);
+/// What of a job is to be bound on a host where so many cores may be used. `omp_num_threads`: the value of
+/// the environment there, which --env comes before.
+HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
+                              std::string_view omp_num_threads);
 
 /// The processes of the job in the order they are started: scheduler, servers, workers. Throws UsageError
 /// when

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -44,6 +45,16 @@ void MakeLogDirectory(const std::string& path) {
     throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", path, error.message()));
 }
 
+/// Of the processes that run on this machine, if they do.
+Binding BindingHere(const Options& options, int usable_cores) {
+  const Bind bind = BindOf(options);
+  if (ClusterOf(options).core_sharing != CoreSharing::kHere || bind == Bind::kNone) return {};
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  return BindProcesses(bind, ReadHostCores(),
+                       ProcessesToBind(options, options.num_workers, options.num_servers, usable_cores,
+                                       threads != nullptr ? threads : ""));
+}
+
 /// The supervisor's connection to the world: processes, tracker, console, signals and the clock.
 class JobRun : public JobView {
  public:
@@ -78,6 +89,7 @@ class JobRun : public JobView {
   JobResult Run() {
     asio::post(io_, [this] {
       SayWhoTakesWhichCores();
+      SayWhoIsBound();
       Tell(&Supervisor::Begin);
     });
     io_.run();
@@ -111,20 +123,34 @@ class JobRun : public JobView {
           host_.address, port, host_.why);
     }
     plan_ = Plan(options_, {AddressOf(options_, host_.address, port, token_.ToHex()), command_,
-                            InheritedNames(), cores_});
+                            InheritedNames(), cores_, binding_});
   }
 
   /// The user's own number needs no words, nor does a worker that has a machine for itself.
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
-      const int threads = ThreadsOfWorker(cores_, options_.num_workers);
+      const int threads =
+          ThreadsOfWorker(cores_ - CoresOfServers(options_, options_.num_servers), options_.num_workers);
       spdlog::info(
           "{} of {} core{} for each worker (OMP_NUM_THREADS={}; --worker-cores gives another number)",
           threads, cores_, cores_ == 1 ? "" : "s", threads);
     } else {
       spdlog::info(
           "each worker gets its share of its host's cores (OMP_NUM_THREADS; --worker-cores gives a number)");
+    }
+  }
+
+  void SayWhoIsBound() const {
+    if (!binding_.why_not.empty()) {
+      spdlog::log(binding_.too_few ? spdlog::level::warn : spdlog::level::info, "{}",
+                  NotBoundStory(BindOf(options_), binding_));
+    }
+    if (binding_.workers.empty()) return;
+    for (const PlannedProcess& process : plan_) {
+      if (process.cores.empty()) continue;
+      spdlog::debug("{} is bound to {}", ProcessName(process.role, process.task_id),
+                    NamedCores(process.cores));
     }
   }
 
@@ -376,6 +402,7 @@ class JobRun : public JobView {
   /// The same when the whole job is started again: what a queue keeps for it has this one.
   const wire::JobToken token_ = wire::JobToken::Random();
   const int cores_ = UsableCores();
+  const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;
   int starts_ = 0;  ///< of the whole job, before this one
   std::unique_ptr<Cluster> cluster_;
@@ -408,8 +435,11 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const tracker::JobAddress address =
       AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
                 options.dry_run ? kShownSecret : wire::JobToken::Random().ToHex());
+  const int cores = UsableCores();
+  const Binding binding = BindingHere(options, cores);
+  if (!binding.why_not.empty()) text += fmt::format("# {}\n", NotBoundStory(BindOf(options), binding));
   return text + ClusterOf(options).show(options,
-                                        Plan(options, {address, command, InheritedNames(), UsableCores()}),
+                                        Plan(options, {address, command, InheritedNames(), cores, binding}),
                                         host.address);
 }
 

@@ -1,10 +1,12 @@
-"""One worker of bench/training: makes its rows, joins, trains, and tells on rank 0 how long each took.
+"""One worker of bench/training and bench/histgbt: makes or reads its rows, joins, trains, and tells on rank 0 how long each took.
 
     booster.py xgboost|lightgbm SIDE RANK WORKERS ROWS COLUMNS DEPTH ROUNDS
 
 SIDE: `own`, the booster's communication; `warren`, ours; `single`, one process with as many threads as WORKERS. ROWS are of
-all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). Prints one line of JSON:
-{"join_s", "train_s", "model"}, the last the model's hash.
+all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file of this
+worker's rows in float32, the label first (make_libsvm writes it); else they are made here. BENCH_PARAMETERS is JSON that wins over
+the parameters here. Prints one line of JSON: {"join_s", "train_s", "first_s", "model"}: `first_s` is the first round's part of
+`train_s` (of LightGBM, of joining and training: what comes before is done there), `model` the model's hash.
 """
 
 import contextlib
@@ -24,6 +26,9 @@ def rows_of(rank, workers, rows, columns):
     """The rows of one worker; all workers' together are the same for any number of them."""
     from numpy.random import SeedSequence, default_rng
 
+    if "BENCH_ROWS" in os.environ:
+        table = np.fromfile(os.environ["BENCH_ROWS"], np.float32).reshape(-1, columns + 1)
+        return np.ascontiguousarray(table[:, 1:]), np.ascontiguousarray(table[:, 0])
     each = rows // workers
     x = np.empty((each, columns), np.float32)
     block = 1000
@@ -35,16 +40,32 @@ def rows_of(rank, workers, rows, columns):
     return x, y
 
 
+def parameters(defaults):
+    return {**defaults, **json.loads(os.environ.get("BENCH_PARAMETERS", "{}"))}
+
+
 def xgboost(side, rank, workers, shape, depth, rounds):
     import xgboost as xgb
 
-    params = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": depth, "nthread": workers if side == "single" else 1}
+    params = parameters({"objective": "binary:logistic", "tree_method": "hist", "max_depth": depth,
+                         "nthread": workers if side == "single" else 1})  # fmt: skip
     x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
-    if side == "single":
-        matrix = xgb.DMatrix(x, y, nthread=workers)
+    first = []
+
+    class FirstRound(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            if not first:
+                first.append(time.monotonic())
+            return False
+
+    def train(matrix):
         begin = time.monotonic()
-        model = xgb.train(params, matrix, rounds)
-        return 0.0, time.monotonic() - begin, bytes(model.save_raw("json"))
+        model = xgb.train(params, matrix, rounds, callbacks=[FirstRound()])
+        return begin, model
+
+    if side == "single":
+        begin, model = train(xgb.DMatrix(x, y, nthread=params["nthread"]))
+        return 0.0, time.monotonic() - begin, first[0] - begin, bytes(model.save_raw("json"))
     import warren.xgboost as wx
 
     begin = time.monotonic()
@@ -52,20 +73,19 @@ def xgboost(side, rank, workers, shape, depth, rounds):
         joined = time.monotonic()
         if workers > 1 and wx.engine() != side:
             raise SystemExit(f"the communication is {wx.engine()}'s, expected {side}'s")
-        matrix = xgb.DMatrix(x, y, nthread=1)
+        matrix = xgb.DMatrix(x, y, nthread=params["nthread"])
         meet(lambda: xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM))
-        started = time.monotonic()
-        model = xgb.train(params, matrix, rounds)
+        started, model = train(matrix)
         xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM)
         ended = time.monotonic()
-    return joined - begin, ended - started, bytes(model.save_raw("json"))
+    return joined - begin, ended - started, first[0] - started, bytes(model.save_raw("json"))
 
 
 def lightgbm(side, rank, workers, shape, depth, rounds):
     import lightgbm as lgb
 
-    params = {"objective": "binary", "num_leaves": 2**depth, "max_depth": depth, "min_data_in_leaf": 20, "verbose": -1,
-              "num_threads": workers if side == "single" else 1}  # fmt: skip
+    params = parameters({"objective": "binary", "num_leaves": 2**depth, "max_depth": depth, "min_data_in_leaf": 20, "verbose": -1,
+                         "num_threads": workers if side == "single" else 1})  # fmt: skip
     x, y = rows_of(rank, 1 if side == "single" else workers, *shape)
     # LightGBM's own joins where it trains: so for all the first round is counted as joining, and the rest as training.
     first = []
@@ -87,7 +107,7 @@ def lightgbm(side, rank, workers, shape, depth, rounds):
 
         with wl.communicator():
             ended, model = train(wl.parameters())
-    return first[0] - begin, ended - first[0], model
+    return first[0] - begin, ended - first[0], first[0] - begin, model
 
 
 def text_of(model):
@@ -105,9 +125,10 @@ def main():
     booster, side, *numbers = sys.argv[1:]
     rank, workers, rows, columns, depth, rounds = map(int, numbers)
     with contextlib.redirect_stdout(sys.stderr):  # what a booster says is not the result
-        join_s, train_s, model = globals()[booster](side, rank, workers, (rows, columns), depth, rounds)
+        join_s, train_s, first_s, model = globals()[booster](side, rank, workers, (rows, columns), depth, rounds)
     if rank == 0:
-        print(json.dumps({"join_s": join_s, "train_s": train_s, "model": hashlib.sha256(model).hexdigest()}), flush=True)
+        model = hashlib.sha256(model).hexdigest()
+        print(json.dumps({"join_s": join_s, "train_s": train_s, "first_s": first_s, "model": model}), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@
 namespace warren::api {
 namespace {
 
-// Codes that rabit's callers may use; the engine has more.
-constexpr int kNumRabitTypes = 10;
+// Codes that rabit's callers may use. The engine has more operations.
+constexpr int kNumRabitTypes = kNumDataTypes;
 constexpr int kNumRabitOperations = 4;
 
 std::string Describe(const Call& call);
@@ -356,7 +356,7 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
 
 std::size_t Session::ElementBytes(const Call& call, int type) const {
   if (type < 0 || type >= kNumRabitTypes) {
-    Refuse(call, fmt::format("{} is no element type; see the list at RabitAllreduce in rabit/c_api.h", type));
+    Refuse(call, fmt::format("{} is no element type; see RabitDataType in rabit/c_api.h", type));
   }
   return SizeOf(static_cast<DataType>(type));
 }

@@ -6,6 +6,8 @@
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
 //    whatever the group's size, the count and the chunks. Only where the order can't be seen in the result
 //    (Reduction::order_matters()) may another one be taken.
+//  - A result is rounded once: they are given no reduction that rounds (Reduction::rounds()) unless they say
+//    that they combine all members' values at once, or there are two members only; floats take its place.
 //  - Elements are never split. Buffers need no alignment. Counts may be 0, groups may have one member.
 //  - Scratch memory is bounded by a constant of the algorithm or, when that is more, a few elements.
 //  - They call PeerGroup::Connect with the peers that they use. Errors are those of PeerGroup::Exchange; the
@@ -62,6 +64,9 @@ enum Need : unsigned {
 struct Algorithm {
   std::string_view name;  ///< what RABIT_ALGORITHM calls it
   unsigned needs = kNothing;
+  /// Reductions: all members' values of an element are combined by one CombineAll, never a combination with
+  /// another.
+  bool combines_at_once = false;
   AllreduceFunction allreduce = nullptr;
   AllreduceIntoFunction allreduce_into = nullptr;  ///< beside allreduce only
   ReduceFunction reduce = nullptr;

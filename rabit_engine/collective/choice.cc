@@ -27,7 +27,8 @@ enum Condition : unsigned {
   kPowerOfTwo = 1U << 0,  ///< ranks
   kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
   kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
-  kFewToServe = 1U << 3,  ///< no member of a small last node serves more than kMostServed of its sibling
+  kRounds = 1U << 3,      ///< 16-bit floats: others than those that combine at once send twice the bytes
+  kFewToServe = 1U << 4,  ///< no member of a small last node serves more than kMostServed of its sibling
 };
 
 /// Each one served is one more message that a rank sends in one step (recursive_doubling.h,
@@ -49,6 +50,9 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllreduce, "tree", kRounds | kCrowded, 32 * kKi, kAnyRanks},
+    {Collective::kAllreduce, "recursive_doubling", kRounds, 16 * kKi, kDirectRanks},
+    {Collective::kAllreduce, "pairwise", kRounds, kAnySize, kDirectRanks},
     {Collective::kAllreduce, "tree", kCrowded, 128 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 256 * kKi, 2},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, 8},
@@ -135,6 +139,7 @@ bool ConditionsHold(const Row& row, const Situation& situation) {
   if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) hold |= kPowerOfTwo;
   if (!situation.order_matters) hold |= kAnyOrder;
   if (situation.crowded) hold |= kCrowded;
+  if (situation.rounds) hold |= kRounds;
   if ((row.conditions & kFewToServe) != 0 && MostServed(situation.ranks) <= kMostServed) hold |= kFewToServe;
   return (row.conditions & ~hold) == 0 && situation.bytes <= row.max_bytes &&
          situation.ranks <= row.max_ranks;

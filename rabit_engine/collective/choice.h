@@ -23,6 +23,9 @@ struct Situation {
   /// matter, or the user said so (RABIT_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
   bool order_matters = false;
+  /// Results are rounded, and there are more than two ranks: whoever does not combine all values at once is
+  /// given floats in place of 16-bit ones (in_floats.h), twice the bytes.
+  bool rounds = false;
   bool crowded = false;  ///< some machine has more than two of the ranks for each of its cores
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 // waiting idle for the rest.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
 // Most bytes of one call to a link, so that sending and receiving take turns.
-constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
+constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
 // Memory for pieces outlives the group: allocating 128 KiB anew for each collective costs page faults.
 struct PieceBuffer {

@@ -34,12 +34,11 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
   const auto ready = [&] {
     if (local_.AnyReady(interests)) return true;
     if (all_local) return false;
-    remote_.TakeEvents();
-    return remote_.AnyReady(remote_interests_);
+    return remote_.Look(remote_interests_);
   };
   if (ready()) return;
   const Clock::time_point begin = Clock::now();
-  WaitInPhases(all_local && local_.MaySpinFor(interests), yielding_, ready, [&] {
+  WaitInPhases(all_local && local_.MaySpinFor(interests), wait_policy_, ready, [&] {
     local_.Sleep(interests, remote_.descriptor(), kLookAround);
     remote_.TakeEvents();
     if (ready()) return;

@@ -37,7 +37,7 @@ class MixedTransport final : public Transport, private WaitObserver {
   ShmTransport& local_;
   TcpTransport& remote_;
   WaitObserver* wait_observer_ = nullptr;
-  Yielding yielding_;
+  WaitPolicy wait_policy_;
   std::vector<Interest> remote_interests_;
 };
 

@@ -16,7 +16,9 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
+#include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
+#include "rabit_engine/host/cores.h"
 
 namespace warren {
 namespace {
@@ -26,16 +28,17 @@ namespace {
 /// One rank's record: lines of text.
 struct Record {
   std::string host_key;
-  int cores = 0;       ///< of the machine
-  std::string offer;   ///< HostSegment::Offer::text
-  std::string secret;  ///< rank 0's makes the key of the links
+  int cores = 0;          ///< of the machine
+  std::string own_cores;  ///< that the rank may run on, by EncodeCores
+  std::string offer;      ///< HostSegment::Offer::text
+  std::string secret;     ///< rank 0's makes the key of the links
   std::string greeting;
   std::vector<std::string> addresses;
 };
 
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores, record.secret,
-                     record.greeting, fmt::join(record.addresses, "\n"));
+  return fmt::format("{}\n{}\n{} {}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
+                     record.own_cores, record.secret, record.greeting, fmt::join(record.addresses, "\n"));
 }
 
 Record Decode(std::string_view text) {
@@ -47,16 +50,18 @@ Record Decode(std::string_view text) {
   };
   record.host_key = next();
   record.offer = next();
-  const std::string cores = next();
+  const std::string numbers = next();
+  const std::string cores = numbers.substr(0, numbers.find(' '));
   record.secret = next();
   record.greeting = next();
   const auto is_number = [](const std::string& digits) {
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   };
-  if (!is_number(cores)) {
+  if (!is_number(cores) || cores.size() == numbers.size()) {
     throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
   }
   record.cores = std::stoi(cores);
+  record.own_cores = numbers.substr(cores.size() + 1);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
   }
@@ -96,6 +101,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   Record own;
   own.host_key = HostKey();
   own.cores = get_nprocs();
+  own.own_cores = EncodeCores(OwnCores());
   own.greeting = greeting;
   own.addresses = std::move(listening.addresses);
   if (settings_.shared_memory == SharedMemory::kAuto) {
@@ -107,14 +113,14 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
   std::string secret;
-  int ranks_here = 0;
-  std::map<std::string, int> ranks_on;  // machines: containers may share one without sharing memory
+  std::vector<std::vector<int>> cores_here;  // for each rank of this host
+  std::map<std::string, int> ranks_on;       // machines: containers may share one without sharing memory
   for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
     Record record = Decode(text);
     if (offers.empty()) secret = record.secret;
     if (record.host_key == own.host_key) {
       if (static_cast<int>(offers.size()) < rank_) ++local_rank_;
-      ++ranks_here;
+      cores_here.push_back(DecodeCores(record.own_cores));
     }
     if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
     greetings_.push_back(std::move(record.greeting));
@@ -131,8 +137,8 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
     layout_ = HostLayout(leaders);
   }
 
-  const bool may_spin =
-      ranks_here <= UsableCores() && ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
+  const bool may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
+                        ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
                                         KeyOfLinks(settings_, secret),
                                         TcpOptions{.no_delay = settings_.tcp_no_delay,
@@ -146,7 +152,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   for (ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, std::move(peer.stream));
   watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_);
   if (segment_) {
-    if (!may_spin) segment_->GiveWay();
+    segment_->SetOversubscribed(!may_spin);
     shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<HostCollectives>(*segment_);
@@ -210,6 +216,7 @@ collective::Situation NativeCommunicator::Describe(Collective collective, std::s
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
   if (reduction != nullptr) {
     situation.order_matters = reduction->order_matters();
+    situation.rounds = Rounds(*reduction);
     situation.fits = HostCollectives::Fits(reduction->element_bytes(), world_size_);
   }
   return situation;
@@ -254,9 +261,21 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective collective
   const collective::Situation situation = Describe(collective, bytes, reduction);
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
+  // What travels: messages are cut into whole elements.
+  if (reduction != nullptr && RunsInFloats(algorithm, *reduction)) tag.element_bytes = sizeof(float);
   if (settings_.print_choice || settings_.debug) Report(situation, algorithm);
   Begin(tag);
   return algorithm;
+}
+
+/// Two ranks have nothing to combine but their own values, by whatever algorithm.
+bool NativeCommunicator::Rounds(const Reduction& reduction) const {
+  return reduction.rounds() && world_size_ > 2;
+}
+
+bool NativeCommunicator::RunsInFloats(const collective::Algorithm& algorithm,
+                                      const Reduction& reduction) const {
+  return Rounds(reduction) && !algorithm.combines_at_once;
 }
 
 /// RABIT_PRINT_CHOICE: each new choice once, by rank 0.
@@ -336,6 +355,12 @@ void NativeCommunicator::AllreduceInto(const void* input, void* buffer, std::siz
   if (world_size_ == 1) return copy();
   Guard([&] {
     const collective::Algorithm& algorithm = BeginBest(Collective::kAllreduce, count, &reduction);
+    if (RunsInFloats(algorithm, reduction)) {
+      return collective::ReduceInFloats(input, buffer, count, reduction,
+                                        [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                          algorithm.allreduce(*world_, floats, length, on_floats);
+                                        });
+    }
     if (input != buffer && algorithm.allreduce_into != nullptr) {
       return algorithm.allreduce_into(*world_, input, buffer, count, reduction);
     }
@@ -349,7 +374,14 @@ void NativeCommunicator::Reduce(void* buffer, std::size_t count, const Reduction
   CheckRoot(root, "reduce");
   if (world_size_ == 1) return;
   Guard([&] {
-    BeginBest(Collective::kReduce, count, &reduction, root).reduce(*world_, buffer, count, reduction, root);
+    const collective::Algorithm& algorithm = BeginBest(Collective::kReduce, count, &reduction, root);
+    if (!RunsInFloats(algorithm, reduction)) {
+      return algorithm.reduce(*world_, buffer, count, reduction, root);
+    }
+    collective::ReduceInFloats(buffer, rank_ == root ? buffer : nullptr, count, reduction,
+                               [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                 algorithm.reduce(*world_, floats, length, on_floats, root);
+                               });
   });
 }
 
@@ -359,8 +391,16 @@ void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t
   CheckBuffer(buffer, offsets.back() * reduction.element_bytes(), "reduce-scatter");
   if (world_size_ == 1) return;
   Guard([&] {
-    BeginBest(Collective::kReduceScatter, offsets.back(), &reduction)
-        .reduce_scatter(*world_, buffer, offsets, reduction);
+    const collective::Algorithm& algorithm =
+        BeginBest(Collective::kReduceScatter, offsets.back(), &reduction);
+    if (!RunsInFloats(algorithm, reduction)) {
+      return algorithm.reduce_scatter(*world_, buffer, offsets, reduction);
+    }
+    collective::ReduceScatterInFloats(
+        buffer, offsets, reduction, rank_,
+        [&](void* floats, std::span<const std::size_t> places, const Reduction& on_floats) {
+          algorithm.reduce_scatter(*world_, floats, places, on_floats);
+        });
   });
 }
 

@@ -89,6 +89,11 @@ class NativeCommunicator final : public Communicator {
   /// Begins a call with the algorithm that is to serve it.
   const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
                                          const Reduction* reduction = nullptr, int root = 0);
+  /// See Situation.
+  bool Rounds(const Reduction& reduction) const;
+  /// Whether the algorithm is to be given floats in place of the reduction's elements
+  /// (collective/in_floats.h).
+  bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
   /// Runs a collective; an error in it ends the job for all ranks.

@@ -30,6 +30,12 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
+/// Of a round of a broadcast. One reader that keeps up finds short rounds in the first-level cache; with more
+/// of them each round costs more waits.
+std::size_t BroadcastBytes(int size) {
+  return size == 2 ? std::size_t{32} << 10 : kEntryBytes;
+}
+
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
   return (value + by - 1) / by;
 }
@@ -53,11 +59,8 @@ bool HostCollectives::Fits(std::size_t element_bytes, int size) {
 void HostCollectives::Begin(const CallTag& tag, const void* payload, std::size_t bytes) {
   tag_ = tag;
   ++call_;
-  // The slot still holds the call before the last: everybody must be done with it.
-  if (all_done_ + 2 < call_) {
-    AwaitAll(&RankLines::completed, call_ - 2);
-    all_done_ = call_ - 2;
-  }
+  // The slot still holds an earlier call: everybody must be done with it.
+  if (all_done_ + kSlots < call_) all_done_ = AwaitAll(&RankLines::completed, call_ - kSlots);
   Slot& slot = segment_.slot(me_, call_);
   slot.tag = tag;
   CopyToShared(slot.payload, payload, bytes);
@@ -97,8 +100,18 @@ void HostCollectives::AwaitInput(int local, std::uint64_t value) {
   if (value == round_ + 1) LookForMisuse(local);
 }
 
-void HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {
-  for (int turn = 1; turn < size_; ++turn) Await((me_ + turn) % size_, counter, value);
+std::uint64_t HostCollectives::AwaitAll(Counter counter, std::uint64_t value) {
+  std::uint64_t least = (segment_.lines(me_).*counter).load(std::memory_order_relaxed);
+  for (int turn = 1; turn < size_; ++turn) {
+    const int local = (me_ + turn) % size_;
+    Await(local, counter, value);
+    least = std::min(least, (segment_.lines(local).*counter).load(std::memory_order_acquire));
+  }
+  return least;
+}
+
+void HostCollectives::AwaitEntry(std::uint64_t number) {
+  if (number >= drained_ + kEntries) drained_ = AwaitAll(&RankLines::output, number + 1 - kEntries);
 }
 
 void HostCollectives::Publish(Counter counter, std::uint64_t value) {
@@ -154,11 +167,11 @@ void HostCollectives::Barrier(const CallTag& tag) {
 // --- large: through the entries ---
 
 template <typename In, typename Combine, typename Out>
-void HostCollectives::RunRounds(std::size_t rounds, In in, Combine combine, Out out) {
+void HostCollectives::RunThreeStages(std::size_t rounds, In in, Combine combine, Out out) {
   for (std::size_t step = 0; step < rounds + 2; ++step) {
     if (step < rounds) {
       const std::uint64_t number = round_ + step;
-      if (number >= kEntries) AwaitAll(&RankLines::output, number + 1 - kEntries);
+      AwaitEntry(number);
       in(step, number);
       Publish(&RankLines::input, number + 1);
     }
@@ -170,6 +183,24 @@ void HostCollectives::RunRounds(std::size_t rounds, In in, Combine combine, Out 
     if (step >= 2) {
       const std::uint64_t number = round_ + step - 2;
       out(step - 2, number);
+      Publish(&RankLines::output, number + 1);
+    }
+  }
+  round_ += rounds;
+}
+
+template <typename In, typename Last>
+void HostCollectives::RunTwoStages(std::size_t rounds, bool writes, In in, Last last) {
+  for (std::size_t step = 0; step < rounds + 1; ++step) {
+    if (writes && step < rounds) {
+      const std::uint64_t number = round_ + step;
+      AwaitEntry(number);
+      in(step, number);
+      Publish(&RankLines::input, number + 1);
+    }
+    if (step >= 1) {
+      const std::uint64_t number = round_ + step - 1;
+      last(step - 1, number);
       Publish(&RankLines::output, number + 1);
     }
   }
@@ -216,7 +247,7 @@ void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, co
       std::memcpy(output + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes);
     }
   };
-  RunRounds(rounds, in, combine, out);
+  RunThreeStages(rounds, in, combine, out);
 }
 
 void HostCollectives::ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
@@ -242,7 +273,7 @@ void HostCollectives::ReduceInOneStage(const std::byte* input, std::byte* output
     inputs_[me_] = input + piece.offset;
     reduction.CombineAll(output + piece.offset, inputs_, piece.bytes / element);
   };
-  RunRounds(rounds, in, combine, [](std::size_t, std::uint64_t) {});
+  RunTwoStages(rounds, true, in, combine);
 }
 
 void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, std::size_t count,
@@ -334,8 +365,7 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
       std::memcpy(bytes + piece.offset, segment_.entry(local, number), piece.bytes);
     }
   };
-  RunRounds(
-      DivideRoundingUp(longest, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
+  RunTwoStages(DivideRoundingUp(longest, kEntryBytes), true, in, out);
   End();
 }
 
@@ -351,12 +381,12 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     return;
   }
   Begin(tag, nullptr, 0);
+  const std::size_t most = BroadcastBytes(size_);
   const auto piece_of = [&](std::size_t round) {
-    const std::size_t begin = round * kEntryBytes;
-    return Piece{begin, std::min(kEntryBytes, bytes - begin)};
+    const std::size_t begin = round * most;
+    return Piece{begin, std::min(most, bytes - begin)};
   };
   const auto in = [&](std::size_t round, std::uint64_t number) {
-    if (me_ != root) return;
     const Piece piece = piece_of(round);
     CopyToShared(segment_.entry(root, number), data + piece.offset, piece.bytes);
   };
@@ -366,8 +396,7 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     AwaitInput(root, number + 1);
     std::memcpy(data + piece.offset, segment_.entry(root, number), piece.bytes);
   };
-  RunRounds(
-      DivideRoundingUp(bytes, kEntryBytes), in, [](std::size_t, std::uint64_t) {}, out);
+  RunTwoStages(DivideRoundingUp(bytes, most), me_ == root, in, out);
   End();
 }
 

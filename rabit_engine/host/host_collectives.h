@@ -11,7 +11,11 @@
 //   output   each rank copies the others' results out of their entries
 // The entries stay in the cache, so that memory sees each rank's vector read once and written once.
 //
-// Two ranks combine the other's whole vector in the second stage, and need no third.
+// Two ranks combine the other's whole vector in the second stage, and need no third. Broadcast and allgather
+// need no second.
+//
+// A rank may be some calls and rounds ahead of those that only read what it wrote. How far they are is asked
+// when that is used up, and not each time: their counters are on lines that they write.
 //
 // All of them reduce in the engine's order (reduce/order.h).
 #pragma once
@@ -77,13 +81,19 @@ class HostCollectives {
   void LookForMisuse(int local) const;
   void Await(int local, Counter counter, std::uint64_t value);
   void AwaitInput(int local, std::uint64_t value);
-  void AwaitAll(Counter counter, std::uint64_t value);
+  /// Returns the least that it saw of all members, this one too.
+  std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
+  /// Until all members are done with what the entries held before the round of this number.
+  void AwaitEntry(std::uint64_t number);
   void Publish(Counter counter, std::uint64_t value);
 
   void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
   /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
   template <typename In, typename Combine, typename Out>
-  void RunRounds(std::size_t rounds, In in, Combine combine, Out out);
+  void RunThreeStages(std::size_t rounds, In in, Combine combine, Out out);
+  /// Two of them, `last` being combine or out. Members that do not write have no input.
+  template <typename In, typename Last>
+  void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
   /// Reduction of pieces: `piece_of(round, member)` is what the member combines in that round.
   template <typename PieceOf>
   void ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction, std::size_t rounds,
@@ -102,6 +112,7 @@ class HostCollectives {
   std::uint64_t call_ = 0;      ///< calls begun
   std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
   std::uint64_t round_ = 0;     ///< rounds of all large calls so far
+  std::uint64_t drained_ = 0;   ///< rounds that all members are known to need no longer
   std::vector<const void*> inputs_;
 };
 

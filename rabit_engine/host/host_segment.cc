@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/host/cores.h"
 #include "rabit_engine/host/futex.h"
 
 namespace warren {
@@ -54,7 +55,7 @@ struct Layout {
     std::size_t at = kCacheLine;
     const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + RoundUp(bytes)); };
     lines = place(local_size * sizeof(RankLines));
-    slots = place(local_size * 2 * sizeof(Slot));
+    slots = place(local_size * kSlots * sizeof(Slot));
     entries = place(local_size * kEntries * kEntryBytes);
     rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size)));
     bytes = at;
@@ -473,20 +474,6 @@ std::string HostKey() {
 
 std::string_view MachineOf(std::string_view host_key) {
   return host_key.substr(0, host_key.find('/'));
-}
-
-int UsableCores() {
-  int cores = 1;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
-  // "max 100000" or "150000 100000": microseconds of CPU in each period.
-  std::ifstream quota("/sys/fs/cgroup/cpu.max");
-  long allowed = 0;
-  long period = 0;
-  if (quota >> allowed >> period && period > 0) {
-    cores = std::min(cores, static_cast<int>((allowed + period - 1) / period));
-  }
-  return std::max(cores, 1);
 }
 
 }  // namespace warren

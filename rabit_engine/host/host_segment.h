@@ -12,7 +12,7 @@
 // What lies in the segment, for L local ranks (all offsets are multiples of 64; docs/engine.md draws it):
 //   header      the lost rank once somebody gave up
 //   lines       per rank: what it has done (RankLines), read by the others, written by itself only
-//   slots       per rank: 2 small messages, by parity of the call number
+//   slots       per rank: kSlots small messages, by the call number
 //   entries     per rank: kEntries buffers of kEntryBytes, the stages of large collectives
 //   rings       per ordered pair of ranks: a byte ring, the links of ShmTransport
 // Memory is used only where it was touched: an idle ring costs nothing.
@@ -41,6 +41,8 @@ inline constexpr int kMaxLocalRanks = 256;
 /// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds
 /// of waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
+/// Slots of a rank: so many calls may it be ahead of those that read them.
+inline constexpr std::size_t kSlots = 8;
 /// Stages of a large collective in flight, and the bytes of each: 4 x 256 KiB stay in the cache of a core,
 /// so that only the caller's own buffers are read from memory.
 inline constexpr std::size_t kEntries = 4;
@@ -120,16 +122,16 @@ class HostSegment {
   /// World ranks of the members, ascending.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
-  /// True when there are more ranks here than cores this process may use: waiting must not spin.
+  /// True when there are more ranks here than cores: waiting must not spin. Cores that this process may use,
+  /// until somebody says better who knows those of the other ranks.
   bool oversubscribed() const { return oversubscribed_; }
-  /// Waits as if oversubscribed: others of the job run on these cores too.
-  void GiveWay() { oversubscribed_ = true; }
+  void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
   /// Whether member `local` may answer while this rank spins: it runs on another core, as far as it has said.
   /// Ranks that started together often begin on one core, and the kernel takes milliseconds to part them.
   bool MayAnswerWhileSpinning(int local);
 
   RankLines& lines(int local) { return lines_[local]; }
-  Slot& slot(int local, std::uint64_t sequence) { return slots_[2 * local + (sequence & 1)]; }
+  Slot& slot(int local, std::uint64_t sequence) { return slots_[kSlots * local + sequence % kSlots]; }
   std::byte* entry(int local, std::uint64_t round) {
     return entries_ + (static_cast<std::size_t>(local) * kEntries + round % kEntries) * kEntryBytes;
   }
@@ -210,9 +212,5 @@ class HostSegment::Offer {
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
 std::string_view MachineOf(std::string_view host_key);
-
-/// Cores that this process may use: its affinity mask, and its share of a CPU quota (cgroup v2) if there is
-/// one.
-int UsableCores();
 
 }  // namespace warren

@@ -147,7 +147,7 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
   if (ready()) return;
   waiter_.set_deadline(deadline);
   const Clock::time_point begin = Clock::now();
-  WaitInPhases(MaySpinFor(interests), yielding_, ready, [&] {
+  WaitInPhases(MaySpinFor(interests), wait_policy_, ready, [&] {
     Sleep(interests, -1, kLookAround);
     if (ready()) return;
     ThrowIfLost(interests);

@@ -50,7 +50,7 @@ class ShmTransport : public Transport {
 
   HostSegment& segment_;
   Waiter waiter_;
-  Yielding yielding_;
+  WaitPolicy wait_policy_;
   WaitObserver* wait_observer_ = nullptr;
   int world_size_;
   bool peers_may_leave_ = false;

@@ -30,7 +30,7 @@ class Waiter {
     }
     std::optional<Sleeper> sleeper;
     std::optional<Clock::time_point> begin;
-    WaitInPhases(segment_.MayAnswerWhileSpinning(local), yielding_, ready, [&] {
+    WaitInPhases(segment_.MayAnswerWhileSpinning(local), wait_policy_, ready, [&] {
       if (!sleeper) {
         sleeper.emplace(segment_.lines(local).sleepers);
         begin = Clock::now();
@@ -71,7 +71,7 @@ class Waiter {
 
   HostSegment& segment_;
   WaitObserver* wait_observer_ = nullptr;
-  Yielding yielding_;
+  WaitPolicy wait_policy_;
   Clock::time_point deadline_ = kNoDeadline;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/host/host_segment.h"
 
 namespace warren {
@@ -126,6 +127,12 @@ MpiCommunicator::MpiCommunicator(const WarrenMpi& mpi, Options options)
 
 void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
   RequireOpen("allreduce");
+  if (reduction.rounds() && world_size_ > 1) {
+    return collective::ReduceInFloats(buffer, buffer, count, reduction,
+                                      [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                        Allreduce(floats, length, on_floats);
+                                      });
+  }
   const std::size_t per_call = ElementsPerCall(reduction);
   const std::size_t element = reduction.element_bytes();
   AlignedBuffer aligned(buffer, count * element, reduction);
@@ -142,6 +149,12 @@ void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction
 void MpiCommunicator::Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
   RequireOpen("reduce");
   RequireRoot(root, "reduce");
+  if (reduction.rounds() && world_size_ > 1) {
+    return collective::ReduceInFloats(buffer, rank_ == root ? buffer : nullptr, count, reduction,
+                                      [&](void* floats, std::size_t length, const Reduction& on_floats) {
+                                        Reduce(floats, length, on_floats, root);
+                                      });
+  }
   const std::size_t per_call = ElementsPerCall(reduction);
   const std::size_t element = reduction.element_bytes();
   AlignedBuffer aligned(buffer, count * element, reduction);
@@ -160,6 +173,13 @@ void MpiCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t> o
                                     const Reduction& reduction) {
   RequireOpen("reduce-scatter");
   RequireOffsets(offsets, "reduce-scatter");
+  if (reduction.rounds() && world_size_ > 1) {
+    return collective::ReduceScatterInFloats(
+        buffer, offsets, reduction, rank_,
+        [&](void* floats, std::span<const std::size_t> places, const Reduction& on_floats) {
+          ReduceScatter(floats, places, on_floats);
+        });
+  }
   const std::size_t element = reduction.element_bytes();
   const std::size_t first = offsets.front();
   const std::size_t count = offsets.back() - first;

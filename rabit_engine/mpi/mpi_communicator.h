@@ -1,10 +1,10 @@
 // The engine over MPI: a Communicator whose collectives are MPI's own.
 //
-// What MPI computes exactly as the engine means it is given to MPI's operations; everything else (half
-// precision, functions of the caller's, and max and min of floating point, where MPI says nothing of NaN and
-// signed zeros) goes through an MPI operation of our own that keeps the order of the ranks. Floating-point
-// sums and products are MPI's: every rank gets the same bits, but MPI chooses the order, so they may differ
-// in the last bits from the native engine's.
+// What MPI computes exactly as the engine means it is given to MPI's operations; everything else (functions
+// of the caller's, and max and min of floating point, where MPI says nothing of NaN and signed zeros) goes
+// through an MPI operation of our own that keeps the order of the ranks. Floating-point sums and products are
+// MPI's: every rank gets the same bits, but MPI chooses the order, so they may differ in the last bits from
+// the native engine's. Those of 16-bit floats are given to it as floats, and rounded once.
 //
 // Deadlines are MPI's too: collective_timeout has no meaning here, and a rank that dies ends the job the way
 // MPI's launcher ends it.

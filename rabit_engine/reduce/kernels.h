@@ -16,6 +16,8 @@ namespace warren {
 /// part. Nothing needs to be aligned.
 using FusedKernel = void (*)(void* out, const void* const* inputs, std::size_t bytes);
 
+struct WideKernels;
+
 /// The kernels of one type and operation, by the number of their inputs. All null where the operation is not
 /// defined for the type.
 struct KernelSet {
@@ -23,6 +25,17 @@ struct KernelSet {
   FusedKernel three = nullptr;
   FusedKernel four = nullptr;
   FusedKernel eight = nullptr;
+  const WideKernels* wide = nullptr;  ///< where what these kernels write is rounded
+};
+
+/// Of sums and products of 16-bit floats, which are combined as floats and rounded once: what it takes when
+/// one kernel does not take all inputs. (`bytes` are always those of an input, and nothing is in place where
+/// elements of the result have another size.)
+struct WideKernels {
+  FusedKernel widen;   ///< one input to floats
+  KernelSet widened;   ///< 16-bit floats to the floats of their combination
+  KernelSet floats;    ///< floats to floats
+  FusedKernel narrow;  ///< one input of floats to 16-bit floats
 };
 
 struct KernelTable {

@@ -10,9 +10,9 @@
 // - max and min compare and choose, so that NaN and signed zeros behave as the `?:` of reduction.h;
 // - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
 //   operands of + and *, so these two are pinned down (Add, Multiply);
-// - 16-bit floats are combined as floats and rounded after each operation; a NaN keeps the upper bits of its
-//   payload. All operations on binary16 make a NaN quiet, because widening does (F16C); max and min of
-//   bfloat16 choose one operand bit by bit.
+// - 16-bit floats are combined as floats, and what is stored is rounded once, however many inputs there were;
+//   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
+//   does (F16C); max and min of bfloat16 choose one operand bit by bit.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,8 @@
 #include <cstring>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "rabit_engine/reduce/kernels.h"
@@ -176,19 +178,17 @@ struct BitXor {
 // ------------------------------------------------------------------------------------- elements in registers
 
 /// What a kernel needs to know of its elements: how a vector of them lies in a register. What Combine<Op>
-/// gives may have more bits than an element: it goes through Round<Op> on its way to the next Combine, or
-/// through Store<Op> to memory.
+/// gives may have more bits than an element; Store<Op> rounds them off.
 template <typename T>
 struct Elements {
+  // What a step of a kernel reads of each input, and what it writes.
+  static constexpr std::size_t kInBytes = kVectorBytes;
+  static constexpr std::size_t kOutBytes = kVectorBytes;
   using Register = Vector<T>;
   static Register Load(const std::byte* from) { return LoadVector<Register>(from); }
   template <typename Op>
   static Register Combine(Register left, Register right) {
     return Op::Apply(left, right);
-  }
-  template <typename Op>
-  static Register Round(Register value) {
-    return value;
   }
   template <typename Op>
   static void Store(std::byte* to, Register value) {
@@ -201,6 +201,32 @@ struct Widened {
   Floats first;
   Floats second;
 };
+
+/// Each as the lower half of a word; and back, where the upper halves are 0.
+#if WARREN_VECTOR_BYTES == 64
+inline Words Spread(HalfVector halves) {
+  return Bits<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, Bits<__m256i>(halves)));
+}
+inline HalfVector Pack(Words words) {
+  return Bits<HalfVector>(_mm512_maskz_cvtepi32_epi16(0xffff, Bits<__m512i>(words)));
+}
+#elif WARREN_VECTOR_BYTES == 32
+// (GCC 12 makes twice as many instructions of __builtin_convertvector.)
+inline Words Spread(HalfVector halves) {
+  return Bits<Words>(_mm256_cvtepu16_epi32(Bits<__m128i>(halves)));
+}
+inline HalfVector Pack(Words words) {
+  const __m256i twice = _mm256_packus_epi32(Bits<__m256i>(words), Bits<__m256i>(words));
+  return Bits<HalfVector>(_mm256_castsi256_si128(_mm256_permute4x64_epi64(twice, 0b1000)));
+}
+#else
+inline Words Spread(HalfVector halves) {
+  return __builtin_convertvector(halves, Words);
+}
+inline HalfVector Pack(Words words) {
+  return __builtin_convertvector(words, HalfVector);
+}
+#endif
 
 struct Float16 {
 #if WARREN_VECTOR_BYTES == 64
@@ -220,9 +246,22 @@ struct Float16 {
   static Floats Widen(HalfVector half) {
     return Bits<Floats>(_mm256_cvtph_ps(Bits<__m128i>(half)));
   }
+#elif defined(__aarch64__)
+  static HalfVector Narrow(Floats value) {
+    return Bits<HalfVector>(vcvt_f16_f32(Bits<float32x4_t>(value)));
+  }
+  static Floats Widen(HalfVector half) {
+    return Bits<Floats>(vcvt_f32_f16(Bits<float16x4_t>(half)));
+  }
 #endif
 
-#if WARREN_VECTOR_BYTES > 16
+#if WARREN_VECTOR_BYTES > 16 || defined(__aarch64__)
+  static HalfVector NarrowInOrder(Floats value) {
+    return Narrow(value);
+  }
+  static Floats WidenInOrder(HalfVector half) {
+    return Widen(half);
+  }
   static Widened Load(const std::byte* from) {
     return {Widen(LoadVector<HalfVector>(from)), Widen(LoadVector<HalfVector>(from + sizeof(HalfVector)))};
   }
@@ -236,12 +275,11 @@ struct Float16 {
   // Magnitudes have no sign bit, and comparing them as signed numbers is one instruction on every CPU.
   /// The bits of the result in the lower half of each word.
   static Words Narrow(Floats value) {
-    const Words bits = Bits<Words>(value);
-    const Words sign = (bits >> 16) & 0x8000u;
-    const Integers magnitude = Bits<Integers>(bits & 0x7fff'ffffu);
-    // The exponent's bias goes from 127 to 15; 13 bits of the fraction are rounded off, ties to even. (The
-    // subtraction comes first: nothing overflows.)
-    const Integers normal = (magnitude - ((112 << 23) - 0xfff) + ((magnitude >> 13) & 1)) >> 13;
+    const Words sign = (Bits<Words>(value) >> 16) & 0x8000u;
+    const Words bits = Bits<Words>(value) & 0x7fff'ffffu;
+    const Integers magnitude = Bits<Integers>(bits);
+    // The exponent's bias goes from 127 to 15; 13 bits of the fraction are rounded off, ties to even.
+    const Integers normal = Bits<Integers>((bits - ((112u << 23) - 0xfffu) + ((bits >> 13) & 1u)) >> 13);
     // Next to 0.5 floats are 2^-24 apart, as are the denormals of binary16: the addition rounds.
     const Integers denormal = Bits<Integers>(Bits<Floats>(magnitude) + 0.5f) - 0x3f00'0000;
     const Integers nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
@@ -261,6 +299,12 @@ struct Float16 {
     bits |= (magnitude > 0x7c00) & 0x0040'0000;
     return Bits<Floats>(Bits<Words>(bits) | sign);
   }
+  static HalfVector NarrowInOrder(Floats value) {
+    return Pack(Narrow(value));
+  }
+  static Floats WidenInOrder(HalfVector half) {
+    return Widen(Spread(half));
+  }
   // Every other element is widened at once: shuffles would cost more.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
@@ -272,9 +316,6 @@ struct Float16 {
   }
 #endif
 
-  static Floats Round(Floats value) {
-    return Widen(Narrow(value));
-  }
   static void StoreExact(std::byte* to, Widened value) {
     Store(to, value);
   }
@@ -293,7 +334,8 @@ struct BFloat16 {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
   }
-  static Floats Round(Floats value) { return Bits<Floats>(RoundUpperHalf(value) & 0xffff'0000u); }
+  static HalfVector NarrowInOrder(Floats value) { return Pack(RoundUpperHalf(value) >> 16); }
+  static Floats WidenInOrder(HalfVector half) { return Bits<Floats>(Spread(half) << 16); }
   static void StoreUpperHalves(std::byte* to, Words first, Words second) {
     const Words words = first >> 16 | (second & 0xffff'0000u);
     std::memcpy(to, &words, sizeof(words));
@@ -308,19 +350,13 @@ struct BFloat16 {
 
 template <typename Format>
 struct SixteenBits {
+  static constexpr std::size_t kInBytes = kVectorBytes;
+  static constexpr std::size_t kOutBytes = kVectorBytes;
   using Register = Widened;
   static Register Load(const std::byte* from) { return Format::Load(from); }
   template <typename Op>
   static Register Combine(Register left, Register right) {
     return {Op::Apply(left.first, right.first), Op::Apply(left.second, right.second)};
-  }
-  template <typename Op>
-  static Register Round(Register value) {
-    if constexpr (Op::kExact) {
-      return value;
-    } else {
-      return {Format::Round(value.first), Format::Round(value.second)};
-    }
   }
   template <typename Op>
   static void Store(std::byte* to, Register value) {
@@ -336,6 +372,37 @@ struct Elements<Float16> : SixteenBits<Float16> {};
 template <>
 struct Elements<BFloat16> : SixteenBits<BFloat16> {};
 
+/// 16-bit floats whose combination is kept as floats.
+template <typename Format>
+struct FromSixteenBits : SixteenBits<Format> {
+  static constexpr std::size_t kOutBytes = 2 * kVectorBytes;
+  static Widened Load(const std::byte* from) {
+    return {Format::WidenInOrder(LoadVector<HalfVector>(from)),
+            Format::WidenInOrder(LoadVector<HalfVector>(from + sizeof(HalfVector)))};
+  }
+  template <typename Op>
+  static void Store(std::byte* to, Widened value) {
+    std::memcpy(to, &value.first, sizeof(value.first));
+    std::memcpy(to + sizeof(value.first), &value.second, sizeof(value.second));
+  }
+};
+
+/// Floats whose combination is rounded to 16 bits.
+template <typename Format>
+struct ToSixteenBits : SixteenBits<Format> {
+  static constexpr std::size_t kInBytes = 2 * kVectorBytes;
+  static Widened Load(const std::byte* from) {
+    return {LoadVector<Floats>(from), LoadVector<Floats>(from + sizeof(Floats))};
+  }
+  template <typename Op>
+  static void Store(std::byte* to, Widened value) {
+    const HalfVector first = Format::NarrowInOrder(value.first);
+    const HalfVector second = Format::NarrowInOrder(value.second);
+    std::memcpy(to, &first, sizeof(first));
+    std::memcpy(to + sizeof(first), &second, sizeof(second));
+  }
+};
+
 // --------------------------------------------------------------------------------------------------- kernels
 
 /// The inputs under the left-hand child of a node of the order over `inputs` leaves.
@@ -345,7 +412,7 @@ constexpr int LeftLeaves(int inputs) {
   return width;
 }
 
-/// Inputs first, first + 1, ... in the engine's order, all in registers; the last result is not yet rounded.
+/// Inputs first, first + 1, ... in the engine's order, all in registers.
 template <typename Kind, typename Op, int inputs>
 __attribute__((always_inline)) inline typename Kind::Register Tree(const std::byte* const* first,
                                                                    std::size_t at) {
@@ -353,18 +420,16 @@ __attribute__((always_inline)) inline typename Kind::Register Tree(const std::by
     return Kind::Load(first[0] + at);
   } else {
     constexpr int kLeft = LeftLeaves(inputs);
-    auto left = Tree<Kind, Op, kLeft>(first, at);
-    auto right = Tree<Kind, Op, inputs - kLeft>(first + kLeft, at);
-    if constexpr (kLeft > 1) left = Kind::template Round<Op>(left);
-    if constexpr (inputs - kLeft > 1) right = Kind::template Round<Op>(right);
-    return Kind::template Combine<Op>(left, right);
+    return Kind::template Combine<Op>(Tree<Kind, Op, kLeft>(first, at),
+                                      Tree<Kind, Op, inputs - kLeft>(first + kLeft, at));
   }
 }
 
 template <typename Kind, typename Op, int inputs>
 void Fused(void* out_pointer, const void* const* input_pointers, std::size_t bytes) {
   using Register = typename Kind::Register;
-  constexpr std::size_t kStep = kVectorBytes;
+  constexpr std::size_t kIn = Kind::kInBytes;
+  constexpr std::size_t kOut = Kind::kOutBytes;
   // Enough loads in a row to keep the loop's own instructions out of the way.
   constexpr int kUnroll = inputs <= 2 ? 4 : inputs <= 4 ? 2 : 1;
   auto* const out = static_cast<std::byte*>(out_pointer);
@@ -372,27 +437,27 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
   for (int i = 0; i < inputs; ++i) input[i] = static_cast<const std::byte*>(input_pointers[i]);
 
   std::size_t at = 0;
-  for (; bytes - at >= kUnroll * kStep; at += kUnroll * kStep) {
+  for (; bytes - at >= kUnroll * kIn; at += kUnroll * kIn) {
     Register result[kUnroll];
-    for (int u = 0; u < kUnroll; ++u) result[u] = Tree<Kind, Op, inputs>(input, at + u * kStep);
-    for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(out + at + u * kStep, result[u]);
+    for (int u = 0; u < kUnroll; ++u) result[u] = Tree<Kind, Op, inputs>(input, at + u * kIn);
+    for (int u = 0; u < kUnroll; ++u) Kind::template Store<Op>(out + at * kOut / kIn + u * kOut, result[u]);
   }
   if constexpr (kUnroll > 1) {
-    for (; bytes - at >= kStep; at += kStep) {
-      Kind::template Store<Op>(out + at, Tree<Kind, Op, inputs>(input, at));
+    for (; bytes - at >= kIn; at += kIn) {
+      Kind::template Store<Op>(out + at * kOut / kIn, Tree<Kind, Op, inputs>(input, at));
     }
   }
   if (const std::size_t rest = bytes - at; rest > 0) {
     // The same instructions for the last few elements, so that they too get the same bits.
-    std::byte padded[inputs][kStep] = {};
+    std::byte padded[inputs][kIn] = {};
     const std::byte* copies[inputs];
     for (int i = 0; i < inputs; ++i) {
       std::memcpy(padded[i], input[i] + at, rest);
       copies[i] = padded[i];
     }
-    std::byte result[kStep];
+    std::byte result[kOut];
     Kind::template Store<Op>(result, Tree<Kind, Op, inputs>(copies, 0));
-    std::memcpy(out + at, result, rest);
+    std::memcpy(out + at * kOut / kIn, result, rest * kOut / kIn);
   }
 }
 
@@ -400,6 +465,14 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
 
 template <typename Kind, typename Op>
 constexpr KernelSet kSet{&Fused<Kind, Op, 2>, &Fused<Kind, Op, 3>, &Fused<Kind, Op, 4>, &Fused<Kind, Op, 8>};
+
+template <typename Format, typename Op>
+constexpr WideKernels kWide{&Fused<FromSixteenBits<Format>, Op, 1>, kSet<FromSixteenBits<Format>, Op>,
+                            kSet<Elements<float>, Op>, &Fused<ToSixteenBits<Format>, Op, 1>};
+template <typename Format, typename Op>
+constexpr KernelSet kSetOfRounded{&Fused<Elements<Format>, Op, 2>, &Fused<Elements<Format>, Op, 3>,
+                                  &Fused<Elements<Format>, Op, 4>, &Fused<Elements<Format>, Op, 8>,
+                                  &kWide<Format, Op>};
 
 /// `T` decides max and min; for the rest the unsigned type of the same width does, and no type at all for the
 /// bitwise operations.
@@ -422,6 +495,14 @@ constexpr void FillFloats(KernelSet* sets) {
   sets[static_cast<int>(Operation::kProduct)] = kSet<Elements<T>, Product>;
 }
 
+template <typename Format>
+constexpr void FillSixteenBits(KernelSet* sets) {
+  sets[static_cast<int>(Operation::kMax)] = kSet<Elements<Format>, Max>;
+  sets[static_cast<int>(Operation::kMin)] = kSet<Elements<Format>, Min>;
+  sets[static_cast<int>(Operation::kSum)] = kSetOfRounded<Format, Sum>;
+  sets[static_cast<int>(Operation::kProduct)] = kSetOfRounded<Format, Product>;
+}
+
 constexpr KernelTable MakeTable(const char* name) {
   KernelTable table{name, {}};
   const auto sets = [&table](DataType type) { return table.sets[static_cast<int>(type)]; };
@@ -437,8 +518,8 @@ constexpr KernelTable MakeTable(const char* name) {
   }
   FillFloats<float>(sets(DataType::kFloat));
   FillFloats<double>(sets(DataType::kDouble));
-  FillFloats<Float16>(sets(DataType::kFloat16));
-  FillFloats<BFloat16>(sets(DataType::kBFloat16));
+  FillSixteenBits<Float16>(sets(DataType::kFloat16));
+  FillSixteenBits<BFloat16>(sets(DataType::kBFloat16));
   return table;
 }
 

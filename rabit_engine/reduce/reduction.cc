@@ -104,9 +104,41 @@ void CombineBlock(const KernelSet& kernels, void* out, Inputs inputs, std::size_
   KernelFor(kernels, count)(out, children, bytes);
 }
 
+/// The same for 16-bit floats, with the combination as floats in `out`, which lies in no input. At most half
+/// a block of them.
+void CombineToFloats(const WideKernels& wide, void* out, Inputs inputs, std::size_t offset,
+                     std::size_t bytes) {
+  const FusedKernel kernel = inputs.size() == 1 ? wide.widen : KernelFor(wide.widened, inputs.size());
+  if (kernel != nullptr) {
+    const void* here[kWidest];
+    for (std::size_t i = 0; i < inputs.size(); ++i) here[i] = At(inputs[i], offset);
+    return kernel(out, here, bytes);
+  }
+  alignas(64) std::byte partial[kWidest][kBlockBytes];
+  const void* children[kWidest];
+  const std::size_t each = InputsPerChild(inputs.size());
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < inputs.size(); begin += each, ++count) {
+    CombineToFloats(wide, partial[count], inputs.subspan(begin, std::min(each, inputs.size() - begin)),
+                    offset, bytes);
+    children[count] = partial[count];
+  }
+  KernelFor(wide.floats, count)(out, children, 2 * bytes);
+}
+
 void CombineTyped(const KernelSet& kernels, void* out, Inputs inputs, std::size_t bytes) {
   if (const FusedKernel kernel = KernelFor(kernels, inputs.size())) {
     kernel(out, inputs.data(), bytes);
+    return;
+  }
+  if (kernels.wide != nullptr) {
+    for (std::size_t offset = 0; offset < bytes; offset += kBlockBytes / 2) {
+      alignas(64) std::byte floats[kBlockBytes];
+      const std::size_t block = std::min(kBlockBytes / 2, bytes - offset);
+      CombineToFloats(*kernels.wide, floats, inputs, offset, block);
+      const void* const result = floats;
+      kernels.wide->narrow(At(out, offset), &result, 2 * block);
+    }
     return;
   }
   for (std::size_t offset = 0; offset < bytes; offset += kBlockBytes) {
@@ -233,6 +265,7 @@ Reduction Reduction::Typed(DataType type, Operation operation, const KernelTable
   reduction.element_bytes_ = SizeOf(type);
   reduction.type_ = type;
   reduction.operation_ = operation;
+  reduction.rounds_ = reduction.kernels_->wide != nullptr;
   reduction.order_matters_ = !kTypes[static_cast<int>(type)].is_integer;
   return reduction;
 }
@@ -245,6 +278,23 @@ Reduction Reduction::Custom(Function function, void* context, std::size_t elemen
   reduction.context_ = context;
   reduction.element_bytes_ = element_bytes;
   return reduction;
+}
+
+Reduction Reduction::Wide() const {
+  Reduction wide = *this;
+  wide.kernels_ = &kernels_->wide->floats;
+  wide.element_bytes_ = sizeof(float);
+  wide.type_ = DataType::kFloat;
+  wide.rounds_ = false;
+  return wide;
+}
+
+void Reduction::Widen(void* floats, const void* elements, std::size_t count) const {
+  kernels_->wide->widen(floats, &elements, count * element_bytes_);
+}
+
+void Reduction::Narrow(void* elements, const void* floats, std::size_t count) const {
+  kernels_->wide->narrow(elements, &floats, count * sizeof(float));
 }
 
 void Reduction::Combine(void* out, const void* left, const void* right, std::size_t count) const {

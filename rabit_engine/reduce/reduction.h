@@ -25,8 +25,8 @@ enum class DataType : std::uint8_t {
   kDouble = 7,
   kLongLong = 8,
   kULongLong = 9,
-  kFloat16 = 10,   ///< IEEE 754 binary16; each operation rounds to nearest even
-  kBFloat16 = 11,  ///< upper half of a float; each operation rounds to nearest even
+  kFloat16 = 10,   ///< IEEE 754 binary16
+  kBFloat16 = 11,  ///< upper half of a float
 };
 inline constexpr int kNumDataTypes = 12;
 
@@ -55,6 +55,10 @@ bool IsDefined(DataType type, Operation operation);
 /// product of two NaN is the left one made quiet, so that NaN and signed zeros too give the same bits on
 /// every rank. (The NaN that an invalid operation makes, such as infinity - infinity, is the processor's
 /// own.) Integers wrap.
+///
+/// Sums and products of 16-bit floats are those of floats: the operands are widened, combined in the engine's
+/// order, and the result is rounded to nearest even, once. Max and min give one of the operands (of binary16
+/// a NaN made quiet).
 class Reduction {
  public:
   /// dst[i] = dst[i] op src[i] for i in [0, count), where dst holds the lower ranks.
@@ -72,6 +76,9 @@ class Reduction {
   /// would have to prove (floating-point max and min differ by NaN and signed zeros).
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
+  /// True of sums and products of 16-bit floats: combining results of Combine or CombineAll further would
+  /// round more than once. Who has to do so combines floats, by Wide().
+  bool rounds() const { return rounds_; }
   /// Only of typed reductions.
   DataType type() const { return type_; }
   Operation operation() const { return operation_; }
@@ -84,6 +91,12 @@ class Reduction {
   /// world of inputs.size(), reading every input once. `out` may be one of the inputs. At least one input.
   void CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
+  /// Of a reduction that rounds: the same operation on floats.
+  Reduction Wide() const;
+  /// Elements to floats and back, where they are rounded to nearest even. Not in place; no alignment needed.
+  void Widen(void* floats, const void* elements, std::size_t count) const;
+  void Narrow(void* elements, const void* floats, std::size_t count) const;
+
  private:
   Reduction() = default;
 
@@ -94,6 +107,7 @@ class Reduction {
   DataType type_ = DataType::kChar;
   Operation operation_ = Operation::kSum;
   bool order_matters_ = true;
+  bool rounds_ = false;
 };
 
 }  // namespace warren

@@ -1,7 +1,5 @@
 #include "rabit_engine/transport/waiting.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 namespace warren {
@@ -16,19 +14,41 @@ constexpr auto kLongTurn = std::chrono::milliseconds(1);
 /// (the machine had something else to do for a moment), twice as many after each that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
+/// The answer was there as soon as the core was given away.
+constexpr int kTurnsAtOnce = 2;
+/// Waits without spinning before it is tried again: doubled each time, for a vain one costs 20 us.
+constexpr int kMostYieldsAtOnce = 64;
 
 }  // namespace
 
-bool Yielding::Turn() {
+bool WaitPolicy::Begin() {
+  turns_ = 0;
+  spun_in_vain_ = false;
+  if (yield_at_once_ == 0) return true;
+  --yield_at_once_;
+  return false;
+}
+
+void WaitPolicy::YieldedWell() {
+  if (!spun_in_vain_ || turns_ > kTurnsAtOnce) return;
+  vain_spins_ = std::clamp(2 * vain_spins_, 1, kMostYieldsAtOnce);
+  yield_at_once_ = vain_spins_;
+}
+
+bool WaitPolicy::MayYield(Clock::time_point now) {
   if (sleep_at_once_ > 0) {
     --sleep_at_once_;
     return false;
   }
-  const Clock::time_point before = turns_++ == 0 ? begin_ = Clock::now() : last_;
-  if (before - begin_ > kYield) return false;
-  sched_yield();
-  last_ = Clock::now();
-  if (last_ - before > kLongTurn) {
+  if (turns_ == 0) begin_ = now;
+  if (now - begin_ > kYield) return false;
+  ++turns_;
+  turn_ = now;
+  return true;
+}
+
+void WaitPolicy::Yielded(Clock::time_point now) {
+  if (now - turn_ > kLongTurn) {
     penalty_ = std::clamp(2 * penalty_, 1, kMostSleepsAtOnce);
     sleep_at_once_ = penalty_;
     good_turns_ = 0;
@@ -36,7 +56,6 @@ bool Yielding::Turn() {
     penalty_ /= 2;
     good_turns_ = 0;
   }
-  return true;
 }
 
 }  // namespace warren

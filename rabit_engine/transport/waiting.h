@@ -3,6 +3,8 @@
 // the others are still alive, so that nothing waits for ever for the dead.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 
 #include "rabit_engine/transport/transport.h"
@@ -18,45 +20,63 @@ inline void RelaxCore() {
 #endif
 }
 
-/// Giving the core away by yielding, as long as that is the quickest way to wait. Among ranks that all wait
-/// for each other it is: a turn takes a microsecond or so. But a process that computes keeps the core for a
-/// whole time slice when it is given it, while a sleeper gets the core back as soon as it is woken. So after
-/// turns that took long the next waits go to sleep at once; the more of them, the longer it lasts.
-class Yielding {
+/// What a rank has learnt from its last waits. A small state machine; the clock is the only thing outside
+/// that it asks.
+///
+/// Spinning is the quickest way to wait for a rank on another core. But two ranks may find themselves on one
+/// core, whatever their number, and then the answer comes as soon as the spinning ends: after waits like that
+/// the next ones do without.
+///
+/// Giving the core away by yielding is quick among ranks that all wait for each other: a turn takes a
+/// microsecond or so. But a process that computes keeps the core for a whole time slice when it is given it,
+/// while a sleeper gets the core back as soon as it is woken. So after turns that took long the next waits go
+/// to sleep at once; the more of them, the longer it lasts.
+class WaitPolicy {
  public:
-  void Begin() { turns_ = 0; }
-  /// One turn. Returns false, without a turn, when it is time to sleep.
-  bool Turn();
+  /// Begins a wait. True when it shall spin at first.
+  bool Begin();
+  void SpunWell() { vain_spins_ = 0; }
+  void SpunInVain() { spun_in_vain_ = true; }
+  /// Whether a turn of yielding comes now; else it is time to sleep.
+  bool MayYield(Clock::time_point now);
+  void Yielded(Clock::time_point now);
+  /// The wait has ended after a turn.
+  void YieldedWell();
 
  private:
-  Clock::time_point begin_;
-  Clock::time_point last_;
+  Clock::time_point begin_;  ///< of the first turn
+  Clock::time_point turn_;   ///< of this one
   int turns_ = 0;
   int sleep_at_once_ = 0;
   int penalty_ = 0;
   int good_turns_ = 0;
+  int yield_at_once_ = 0;
+  int vain_spins_ = 0;
+  bool spun_in_vain_ = false;
 };
 
 /// The phases of a wait: asks `ready()` while it spins (if it may) and yields; then calls `sleep()`, which
 /// sleeps for a while and may throw what makes waiting any longer pointless, as often as needed. For waits
 /// that have just found that nothing is ready.
 template <typename Ready, typename Sleep>
-void WaitInPhases(bool may_spin, Yielding& yielding, Ready&& ready, Sleep&& sleep) {
+void WaitInPhases(bool may_spin, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
   /// A peer on a core of its own answers within microseconds, or it is busy with something longer.
   constexpr auto kSpin = std::chrono::microseconds(20);
   constexpr int kTurnsPerLook = 16;
-  if (may_spin) {
+  if (policy.Begin() && may_spin) {
     const Clock::time_point begin = Clock::now();
     do {
       for (int turn = 0; turn < kTurnsPerLook; ++turn) {
         RelaxCore();
-        if (ready()) return;
+        if (ready()) return policy.SpunWell();
       }
     } while (Clock::now() - begin < kSpin);
+    policy.SpunInVain();
   }
-  yielding.Begin();
-  while (yielding.Turn()) {
-    if (ready()) return;
+  for (Clock::time_point now = Clock::now(); policy.MayYield(now);) {
+    sched_yield();
+    policy.Yielded(now = Clock::now());
+    if (ready()) return policy.YieldedWell();
   }
   do {
     sleep();

@@ -15,7 +15,7 @@ namespace warren::submit {
 /// One of them: the words behind the job's mark.
 struct AgentMessage {
   std::size_t index = 0;  ///< of the process, in the plan
-  std::string kind;       ///< "start", "exit", "again", "fail"
+  std::string kind;       ///< "cores", "start", "exit", "again", "fail"
   std::string text;       ///< what else it says
 };
 
@@ -25,8 +25,8 @@ std::string NewJobMark();
 /// Takes the messages out of a stream.
 class AgentMessageReader {
  public:
-  /// Longer ones are none, and their bytes are text.
-  static constexpr std::size_t kMaxMessageBytes = 4096;
+  /// Longer ones are none, and their bytes are text. Enough for the "cores" of 2,000 of them.
+  static constexpr std::size_t kMaxMessageBytes = 16384;
 
   explicit AgentMessageReader(const std::string& job_mark);
 

@@ -119,7 +119,8 @@ struct ClusterEntry {
   std::vector<std::string> shared_options = {};   ///< which of the options that are not for all it heeds
   std::vector<Option> own_options = {};           ///< options that are for this cluster alone
   CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers
-  bool runs_here = false;                         ///< on this machine: what the command names must be here
+  std::string bound_by = {};  ///< where --bind is not heeded: what binds processes instead
+  bool runs_here = false;     ///< on this machine: what the command names must be here
   /// Processes run in directories of their own, into which files are sent, and not in the current one or one
   /// like it. No file that the command names is sent when it is longer than this.
   bool has_own_directories = false;

@@ -8,7 +8,7 @@ Started LocalCluster::Start(std::size_t index, const PlannedProcess& process, in
   const auto whole = InheritedWith(EnvironmentOfAttempt(process, attempt), process.unset);
   const auto pid = std::make_shared<pid_t>(-1);
   *pid = children_.Start(
-      {process.file, process.argv, whole},
+      {process.file, process.argv, whole, false, process.cores},
       {[this, index](Stream stream, std::string_view bytes) { events_.output(index, stream, bytes); },
        [this, index, pid](const ExitStatus& status) {
          running_.erase(*pid);
@@ -39,6 +39,7 @@ ClusterEntry LocalEntry() {
   entry.host = [](const Options&) { return JobHost{kLoopback}; };
   entry.known_hosts = [](const Options&) { return std::vector<std::string>{kLoopback}; };
   entry.runs_here = true;
+  entry.shared_options = {"--bind"};
   entry.core_sharing = CoreSharing::kHere;
   return entry;
 }

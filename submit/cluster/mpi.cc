@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "submit/cluster/gang_entry.h"
@@ -34,7 +35,10 @@ std::string MpiSearchPath(const std::string& program) {
 /// Settings that a user's own, in the environment or as an option of mpirun, come before.
 void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   const auto add = [&](const char* name, const char* value) {
-    if (std::getenv(name) == nullptr) environment.emplace_back(name, value);
+    const bool is_set =
+        std::getenv(name) != nullptr || std::any_of(environment.begin(), environment.end(),
+                                                    [&](const auto& entry) { return entry.first == name; });
+    if (!is_set) environment.emplace_back(name, value);
   };
   if (IsOpenMpi(kind) && geteuid() == 0) {  // it refuses root otherwise
     add("OMPI_ALLOW_RUN_AS_ROOT", "1");
@@ -50,6 +54,40 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   } else if (kind == MpiKind::kIntel) {
     add("I_MPI_PIN", "0");
   }
+}
+
+/// What mpirun is told to bind its processes to, if --bind says anything. Only workers are bound: servers
+/// have an mpirun of their own, which would give them the cores of the first workers.
+std::optional<Bind> BindingOf(const GangPlan& plan) {
+  if (plan.options->bind && plan.role != tracker::Role::kWorker) return Bind::kNone;
+  return plan.options->bind;
+}
+
+/// As options; Intel MPI has none.
+std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
+  const std::string name(BindName(bind));
+  if (kind == MpiKind::kIntel) return {};
+  if (kind == MpiKind::kHydra)
+    return {"-bind-to", bind == Bind::kCore ? fmt::format("{}:{}", name, cores) : name};
+  if (bind != Bind::kCore) return {"--bind-to", name};
+  return {"--map-by", fmt::format("slot:PE={}", cores), "--bind-to", name};
+}
+
+/// As variables, which only Intel MPI has.
+tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
+  if (kind != MpiKind::kIntel) return {};
+  if (bind == Bind::kNone) return {{"I_MPI_PIN", "0"}};
+  return {{"I_MPI_PIN", "1"},
+          {"I_MPI_PIN_DOMAIN",
+           bind == Bind::kCore ? fmt::format("{}:compact", cores) : std::string(BindName(bind))}};
+}
+
+/// Only mpirun knows how many workers come to a host, and only before it starts them.
+void CheckBinding(const Options& options) {
+  if (options.bind.value_or(Bind::kNone) == Bind::kNone || options.worker_cores_were_chosen) return;
+  throw UsageError(fmt::format(
+      "--bind {}: --cluster mpi has to tell mpirun how many cores are for each worker; add --worker-cores N",
+      BindName(*options.bind)));
 }
 
 std::vector<Host> MpiHosts(const Options& options) {
@@ -170,6 +208,12 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   std::vector<std::string> names;
   for (const auto& [name, value] : script.variables) names.push_back(name);
   for (const auto& [name, value] : PassedOn()) names.push_back(name);
+  const std::optional<Bind> bind = BindingOf(plan);
+  const int cores = plan.options->worker_cores;
+  if (bind) {
+    for (auto& variable : BindingVariables(setting.kind, *bind, cores))
+      launch.environment.push_back(variable);
+  }
   AddDefaults(setting.kind, launch.environment);
   // The last one: Hydra (4.0.2) hands all variables to other hosts but the last of its environment.
   launch.environment.emplace_back("PATH", MpiSearchPath(setting.program));
@@ -181,6 +225,10 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
                         {IsOpenMpi(setting.kind) ? "--hostfile" : "-machinefile", "FILE:hosts"});
   }
   PassEnvironment(setting.kind, names, launch.words);
+  if (bind) {
+    const std::vector<std::string> words = BindingWords(setting.kind, *bind, cores);
+    launch.words.insert(launch.words.end(), words.begin(), words.end());
+  }
   const auto& extra = plan.options->mpirun_args;
   if (setting.kind == MpiKind::kOpenMpi4) TakeOwnSessionDirectory(extra, launch);
   launch.words.insert(launch.words.end(), extra.begin(), extra.end());
@@ -198,8 +246,9 @@ ClusterEntry MpiEntry() {
   entry.host = [](const Options& options) { return HostByRoute(RouteToMpiHosts(options)); };
   entry.known_hosts = MpiHostNames;
   entry.core_sharing = CoreSharing::kTheirHost;
-  entry.shared_options = {"--host-file",     "--worker-memory", "--server-cores",
-                          "--server-memory", "--jobname",       "--queue"};
+  entry.check = CheckBinding;
+  entry.shared_options = {"--bind",          "--host-file", "--worker-memory", "--server-cores",
+                          "--server-memory", "--jobname",   "--queue"};
   entry.own_options = {
       {"--mpirun", "PROGRAM", "mpirun", "The mpirun to use: of Open MPI 4 or 5, MPICH or Intel MPI.",
        Text<&Options::mpirun>},

@@ -32,7 +32,8 @@ std::string EnvironmentFunction(const tracker::Environment& environment) {
 
 std::string ShareFunction(const CoreShare& share) {
   const bool shares = !share.workers.empty() || !share.cores.empty();
-  return shares ? fmt::format("share() {{ share_cores \"{}\" \"{}\"; }}\n", share.workers, share.cores)
+  return shares ? fmt::format("share() {{ share_cores \"{}\" \"{}\" {}; }}\n", share.workers, share.cores,
+                              share.kept)
                 : "share() { :; }\n";
 }
 
@@ -69,10 +70,11 @@ std::string SecretsOf(const tracker::Environment& secret_variables, const std::s
 }
 
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
-                          const std::string& job_mark, const std::string& directory, const CoreShare& cores) {
+                          const std::string& job_mark, const std::string& directory, const CoreShare& cores,
+                          bool binds) {
   std::string script =
-      fmt::format("{{\njob={}\nindex={}\nattempt={}\nmark=$job.$index.$attempt\ndirectory={}\n", job_mark,
-                  index, attempt, Quoted(directory));
+      fmt::format("{{\njob={}\nindex={}\nattempt={}\nmark=$job.$index.$attempt\ndirectory={}\nbinds={}\n",
+                  job_mark, index, attempt, Quoted(directory), binds ? "1" : "");
   script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt)) + ShareFunction(cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   return script + kCommonScript + kMarksScript + kWatchedScript + "}\n";

@@ -23,12 +23,16 @@ inline constexpr std::chrono::seconds kBeatInterval{6};
 struct CoreShare {
   std::string workers;     ///< of this job on that host; both empty: nothing is shared out
   std::string cores = {};  ///< of this worker, where its cluster says so; empty or unset there: its share
+  int kept = 0;            ///< cores that are not shared out
 };
 
 /// For one process over ssh, read by `sh` from its standard input, of which the rest is then watched: see
-/// scripts/watched.sh. `directory`: where the process runs.
+/// scripts/watched.sh. `directory`: where the process runs. `binds`: before it starts the process it says in
+/// a message, "cores", what its host has, and waits for a line with those that the process is bound to; an
+/// empty one: with none.
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
-                          const std::string& job_mark, const std::string& directory, const CoreShare& cores);
+                          const std::string& job_mark, const std::string& directory, const CoreShare& cores,
+                          bool binds = false);
 
 /// Where a gang's agents find dmlc-submit.
 struct GangScriptContext {

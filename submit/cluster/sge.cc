@@ -108,6 +108,7 @@ ClusterEntry SgeEntry() {
   entry.where = "the queue of Grid Engine";
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
+  entry.bound_by = "--sge-args '-binding linear:N', by which Grid Engine does";
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
                           "--time-limit",    "--jobname",      "--queue"};
   entry.own_options = {

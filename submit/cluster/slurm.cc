@@ -64,6 +64,17 @@ std::string Directive(const std::string& word) {
   return fmt::format("#SBATCH \"{}\"\n", quoted);
 }
 
+/// What srun binds tasks to. Of workers only: servers are another step, of the same cores, and would get the
+/// first of them once more.
+void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
+  if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
+  constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {
+      {{Bind::kNone, "none"}, {Bind::kCore, "cores"}, {Bind::kNuma, "ldoms"}}};
+  for (const auto& [bind, name] : kNames) {
+    if (bind == *plan.options->bind) srun.push_back(fmt::format("--cpu-bind={}", name));
+  }
+}
+
 }  // namespace
 
 bool InSlurmAllocation() {
@@ -78,6 +89,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   // environment says of it, the script has to come along.
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
+  AddBinding(plan, srun);
   Launch launch;
   if (in_allocation) {
     launch.name = "srun";
@@ -191,8 +203,8 @@ ClusterEntry SlurmEntry() {
     return InSlurmAllocation() ? SlurmNodes(options) : std::vector<std::string>();
   };
   entry.core_sharing = CoreSharing::kTheirHost;
-  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--worker-gpus",
-                          "--time-limit",    "--jobname",      "--queue"};
+  entry.shared_options = {"--bind",        "--worker-memory", "--server-cores", "--server-memory",
+                          "--worker-gpus", "--time-limit",    "--jobname",      "--queue"};
   entry.own_options = {
       {"--slurm-args", "WORDS", "",
        "More options for sbatch, or for srun inside an allocation, such as '--account=a --constraint=fast'.",

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -89,15 +90,51 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
-/// Among so many workers a host's cores are shared out: all that have their place there, servers before them
-/// in `places`, and this one, should its own host be gone.
+/// Which place a process of the plan has: servers come first, and the scheduler has none.
+std::size_t PlaceOf(const Options& options, std::size_t index) {
+  return options.num_servers > 0 ? index - 1 : index;
+}
+
+/// The places on a host that servers, or workers, have.
+std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<std::size_t>& places,
+                                      std::size_t host, bool servers) {
+  const auto first_worker = static_cast<std::size_t>(options.num_servers);
+  std::vector<std::size_t> found;
+  for (std::size_t place = servers ? 0 : first_worker; place < (servers ? first_worker : places.size());
+       ++place) {
+    if (places[place] == host) found.push_back(place);
+  }
+  return found;
+}
+
+/// Among so many workers a host's cores are shared out: all that have their place there, and this one, should
+/// its own host be gone.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
-                  const std::vector<std::size_t>& places, std::size_t index, std::size_t host) {
+                  const std::vector<std::size_t>& places, std::size_t place, std::size_t host) {
   if (process.role != tracker::Role::kWorker || ThreadsOf(options, InheritedNames()) != Threads::kShare)
     return {};
-  const auto workers = std::count(places.end() - options.num_workers, places.end(), host);
-  const bool moved = places[index % places.size()] != host;
-  return {.workers = std::to_string(workers + (moved ? 1 : 0))};
+  const std::size_t workers = PlacesOnHost(options, places, host, false).size();
+  const auto servers = static_cast<int>(PlacesOnHost(options, places, host, true).size());
+  const bool moved = places[place] != host;
+  return {.workers = std::to_string(workers + (moved ? 1 : 0)), .kept = CoresOfServers(options, servers)};
+}
+
+/// Of the processes of a host that says this of itself in the message "cores": how many may be used, its
+/// OMP_NUM_THREADS (0: none), and a list of them.
+Binding BindingOn(const Options& options, const std::string& said, std::size_t workers, std::size_t servers) {
+  std::istringstream words(said);
+  int usable = 1;
+  std::string threads;
+  std::string lists;
+  std::getline(words >> usable >> threads >> std::ws, lists);
+  const std::optional<HostCores> cores = ParseHostCores(lists);
+  if (!cores) return {.workers = {}, .servers = {}, .why_not = "it does not say which cores it has"};
+  // What is passed on, --worker-cores too, comes before the host's own.
+  const char* passed = std::getenv("OMP_NUM_THREADS");
+  if (passed != nullptr || options.worker_cores_were_chosen) threads = passed != nullptr ? passed : "";
+  return BindProcesses(
+      BindOf(options), *cores,
+      ProcessesToBind(options, static_cast<int>(workers), static_cast<int>(servers), usable, threads));
 }
 
 /// Appends, and forgets what is long ago.
@@ -146,6 +183,7 @@ struct SshCluster::Place {
   int connecting = 0;
   int running = 0;
   bool gone = false;  ///< it could not be reached, or a connection to it was lost
+  bool told = false;  ///< that nobody is bound there
   std::deque<std::shared_ptr<Session>> waiting;
 };
 
@@ -240,7 +278,7 @@ void SshCluster::CopyNext(const std::shared_ptr<Copying>& copying) {
 
 /// The host of its slot; once that is gone, the one with the least to do.
 std::size_t SshCluster::ChooseHost(std::size_t index) {
-  const std::size_t own = places_[index % places_.size()];
+  const std::size_t own = places_[PlaceOf(options_, index)];
   if (!hosts_[own].gone) return own;
   std::size_t best = own;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -256,9 +294,9 @@ std::size_t SshCluster::ChooseHost(std::size_t index) {
 Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
   const std::size_t chosen = ChooseHost(index);
   Place& place = hosts_[chosen];
-  std::string script =
-      WatchedScript(ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_),
-                    ShareOf(options_, process, places_, index, chosen));
+  std::string script = WatchedScript(
+      ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_),
+      ShareOf(options_, process, places_, PlaceOf(options_, index), chosen), BindOf(options_) != Bind::kNone);
   auto session = std::make_shared<Session>(index, chosen, std::move(script), job_mark_);
   sessions_[index] = session;
   ++place.running;
@@ -317,7 +355,9 @@ void SshCluster::Connected(Session& session) {
 void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
   std::istringstream words(message.text);
   int attempt = 0;
-  if (message.kind == "start") {
+  if (message.kind == "cores" && !session.began) {
+    AnswerWithCores(session, message.text);
+  } else if (message.kind == "start") {
     Started where;
     words >> attempt >> where.pid >> where.host;
     session.began = true;
@@ -332,6 +372,35 @@ void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
   } else if (message.kind == "fail") {
     session.status = ExitStatus{1, 0, false, fmt::format("could not be started: {}", message.text)};
   }
+}
+
+/// The script waits for a line: the cores that its process is bound to. Each process of a host is dealt its
+/// own out of the same, however often it is started; one whose own host is gone is dealt none here.
+void SshCluster::AnswerWithCores(Session& session, const std::string& said) {
+  Place& host = hosts_[session.host];
+  const std::vector<std::size_t> workers = PlacesOnHost(options_, places_, session.host, false);
+  const std::vector<std::size_t> servers = PlacesOnHost(options_, places_, session.host, true);
+  const Binding binding = BindingOn(options_, said, workers.size(), servers.size());
+  if (!binding.why_not.empty() && !std::exchange(host.told, true)) {
+    spdlog::log(binding.too_few ? spdlog::level::warn : spdlog::level::info, "{}",
+                NotBoundStory(BindOf(options_), binding, host.host.name));
+  }
+  CoreList own;
+  const std::size_t place = PlaceOf(options_, session.index);
+  const auto take = [&](const std::vector<std::size_t>& places, const std::vector<CoreList>& cores) {
+    const auto found = std::find(places.begin(), places.end(), place);
+    if (found != places.end() && !cores.empty()) own = cores[found - places.begin()];
+  };
+  take(servers, binding.servers);
+  take(workers, binding.workers);
+  if (!own.empty()) {
+    const bool serves = place < static_cast<std::size_t>(options_.num_servers);
+    const int task_id = static_cast<int>(place) - (serves ? 0 : options_.num_servers);
+    spdlog::debug("{} is bound to {} of {}",
+                  ProcessName(serves ? tracker::Role::kServer : tracker::Role::kWorker, task_id),
+                  NamedCores(own), host.host.name);
+  }
+  children_.Write(session.ssh, ShowCoreList(own) + "\n");
 }
 
 void SshCluster::OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status) {
@@ -421,19 +490,26 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     text += "# first, for each host\n";
     for (const Host& host : hosts) text += ShellCommand(CopyTo(options, host)) + '\n';
   }
-  const std::vector<std::size_t> places = PlacesOn(hosts, plan.size());
-  std::size_t next = 0;
+  const bool binds = BindOf(options) != Bind::kNone;
+  if (binds) {
+    text += fmt::format(
+        "# --bind {}: each script says which cores its host has, and is answered with a line: those that its "
+        "process is bound to, such as 0-3, or none\n",
+        BindName(BindOf(options)));
+  }
+  const std::vector<std::size_t> places = PlacesOn(
+      hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (plan[i].role == tracker::Role::kScheduler) {
       text += ShowPlan({plan[i]});
       continue;
     }
-    const std::size_t own = next++;
+    const std::size_t own = PlaceOf(options, i);
     const Host& host = hosts[places[own]];
     text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
                         ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),
                         WatchedScript(ForHost(plan[i], host), i, 0, "JOB", WorkingDirectory(options),
-                                      ShareOf(options, plan[i], places, own, places[own])));
+                                      ShareOf(options, plan[i], places, own, places[own]), binds));
   }
   return text;
 }
@@ -452,7 +528,7 @@ ClusterEntry SshEntry() {
   entry.host = [](const Options& options) { return HostByRoute(RouteToSshHosts(options)); };
   entry.known_hosts = SshHosts;
   entry.core_sharing = CoreSharing::kTheirHost;
-  entry.shared_options = {"--host-file"};
+  entry.shared_options = {"--bind", "--host-file"};
   entry.own_options = {
       {"--sync-dst-dir", "DIR", "",
        "Copies the current directory to DIR on every host first, by rsync, and runs the processes there.",

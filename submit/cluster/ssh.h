@@ -45,6 +45,7 @@ class SshCluster : public Cluster {
   void Connect(const std::shared_ptr<Session>& session);
   void Connected(Session& session);
   void OnMessage(Session& session, const struct AgentMessage& message);
+  void AnswerWithCores(Session& session, const std::string& said);
   void OnExit(const std::shared_ptr<Session>& session, const ExitStatus& status);
   ExitStatus Explain(const Session& session, const ExitStatus& status);
   void CopyNext(const std::shared_ptr<Copying>& copying);

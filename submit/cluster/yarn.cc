@@ -148,6 +148,8 @@ ClusterEntry YarnEntry() {
   entry.host = [](const Options&) { return HostByRoute({tracker::ResolveHostIp("auto"), ""}); };
   entry.experimental = true;
   entry.has_own_directories = true;
+  entry.bound_by =
+      "what the NodeManagers are set up for: control groups, or yarn.nodemanager.numa-awareness.enabled";
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",  "--worker-gpus",
                           "--jobname",       "--queue",        "--auto-file-cache"};
   entry.own_options = {

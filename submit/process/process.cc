@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,13 +54,31 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
+/// A mask of the kernel, of as many words as its cores need.
+class CoreMask {
+ public:
+  explicit CoreMask(const CoreList& cores)
+      : words_(cores.empty() ? 0 : static_cast<std::size_t>(cores.back()) / kBits + 1) {
+    for (const int core : cores)
+      words_[static_cast<std::size_t>(core) / kBits] |= 1UL << (static_cast<std::size_t>(core) % kBits);
+  }
+  std::size_t bytes() const { return words_.size() * sizeof(unsigned long); }
+  const cpu_set_t* set() const { return reinterpret_cast<const cpu_set_t*>(words_.data()); }
+
+ private:
+  static constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> words_;
+};
+
 /// Everything the child needs, made before the fork: after it no memory may be allocated.
 struct ChildSetup {
   const char* file;
   char* const* argv;
   char* const* environment;
   int in, out, err;
-  int report;  ///< where errno goes when the program cannot be executed
+  int report;  ///< where errno goes when the program cannot be executed; negative: it cannot be bound
+  const cpu_set_t* cores;
+  std::size_t cores_bytes;  ///< 0: it is not bound
   int watchdog;
   rlimit files;
   bool ignores_hangup;
@@ -107,6 +126,8 @@ void ResetSignals(bool ignores_hangup) {
   CloseAllBut(setup.report, current.rlim_cur);
   setrlimit(RLIMIT_NOFILE, &setup.files);
   ResetSignals(setup.ignores_hangup);
+  if (setup.cores_bytes > 0 && sched_setaffinity(0, setup.cores_bytes, setup.cores) != 0)
+    ReportAndExit(setup, -errno);
   execve(setup.file, setup.argv, setup.environment);
   ReportAndExit(setup, errno);
 }
@@ -128,7 +149,7 @@ StartError ExecError(const std::string& file, int error) {
           error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable};
 }
 
-/// Waits until the program runs, or returns the errno that kept it from doing so.
+/// Waits until the program runs, or returns what kept it from doing so: ChildSetup::report.
 int ReadExecResult(int fd) {
   int error = 0;
   ssize_t count = 0;
@@ -178,6 +199,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
   Pipe report = MakePipe();
   const std::vector<char*> argv = Pointers(request.argv);
   const std::vector<char*> environment = Pointers(request.environment);
+  const CoreMask cores(request.cores);
   const ChildSetup setup{request.file.c_str(),
                          argv.data(),
                          environment.data(),
@@ -185,6 +207,8 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
                          out.write.get(),
                          err.write.get(),
                          report.write.get(),
+                         cores.set(),
+                         cores.bytes(),
                          watchdog,
                          files_,
                          ignores_hangup_,
@@ -204,6 +228,13 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
   if (const int error = ReadExecResult(report.read.get()); error != 0) {
     WithdrawGroup(watchdog, pid);
     Reap(pid);
+    if (error < 0) {
+      throw StartError(
+          fmt::format("cannot bind '{}' to {}: {}; they may have been used when dmlc-submit began "
+                      "(--bind none leaves the choice to the kernel)",
+                      request.file, NamedCores(request.cores), std::strerror(-error)),
+          1);
+    }
     throw ExecError(request.file, error);
   }
   return {pid, std::move(out.read), std::move(err.read), std::move(in.write)};

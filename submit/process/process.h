@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "posix/descriptor.h"
+#include "submit/process/binding.h"
 
 namespace warren::submit {
 
@@ -52,6 +53,7 @@ struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  ///< all of it: "NAME=value"
   bool reads_input = false;              ///< from a pipe, in place of /dev/null
+  CoreList cores = {};                   ///< it is bound to; empty: to those of dmlc-submit
 };
 
 struct SpawnedProcess {

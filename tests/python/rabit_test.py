@@ -1,4 +1,5 @@
 """warren.rabit: alone, in jobs, and through the death of a worker."""
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -58,8 +59,8 @@ class Alone(unittest.TestCase):
 
     def test_what_cannot_be_reduced_is_refused(self):
         rabit = self.rabit
-        for wrong, op in (([1.0], rabit.SUM), (np.zeros(3, "float16"), rabit.SUM), (np.zeros(3, "S3"), rabit.MAX),
-                          (np.zeros(3), rabit.BITOR)):
+        for wrong, op in (([1.0], rabit.SUM), (np.zeros(3, "longdouble"), rabit.SUM), (np.zeros(3, "S3"), rabit.MAX),
+                          (np.zeros(3), rabit.BITOR), (np.zeros(3, "float16"), rabit.BITOR), (np.zeros(3, ">f2"), rabit.SUM)):
             self.assertRaises(TypeError, rabit.allreduce, wrong, op)
 
     @unittest.skipIf(sys.version_info < (3, 11), "there is no quick way before Python 3.11")
@@ -67,7 +68,7 @@ class Alone(unittest.TestCase):
         class Special(np.ndarray):
             pass
         quick, total = self.rabit._reduced, self.rabit.SUM
-        for name in self.rabit._NAMES:
+        for name in (*self.rabit._NAMES, "float16"):
             self.assertIs(quick(np.ones((2, 3), name), total), True, name)
         self.assertIs(quick(np.array(1.0), total), True)
         frozen = np.ones(3)
@@ -75,7 +76,8 @@ class Alone(unittest.TestCase):
         for other in (np.ones(0), np.ones(4)[::2], np.asfortranarray(np.ones((2, 3))), frozen, np.ones(3).view(Special),
                       np.frombuffer(bytearray(17), "float64", 2, 1), bytearray(8), [1.0], None):
             self.assertIs(quick(other, total), False, other)
-        for kind in (">f4", "bool", "float16", "longdouble", "complex64", "S3", "M8[s]", "f4,i4", "O"):
+        self.assertIs(quick(np.zeros(3, "float16"), self.rabit.BITOR), False)
+        for kind in (">f4", ">f2", "bool", "longdouble", "complex64", "S3", "M8[s]", "f4,i4", "O"):
             self.assertIs(quick(np.zeros(3, kind), total), False, kind)
         for op in (self.rabit.BITOR, 4, -1, 1 << 40):
             self.assertIs(quick(np.zeros(3), op), False, op)
@@ -101,7 +103,7 @@ class Jobs(unittest.TestCase):
         for way in ("", "rabit._reduced = rabit._cannot"):
             job(3, f"""
             {way}
-            types = "int8 uint8 int32 uint32 int64 uint64 float32 float64".split()
+            types = "int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()
             with rabit.context():
                 rank, size = rabit.get_rank(), rabit.get_world_size()
                 for name in types:
@@ -112,6 +114,41 @@ class Jobs(unittest.TestCase):
                             continue
                         values = each[rank].copy()
                         np.testing.assert_array_equal(rabit.allreduce(values, op), of_numpy.reduce(each))
+        """)
+
+    def test_sums_of_float16_are_rounded_once(self):
+        for way in ("", "rabit._reduced = rabit._cannot"):
+            for memory in ("auto", "off"):
+                job(4, f"""
+                {way}
+                with rabit.context():
+                    each = [np.random.default_rng(r).normal(size=30000).astype("float16") for r in range(4)]
+                    wide = [values.astype("float32") for values in each]
+                    expected = ((wide[0] + wide[1]) + (wide[2] + wide[3])).astype("float16")
+                    rounded = ((each[0] + each[1]) + (each[2] + each[3]))
+                    assert (expected != rounded).any()
+                    np.testing.assert_array_equal(rabit.allreduce(each[rabit.get_rank()], rabit.SUM), expected)
+            """, "--env", f"RABIT_SHARED_MEMORY={memory}")
+
+    @unittest.skipUnless(importlib.util.find_spec("ml_dtypes"), "ml_dtypes is not installed")
+    def test_bfloat16_of_ml_dtypes(self):
+        job(4, """
+            from ml_dtypes import bfloat16
+            with rabit.context():
+                each = [np.random.default_rng(r).normal(size=(100, 30)).astype(bfloat16) for r in range(4)]
+                wide = [values.astype("float32") for values in each]
+                values = each[rabit.get_rank()].copy()
+                assert rabit.allreduce(values, rabit.SUM) is values and values.dtype == bfloat16
+                np.testing.assert_array_equal(values.view("uint16"), ((wide[0] + wide[1]) + (wide[2] + wide[3])).astype(bfloat16)
+                                              .view("uint16"))
+                columns = np.array(each[rabit.get_rank()][::2, 1::2])
+                np.testing.assert_array_equal(rabit.allreduce(each[rabit.get_rank()][::2, 1::2], rabit.MAX).astype("float32"),
+                                              np.max([values[::2, 1::2] for values in wide], axis=0))
+                try:
+                    rabit.allreduce(columns, rabit.BITOR)
+                    raise AssertionError("or of bfloat16")
+                except TypeError as error:
+                    assert "BITOR takes integers, not bfloat16" in str(error), error
         """)
 
     def test_any_memory_layout(self):

@@ -15,6 +15,7 @@ from warren_testing import BIN, wait_for
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 GONE_LIMIT_S = 5.0  # half a second of grace, and what a busy machine adds
 RESULT = "x" * 60
+PYTHON = ["/usr/bin/python3", "-c"]  # that every host has
 
 
 def processes_with(mark):
@@ -121,6 +122,26 @@ class ClusterCase(SubmitCase):
     def threads_of_two(self):
         """OMP_NUM_THREADS of each of two workers; empty: the cluster's own affair."""
         return ""
+
+
+class BindingBehaviour(ClusterCase):
+    """The tests of clusters that bind processes to cores; derived from like ClusterBehaviour."""
+
+    OPTIONS = ()  # that put two workers on one host, with a core for each
+
+    def test_two_workers_of_a_host_have_a_core_each(self):
+        show = [*PYTHON, "import os; print(sorted(os.sched_getaffinity(0)), os.environ.get('OMP_NUM_THREADS'))"]
+        allowed = sorted(os.sched_getaffinity(0))
+        threads = pathlib.Path(f"/sys/devices/system/cpu/cpu{allowed[0]}/topology/thread_siblings_list").read_text().strip()
+        if len(allowed) != 2 or threads != str(allowed[0]):
+            self.skipTest("is for a machine with two cores of one hardware thread")
+        process = self.submit("--num-workers", 2, "--bind", "core", "--worker-cores", 1, *self.OPTIONS, *show)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(line.split("] ", 1)[1] for line in process.out.splitlines()),
+                         [f"[{core}] 1" for core in allowed], process.err)  # fmt: skip
+        process = self.submit("--num-workers", 2, "--bind", "none", "--worker-cores", 1, *self.OPTIONS, *show)
+        self.assertEqual(process.out.count(f"] {allowed} 1\n"), 2, process.out + process.err)
+        self.check_all_gone()
 
 
 class ServersCase(ClusterCase):

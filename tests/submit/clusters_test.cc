@@ -70,6 +70,19 @@ TEST(Clusters, EveryOptionDoesSomethingSomewhereOrIsOneOfThoseWithoutEffect) {
   }
 }
 
+TEST(Clusters, OneThatDoesNotBindProcessesSaysWhatDoes) {
+  for (const ClusterEntry& cluster : Clusters()) {
+    EXPECT_EQ(Heeds(cluster, *Find("--bind")), cluster.bound_by.empty()) << cluster.name;
+    if (cluster.bound_by.empty()) continue;
+    try {
+      ParseOptions({"--num-workers", "1", "--cluster", cluster.name, "--bind", "core", "true"});
+      ADD_FAILURE() << cluster.name;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(cluster.bound_by));
+    }
+  }
+}
+
 TEST(Clusters, EveryClusterIsInTheHelpAndCanBeAskedFor) {
   const std::string help = WithoutBreaks(HelpText());
   for (const ClusterEntry& cluster : Clusters()) {

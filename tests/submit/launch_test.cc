@@ -72,6 +72,39 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
               HasSubstr("n0 slots=1 port=2222"));
 }
 
+TEST(Mpi, EachImplementationBindsWorkersByItsOwnMeans) {
+  SomeGang gang;
+  gang.options.worker_cores = 4;
+  const auto words = [&](MpiKind kind, Bind bind) {
+    gang.options.bind = bind;
+    return MpiLaunch({"mpirun", kind, {}}, gang.plan).words;
+  };
+  const auto variable = [&](Bind bind, const std::string& name) -> std::string {
+    gang.options.bind = bind;
+    for (const auto& [key, value] : MpiLaunch({"mpirun", MpiKind::kIntel, {}}, gang.plan).environment) {
+      if (key == name) return value;
+    }
+    return "(none)";
+  };
+  for (const MpiKind open : {MpiKind::kOpenMpi4, MpiKind::kOpenMpi5}) {
+    EXPECT_EQ(After(words(open, Bind::kCore), "--bind-to"), "core");
+    EXPECT_EQ(After(words(open, Bind::kCore), "--map-by"), "slot:PE=4");
+    EXPECT_EQ(After(words(open, Bind::kNuma), "--bind-to"), "numa");
+    EXPECT_THAT(words(open, Bind::kNuma), Not(Contains("--map-by")));
+    EXPECT_EQ(After(words(open, Bind::kNone), "--bind-to"), "none");
+  }
+  EXPECT_EQ(After(words(MpiKind::kHydra, Bind::kCore), "-bind-to"), "core:4");
+  EXPECT_EQ(After(words(MpiKind::kHydra, Bind::kNuma), "-bind-to"), "numa");
+  EXPECT_EQ(variable(Bind::kCore, "I_MPI_PIN"), "1");
+  EXPECT_EQ(variable(Bind::kCore, "I_MPI_PIN_DOMAIN"), "4:compact");
+  EXPECT_EQ(variable(Bind::kNuma, "I_MPI_PIN_DOMAIN"), "numa");
+  EXPECT_EQ(variable(Bind::kNone, "I_MPI_PIN"), "0");
+  gang.plan.role = tracker::Role::kServer;
+  EXPECT_EQ(After(words(MpiKind::kHydra, Bind::kCore), "-bind-to"), "none") << "workers have these cores";
+  gang.options.bind.reset();
+  EXPECT_THAT(MpiLaunch({"mpirun", MpiKind::kHydra, {}}, gang.plan).words, Not(Contains("-bind-to")));
+}
+
 TEST(Mpi, ASessionDirectoryOfOpenMpi4ThatTheUserHasChosenStays) {
   SomeGang gang;
   const MpiSetting setting = {"mpirun", MpiKind::kOpenMpi4, {}};
@@ -130,6 +163,25 @@ TEST(Slurm, OutsideABatchScriptIsPutIntoTheQueue) {
   EXPECT_EQ(launch.queue->id("12;cluster\n"), "12");
   EXPECT_EQ(launch.queue->id("hello\n"), std::nullopt);
   EXPECT_THAT(launch.queue->cancel("12"), ElementsAre("scancel", "12"));
+}
+
+TEST(Slurm, SrunBindsWorkersToTheCoresThatSlurmGivesThem) {
+  SomeGang gang;
+  for (const auto& [bind, word] :
+       {std::pair(Bind::kCore, "--cpu-bind=cores"), std::pair(Bind::kNuma, "--cpu-bind=ldoms"),
+        std::pair(Bind::kNone, "--cpu-bind=none")}) {
+    gang.options.bind = bind;
+    gang.plan.role = tracker::Role::kWorker;
+    EXPECT_THAT(SlurmLaunch(gang.plan, true).words, Contains(word));
+    EXPECT_THAT(SlurmLaunch(gang.plan, false).input, HasSubstr(std::string("\nexec srun ")));
+    EXPECT_THAT(SlurmLaunch(gang.plan, false).input, HasSubstr(word));
+    gang.plan.role = tracker::Role::kServer;
+    EXPECT_THAT(SlurmLaunch(gang.plan, true).words, Not(Contains(word))) << "workers have these cores";
+  }
+  gang.plan.role = tracker::Role::kWorker;
+  gang.options.bind.reset();
+  EXPECT_THAT(SlurmLaunch(gang.plan, false).input, Not(HasSubstr("--cpu-bind")))
+      << "Slurm's own setting counts";
 }
 
 TEST(Slurm, StatesOfAJobAreUnderstood) {

@@ -8,7 +8,7 @@ import time
 import unittest
 
 import ssh_hosts
-from cluster_case import ClusterBehaviour, ClusterCase
+from cluster_case import BindingBehaviour, ClusterBehaviour, ClusterCase
 from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
@@ -66,7 +66,7 @@ class MpiCase(ClusterCase):
         return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
-class OpenMpi4(ClusterBehaviour, MpiCase):
+class OpenMpi4(ClusterBehaviour, BindingBehaviour, MpiCase):
     MPIRUN = "mpirun.openmpi"
     COMPILER = "mpicc.openmpi"
 
@@ -113,11 +113,11 @@ class Mpich(OpenMpi4):
     COMPILER = "mpicc.mpich"
 
 
-class OpenMpi5(ClusterBehaviour, MpiCase):
+class OpenMpi5(ClusterBehaviour, BindingBehaviour, MpiCase):
     MPIRUN = "openmpi"
 
 
-class IntelMpi(ClusterBehaviour, MpiCase):
+class IntelMpi(ClusterBehaviour, BindingBehaviour, MpiCase):
     MPIRUN = "impi"
 
 
@@ -259,7 +259,7 @@ class MpiOverSsh(MpiCase):
                 self.hosts.check_nothing_runs(5)
 
 
-del ClusterBehaviour  # it is no test of its own
+del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

@@ -91,6 +91,38 @@ TEST(Plan, ElsewhereTheHostKnowsItsCores) {
   EXPECT_EQ(ThreadsOf(options, {}), Threads::kChosen);
 }
 
+TEST(Plan, ProcessesOfThisMachineAreBoundAsDecided) {
+  Options options = SomeOptions();
+  options.num_servers = 1;
+  options.bind = Bind::kCore;
+  PlanContext context = SomeContext();
+  context.usable_cores = 8;
+  context.binding = {.workers = {{0, 1, 2}, {3, 4, 5}}, .servers = {{6}}};
+  const auto plan = Plan(options, context);
+  EXPECT_THAT(plan[0].cores, IsEmpty()) << "the scheduler sleeps";
+  EXPECT_THAT(plan[1].cores, ElementsAre(6));
+  EXPECT_THAT(plan[2].cores, ElementsAre(0, 1, 2));
+  EXPECT_THAT(plan[3].cores, ElementsAre(3, 4, 5));
+  EXPECT_EQ(Get(plan[3].environment, "OMP_NUM_THREADS"), "3") << "one of eight is the server's";
+  EXPECT_THAT(ShowPlan(plan), HasSubstr("# worker 1, bound to cores 3-5\ntaskset -c 3-5 env "));
+}
+
+TEST(Binding, CountsTheThreadsThatWorkersAreToldToUse) {
+  Options options = SomeOptions();
+  options.bind = Bind::kCore;
+  const auto threads = [&](const std::string& inherited) {
+    return ProcessesToBind(options, 2, 1, 9, inherited).threads;
+  };
+  EXPECT_EQ(threads(""), 4);
+  EXPECT_EQ(threads("x"), 4);
+  options.worker_cores = 3;
+  options.worker_cores_were_chosen = true;
+  EXPECT_EQ(threads(""), 3);
+  EXPECT_EQ(threads("2,4"), 2);
+  options.environment = {{"OMP_NUM_THREADS", "5"}};
+  EXPECT_EQ(threads("2"), 5);
+}
+
 TEST(Cores, AQuotaIsRoundedUp) {
   EXPECT_EQ(CoresOfQuota("150000 100000"), 2);
   EXPECT_EQ(CoresOfQuota("200000 100000"), 2);

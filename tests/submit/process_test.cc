@@ -1,9 +1,13 @@
 // How the end of a process is told.
 #include "submit/process/process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <string>
 
 namespace warren::submit {
 namespace {
@@ -19,6 +23,36 @@ TEST(ExitStatus, IsDescribedWithTheNameOfTheSignal) {
   EXPECT_EQ((ExitStatus{3, 0, false}.Describe()), "exited with code 3");
   EXPECT_EQ((ExitStatus{0, SIGSEGV, true}.Describe()), "was killed by signal 11 (SIGSEGV, core dumped)");
   EXPECT_EQ(SignalName(SIGRTMIN + 3), "signal 37");
+}
+
+/// A process that says which cores it may run on, started.
+SpawnedProcess SpawnBound(const CoreList& cores, int watchdog) {
+  return Spawner().Spawn({.file = "/bin/sh",
+                          .argv = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status"},
+                          .environment = {"PATH=/usr/bin:/bin"},
+                          .cores = cores},
+                         watchdog);
+}
+
+TEST(Spawning, BindsToCores) {
+  const posix::Descriptor watchdog(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const int core = ReadHostCores().allowed.back();
+  const SpawnedProcess process = SpawnBound({core}, watchdog.get());
+  std::array<char, 100> text{};
+  EXPECT_GT(read(process.out.get(), text.data(), text.size() - 1), 0);
+  EXPECT_EQ(std::string(text.data()), "Cpus_allowed_list:\t" + std::to_string(core) + "\n");
+  Reap(process.pid);
+}
+
+TEST(Spawning, SaysWhichCoresItCannotBindTo) {
+  const posix::Descriptor watchdog(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  try {
+    SpawnBound({4000, 4001}, watchdog.get());
+    FAIL();
+  } catch (const StartError& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot bind '/bin/sh' to cores 4000-4001: "), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

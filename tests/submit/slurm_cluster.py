@@ -31,7 +31,7 @@ SlurmdLogFile={directory}/slurmd-%n.log
 SlurmctldDebug=info
 SlurmdDebug=info
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/{task_plugin}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
@@ -62,13 +62,14 @@ class SlurmCluster:
     """Nodes are called node0, node1, ...; each has `cpus` cores as far as Slurm knows (more than the machine has is
     possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
 
-    def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60):
+    def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
+                 task_plugin="none"):
         self.directory = pathlib.Path(directory).resolve()
         self.nodes = [f"node{index}" for index in range(nodes)]
         self.processes = []
         self.log = None
         try:
-            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout)
+            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin)
         except BaseException:
             self.close()
             raise
@@ -115,7 +116,7 @@ class SlurmCluster:
     def __exit__(self, *_):
         self.close()
 
-    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout):
+    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin):
         for name in ["munge", "state"]:
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         # munged refuses directories that others can write to (a sticky /tmp is fine); its socket must be reachable.
@@ -136,7 +137,7 @@ class SlurmCluster:
             extra = "GresTypes=gpu\n" + extra
         self.configuration.write_text(CONFIGURATION.format(
             host=host, address=address, directory=self.directory, controller_port=ports[0], kill_wait=kill_wait,
-            min_job_age=min_job_age, cpus=cpus, memory=cpus * 200, node_lines=node_lines,
+            min_job_age=min_job_age, task_plugin=task_plugin, cpus=cpus, memory=cpus * 200, node_lines=node_lines,
             gres=f" Gres=gpu:{gpus}" if gpus else "",
             extra="SlurmdParameters=config_overrides\n" + extra))
         self.log = open(self.directory / "daemons.log", "ab")

@@ -1,11 +1,12 @@
 """dmlc-submit --cluster slurm on a real Slurm: srun inside an allocation, sbatch outside one."""
 
+import os
 import signal
 import time
 import unittest
 
 import slurm_cluster
-from cluster_case import ClusterBehaviour, ServersCase
+from cluster_case import BindingBehaviour, ClusterBehaviour, ServersCase
 from slurm_cluster import SlurmCluster
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -142,7 +143,28 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.assertEqual(len(list(self.file("logs").glob("slurm-*.log"))), 1)
 
 
-del ClusterBehaviour  # it is no test of its own
+class BindingCase(SlurmCase):
+    """A node that has the cores of this machine and binds tasks to them."""
+
+    OPTIONS = ("--slurm-worker-nodes", 1)
+
+    @classmethod
+    def make_servers(cls, directory):
+        return SlurmCluster(directory, nodes=1, cpus=os.cpu_count(), task_plugin="affinity")
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class SrunBinding(BindingBehaviour, BindingCase):
+    def enter(self, command):
+        return ["salloc", "--quiet", "--ntasks=2", *command]
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class SbatchBinding(BindingBehaviour, BindingCase):
+    pass
+
+
+del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

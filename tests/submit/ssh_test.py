@@ -1,12 +1,13 @@
 """dmlc-submit --cluster ssh over real sshds on hosts of their own."""
 
 import os
+import pathlib
 import re
 import subprocess
 import unittest
 
 import ssh_hosts
-from cluster_case import READY, ClusterBehaviour, ClusterCase
+from cluster_case import PYTHON, READY, BindingBehaviour, ClusterBehaviour, ClusterCase
 from ssh_hosts import PORT, SshHosts
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -145,8 +146,8 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertEqual(process.returncode, 0, process.err)
         root = self.hosts.namespaces.middle_address
         lines = sorted(line.split("] ")[1] for line in process.out.splitlines())
-        self.assertEqual(lines, [f"scheduler 0 host-middle {root}", f"server 0 host-1 {root}", f"server 1 host-0 {root}",
-                                 f"worker 0 host-1 {root}", f"worker 1 host-0 {root}"])
+        self.assertEqual(lines, [f"scheduler 0 host-middle {root}", f"server 0 host-0 {root}", f"server 1 host-1 {root}",
+                                 f"worker 0 host-0 {root}", f"worker 1 host-1 {root}"])
 
     def test_dry_run_shows_commands_and_scripts_and_starts_nothing(self):
         process = self.submit("--num-workers", 2, "--dry-run", "touch", "started here")
@@ -172,12 +173,55 @@ class Ssh(ClusterBehaviour, SshCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class SshBinding(BindingBehaviour, SshCase):
+    ALLOWED = sorted(os.sched_getaffinity(0))
+    SHOW = [*PYTHON, "import os; print(os.uname().nodename, sorted(os.sched_getaffinity(0)), os.environ.get('OMP_NUM_THREADS'))"]
+
+    def start(self, *words, hosts="n0 slots=2\n", **settings):
+        return super().start(*words, hosts=hosts, **settings)
+
+    def test_a_host_with_too_few_cores_is_named_once_and_others_bind(self):
+        count = len(self.ALLOWED)
+        process = self.submit("--num-workers", count + 2, "--bind", "core", "--worker-cores", 1, *self.SHOW,
+                              hosts=f"n0 slots={count + 1}\nn1\n")  # fmt: skip
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.out.count(f"] host-0 {self.ALLOWED} 1\n"), count + 1, process.out)
+        self.assertRegex(process.out, rf"\] host-1 \[{self.ALLOWED[0]}\b.*\] 1\n")
+        self.assertEqual(process.err.count("no process is bound"), 1, process.err)
+        self.assertIn(f"--bind core: no process is bound on n0: {count + 1} workers of 1 thread are more than", process.err)
+
+    @unittest.skipIf(len(ALLOWED) < 2, "needs two cores")
+    def test_servers_get_cores_that_workers_are_not_counted_on(self):
+        process = self.submit("--num-workers", 1, "--num-servers", 1, "--bind", "core", *self.SHOW)
+        self.assertEqual(process.returncode, 0, process.err)
+        worker, threads = re.search(r"(?m)^\[0\] host-0 \[(.*)\] (\d+)$", process.out).groups()
+        server = re.search(r"(?m)^\[server 0\] host-0 \[(.*)\] None$", process.out)[1]
+        self.assertEqual(int(threads), len(self.ALLOWED) - 1)
+        self.assertEqual(sorted(map(int, f"{worker}, {server}".split(", "))), self.ALLOWED)
+
+    @unittest.skipIf(len(ALLOWED) < 2, "needs two cores")
+    def test_a_worker_that_is_started_again_has_the_same_cores(self):
+        code = ("import os, sys; open('cores-%s' % os.environ['DMLC_TASK_ID'], 'a').write('%s\\n' % os.sched_getaffinity(0));"
+                "sys.exit(os.environ['DMLC_NUM_ATTEMPT'] == '0' and os.environ['DMLC_TASK_ID'] == '1')")
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--bind", "core", *PYTHON, code)
+        self.assertEqual(process.returncode, 0, process.err)
+        first, second = (self.file(f"cores-{task}").read_text().splitlines() for task in range(2))
+        self.assertEqual((len(first), len(second), len(set(second))), (1, 2, 1), second)
+        self.assertNotEqual(first[0], second[0])
+
+    def test_dry_run_says_that_each_host_decides(self):
+        process = self.submit("--num-workers", 2, "--bind", "core", "--dry-run", "true")
+        self.assertIn("# --bind core: each script says which cores its host has", process.out)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class LostHost(SshCase):
     HOSTS = 3
 
     def test_a_worker_whose_host_is_gone_is_started_on_another_and_ends_on_the_first(self):
-        code = 'echo "$DMLC_NODE_HOST $DMLC_NUM_ATTEMPT" >> ran-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT = 1 ] || exec sleep 600'
-        process = self.start("--num-workers", 2, "--local-num-attempt", 1, "--ssh-options",
+        code = ('grep Cpus_allowed_list /proc/self/status >> cores-$DMLC_TASK_ID; echo "$DMLC_NODE_HOST $DMLC_NUM_ATTEMPT"'
+                ' >> ran-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT = 1 ] || exec sleep 600')
+        process = self.start("--num-workers", 2, "--local-num-attempt", 1, "--bind", "core", "--worker-cores", 1, "--ssh-options",
                              "-o ServerAliveInterval=1", "sh", "-c", f"[ $DMLC_TASK_ID = 1 ] || exit 0; {code}",
                              hosts="n0\nn1\nn2\n")  # fmt: skip
         self.wait_for_files("ran-1")
@@ -187,6 +231,9 @@ class LostHost(SshCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn("was lost with the connection to n1", err.decode())
         self.assertEqual(self.file("ran-1").read_text().split("\n")[:2], ["n1 0", "n0 1"])
+        # On the second host its cores are not reckoned with: it may run on all.
+        cores = self.file("cores-1").read_text().splitlines()[1]
+        self.assertIn(cores + "\n", pathlib.Path("/proc/self/status").read_text())
         self.assertTrue(on_lost_host)
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
 
@@ -205,7 +252,7 @@ class SshOverIpv6(SshCase):
         self.assertEqual(sorted(process.out.splitlines()), [f"[{i}] host-{i} {tracker}" for i in range(2)])
 
 
-del ClusterBehaviour  # it is no test of its own
+del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

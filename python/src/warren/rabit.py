@@ -41,6 +41,8 @@ MAX, MIN, SUM, BITOR = Op.MAX, Op.MIN, Op.SUM, Op.BITOR
 _PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
 _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
+_TYPES[np.dtype("float16").str] = 10
+_BFLOAT16 = 11  # numpy has none; ml_dtypes and what is built on it (JAX, TensorFlow) call theirs so
 
 
 def _library() -> ctypes.CDLL:
@@ -153,17 +155,19 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
 
     An array that is not contiguous is reduced in a copy and written back; one that is read-only stays as it is, and a
     reduced copy is returned. `prepare_fun(data)` is called before, to fill it, unless the result is known already because
-    this rank was lost and replays what the others have done. Types: (u)int8, (u)int32, (u)int64, float32, float64.
+    this rank was lost and replays what the others have done. Types: (u)int8, (u)int32, (u)int64, float32, float64, float16
+    and the bfloat16 of ml_dtypes. 16-bit floats are summed up as float32, and the sum is rounded once.
     """
     if prepare_fun is None and _reduced(data, op):
         return data
     if not isinstance(data, np.ndarray):
         raise TypeError(f"allreduce takes a numpy.ndarray, not {type(data).__name__}")
     kind = data.dtype.str
-    number = _TYPES.get(kind)
+    number = _BFLOAT16 if data.dtype.name == "bfloat16" else _TYPES.get(kind)
     if number is None:
-        raise TypeError(f"allreduce takes arrays of {', '.join(_NAMES)} in native byte order, not of {data.dtype}")
-    if op == 3 and kind[1] == "f":
+        raise TypeError(f"allreduce takes arrays of {', '.join(_NAMES)}, float16 and bfloat16 in native byte order, not of "
+                        f"{data.dtype}")
+    if op == 3 and (kind[1] == "f" or number == _BFLOAT16):
         raise TypeError(f"BITOR takes integers, not {data.dtype}")
     in_place = data.flags.c_contiguous and data.flags.writeable
     buffer = data if in_place else data.copy(order="C")

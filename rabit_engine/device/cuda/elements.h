@@ -14,7 +14,7 @@
 namespace warren::device {
 
 /// What an element is computed in: itself, or a float for the short floating-point types, rounded to nearest
-/// even after each operation.
+/// even: those of 16 bits once (Partial), those of 8 after each operation.
 template <typename T>
 struct Arithmetic {
   using Wide = T;
@@ -46,6 +46,29 @@ struct Arithmetic<__nv_fp8_e5m2> {
   static __host__ __device__ float Widen(__nv_fp8_e5m2 value) { return static_cast<float>(value); }
   static __host__ __device__ __nv_fp8_e5m2 Narrow(float value) { return __nv_fp8_e5m2(value); }
 };
+
+/// What combined elements are kept in until the last: floats for sums and products of 16-bit floats.
+template <Operation operation, typename T>
+using Partial = std::conditional_t<(std::is_same_v<T, __half> ||
+                                    std::is_same_v<T, __nv_bfloat16>)&&operation != Operation::kMax &&
+                                       operation != Operation::kMin,
+                                   float, T>;
+template <Operation operation, typename T>
+__host__ __device__ inline Partial<operation, T> Open(T value) {
+  if constexpr (std::is_same_v<Partial<operation, T>, T>) {
+    return value;
+  } else {
+    return Arithmetic<T>::Widen(value);
+  }
+}
+template <Operation operation, typename T>
+__host__ __device__ inline T Close(Partial<operation, T> value) {
+  if constexpr (std::is_same_v<Partial<operation, T>, T>) {
+    return value;
+  } else {
+    return Arithmetic<T>::Narrow(value);
+  }
+}
 
 /// left op right, where left holds the lower ranks; kAverage sums.
 template <Operation operation, typename T>
@@ -91,9 +114,10 @@ __host__ __device__ inline T Finish(T value, int ranks) {
 template <Operation operation, typename T, typename Value>
 __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   constexpr int kLevels = 7;  // for kMaxShared ranks
-  T waiting[kLevels];         // of the subtrees that lack their right-hand sibling, by height
+  // Of the subtrees that lack their right-hand sibling, by height.
+  Partial<operation, T> waiting[kLevels];
   for (int rank = 0; rank < ranks; ++rank) {
-    T here = value(rank);
+    Partial<operation, T> here = Open<operation, T>(value(rank));
     int level = 0;
     for (int bits = rank; (bits & 1) != 0; bits >>= 1, ++level)
       here = Combine<operation>(waiting[level], here);
@@ -102,20 +126,20 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   // What waits now are the bits of `ranks`; the lowest holds the highest ranks.
   int level = 0;
   while ((ranks >> level & 1) == 0) ++level;
-  T result = waiting[level];
+  Partial<operation, T> result = waiting[level];
   for (++level; level < kLevels; ++level) {
     if ((ranks >> level & 1) != 0) result = Combine<operation>(waiting[level], result);
   }
-  return Finish<operation>(result, ranks);
+  return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
 /// The `size` ranks from `begin` on, as far as there are any, in the same order; `size` is a power of two.
 template <Operation operation, typename T, int begin, int size>
-__host__ __device__ inline T CombineSubtree(int ranks, const T* values) {
+__host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {
-    return values[begin];
+    return Open<operation, T>(values[begin]);
   } else {
-    const T left = CombineSubtree<operation, T, begin, size / 2>(ranks, values);
+    const Partial<operation, T> left = CombineSubtree<operation, T, begin, size / 2>(ranks, values);
     if (begin + size / 2 >= ranks) return left;
     return Combine<operation>(left, CombineSubtree<operation, T, begin + size / 2, size / 2>(ranks, values));
   }
@@ -125,7 +149,7 @@ __host__ __device__ inline T CombineSubtree(int ranks, const T* values) {
 /// of it but the operations, so that the values can be in registers.
 template <Operation operation, int most, typename T>
 __host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
-  return Finish<operation>(CombineSubtree<operation, T, 0, most>(ranks, values), ranks);
+  return Finish<operation>(Close<operation, T>(CombineSubtree<operation, T, 0, most>(ranks, values)), ranks);
 }
 
 }  // namespace warren::device

@@ -36,6 +36,22 @@
 
 typedef unsigned long rbt_ulong; /* NOLINT(runtime/int) */
 
+/* Element types: what enum_dtype takes. */
+enum RabitDataType {
+  RABIT_CHAR = 0,
+  RABIT_UCHAR = 1,
+  RABIT_INT = 2,
+  RABIT_UINT = 3,
+  RABIT_LONG = 4,
+  RABIT_ULONG = 5,
+  RABIT_FLOAT = 6,
+  RABIT_DOUBLE = 7,
+  RABIT_LONGLONG = 8,
+  RABIT_ULONGLONG = 9,
+  RABIT_FLOAT16 = 10, /* IEEE 754 binary16: _Float16 where the compiler has it */
+  RABIT_BFLOAT16 = 11 /* the upper half of a float */
+};
+
 /* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0. */
 RABIT_DLL bool RabitInit(int argc, char* argv[]);
 
@@ -64,8 +80,8 @@ RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginI
                              size_t size_prev_slice, int enum_dtype);
 
 /* Replaces each of `count` elements by the reduction of that element over all ranks.
- * enum_dtype: 0 char, 1 unsigned char, 2 int, 3 unsigned, 4 long, 5 unsigned long, 6 float, 7 double,
- *             8 long long, 9 unsigned long long
+ * enum_dtype: one of RabitDataType. 16-bit floats are summed up as floats, and the sum is rounded once, to
+ *             nearest even.
  * enum_op:    0 max, 1 min, 2 sum, 3 bitwise or (integers only)
  *
  * prepare_fun, unless NULL, is called with prepare_arg to fill the buffer; see rabit::Allreduce. */

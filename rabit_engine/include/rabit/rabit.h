@@ -36,6 +36,7 @@
 #endif
 
 #include "rabit/base.h"
+#include "rabit/half.h"
 #include "rabit/internal/engine.h"
 #include "rabit/serializable.h"
 
@@ -97,8 +98,9 @@ inline void Broadcast(std::string* sendrecv_data, int root, const char* _file = 
 ///
 ///     Allreduce<op::Sum>(&data[0], data.size());
 ///
-/// DType: char, int, long, long long, each also unsigned, float and double run at full speed; any other type
-/// works that OP can combine and that is trivially copyable.
+/// DType: char, int, long, long long, each also unsigned, float, double and 16-bit floats (Float16, BFloat16
+/// and the compiler's, half.h) run at full speed; any other type works that OP can combine and that is
+/// trivially copyable. 16-bit floats are summed up as floats, and the sum is rounded once, to nearest even.
 ///
 /// `prepare_fun(prepare_arg)` is called first, if given, to fill the buffer. It is not called when the result
 /// is known already, as it is for a process that was started again and has not caught up yet.

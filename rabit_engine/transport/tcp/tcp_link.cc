@@ -88,16 +88,20 @@ std::size_t TcpLink::FailedSend(int error) {
 
 std::size_t TcpLink::TryReceive(void* data, std::size_t bytes) {
   if (bytes == 0) return 0;
-  if (stash_begin_ == stash_end_) {
-    if (bytes >= kDirectBytes) return Receive(data, std::min(bytes, kMaxCallBytes));
-    stash_begin_ = 0;
-    stash_end_ = 0;
-    stash_end_ = Receive(stash_.data(), stash_.size());
-  }
+  awaits_little_ = bytes < kDirectBytes;
+  if (stash_begin_ == stash_end_ && !awaits_little_) return Receive(data, std::min(bytes, kMaxCallBytes));
+  ReadAhead();
   const std::size_t count = std::min(bytes, stash_end_ - stash_begin_);
   std::memcpy(data, stash_.data() + stash_begin_, count);
   stash_begin_ += count;
   return count;
+}
+
+void TcpLink::ReadAhead() {
+  if (stash_begin_ < stash_end_) return;
+  stash_begin_ = 0;
+  stash_end_ = 0;
+  stash_end_ = Receive(stash_.data(), stash_.size());
 }
 
 std::size_t TcpLink::Receive(void* data, std::size_t bytes) {

@@ -46,6 +46,10 @@ class TcpLink final : public Link {
   void Note(std::uint32_t events);
   bool may_send() const { return may_send_; }
   bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }
+  /// The last TryReceive was for so few bytes that they go through this link's own memory.
+  bool awaits_little() const { return awaits_little_; }
+  /// Reads what has come into that memory, if it is empty. Throws LostPeer when the peer is gone.
+  void ReadAhead();
   /// True when the peer will send nothing more, or the connection is broken.
   bool ended() const { return ended_; }
   /// What is known about the end.
@@ -68,6 +72,7 @@ class TcpLink final : public Link {
   bool may_send_ = true;
   bool watched_for_room_ = false;
   bool may_receive_ = true;
+  bool awaits_little_ = false;
   bool ended_ = false;
   int error_ = 0;
   Clock::time_point silent_since_ = kNoDeadline;

@@ -90,6 +90,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Becomes readable when TakeEvents has something to do.
   int descriptor() const { return epoll_.fd(); }
   void TakeEvents() { Poll(0); }
+  /// Takes events, or reads ahead on links where little is awaited; then what AnyReady says. For somebody
+  /// who looks again and again.
+  bool Look(std::span<const Interest> interests);
   /// True when one of the interests (those in ranks without a link here are passed over) may make progress,
   /// as far as the events taken so far tell.
   bool AnyReady(std::span<const Interest> interests) const;
@@ -143,7 +146,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   bool peers_may_leave_ = false;
   bool any_ended_ = false;
   Clock::time_point next_silence_check_{};
-  Yielding yielding_;
+  WaitPolicy wait_policy_;
+  unsigned looks_ = 0;
   std::optional<tcp::Hello> alarm_;  ///< the first one
   std::map<std::uint64_t, PendingConnection> pending_;
   std::uint64_t next_pending_ = 0;

@@ -109,6 +109,9 @@ ClusterEntry KubernetesEntry() {
     if (options.kube_trainjob) options.auto_file_cache = false;  // a TrainJob has no room for files
   };
   entry.export_job = ExportJob;
+  entry.bound_by =
+      "nodes whose kubelet has the CPU manager policy 'static': it gives cores of its own to each container "
+      "whose template sets limits equal to its requests";
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--worker-gpus",
                           "--time-limit",    "--jobname",      "--queue",         "--auto-file-cache"};
   entry.own_options = {

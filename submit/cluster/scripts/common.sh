@@ -17,29 +17,40 @@ await() {
   pid= # it may become another's
 }
 
-# share_cores WORKERS CORES: gives each of so many workers its share of the cores that may be used here, or those
-# CORES, unless OMP_NUM_THREADS says something already.
+# How many cores may be used here: by the affinity mask and the control groups' quota.
+usable_cores() {
+  cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+  group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
+  while :; do
+    quota= period=
+    if read -r quota period && [ "${quota:-max}" != max ]; then
+      quota=$(((quota + period - 1) / period))
+      [ "$quota" -ge "$cores" ] || cores=$quota
+    fi 2>/dev/null </sys/fs/cgroup"$group"/cpu.max
+    [ -n "$group" ] || break
+    group=${group%/*}
+  done
+  echo "$cores"
+}
+
+# share_cores WORKERS CORES KEPT: gives each of so many workers its share of the cores that may be used here, but for
+# those KEPT, or gives it those CORES, unless OMP_NUM_THREADS says something already.
 share_cores() {
   [ -z "$OMP_NUM_THREADS" ] || return 0
-  if [ -n "$2" ]; then
-    OMP_NUM_THREADS=$2
-  else
-    cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-    group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
-    while :; do
-      quota= period=
-      if read -r quota period && [ "${quota:-max}" != max ]; then
-        quota=$(((quota + period - 1) / period))
-        [ "$quota" -ge "$cores" ] || cores=$quota
-      fi 2>/dev/null </sys/fs/cgroup"$group"/cpu.max
-      [ -n "$group" ] || break
-      group=${group%/*}
-    done
-    OMP_NUM_THREADS=$((cores / ${1:-1}))
-    [ "$OMP_NUM_THREADS" -ge 1 ] || OMP_NUM_THREADS=1
-  fi
+  OMP_NUM_THREADS=${2:-$((($(usable_cores) - ${3:-0}) / ${1:-1}))}
+  [ "$OMP_NUM_THREADS" -ge 1 ] || OMP_NUM_THREADS=1
   export OMP_NUM_THREADS
 }
+
+# host_cores ROOT: the cores that may be used here / the hardware threads of each physical core / the cores of each NUMA
+# node, by ROOT/proc and ROOT/sys.
+host_cores() {
+  sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$1/proc/self/status"
+  echo /
+  cat "$1"/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | sort -u
+  echo /
+  cat "$1"/sys/devices/system/node/node[0-9]*/cpulist
+} 2>/dev/null
 
 # unpack ARCHIVE DIRECTORY, for one process of a host at a time
 unpack() {

@@ -1,7 +1,7 @@
 # Runs the command in "$@", started by ssh, and ends it when standard input ends or stays without a line for
-# a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, attempt, directory, and the
-# functions environment, which exports what the command, and only the command, is to have, and share, which gives it its
-# share of the cores.
+# a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, attempt, directory, binds (empty:
+# the command is not bound to cores), and the functions environment, which exports what the command, and only the command, is
+# to have, and share, which gives it its share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
   report fail "there is no directory '$directory' on $(uname -n)"
@@ -12,6 +12,17 @@ setsid=$(command -v setsid) || {
   exit 1
 }
 exec 3<&0 </dev/null
+# Which cores are this process's is decided where all processes of the host are known.
+bound=
+if [ -n "$binds" ]; then
+  threads=${OMP_NUM_THREADS%%[!0-9]*}
+  report cores "$(usable_cores)" "${threads:-0}" $(host_cores "")
+  read -r bound <&3 || exit 1
+  [ -z "$bound" ] || taskset=$(command -v taskset) || {
+    report fail "there is no taskset on $(uname -n) (package util-linux), by which processes are bound (--bind none: they are not)"
+    exit 1
+  }
+fi
 trap stop USR1 TERM HUP INT
 trap : PIPE  # messages that nobody reads any more are no reason to go before the command has been ended
 (
@@ -19,7 +30,7 @@ trap : PIPE  # messages that nobody reads any more are no reason to go before th
   share # first: the environment may have a PATH of its own
   environment
   export DMLC_SUBMIT_MARK="$mark;"
-  exec "$setsid" "$@"
+  exec ${bound:+"$taskset" -c "$bound"} "$setsid" "$@"
 ) &
 pid=$!
 group=$pid # by setsid

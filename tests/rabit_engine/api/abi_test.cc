@@ -61,14 +61,25 @@ static_assert(RABIT_DEVICE_INT8 == 0 && RABIT_DEVICE_UINT8 == 1 && RABIT_DEVICE_
 static_assert(RABIT_DEVICE_SUM == 0 && RABIT_DEVICE_PRODUCT == 1 && RABIT_DEVICE_MAX == 2 &&
               RABIT_DEVICE_MIN == 3 && RABIT_DEVICE_AVERAGE == 4);
 
+static_assert(RABIT_CHAR == 0 && RABIT_UCHAR == 1 && RABIT_INT == 2 && RABIT_UINT == 3 && RABIT_LONG == 4 &&
+              RABIT_ULONG == 5 && RABIT_FLOAT == 6 && RABIT_DOUBLE == 7 && RABIT_LONGLONG == 8 &&
+              RABIT_ULONGLONG == 9 && RABIT_FLOAT16 == 10 && RABIT_BFLOAT16 == 11);
+
 // C++: what the inline functions of rabit.h hand to the library.
 namespace mpi = rabit::engine::mpi;
 static_assert(mpi::kMax == 0 && mpi::kMin == 1 && mpi::kSum == 2 && mpi::kBitwiseOR == 3);
 static_assert(mpi::kChar == 0 && mpi::kUChar == 1 && mpi::kInt == 2 && mpi::kUInt == 3 && mpi::kLong == 4 &&
               mpi::kULong == 5 && mpi::kFloat == 6 && mpi::kDouble == 7 && mpi::kLongLong == 8 &&
-              mpi::kULongLong == 9);
+              mpi::kULongLong == 9 && mpi::kFloat16 == 10 && mpi::kBFloat16 == 11);
 static_assert(kIs<std::underlying_type_t<mpi::OpType>, int> &&
               kIs<std::underlying_type_t<mpi::DataType>, int>);
+
+// What lies in the caller's memory.
+static_assert(sizeof(rabit::Float16) == 2 && alignof(rabit::Float16) == 2 && sizeof(rabit::BFloat16) == 2 &&
+              alignof(rabit::BFloat16) == 2);
+static_assert(std::is_trivially_copyable_v<rabit::Float16> && std::is_trivial_v<rabit::Float16> &&
+              std::is_standard_layout_v<rabit::Float16> && std::is_trivially_copyable_v<rabit::BFloat16> &&
+              std::is_trivial_v<rabit::BFloat16> && std::is_standard_layout_v<rabit::BFloat16>);
 
 using rabit::Serializable;
 using rabit::engine::IEngine;

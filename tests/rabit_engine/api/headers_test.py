@@ -27,7 +27,7 @@ def check_all(test, jobs):
 
 class Headers(unittest.TestCase):
     def test_programs_for_rabit_and_for_its_copy_in_xgboost_compile_with_every_standard(self):
-        self.assertEqual(len(USERS), 3)
+        self.assertEqual(len(USERS), 4)
         check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, user], None)
                          for compiler in CXX_COMPILERS for standard in STANDARDS for user in USERS])
 

@@ -25,6 +25,12 @@ class Jobs(unittest.TestCase):
         for workers in WORKERS:
             self.assert_ends_well(job(workers, BIN / "api-user-xgboost_copy"))
 
+    def test_sums_of_sixteen_bit_floats_are_rounded_once(self):
+        self.assert_ends_well(alone(BIN / "api-user-sixteen_bits"))
+        for memory in ("auto", "off"):
+            for workers in WORKERS:
+                self.assert_ends_well(job(workers, BIN / "api-user-sixteen_bits", RABIT_SHARED_MEMORY=memory))
+
     def test_a_child_that_a_reduction_function_forks_is_told_and_the_job_goes_on(self):
         for memory in ("auto", "off"):
             for call in (1, 2, 20):

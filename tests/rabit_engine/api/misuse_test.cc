@@ -128,10 +128,10 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
       {[&] { rabit::engine::GetEngine()->Allreduce(&value, 0, 1, rabit::op::Reducer<rabit::op::Sum, int>); },
        "Allreduce.*elements of 0 bytes cannot be reduced"},
       {[&] {
-         rabit::engine::Allreduce_(&value, 4, 1, nullptr, static_cast<rabit::engine::mpi::DataType>(10),
+         rabit::engine::Allreduce_(&value, 4, 1, nullptr, static_cast<rabit::engine::mpi::DataType>(12),
                                    rabit::engine::mpi::kSum);
        },
-       "Allreduce.*10 is no element type.*"},
+       "Allreduce.*12 is no element type.*"},
       {[&] {
          rabit::engine::Allreduce_(&value, 4, 1, nullptr, rabit::engine::mpi::kInt,
                                    static_cast<rabit::engine::mpi::OpType>(4));

@@ -32,7 +32,7 @@ TEST(Choice, FindsAnAlgorithmForEverySituation) {
   for (const Collective collective :
        {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather, Collective::kReduceScatter,
         Collective::kReduce, Collective::kBarrier}) {
-    for (int flags = 0; flags < 32; ++flags) {
+    for (int flags = 0; flags < 64; ++flags) {
       for (const int ranks : {2, 3, 64, 65, 1000, 1024}) {
         for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, std::size_t{1} << 33}) {
           Situation situation{collective, bytes, ranks};
@@ -41,6 +41,7 @@ TEST(Choice, FindsAnAlgorithmForEverySituation) {
           situation.fits = (flags & 4) != 0;
           situation.levels_may_reduce = (flags & 8) != 0;
           situation.order_matters = (flags & 16) != 0;
+          situation.rounds = (flags & 32) != 0;
           EXPECT_TRUE(Choose(situation, {}).Serves(collective));
         }
       }
@@ -111,6 +112,20 @@ TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
   situation.collective = Collective::kBarrier;
   EXPECT_EQ(Choose(situation, {}).name, "tree");
   EXPECT_NE(Choose(Allreduce(1 << 20, 16), {}).name, "tree");
+}
+
+TEST(Choice, SendsLongVectorsOfHalvesAsTheyAre) {
+  // Everything else would send them as floats.
+  for (const int ranks : {3, 4, 8, 64}) {
+    Situation situation = Allreduce(1 << 20, ranks);
+    situation.order_matters = true;
+    situation.rounds = true;
+    EXPECT_TRUE(Choose(situation, {}).combines_at_once) << ranks;
+    situation.crowded = true;
+    EXPECT_TRUE(Choose(situation, {}).combines_at_once) << ranks;
+    situation.collective = Collective::kReduceScatter;
+    EXPECT_TRUE(Choose(situation, {}).combines_at_once) << ranks;
+  }
 }
 
 TEST(Choice, FollowsTheUsersWishWhereItCan) {

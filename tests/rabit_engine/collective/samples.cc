@@ -36,11 +36,12 @@ void WriteInt(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::int32_t>(random() % 2000001) - 1000000);
 }
 
-/// Normal float16 numbers between 2^-7 and 2^8, of both signs.
+/// Float16 numbers between 2^-7 and 2^8, of both signs, and NaN, which max passes over on the right and keeps
+/// on the left.
 void WriteFloat16(std::byte* element, int, Random& random) {
   const unsigned sign = static_cast<unsigned>(random() % 2);
-  const unsigned exponent = 8 + static_cast<unsigned>(random() % 15);
-  const unsigned fraction = static_cast<unsigned>(random() % 1024);
+  const unsigned exponent = random() % 4 == 0 ? 31 : 8 + static_cast<unsigned>(random() % 15);
+  const unsigned fraction = 1 + static_cast<unsigned>(random() % 1023);
   Write(element, static_cast<std::uint16_t>(sign << 15 | exponent << 10 | fraction));
 }
 
@@ -119,7 +120,7 @@ const std::vector<Sample>& Samples() {
       {"float sum", Reduction::Typed(DataType::kFloat, Operation::kSum), WriteFloat},
       {"double sum", Reduction::Typed(DataType::kDouble, Operation::kSum), WriteDouble},
       {"int sum", Reduction::Typed(DataType::kInt, Operation::kSum), WriteInt},
-      {"float16 sum", Reduction::Typed(DataType::kFloat16, Operation::kSum), WriteFloat16},
+      {"float16 max", Reduction::Typed(DataType::kFloat16, Operation::kMax), WriteFloat16},
       {"custom of 24 bytes", Reduction::Custom(JoinHistories, nullptr, sizeof(History)), WriteHistory},
   };
   return samples;

@@ -38,7 +38,7 @@ struct Sample {
   Bytes Values(int rank, std::size_t count) const;
 };
 
-/// Float and double sums, a sum of 32-bit integers, a sum of float16, a 24-byte function that is neither
+/// Float and double sums, a sum of 32-bit integers, a maximum of float16, a 24-byte function that is neither
 /// commutative nor associative.
 const std::vector<Sample>& Samples();
 

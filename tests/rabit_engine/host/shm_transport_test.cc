@@ -109,7 +109,7 @@ TEST(ShmTransport, WakesASleeperByItsDoorbell) {
   constexpr int kTurns = 20'000;
   Members members(2);
   members.OnAll([&](int me) {
-    members[me].GiveWay();
+    members[me].SetOversubscribed(true);
     ShmTransport transport(members[me], kWorldSize);
     const int peer = Members::RankOf(1 - me);
     const Interest interest{peer, false, true};

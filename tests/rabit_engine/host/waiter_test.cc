@@ -10,6 +10,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/host/shm_members.h"
@@ -17,7 +18,9 @@
 namespace warren {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Waits for the counter of a member as the collectives do.
@@ -62,7 +65,7 @@ TEST(Waiter, HearsEveryBell) {
     Members members(2);
     members.OnAll([&](int me) {
       HostSegment& segment = members[me];
-      if (give_way) segment.GiveWay();
+      if (give_way) segment.SetOversubscribed(true);
       Waiter waiter(segment);
       for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
         if (me == 0) Publish(segment, turn);
@@ -139,38 +142,92 @@ TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
 
 TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   Members members(2);
-  members[0].GiveWay();
+  members[0].SetOversubscribed(true);
   EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
 }
 
-TEST(Yielding, SleepsAtOnceAfterATurnThatTookATimeSlice) {
-  const int core = FirstCore();
-  std::atomic<bool> computing = true;
-  std::thread neighbour([&] {
-    const Pinned pinned(core);
-    while (computing) {
+/// Waits of an invented clock.
+class Waits {
+ public:
+  /// A wait that spins if it may, in vain, and ends after so many turns of so long. Returns whether it spun;
+  /// `sleeps` becomes true where it had to sleep.
+  bool Wait(int turns, std::chrono::microseconds turn, bool& sleeps) {
+    const bool spins = policy_.Begin();
+    if (spins) policy_.SpunInVain();
+    sleeps = false;
+    for (int i = 0; i < turns; ++i) {
+      sleeps = !policy_.MayYield(now_);
+      if (sleeps) return spins;
+      policy_.Yielded(now_ += turn);
     }
-  });
-  bool slept_at_once = false;
-  {
-    const Pinned pinned(core);
-    Yielding yielding;
-    for (int wait = 0; wait < 10'000 && !slept_at_once; ++wait) {
-      yielding.Begin();
-      slept_at_once = !yielding.Turn();  // the first turn of a wait is refused for no other reason
-    }
+    policy_.YieldedWell();
+    return spins;
   }
-  computing = false;
-  neighbour.join();
-  EXPECT_TRUE(slept_at_once);
+  bool Spins(int turns) {
+    bool sleeps = false;
+    return Wait(turns, microseconds(1), sleeps);
+  }
+  bool Sleeps(int turns, std::chrono::microseconds turn) {
+    bool sleeps = false;
+    Wait(turns, turn, sleeps);
+    return sleeps;
+  }
+  WaitPolicy& policy() { return policy_; }
+
+ private:
+  WaitPolicy policy_;
+  Clock::time_point now_;
+};
+
+TEST(Spinning, IsLeftOutForEverMoreWaitsWhereTheAnswerComesWithTheFirstTurn) {
+  Waits waits;
+  std::vector<int> pauses;  // waits without spinning, before each that spins
+  for (int pause = 0; pauses.size() < 10; ++pause) {
+    if (!waits.Spins(1)) continue;
+    pauses.push_back(pause);
+    pause = -1;
+  }
+  EXPECT_THAT(pauses, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64, 64));
+}
+
+TEST(Spinning, ComesBackAtOnceWhereItWentWell) {
+  Waits waits;
+  for (int wait = 0; wait < 100; ++wait) waits.Spins(1);
+  while (!waits.policy().Begin()) {
+  }
+  waits.policy().SpunWell();
+  EXPECT_TRUE(waits.Spins(1));
+  EXPECT_FALSE(waits.Spins(1));
+  EXPECT_TRUE(waits.Spins(1));
+}
+
+TEST(Spinning, GoesOnWhereTheAnswerTakesLongerThanATurn) {
+  Waits waits;
+  for (int wait = 0; wait < 100; ++wait) EXPECT_TRUE(waits.Spins(3));
 }
 
 TEST(Yielding, GoesOnForAWhileAndNotForEver) {
-  Yielding yielding;
-  yielding.Begin();
-  int turns = 0;
-  while (yielding.Turn()) ++turns;
-  EXPECT_GT(turns, 0);
+  Waits waits;
+  EXPECT_FALSE(waits.Sleeps(100, microseconds(1)));
+  EXPECT_TRUE(waits.Sleeps(1'000, microseconds(1)));
+}
+
+TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
+  Waits waits;
+  std::vector<int> sleeps;  // waits that slept, before each that had a turn
+  for (int slept = 0; sleeps.size() < 9; ++slept) {
+    if (waits.Sleeps(1, milliseconds(3))) continue;
+    sleeps.push_back(slept);
+    slept = -1;
+  }
+  EXPECT_THAT(sleeps, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64));
+}
+
+TEST(Yielding, ForgivesWhatDoesNotComeAgain) {
+  Waits waits;
+  waits.Sleeps(1, milliseconds(3));
+  EXPECT_TRUE(waits.Sleeps(1, microseconds(1)));
+  for (int wait = 0; wait < 1'000; ++wait) EXPECT_FALSE(waits.Sleeps(1, microseconds(1)));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A plain answer to what a reduction must give, bit for bit: the order of the engine written down once more,
 // element by element, with the operators of the language and nothing of the engine's.
+// (16-bit floats, which the language does not have, are those of tests/rabit_engine/reduce.)
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <type_traits>
 
 #include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/reduce/reference.h"
 
 namespace warren::matrix {
 
@@ -23,6 +25,9 @@ struct AffineMap {
 inline AffineMap Compose(const AffineMap& low, const AffineMap& high) {
   return {high.a * low.a, high.a * low.b + high.b, {}};
 }
+
+template <typename T>
+constexpr bool kIsSixteenBits = std::is_same_v<T, reference::Half> || std::is_same_v<T, reference::Brain>;
 
 template <typename T>
 T Apply(Operation operation, T low, T high) {
@@ -65,6 +70,12 @@ T Value(int rank, std::size_t index, std::uint64_t seed) {
     return {static_cast<std::uint32_t>(x) | 1, static_cast<std::uint32_t>(x >> 32), {}};
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
+  } else if constexpr (kIsSixteenBits<T>) {
+    // Some numbers next to 1, and more of about its last place: whoever rounds on the way gets other bits.
+    constexpr int kFractionBits = std::bit_width(T::kQuietBit);
+    const std::uint64_t exponent = T::kBias - ((x >> 20) % 3 == 0 ? 0 : kFractionBits + (x >> 30) % 2);
+    const std::uint64_t fraction = (x >> 40) % (1u << kFractionBits);
+    return {static_cast<std::uint16_t>((x % 4 == 0 ? 0x8000u : 0u) | exponent << kFractionBits | fraction)};
   } else {
     // Magnitudes far apart, so that every other order of the sum gives other bits.
     const double scale[] = {1e-3, 1.0, 1e4, 1e7};
@@ -82,13 +93,27 @@ T Expected(int begin, int span, int world_size, const T* values, Combine combine
 }
 
 template <typename T, typename Combine>
-T Expected(int world_size, std::size_t index, std::uint64_t seed, Combine combine) {
-  std::array<T, 64> values{};
-  for (int rank = 0; rank < world_size; ++rank)
-    values[static_cast<std::size_t>(rank)] = Value<T>(rank, index, seed);
+T Expected(int world_size, const T* values, Combine combine) {
   int span = 1;
   while (span < world_size) span *= 2;
-  return Expected(0, span, world_size, values.data(), combine);
+  return Expected(0, span, world_size, values, combine);
+}
+
+/// The combination of all ranks' values of one element.
+template <typename T, typename Combine>
+T Expected(int world_size, std::size_t index, std::uint64_t seed, Combine combine) {
+  if constexpr (kIsSixteenBits<T>) {
+    // As floats, and rounded once.
+    std::array<float, 64> floats{};
+    for (int rank = 0; rank < world_size; ++rank)
+      floats[static_cast<std::size_t>(rank)] = reference::Widened(Value<T>(rank, index, seed));
+    return reference::Narrowed<T>(Expected(world_size, floats.data(), combine));
+  } else {
+    std::array<T, 64> values{};
+    for (int rank = 0; rank < world_size; ++rank)
+      values[static_cast<std::size_t>(rank)] = Value<T>(rank, index, seed);
+    return Expected(world_size, values.data(), combine);
+  }
 }
 
 }  // namespace warren::matrix

@@ -35,6 +35,19 @@ class SharingTest(unittest.TestCase):
         self.assertEqual(codes, [0] * 30, errors)
         self.assertIn("30 ranks on 1 hosts: shared_memory", errors)
 
+    def test_ranks_spin_when_each_has_a_core_also_when_they_are_bound_to_it(self):
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) < 2:
+            self.skipTest("needs two cores")
+        for cores, waits in ((allowed[:2], "spinning at first"), (allowed[:1] * 2, "giving way at once")):
+            bind = ["sh", "-c", f'[ "$DMLC_TASK_ID" = 0 ] && core={cores[0]} || core={cores[1]}; exec taskset -c $core "$@"', "sh"]
+            for env in ({}, TCP):
+                with self.subTest(cores=cores, env=env), Job(2, "random", 1, env={"rabit_debug": "1", **env}, enter=bind) as job:
+                    codes, results = job.finish()
+                    errors = "".join(errors for _, errors in results)
+                    self.assertEqual(codes, [0] * 2, errors)
+                    self.assertEqual(errors.count(f"; waits {waits}"), 2, errors)
+
     def test_each_rank_says_its_place_when_asked(self):
         with Job(4, "random", 1, env={"rabit_debug": "1"},
                  env_of_task=lambda task: {"RABIT_HOST_GROUP": "aaab"[task]}) as job:

@@ -80,9 +80,16 @@ void Train(Model& global, Model& local, int version) {
                    static_cast<std::size_t>(rank) * 3 + 3, 3);
   double largest = table[static_cast<std::size_t>(rank) * 3];
   rabit::Allreduce<rabit::op::Max>(&largest, 1);
+  // A sum that travels as floats where its elements are not all combined at once.
+  std::vector<rabit::Float16> halves(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    halves[i] = rabit::Float16(static_cast<float>(local.values[i % local.values.size()]));
+  }
+  rabit::Allreduce<rabit::op::Sum>(halves.data(), count);
 
   for (std::size_t i = 0; i < count; ++i) {
-    global.values[i] = gradients[i] / world + largest * 0.001 + static_cast<double>(word.size());
+    global.values[i] = gradients[i] / world + largest * 0.001 + static_cast<double>(word.size()) +
+                       static_cast<double>(static_cast<float>(halves[i])) * 0.001;
   }
   for (std::size_t i = 0; i < local.values.size(); ++i) {
     local.values[i] += global.values[i % count] * (rank + 1) + table[(i + rank) % table.size()];

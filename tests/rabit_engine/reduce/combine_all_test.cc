@@ -88,19 +88,21 @@ TEST(CombineAll, OutMayBeAnyOfTheInputs) {
 }
 
 TEST(CombineAll, TakesEveryLengthAndAlignment) {
-  for (const std::size_t world : {2, 3, 4, 5, 8, 11}) {
-    for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 63, 65, 127, 511, 512, 513, 1024, 1025}) {
-      for (const std::size_t skip : {0, 1, 3}) {
-        std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, count);
-        const Bytes wanted = reference::CombineAll(DataType::kFloat, Operation::kSum, inputs);
-        for (Bytes& input : inputs) input.insert(input.begin(), skip, std::byte{});
-        for (const KernelTable* table : reference::Tables()) {
-          Bytes out(wanted.size() + skip + 1, std::byte{0x5a});
-          Reduction::Typed(DataType::kFloat, Operation::kSum, *table)
-              .CombineAll(out.data() + skip, Pointers(inputs, skip), count);
-          ASSERT_EQ(reference::Difference(DataType::kFloat, out.data() + skip, wanted), "")
-              << table->name << ", " << count << " elements of " << world << ", " << skip << " bytes off";
-          ASSERT_EQ(out.back(), std::byte{0x5a});
+  for (const DataType type : {DataType::kFloat, DataType::kFloat16, DataType::kBFloat16}) {
+    for (const std::size_t world : {2, 3, 4, 5, 8, 11}) {
+      for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 63, 65, 127, 511, 512, 513, 1024, 1025}) {
+        for (const std::size_t skip : {0, 1, 3}) {
+          std::vector<Bytes> inputs = Inputs(type, world, count);
+          const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+          for (Bytes& input : inputs) input.insert(input.begin(), skip, std::byte{});
+          for (const KernelTable* table : reference::Tables()) {
+            Bytes out(wanted.size() + skip + 1, std::byte{0x5a});
+            Reduction::Typed(type, Operation::kSum, *table)
+                .CombineAll(out.data() + skip, Pointers(inputs, skip), count);
+            ASSERT_EQ(reference::Difference(type, out.data() + skip, wanted), "")
+                << table->name << ", " << count << " elements of " << world << ", " << skip << " bytes off";
+            ASSERT_EQ(out.back(), std::byte{0x5a});
+          }
         }
       }
     }
@@ -108,12 +110,40 @@ TEST(CombineAll, TakesEveryLengthAndAlignment) {
 }
 
 TEST(CombineAll, HoldsForWorldsOfHundreds) {
-  for (const std::size_t world : {64, 65, 100, 511, 512, 513, 600}) {
-    const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 5);
-    const Bytes wanted = reference::CombineAll(DataType::kFloat, Operation::kSum, inputs);
-    Bytes out(wanted.size());
-    Reduction::Typed(DataType::kFloat, Operation::kSum).CombineAll(out.data(), Pointers(inputs), 5);
-    EXPECT_EQ(reference::Difference(DataType::kFloat, out.data(), wanted), "") << world;
+  for (const DataType type : {DataType::kFloat, DataType::kFloat16, DataType::kBFloat16}) {
+    for (const std::size_t world : {64, 65, 100, 511, 512, 513, 600}) {
+      const std::vector<Bytes> inputs = Inputs(type, world, 5);
+      const Bytes wanted = reference::CombineAll(type, Operation::kSum, inputs);
+      Bytes out(wanted.size());
+      Reduction::Typed(type, Operation::kSum).CombineAll(out.data(), Pointers(inputs), 5);
+      EXPECT_EQ(reference::Difference(type, out.data(), wanted), "") << Name(type) << " of " << world;
+    }
+  }
+}
+
+TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
+  // 1 and three halves of its last place: a sum that is rounded on the way loses the first of them, and a tie
+  // at the end goes to the even one of two neighbours.
+  struct Case {
+    DataType type;
+    std::uint16_t one;
+    std::uint16_t half_of_last_place;
+    std::uint16_t sum;
+  };
+  for (const Case& c : {Case{DataType::kFloat16, 0x3c00, 0x1000, 0x3c02},
+                        Case{DataType::kBFloat16, 0x3f80, 0x3b80, 0x3f82}}) {
+    for (const std::size_t zeros : {0, 1, 4, 5, 13, 100}) {
+      std::vector<std::uint16_t> values{c.one, c.half_of_last_place};
+      values.resize(values.size() + zeros);  // so that others come from another kernel
+      values.insert(values.end(), 2, c.half_of_last_place);
+      std::vector<const void*> inputs;
+      for (const std::uint16_t& value : values) inputs.push_back(&value);
+      for (const KernelTable* table : reference::Tables()) {
+        std::uint16_t out = 0;
+        Reduction::Typed(c.type, Operation::kSum, *table).CombineAll(&out, inputs, 1);
+        EXPECT_EQ(out, c.sum) << table->name << ' ' << Name(c.type) << " of " << inputs.size();
+      }
+    }
   }
 }
 

@@ -110,6 +110,28 @@ TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
   }
 }
 
+TEST(Kernels, SixteenBitFloatsBecomeFloatsAndBackInEveryTableAlike) {
+  Bytes all(2 * 65536);
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&all[2 * bits], &bits, 2);
+  const Bytes floats = reference::Values(DataType::kFloat, 10'001, 1);
+  for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
+    for (const KernelTable* table : reference::Tables()) {
+      const Reduction sum = Reduction::Typed(type, Operation::kSum, *table);
+      for (const std::size_t count : {std::size_t{65536}, std::size_t{65536 - 5}, std::size_t{3}}) {
+        Bytes wide(4 * count + 1, std::byte{0x5a});
+        sum.Widen(wide.data(), all.data(), count);
+        const Bytes wanted = reference::Widened(type, Bytes(all.begin(), all.begin() + 2 * count));
+        ASSERT_EQ(reference::Difference(DataType::kFloat, wide.data(), wanted), "") << table->name;
+        ASSERT_EQ(wide.back(), std::byte{0x5a});
+      }
+      Bytes narrow(floats.size() / 2);
+      sum.Narrow(narrow.data(), floats.data(), 10'001);
+      EXPECT_EQ(reference::Difference(type, narrow.data(), reference::Narrowed(type, floats)), "")
+          << table->name << ' ' << Name(type);
+    }
+  }
+}
+
 TEST(Kernels, TheSumOfTwoNanIsTheLeftOneMadeQuiet) {
   const std::uint32_t left = 0x7f80'1234;
   const std::uint32_t right = 0xffc0'4321;

@@ -67,6 +67,22 @@ TEST(Metadata, OnlyIntegersAreFreeToBeCombinedInAnyOrder) {
   EXPECT_TRUE(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 4).order_matters());
 }
 
+TEST(Metadata, OnlySumsAndProductsOfSixteenBitFloatsRoundAndAreFloatsInside) {
+  for (const auto& [type, operation] : reference::DefinedPairs()) {
+    const Reduction reduction = Reduction::Typed(type, operation);
+    const bool rounds =
+        reference::IsSixteenBits(type) && (operation == Operation::kSum || operation == Operation::kProduct);
+    EXPECT_EQ(reduction.rounds(), rounds) << Name(type) << ' ' << Name(operation);
+    if (!rounds) continue;
+    const Reduction wide = reduction.Wide();
+    EXPECT_EQ(wide.type(), DataType::kFloat);
+    EXPECT_EQ(wide.operation(), operation);
+    EXPECT_EQ(wide.element_bytes(), sizeof(float));
+    EXPECT_FALSE(wide.rounds());
+  }
+  EXPECT_FALSE(Reduction::Custom([](const void*, void*, std::size_t, void*) {}, nullptr, 2).rounds());
+}
+
 TEST(Metadata, AReductionKnowsWhatItIs) {
   const Reduction typed = Reduction::Typed(DataType::kBFloat16, Operation::kMin);
   EXPECT_EQ(typed.type(), DataType::kBFloat16);

@@ -123,25 +123,36 @@ T Element(Operation operation, T left, T right) {
   }
 }
 
+/// Exact. Of a NaN the payload, too, and of binary16 made quiet.
+template <int e, int f>
+float Widened(Small<e, f> value) {
+  if (!value.is_nan()) return static_cast<float>(value.value());
+  const std::uint32_t bits = std::is_same_v<Small<e, f>, Half> ? value.Quiet().bits : value.bits;
+  return std::bit_cast<float>((bits & 0x8000u) << 16 | 0x7f80'0000u |
+                              (bits & ((1u << f) - 1)) << (std::numeric_limits<float>::digits - 1 - f));
+}
+
+/// Rounded to nearest even; of a NaN the upper bits of the payload, made quiet.
+template <typename T>
+T Narrowed(float value) {
+  if (!std::isnan(value)) return T::Nearest(value);
+  constexpr int kFractionBits = std::bit_width(T::kQuietBit);
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t payload =
+      (bits & 0x7f'ffffu) >> (std::numeric_limits<float>::digits - 1 - kFractionBits);
+  return {static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | T::kInfinity | T::kQuietBit | payload)};
+}
+
+/// Of two operands and no more.
 template <int e, int f>
 Small<e, f> Element(Operation operation, Small<e, f> left, Small<e, f> right) {
-  const double a = left.value();
-  const double b = right.value();
   if (operation == Operation::kMax || operation == Operation::kMin) {
-    const Small<e, f> chosen = (operation == Operation::kMax ? a < b : b < a) ? right : left;
+    const bool takes_right =
+        operation == Operation::kMax ? left.value() < right.value() : right.value() < left.value();
+    const Small<e, f> chosen = takes_right ? right : left;
     return std::is_same_v<Small<e, f>, Half> ? chosen.Quiet() : chosen;  // widening makes binary16 quiet
   }
-  if (left.is_nan()) return left.Quiet();
-  if (right.is_nan()) return right.Quiet();
-  const auto x = static_cast<float>(a);
-  const auto y = static_cast<float>(b);
-  const float result = operation == Operation::kSum ? x + y : x * y;
-  // The NaN that the processor makes, whatever its sign there.
-  if (std::isnan(result)) {
-    const std::uint16_t sign = std::signbit(result) ? 0x8000 : 0;
-    return {static_cast<std::uint16_t>(sign | Small<e, f>::kInfinity | Small<e, f>::kQuietBit)};
-  }
-  return Small<e, f>::Nearest(result);
+  return Narrowed<Small<e, f>>(Element(operation, Widened(left), Widened(right)));
 }
 
 /// Calls `work` with a value of the type that stands for `type`.
@@ -189,8 +200,48 @@ inline Bytes Combine(DataType type, Operation operation, const Bytes& left, cons
   return out;
 }
 
-/// The tree of order.h, from its definition: neighbours in rounds.
+inline Bytes Widened(DataType type, const Bytes& values) {
+  Bytes wide(2 * values.size());
+  WithType(type, [&]<typename T>(T) {
+    if constexpr (std::is_class_v<T>) {
+      for (std::size_t at = 0; at < values.size(); at += sizeof(T)) {
+        T value;
+        std::memcpy(&value, &values[at], sizeof(T));
+        const float number = Widened(value);
+        std::memcpy(&wide[2 * at], &number, sizeof(number));
+      }
+    }
+  });
+  return wide;
+}
+
+inline Bytes Narrowed(DataType type, const Bytes& values) {
+  Bytes narrow(values.size() / 2);
+  WithType(type, [&]<typename T>(T) {
+    if constexpr (std::is_class_v<T>) {
+      for (std::size_t at = 0; at < narrow.size(); at += sizeof(T)) {
+        float value = 0;
+        std::memcpy(&value, &values[2 * at], sizeof(value));
+        const T number = Narrowed<T>(value);
+        std::memcpy(&narrow[at], &number, sizeof(T));
+      }
+    }
+  });
+  return narrow;
+}
+
+inline bool IsSixteenBits(DataType type) {
+  return type == DataType::kFloat16 || type == DataType::kBFloat16;
+}
+
+/// The tree of order.h, from its definition: neighbours in rounds. Sums and products of 16-bit floats are
+/// those of floats, rounded at the end.
 inline Bytes CombineAll(DataType type, Operation operation, std::vector<Bytes> round) {
+  if (IsSixteenBits(type) && round.size() > 1 &&
+      (operation == Operation::kSum || operation == Operation::kProduct)) {
+    for (Bytes& values : round) values = Widened(type, values);
+    return Narrowed(type, CombineAll(DataType::kFloat, operation, std::move(round)));
+  }
   while (round.size() > 1) {
     std::vector<Bytes> next;
     for (std::size_t i = 0; i + 1 < round.size(); i += 2) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -195,6 +196,49 @@ TEST_P(Streams, KeepTheirOrderWhateverTheSizesOfTheCalls) {
     EXPECT_TRUE(Receive(world[1], 0, sent.size(), piece) == sent) << "pieces of " << piece;
     sender.join();
   }
+}
+
+int Unread(TcpTransport& transport, int peer) {
+  int unread = 0;
+  ioctl(static_cast<TcpLink&>(transport.To(peer)).fd(), FIONREAD, &unread);
+  return unread;
+}
+
+TEST(TcpTransport, AShortMessageIsReadByTheLookThatFindsIt) {
+  World world(4);
+  world.ConnectAll();
+  char byte = 0;
+  for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(world[3].To(peer).TryReceive(&byte, 1), 0U);
+  for (int peer = 0; peer < 3; ++peer) Send(world[peer], 3, "x");
+  while (Unread(world[3], 0) + Unread(world[3], 1) + Unread(world[3], 2) < 3) {
+  }
+  const Interest interests[] = {{0, false, true}, {1, false, true}, {2, false, true}};
+  EXPECT_TRUE(world[3].Look({interests, 1}));
+  EXPECT_EQ(Unread(world[3], 0), 0) << "no system call is left to do";
+  EXPECT_TRUE(world[3].Look(interests));
+  EXPECT_EQ(Unread(world[3], 1), 1) << "of many links epoll tells which";
+  for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(Receive(world[3], peer, 1), "x");
+}
+
+TEST(TcpTransport, ARankThatLooksForAShortMessageHearsThatAnotherGaveUp) {
+  World world(3);
+  world.ConnectAll();
+  char byte = 0;
+  EXPECT_EQ(world[2].To(0).TryReceive(&byte, 1), 0U);
+  world[1].Abort(1);
+  const Interest interest{0, false, true};
+  const Clock::time_point end = Soon();
+  bool heard = false;
+  while (!heard && Clock::now() < end) {
+    world[2].Look({&interest, 1});
+    try {
+      world[2].ThrowIfLost({&interest, 1});
+    } catch (const LostPeer& lost) {
+      EXPECT_EQ(lost.rank(), 1);
+      heard = true;
+    }
+  }
+  EXPECT_TRUE(heard);
 }
 
 TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {

@@ -95,7 +95,9 @@ enum DataType : int {
   kFloat = 6,
   kDouble = 7,
   kLongLong = 8,
-  kULongLong = 9
+  kULongLong = 9,
+  kFloat16 = 10,
+  kBFloat16 = 11
 };
 
 }  // namespace warren_v1
@@ -108,8 +110,8 @@ RABIT_EXPORT void Allgather(void* sendrecvbuf, std::size_t total_size, std::size
                             std::size_t slice_end, std::size_t size_prev_slice, const char* _file = _FILE,
                             const int _line = _LINE, const char* _caller = _CALLER);
 
-/// Allreduce with an operation and a type that the engine knows. `red` has to do the same as `op`; the engine
-/// computes with kernels of its own instead.
+/// Allreduce with an operation and a type that the engine knows. `red` has to do the same as `op`, or is
+/// null; the engine computes with kernels of its own instead.
 RABIT_EXPORT void Allreduce_(void* sendrecvbuf, std::size_t type_nbytes, std::size_t count,
                              IEngine::ReduceFunction red, mpi::DataType dtype, mpi::OpType op,
                              IEngine::PreprocFunction prepare_fun = nullptr, void* prepare_arg = nullptr,

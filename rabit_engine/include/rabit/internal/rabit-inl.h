@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "rabit/half.h"
 #include "rabit/internal/io.h"
 #include "rabit/internal/utils.h"
 #include "rabit/rabit.h"
@@ -20,7 +21,11 @@ inline namespace warren_v1 {
 
 /// The engine's code of a type. Types that it does not know have none.
 template <typename DType>
-inline DataType GetType();
+inline DataType GetType() {
+  static_assert(half::IsFloat16<DType>::value || half::IsBFloat16<DType>::value,
+                "the engine does not know this type");
+  return half::IsFloat16<DType>::value ? kFloat16 : kBFloat16;
+}
 template <>
 inline DataType GetType<char>() {
   return kChar;
@@ -104,6 +109,23 @@ inline void Reducer(const void* src, void* dst, int count, const MPI::Datatype&)
   for (int i = 0; i < count; ++i) OP::Reduce(static_cast<DType*>(dst)[i], static_cast<const DType*>(src)[i]);
 }
 
+/// Whether it is a 16-bit float.
+template <typename DType>
+struct IsHalf : std::integral_constant<bool, engine::half::IsFloat16<DType>::value ||
+                                                 engine::half::IsBFloat16<DType>::value> {};
+
+/// What goes with the codes of an operation and a type that the engine knows. There is nothing for 16-bit
+/// floats: one after the other they would be rounded each time.
+template <typename OP, typename DType>
+inline engine::IEngine::ReduceFunction* FunctionOf(std::false_type /*half*/) {
+  return Reducer<OP, DType>;
+}
+template <typename OP, typename DType>
+inline engine::IEngine::ReduceFunction* FunctionOf(std::true_type /*half*/) {
+  static_assert(!std::is_same<OP, BitOR>::value, "BitOR takes integers");
+  return nullptr;
+}
+
 /// Whether the engine has a kernel for this operation on this type.
 template <typename OP, typename DType>
 struct IsTyped
@@ -115,8 +137,9 @@ struct IsTyped
                std::is_same<DType, int>::value || std::is_same<DType, unsigned int>::value ||
                std::is_same<DType, long>::value || std::is_same<DType, unsigned long>::value ||  // NOLINT
                std::is_same<DType, float>::value || std::is_same<DType, double>::value ||
-               std::is_same<DType, long long>::value ||              // NOLINT
-               std::is_same<DType, unsigned long long>::value)> {};  // NOLINT
+               std::is_same<DType, long long>::value ||           // NOLINT
+               std::is_same<DType, unsigned long long>::value ||  // NOLINT
+               IsHalf<DType>::value)> {};
 
 }  // namespace warren_v1
 }  // namespace op
@@ -179,8 +202,10 @@ template <typename OP, typename DType>
 inline void AllreduceBy_(std::true_type /*typed*/, DType* sendrecvbuf, std::size_t count,
                          void (*prepare_fun)(void*), void* prepare_arg, const char* _file, const int _line,
                          const char* _caller) {
-  engine::Allreduce_(sendrecvbuf, sizeof(DType), count, op::Reducer<OP, DType>, engine::mpi::GetType<DType>(),
-                     OP::kType, prepare_fun, prepare_arg, _file, _line, _caller);
+  engine::Allreduce_(sendrecvbuf, sizeof(DType), count,
+                     op::FunctionOf<OP, DType>(std::integral_constant<bool, op::IsHalf<DType>::value>()),
+                     engine::mpi::GetType<DType>(), OP::kType, prepare_fun, prepare_arg, _file, _line,
+                     _caller);
 }
 template <typename OP, typename DType>
 inline void AllreduceBy_(std::false_type /*typed*/, DType* sendrecvbuf, std::size_t count,

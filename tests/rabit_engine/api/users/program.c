@@ -18,9 +18,10 @@ static void Prepare(void* arg) {
 static int Misuse(const char* how) {
   double value = 1;
   if (strcmp(how, "null") == 0) RabitAllreduce(NULL, 3, 7, 2, NULL, NULL);
-  if (strcmp(how, "type") == 0) RabitAllreduce(&value, 1, 10, 2, NULL, NULL);
+  if (strcmp(how, "type") == 0) RabitAllreduce(&value, 1, 12, 2, NULL, NULL);
   if (strcmp(how, "operation") == 0) RabitAllreduce(&value, 1, 7, -1, NULL, NULL);
   if (strcmp(how, "or") == 0) RabitAllreduce(&value, 1, 7, 3, NULL, NULL);
+  if (strcmp(how, "half or") == 0) RabitAllreduce(&value, 1, RABIT_FLOAT16, 3, NULL, NULL);
   if (strcmp(how, "root") == 0) RabitBroadcast(&value, sizeof(value), 99);
   if (strcmp(how, "late") == 0) {
     RabitFinalize();
@@ -56,6 +57,21 @@ int main(int argc, char* argv[]) {
   big = rank;
   RabitAllreduce(&big, 1, 8, 0, NULL, NULL);
   Check(big == world - 1, "max of long long");
+
+  {
+    /* 1, and halves of its last place from the other ranks: rounded once, to nearest even. */
+    static const uint16_t sums[4][2] = {
+        {0x3c00, 0x3f80}, {0x3c00, 0x3f80}, {0x3c01, 0x3f81}, {0x3c02, 0x3f82}};
+    uint16_t half = rank == 0 ? 0x3c00 : 0x1000;
+    uint16_t brain = rank == 0 ? 0x3f80 : 0x3b80;
+    RabitAllreduce(&half, 1, RABIT_FLOAT16, 2, NULL, NULL);
+    Check(half == sums[world - 1][0], "sum of float16");
+    RabitAllreduce(&brain, 1, RABIT_BFLOAT16, 2, NULL, NULL);
+    Check(brain == sums[world - 1][1], "sum of bfloat16");
+    half = (uint16_t)(0x3c00 + rank);
+    RabitAllreduce(&half, 1, RABIT_FLOAT16, 0, NULL, NULL);
+    Check(half == 0x3c00 + world - 1, "max of float16");
+  }
 
   for (i = 0; i < 2 * world; ++i) slices[i] = -1;
   slices[2 * rank] = slices[2 * rank + 1] = rank;

@@ -157,8 +157,8 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(numbers, NULL, 2) == -1 &&
         strstr(RabitGetLastError(), "RabitAllgatherV: the counts are null"));
   CHECK(RabitTryAllgatherV(NULL, counts, 2) == -1 && strstr(RabitGetLastError(), "the buffer is null"));
-  CHECK(RabitTryAllgatherV(numbers, counts, 10) == -1 &&
-        strstr(RabitGetLastError(), "10 is no element type"));
+  CHECK(RabitTryAllgatherV(numbers, counts, 12) == -1 &&
+        strstr(RabitGetLastError(), "12 is no element type"));
   CHECK(RabitTryReduceScatter(values, counts, 7, 3) == -1 &&
         strstr(RabitGetLastError(), "there is no bitwise or of double"));
   CHECK(RabitTryReduceScatter(values, counts, 7, 9) == -1 &&

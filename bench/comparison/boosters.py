@@ -1,0 +1,81 @@
+"""Trainings of XGBoost and LightGBM by Python packages of their own.
+
+A booster is xgboost-VERSION, of the environments that tests/interop/matrix makes, or lightgbm, of one that is made here.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+
+from comparison.worlds import World
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
+STALL_S = 900
+
+
+class Missing(Exception):
+    """A booster that is not there; the message says how it comes."""
+
+
+def environment_of(booster, build):
+    """The interpreter that finds the booster, and PYTHONPATH."""
+    folder = os.path.join(build, "interop")
+    warren = os.path.join(ROOT, "python", "src")
+    name, _, version = booster.partition("-")
+    if name == "lightgbm":
+        place = os.path.join(folder, "venv-lightgbm")
+        if not os.path.exists(os.path.join(place, "ready")):
+            subprocess.run(["/usr/bin/python3", "-m", "venv", place], check=True)
+            subprocess.run([os.path.join(place, "bin/pip"), "install", "-q", "lightgbm", "scipy", "scikit-learn"], check=True)
+            open(os.path.join(place, "ready"), "w", encoding="utf-8").close()
+        return os.path.join(place, "bin/python"), warren
+    packages = os.path.join(folder, f"packages-{version}")
+    if os.path.isdir(packages):
+        return "/usr/bin/python3", f"{packages}:{warren}"
+    python = os.path.join(folder, f"venv-{version}", "bin/python")
+    if not os.path.exists(python):
+        raise Missing(f"there is no XGBoost {version} in {folder}: tests/interop/matrix --bin {build}/bin {version} brings it")
+    return python, warren
+
+
+def version_of(booster, build):
+    python, path = environment_of(booster, build)
+    name = booster.partition("-")[0]
+    return subprocess.run([python, "-W", "ignore", "-c", f"import {name}; print({name}.__version__)"], text=True, check=True,
+                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}).stdout.strip()  # fmt: skip
+
+
+def free_ports(number):
+    """Of this host; LightGBM cannot take one that it has just left."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
+    """What rank 0 has measured (training_workers/booster.py) of rows, columns, depth and rounds."""
+    rows, columns, depth, rounds = shape
+    python, path = environment_of(booster, build)
+    name = booster.partition("-")[0]
+    processes = 1 if side == "single" else workers
+    addresses = network.addresses if network else ["127.0.0.1"] * workers
+    environment = {"PYTHONPATH": path, "WARREN_NATIVE": build, "OMP_NUM_THREADS": str(workers if side == "single" else 1),
+                   "WARREN_XGBOOST_ENGINE": side if side in ("own", "warren") else "own",
+                   "BENCH_MACHINES": ",".join(f"{address}:{port}" for address, port in zip(addresses, free_ports(workers)))}  # fmt: skip
+    with World(f"{booster}, {side}, {workers} workers") as world:
+        if side == "warren" or (side == "own" and name == "xgboost"):
+            host = network.middle_address if network else "127.0.0.1"
+            tracker = [os.path.join(build, "bin", "rabit-tracker"), "--num-workers", str(workers), "--host-ip", host,
+                       "--sortby", "task", "--admit", "any"]  # fmt: skip
+            world.start_tracker(network.inside("middle", tracker) if network else tracker)
+        for rank in range(processes):
+            words = [python, WORKER, name, side, rank, workers, rows, columns, depth, rounds]
+            command = network.inside(rank, words) if network else [str(word) for word in words]
+            world.start(command, {**environment, **world.tracker_environment, **environment_of_rank(rank), "DMLC_TASK_ID": str(rank)})
+        found = next(world.lines(1, STALL_S))
+        world.wait()
+    return found

@@ -1,0 +1,103 @@
+#include "rabit_engine/host/cores.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+namespace warren {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr int kCoresOfDigit = 4;
+
+/// A matching of ranks and cores that grows by one rank at a time (Kuhn's augmenting paths).
+class Matching {
+ public:
+  explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
+      : cores_of_ranks_(cores_of_ranks), rank_of_core_(CPU_SETSIZE, -1) {}
+
+  /// Finds a core for one more rank; others may have to take another of theirs for it.
+  bool Add(int rank) {
+    seen_.assign(rank_of_core_.size(), false);
+    return Place(rank);
+  }
+
+ private:
+  bool Place(int rank) {
+    const std::vector<int>& cores = cores_of_ranks_[rank];
+    const auto free =
+        std::find_if(cores.begin(), cores.end(), [this](int core) { return rank_of_core_[core] < 0; });
+    if (free != cores.end()) {
+      rank_of_core_[*free] = rank;
+      return true;
+    }
+    return std::any_of(cores.begin(), cores.end(), [&](int core) {
+      if (seen_[core]) return false;
+      seen_[core] = true;
+      if (!Place(rank_of_core_[core])) return false;
+      rank_of_core_[core] = rank;
+      return true;
+    });
+  }
+
+  std::span<const std::vector<int>> cores_of_ranks_;
+  std::vector<int> rank_of_core_;  ///< -1: nobody's
+  std::vector<bool> seen_;
+};
+
+}  // namespace
+
+std::vector<int> OwnCores() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+std::string EncodeCores(std::span<const int> cores) {
+  std::string text;
+  for (const int core : cores) {
+    const auto at = static_cast<std::size_t>(core / kCoresOfDigit);
+    if (at >= text.size()) text.resize(at + 1, '0');
+    text[at] = kDigits[kDigits.find(text[at]) | 1U << (core % kCoresOfDigit)];
+  }
+  return text;
+}
+
+std::vector<int> DecodeCores(std::string_view text) {
+  std::vector<int> cores;
+  text = text.substr(0, CPU_SETSIZE / kCoresOfDigit);
+  for (int core = 0; core < static_cast<int>(text.size()) * kCoresOfDigit; ++core) {
+    const std::size_t digit = kDigits.find(text[core / kCoresOfDigit]);
+    if (digit != std::string_view::npos && (digit >> (core % kCoresOfDigit) & 1) != 0) cores.push_back(core);
+  }
+  return cores;
+}
+
+bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks) {
+  Matching matching(cores_of_ranks);
+  for (int rank = 0; rank < static_cast<int>(cores_of_ranks.size()); ++rank) {
+    if (!matching.Add(rank)) return false;
+  }
+  return true;
+}
+
+int CoresOfQuota() {
+  // "max 100000" or "150000 100000": microseconds of CPU in each period.
+  std::ifstream quota("/sys/fs/cgroup/cpu.max");
+  long allowed = 0;
+  long period = 0;
+  if (!(quota >> allowed >> period) || period <= 0) return std::numeric_limits<int>::max();
+  return static_cast<int>((allowed + period - 1) / period);
+}
+
+int UsableCores() {
+  return std::max(1, std::min(static_cast<int>(OwnCores().size()), CoresOfQuota()));
+}
+
+}  // namespace warren

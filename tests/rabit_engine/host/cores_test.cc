@@ -1,0 +1,73 @@
+// Whether ranks have a core each.
+#include "rabit_engine/host/cores.h"
+
+#include <gmock/gmock.h>
+#include <sched.h>
+
+#include <numeric>
+
+namespace warren {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Masks = std::vector<std::vector<int>>;
+
+bool Each(const Masks& masks) {
+  return EachHasACore(masks);
+}
+
+std::vector<int> First(int count) {
+  std::vector<int> cores(count);
+  std::iota(cores.begin(), cores.end(), 0);
+  return cores;
+}
+
+TEST(Cores, ComeToOtherRanksAsTheyAre) {
+  EXPECT_EQ(EncodeCores(std::vector<int>{0, 1, 5}), "32");
+  EXPECT_THAT(DecodeCores("32"), ElementsAre(0, 1, 5));
+  for (const std::vector<int>& cores : {First(256), std::vector<int>{3, 63, 64, 1023}, std::vector<int>{}}) {
+    EXPECT_EQ(DecodeCores(EncodeCores(cores)), cores);
+  }
+  EXPECT_THAT(DecodeCores("x1"), ElementsAre(4)) << "what is no digit has no cores";
+  EXPECT_THAT(DecodeCores(std::string(300, '0') + "f"), IsEmpty()) << "no core has such a number";
+}
+
+TEST(Cores, OfThisThreadAreThoseOfItsMask) {
+  cpu_set_t mask;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
+  EXPECT_EQ(static_cast<int>(OwnCores().size()), CPU_COUNT(&mask));
+  EXPECT_LE(UsableCores(), CPU_COUNT(&mask));
+}
+
+TEST(EachHasACore, RanksThatAreNotBoundIfTheyAreNoMoreThanCores) {
+  EXPECT_TRUE(Each(Masks(2, First(2))));
+  EXPECT_FALSE(Each(Masks(3, First(2))));
+  EXPECT_TRUE(Each(Masks(256, First(256))));
+  EXPECT_FALSE(Each(Masks(257, First(256))));
+}
+
+TEST(EachHasACore, RanksThatAreBoundToDifferentCores) {
+  EXPECT_TRUE(Each({{0}, {1}}));
+  EXPECT_TRUE(Each({{0, 1}, {2, 3}, {4, 5}}));
+}
+
+TEST(EachHasACore, NotRanksThatAreBoundToTheSameCoreHoweverManyTheOthersHave) {
+  EXPECT_FALSE(Each({{0}, {0}}));
+  EXPECT_FALSE(Each({{0}, {0}, {1, 2, 3}}));
+  EXPECT_FALSE(Each({{0, 1}, {1, 0}, {0}, {2, 3}}));
+}
+
+TEST(EachHasACore, OnesThatMayRunAnywhereTakeWhatTheBoundOnesLeave) {
+  EXPECT_TRUE(Each({{0, 1}, {0}}));
+  EXPECT_TRUE(Each({{0, 1, 2}, {0, 1}, {0}}));
+  EXPECT_FALSE(Each({{0, 1}, {0}, {1}}));
+}
+
+TEST(EachHasACore, NotARankWhoseCoresAreUnknown) {
+  EXPECT_FALSE(Each({{0}, {}}));
+}
+
+}  // namespace
+}  // namespace warren

@@ -38,7 +38,7 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
   };
   if (ready()) return;
   const Clock::time_point begin = Clock::now();
-  WaitInPhases(all_local && local_.MaySpinFor(interests), wait_policy_, ready, [&] {
+  WaitInPhases(all_local ? local_.CoreOf(interests) : PeerCore::kCrowded, wait_policy_, ready, [&] {
     local_.Sleep(interests, remote_.descriptor(), kLookAround);
     remote_.TakeEvents();
     if (ready()) return;

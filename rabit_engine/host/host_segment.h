@@ -32,6 +32,7 @@
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/oob_allgather.h"
 #include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/transport/waiting.h"
 
 namespace warren {
 
@@ -126,9 +127,11 @@ class HostSegment {
   /// until somebody says better who knows those of the other ranks.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
-  /// Whether member `local` may answer while this rank spins: it runs on another core, as far as it has said.
-  /// Ranks that started together often begin on one core, and the kernel takes milliseconds to part them.
-  bool MayAnswerWhileSpinning(int local);
+  /// Where member `local` runs, as far as it has said. Ranks that started together often begin on one core,
+  /// and those that take turns there stay.
+  PeerCore CoreOf(int local);
+  /// Says which core this rank runs on; CoreOf does, too.
+  std::uint32_t SayCore();
 
   RankLines& lines(int local) { return lines_[local]; }
   Slot& slot(int local, std::uint64_t sequence) { return slots_[kSlots * local + sequence % kSlots]; }

@@ -111,10 +111,12 @@ bool ShmTransport::AnyReady(std::span<const Interest> interests) const {
   });
 }
 
-bool ShmTransport::MaySpinFor(std::span<const Interest> interests) {
-  return std::all_of(interests.begin(), interests.end(), [this](const Interest& interest) {
-    return segment_.MayAnswerWhileSpinning(LocalIndex(interest.peer));
-  });
+PeerCore ShmTransport::CoreOf(std::span<const Interest> interests) {
+  for (const Interest& interest : interests) {
+    const PeerCore core = segment_.CoreOf(LocalIndex(interest.peer));
+    if (core != PeerCore::kOther) return core;
+  }
+  return PeerCore::kOther;
 }
 
 void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
@@ -147,7 +149,7 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
   if (ready()) return;
   waiter_.set_deadline(deadline);
   const Clock::time_point begin = Clock::now();
-  WaitInPhases(MaySpinFor(interests), wait_policy_, ready, [&] {
+  WaitInPhases(CoreOf(interests), wait_policy_, ready, [&] {
     Sleep(interests, -1, kLookAround);
     if (ready()) return;
     ThrowIfLost(interests);

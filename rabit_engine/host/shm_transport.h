@@ -33,8 +33,8 @@ class ShmTransport : public Transport {
 
   // --- for a transport that has other links beside these ---
 
-  /// True when all of these, ranks of this host, may answer while this rank spins.
-  bool MaySpinFor(std::span<const Interest> interests);
+  /// Where all of these, ranks of this host, run: of the first that is not on another core.
+  PeerCore CoreOf(std::span<const Interest> interests);
   /// True when one of the interests (others than this host's are passed over) may make progress now.
   bool AnyReady(std::span<const Interest> interests) const;
   /// Throws LostPeer when a rank of the host has given up, or a process of the host has ended (from

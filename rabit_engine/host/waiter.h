@@ -30,7 +30,7 @@ class Waiter {
     }
     std::optional<Sleeper> sleeper;
     std::optional<Clock::time_point> begin;
-    WaitInPhases(segment_.MayAnswerWhileSpinning(local), wait_policy_, ready, [&] {
+    WaitInPhases(segment_.CoreOf(local), wait_policy_, ready, [&] {
       if (!sleeper) {
         sleeper.emplace(segment_.lines(local).sleepers);
         begin = Clock::now();
@@ -38,6 +38,7 @@ class Waiter {
       const std::uint32_t bell = segment_.lines(local).bell.load(std::memory_order_seq_cst);
       if (ready()) return;
       Sleep(local, bell);
+      segment_.SayCore();
       const std::vector<int> lost = segment_.FindLost();
       // Asked last: whoever is through the call may have left before this rank looked.
       if (!ready()) CheckPeers(local, lost, Clock::now() - *begin);

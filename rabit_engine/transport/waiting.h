@@ -20,12 +20,22 @@ inline void RelaxCore() {
 #endif
 }
 
-/// What a rank has learnt from its last waits. A small state machine; the clock is the only thing outside
-/// that it asks.
+/// Where the rank that is waited for runs, as far as known.
+enum class PeerCore {
+  kOther,   ///< on another core
+  kThis,    ///< on this very core, though there are cores enough
+  kCrowded  ///< there are more ranks than cores, or nothing is known
+};
+
+/// How a wait begins.
+enum class WaitPhase { kSpin, kYield, kSleep };
+
+/// What a rank has learnt from its last waits: a state machine that is told what happened, and when.
 ///
 /// Spinning is the quickest way to wait for a rank on another core. But two ranks may find themselves on one
-/// core, whatever their number, and then the answer comes as soon as the spinning ends: after waits like that
-/// the next ones do without.
+/// core though others are free: the kernel leaves them there for as long as they take turns. Then they part;
+/// if that does not help, it is tried again ever more seldom. Where nobody says which core the peer is on, an
+/// answer that comes as soon as a vain spinning has ended says it.
 ///
 /// Giving the core away by yielding is quick among ranks that all wait for each other: a turn takes a
 /// microsecond or so. But a process that computes keeps the core for a whole time slice when it is given it,
@@ -33,9 +43,8 @@ inline void RelaxCore() {
 /// to sleep at once; the more of them, the longer it lasts.
 class WaitPolicy {
  public:
-  /// Begins a wait. True when it shall spin at first.
-  bool Begin();
-  void SpunWell() { vain_spins_ = 0; }
+  WaitPhase Begin(PeerCore peer);
+  void SpunWell();
   void SpunInVain() { spun_in_vain_ = true; }
   /// Whether a turn of yielding comes now; else it is time to sleep.
   bool MayYield(Clock::time_point now);
@@ -50,20 +59,23 @@ class WaitPolicy {
   int sleep_at_once_ = 0;
   int penalty_ = 0;
   int good_turns_ = 0;
-  int yield_at_once_ = 0;
+  int without_spinning_ = 0;  ///< so many more waits
   int vain_spins_ = 0;
+  int without_parting_ = 0;  ///< so many more waits on one core
+  int vain_partings_ = 0;
   bool spun_in_vain_ = false;
 };
 
-/// The phases of a wait: asks `ready()` while it spins (if it may) and yields; then calls `sleep()`, which
-/// sleeps for a while and may throw what makes waiting any longer pointless, as often as needed. For waits
-/// that have just found that nothing is ready.
+/// The phases of a wait: asks `ready()` while it spins (if that may help) and yields; then calls `sleep()`,
+/// which sleeps for a while and may throw what makes waiting any longer pointless, as often as needed. For
+/// waits that have just found that nothing is ready.
 template <typename Ready, typename Sleep>
-void WaitInPhases(bool may_spin, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
+void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
   /// A peer on a core of its own answers within microseconds, or it is busy with something longer.
   constexpr auto kSpin = std::chrono::microseconds(20);
   constexpr int kTurnsPerLook = 16;
-  if (policy.Begin() && may_spin) {
+  const WaitPhase first = policy.Begin(peer);
+  if (first == WaitPhase::kSpin) {
     const Clock::time_point begin = Clock::now();
     do {
       for (int turn = 0; turn < kTurnsPerLook; ++turn) {
@@ -73,10 +85,12 @@ void WaitInPhases(bool may_spin, WaitPolicy& policy, Ready&& ready, Sleep&& slee
     } while (Clock::now() - begin < kSpin);
     policy.SpunInVain();
   }
-  for (Clock::time_point now = Clock::now(); policy.MayYield(now);) {
-    sched_yield();
-    policy.Yielded(now = Clock::now());
-    if (ready()) return policy.YieldedWell();
+  if (first != WaitPhase::kSleep) {
+    for (Clock::time_point now = Clock::now(); policy.MayYield(now);) {
+      sched_yield();
+      policy.Yielded(now = Clock::now());
+      if (ready()) return policy.YieldedWell();
+    }
   }
   do {
     sleep();

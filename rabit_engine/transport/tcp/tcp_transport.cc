@@ -198,7 +198,8 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
   if (AnyReady(interests)) return;
   const Clock::time_point begin = Clock::now();
   WaitInPhases(
-      options_.may_spin, wait_policy_, [&] { return Look(interests); },
+      options_.may_spin ? PeerCore::kOther : PeerCore::kCrowded, wait_policy_,
+      [&] { return Look(interests); },
       [&] {
         ThrowIfLost(interests);
         Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kWakeUp.count())));

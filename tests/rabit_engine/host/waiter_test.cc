@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -128,95 +129,106 @@ TEST(Spinning, IsVainWithMoreMembersThanCores) {
   const Pinned pinned(FirstCore());
   Members members(2);
   EXPECT_TRUE(members[0].oversubscribed());
-  EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
+  EXPECT_EQ(members[0].CoreOf(1), PeerCore::kCrowded);
 }
 
 TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
   Members members(2);
   if (members[0].oversubscribed()) GTEST_SKIP() << "SKIPPED: needs two cores";
-  EXPECT_TRUE(members[0].MayAnswerWhileSpinning(1)) << "nothing is known of the peer yet";
+  EXPECT_EQ(members[0].CoreOf(1), PeerCore::kOther) << "nothing is known of the peer yet";
   const Pinned pinned(FirstCore());
-  members[1].MayAnswerWhileSpinning(0);  // says where it is: here
-  EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
+  members[1].SayCore();  // says where it is: here
+  EXPECT_EQ(members[0].CoreOf(1), PeerCore::kThis);
 }
 
 TEST(Spinning, IsNotDoneByOneThatWasToldToGiveWay) {
   Members members(2);
   members[0].SetOversubscribed(true);
-  EXPECT_FALSE(members[0].MayAnswerWhileSpinning(1));
+  EXPECT_EQ(members[0].CoreOf(1), PeerCore::kCrowded);
 }
 
-/// Waits of an invented clock.
+/// Waits for a peer that answers after some turns of yielding and not before, by an invented clock.
 class Waits {
  public:
-  /// A wait that spins if it may, in vain, and ends after so many turns of so long. Returns whether it spun;
-  /// `sleeps` becomes true where it had to sleep.
-  bool Wait(int turns, std::chrono::microseconds turn, bool& sleeps) {
-    const bool spins = policy_.Begin();
-    if (spins) policy_.SpunInVain();
-    sleeps = false;
+  explicit Waits(PeerCore peer) : peer_(peer) {}
+
+  /// How the wait began, or nothing where it had to sleep in the end.
+  std::optional<WaitPhase> Wait(int turns = 1, std::chrono::microseconds turn = microseconds(1)) {
+    const WaitPhase first = policy_.Begin(peer_);
+    if (first == WaitPhase::kSleep) return first;
+    if (first == WaitPhase::kSpin) policy_.SpunInVain();
     for (int i = 0; i < turns; ++i) {
-      sleeps = !policy_.MayYield(now_);
-      if (sleeps) return spins;
+      if (!policy_.MayYield(now_)) return std::nullopt;
       policy_.Yielded(now_ += turn);
     }
     policy_.YieldedWell();
-    return spins;
+    return first;
   }
-  bool Spins(int turns) {
-    bool sleeps = false;
-    return Wait(turns, microseconds(1), sleeps);
+  void SpinWell() {
+    while (policy_.Begin(PeerCore::kOther) != WaitPhase::kSpin) {
+    }
+    policy_.SpunWell();
   }
-  bool Sleeps(int turns, std::chrono::microseconds turn) {
-    bool sleeps = false;
-    Wait(turns, turn, sleeps);
-    return sleeps;
-  }
-  WaitPolicy& policy() { return policy_; }
 
  private:
+  PeerCore peer_;
   WaitPolicy policy_;
   Clock::time_point now_;
 };
 
-TEST(Spinning, IsLeftOutForEverMoreWaitsWhereTheAnswerComesWithTheFirstTurn) {
-  Waits waits;
-  std::vector<int> pauses;  // waits without spinning, before each that spins
-  for (int pause = 0; pauses.size() < 10; ++pause) {
-    if (!waits.Spins(1)) continue;
+/// How many others lie before each of the first waits of this kind.
+std::vector<int> PausesBefore(WaitPhase kind, int how_many, Waits& waits) {
+  std::vector<int> pauses;
+  for (int pause = 0; static_cast<int>(pauses.size()) < how_many; ++pause) {
+    if (waits.Wait() != kind) continue;
     pauses.push_back(pause);
     pause = -1;
   }
-  EXPECT_THAT(pauses, ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64, 64));
+  return pauses;
 }
 
-TEST(Spinning, ComesBackAtOnceWhereItWentWell) {
-  Waits waits;
-  for (int wait = 0; wait < 100; ++wait) waits.Spins(1);
-  while (!waits.policy().Begin()) {
-  }
-  waits.policy().SpunWell();
-  EXPECT_TRUE(waits.Spins(1));
-  EXPECT_FALSE(waits.Spins(1));
-  EXPECT_TRUE(waits.Spins(1));
+TEST(Spinning, IsLeftOutForEverMoreWaitsWhereTheAnswerComesWithTheFirstTurn) {
+  Waits waits(PeerCore::kOther);
+  EXPECT_THAT(PausesBefore(WaitPhase::kSpin, 10, waits), ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 64, 64));
+  waits.SpinWell();
+  EXPECT_THAT(PausesBefore(WaitPhase::kSpin, 3, waits), ElementsAre(0, 1, 2));
 }
 
 TEST(Spinning, GoesOnWhereTheAnswerTakesLongerThanATurn) {
-  Waits waits;
-  for (int wait = 0; wait < 100; ++wait) EXPECT_TRUE(waits.Spins(3));
+  Waits waits(PeerCore::kOther);
+  for (int wait = 0; wait < 100; ++wait) EXPECT_EQ(waits.Wait(3), WaitPhase::kSpin);
+}
+
+TEST(Parting, IsTriedAtOnceAndThenEverMoreSeldom) {
+  Waits waits(PeerCore::kThis);
+  EXPECT_THAT(PausesBefore(WaitPhase::kSleep, 13, waits),
+              ElementsAre(0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024));
+  waits.SpinWell();
+  EXPECT_EQ(waits.Wait(), WaitPhase::kSleep) << "together again, after they had been apart";
+}
+
+TEST(Parting, IsTriedWhereVainSpinsSayThatACoreIsShared) {
+  Waits waits(PeerCore::kOther);
+  EXPECT_EQ(waits.Wait(), WaitPhase::kSpin);
+  EXPECT_EQ(waits.Wait(), WaitPhase::kSleep);
+}
+
+TEST(Parting, IsNotForMoreRanksThanCores) {
+  Waits waits(PeerCore::kCrowded);
+  for (int wait = 0; wait < 1'000; ++wait) EXPECT_EQ(waits.Wait(), WaitPhase::kYield);
 }
 
 TEST(Yielding, GoesOnForAWhileAndNotForEver) {
-  Waits waits;
-  EXPECT_FALSE(waits.Sleeps(100, microseconds(1)));
-  EXPECT_TRUE(waits.Sleeps(1'000, microseconds(1)));
+  Waits waits(PeerCore::kCrowded);
+  EXPECT_EQ(waits.Wait(100), WaitPhase::kYield);
+  EXPECT_EQ(waits.Wait(1'000), std::nullopt);
 }
 
 TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
-  Waits waits;
+  Waits waits(PeerCore::kCrowded);
   std::vector<int> sleeps;  // waits that slept, before each that had a turn
   for (int slept = 0; sleeps.size() < 9; ++slept) {
-    if (waits.Sleeps(1, milliseconds(3))) continue;
+    if (waits.Wait(1, milliseconds(3)) == std::nullopt) continue;
     sleeps.push_back(slept);
     slept = -1;
   }
@@ -224,10 +236,10 @@ TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
 }
 
 TEST(Yielding, ForgivesWhatDoesNotComeAgain) {
-  Waits waits;
-  waits.Sleeps(1, milliseconds(3));
-  EXPECT_TRUE(waits.Sleeps(1, microseconds(1)));
-  for (int wait = 0; wait < 1'000; ++wait) EXPECT_FALSE(waits.Sleeps(1, microseconds(1)));
+  Waits waits(PeerCore::kCrowded);
+  waits.Wait(1, milliseconds(3));
+  EXPECT_EQ(waits.Wait(), std::nullopt);
+  for (int wait = 0; wait < 1'000; ++wait) EXPECT_EQ(waits.Wait(), WaitPhase::kYield);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ enum Need : unsigned {
   kLevels = 1U << 1,     ///< several hosts, some with several ranks
   kFits = 1U << 2,       ///< elements fit the stages in shared memory
   kMayReduce = 1U << 3,  ///< hosts may reduce first
+  kConsecutive = 1U << 4,  ///< the ranks of each host follow each other
 };
 
 /// One row of the registry. A function that is nullptr: the algorithm does not serve that collective.

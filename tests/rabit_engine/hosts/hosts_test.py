@@ -14,7 +14,8 @@ if WHY_NOT:
     print(f"SKIPPED: {WHY_NOT}", flush=True)
 
 # Ranks on each host, in the order of ranks: the tracker sorts workers by host.
-LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2]]
+LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2],
+           [3, 3, 3], [3, 2, 4], [5, 1]]
 SOON_SECONDS = 1.0
 # Keepalive and unanswered data are given up after half a minute.
 SILENT_HOST_SECONDS = 40.0
@@ -50,7 +51,9 @@ class Hosts(HostsCase):
                     # Hosts of 1, 2, 4, ... ranks are subtrees; a host of 3 is one only at the end.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
-                        self.assertIn("hierarchical", choices)
+                        self.assertRegex(choices, r"allreduce.*: hierarchical\n")
+                    elif max(layout) > 1:
+                        self.assertIn("hierarchical_subtrees", choices)
                     # No slot and no ring reaches another host.
                     self.assertNotIn("shared_memory", choices)
 

@@ -24,11 +24,11 @@ constexpr int kDirectRanks = 64;
 /// When an algorithm is the best, beside what it cannot work without (Need).
 enum Condition : unsigned {
   kAlways = 0,
-  kPowerOfTwo = 1U << 0,  ///< ranks
-  kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
-  kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
-  kRounds = 1U << 3,      ///< 16-bit floats: others than those that combine at once send twice the bytes
-  kFewToServe = 1U << 4,  ///< no member of a small last node serves more than kMostServed of its sibling
+  kPowerOfTwo = 1U << 0,       ///< ranks
+  kAnyOrder = 1U << 1,         ///< the order of the reduction does not matter
+  kCrowded = 1U << 2,          ///< cores are what is scarce: few messages count more than few steps
+  kRounds = 1U << 3,           ///< 16-bit floats: others than those that combine at once send twice the bytes
+  kFewToServe = 1U << 4,       ///< no member of a small last node serves more than kMostServed of its sibling
   kFewHostsToServe = 1U << 5,  ///< the same of hosts
 };
 

@@ -29,7 +29,8 @@ std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduct
   const auto [first, end] = RanksOf(layout, {host, host + 1});
   if (!reduction.order_matters()) return {end - first};
   std::vector<int> ends;
-  for (const Subtree subtree : Decompose(first, end, layout.world_size())) ends.push_back(subtree.end - first);
+  for (const Subtree subtree : Decompose(first, end, layout.world_size()))
+    ends.push_back(subtree.end - first);
   return ends;
 }
 

@@ -1,6 +1,6 @@
-// The steps of recursive doubling and of halving-doubling as one member takes them: with whom it meets in each
-// level of the order (levels.h), and which part of the vector moves. What moves is the algorithms' own: sums
-// (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
+// The steps of recursive doubling and of halving-doubling as one member takes them: with whom it meets in
+// each level of the order (levels.h), and which part of the vector moves. What moves is the algorithms' own:
+// sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct Step {
 /// Recursive doubling: all of the vector moves in each step, and every member keeps it.
 std::vector<Step> PlanDoubling(int index, int size, std::size_t count);
 
-/// Halving-doubling, the reduce-scatter: where equal nodes meet, every member keeps one half of its window and
-/// gives the other; the members of a smaller right node give all they hold, and are done.
+/// Halving-doubling, the reduce-scatter: where equal nodes meet, every member keeps one half of its window
+/// and gives the other; the members of a smaller right node give all they hold, and are done.
 std::vector<Step> PlanHalving(int index, int size, std::size_t count);
 
 /// The same way back, when each member has the result of what it kept: gets back what it gave.

@@ -1,4 +1,5 @@
-// Hosts of any sizes, as threads of this process: each host has its own shared memory, and links join all ranks.
+// Hosts of any sizes, as threads of this process: each host has its own shared memory, and links join all
+// ranks.
 #include "rabit_engine/collective/hierarchical_subtrees.h"
 
 #include <memory>
@@ -87,9 +88,8 @@ TEST_P(HierarchicalSubtrees, GivesAllRanksTheBitsOfTheCanonicalOrder) {
   HostsWorld world(GetParam());
   const int size = world.layout().world_size();
   std::vector<ReductionCase> tests;
-  for (const std::size_t count :
-       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{17}, std::size_t{1000},
-        kSliceCount - 1, kSliceCount, kSliceCount + 1}) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{17},
+                                  std::size_t{1000}, kSliceCount - 1, kSliceCount, kSliceCount + 1}) {
     for (const Sample& sample : Samples()) {
       tests.emplace_back(sample, size, count, sample.reduction.is_custom() ? 0 : count % 2);
     }
@@ -111,9 +111,8 @@ TEST_P(HierarchicalSubtrees, CutsLongVectorsIntoChunks) {
 
 INSTANTIATE_TEST_SUITE_P(With, HierarchicalSubtrees,
                          ::testing::Values(Layout{3, 3}, Layout{6, 6}, Layout{3, 3, 3}, Layout{3, 2, 4},
-                                           Layout{5, 1}, Layout{1, 5}, Layout{7, 7, 7},
-                                           Layout{2, 1, 2, 2, 1}, Layout{1, 1, 4}, Layout{4, 4, 4},
-                                           Layout(9, 3)),
+                                           Layout{5, 1}, Layout{1, 5}, Layout{7, 7, 7}, Layout{2, 1, 2, 2, 1},
+                                           Layout{1, 1, 4}, Layout{4, 4, 4}, Layout(9, 3)),
                          [](const auto& info) { return NameOfLayout(info.param); });
 
 TEST(HierarchicalSubtreesTraffic, IsAMessageALevelOfEachLeader) {

@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "bench/simulation/double_tree.h"
-#include "bench/simulation/host_sums.h"
 #include "bench/simulation/world.h"
 #include "rabit_engine/base/layout.h"
 #include "rabit_engine/collective/choice.h"
@@ -26,10 +25,6 @@ using Call =
     std::function<void(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction)>;
 
 constexpr const char* kDoubleTree = "double_tree";
-constexpr const char* kHierarchical = "hierarchical";
-constexpr const char* kHostSums = "host_sums";
-/// Of host_sums: from here on every rank of a host has a slice, as in hierarchical.cc.
-constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 /// NCCL's are between these, too.
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
@@ -68,6 +63,8 @@ collective::Situation SituationOf(const Setting& setting, const HostLayout& layo
   situation.ranks = setting.ranks;
   situation.levels = layout.has_levels();
   situation.levels_may_reduce = layout.keeps_order();
+  situation.consecutive = layout.hosts_are_consecutive();
+  situation.hosts = layout.num_hosts();
   situation.order_matters = setting.order_matters;
   situation.crowded = setting.ranks_of_host > 2 * setting.model.cores_of_host;
   return situation;
@@ -131,23 +128,8 @@ Outcome SimulateDoubleTree(const Setting& setting, const HostLayout& layout) {
   return *best;
 }
 
-Outcome SimulateHostSums(const Setting& setting, const HostLayout& layout, bool halves) {
-  const bool slices = setting.bytes >= kSliceBytes;
-  return Simulate(
-      [&](PeerGroup& world, void* buffer, std::size_t count, const Reduction& reduction) {
-        const int place = world.index() % setting.ranks_of_host;
-        if (!slices && place > 0) return;
-        std::vector<int> counterparts;
-        counterparts.reserve(static_cast<std::size_t>(layout.num_hosts()));
-        for (int host = 0; host < layout.num_hosts(); ++host) {
-          counterparts.push_back(layout.ranks_of(host)[place]);
-        }
-        PeerGroup hosts(world.transport(), counterparts, layout.host_of(world.index()), world.tag(),
-                        kNoDeadline);
-        const std::size_t mine = slices ? count / static_cast<std::size_t>(setting.ranks_of_host) : count;
-        AllreduceHostSums(hosts, buffer, mine, reduction, setting.ranks_of_host, halves);
-      },
-      setting, layout);
+bool WorksInLevels(const collective::Algorithm& algorithm) {
+  return (algorithm.needs & collective::kLevels) != 0;
 }
 
 }  // namespace
@@ -155,19 +137,12 @@ Outcome SimulateHostSums(const Setting& setting, const HostLayout& layout, bool 
 Outcome SimulateAllreduce(const std::string& algorithm, const Setting& setting) {
   const HostLayout layout = LayoutOf(setting);
   if (algorithm == kDoubleTree) return SimulateDoubleTree(setting, layout);
-  if (algorithm == kHostSums) {
-    Outcome outcome = SimulateHostSums(setting, layout, /*halves=*/false);
-    const Outcome halves = SimulateHostSums(setting, layout, /*halves=*/true);
-    if (halves.seconds < outcome.seconds) outcome = halves;
-    outcome.seconds += static_cast<double>(StagesInsideHosts(setting)) * 1e-12;
-    return outcome;
-  }
   const collective::Algorithm* found = collective::FindAlgorithm(algorithm);
   if (found == nullptr || found->allreduce == nullptr) {
     throw std::invalid_argument("there is no allreduce by " + algorithm);
   }
   Outcome outcome = Simulate(found->allreduce, setting, layout);
-  if (algorithm == kHierarchical) outcome.seconds += static_cast<double>(StagesInsideHosts(setting)) * 1e-12;
+  if (WorksInLevels(*found)) outcome.seconds += static_cast<double>(StagesInsideHosts(setting)) * 1e-12;
   return outcome;
 }
 
@@ -180,7 +155,7 @@ std::vector<std::string> AllreduceAlgorithms(const Setting& setting) {
   const HostLayout layout = LayoutOf(setting);
   for (const collective::Algorithm* algorithm : collective::Algorithms()) {
     const bool over_links = algorithm->needs == collective::kNothing;
-    const bool in_levels = algorithm->name == kHierarchical && layout.has_levels();
+    const bool in_levels = WorksInLevels(*algorithm) && layout.has_levels();
     if (algorithm->allreduce != nullptr && (over_links || in_levels)) names.emplace_back(algorithm->name);
   }
   names.emplace_back(kDoubleTree);

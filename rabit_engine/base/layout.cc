@@ -25,8 +25,9 @@ HostLayout::HostLayout(const std::vector<int>& leaders)
     hosts_are_equal_ = hosts_are_equal_ && host.size() == first;
     const bool is_last = &host == &hosts_.back();
     keeps_order_ = keeps_order_ && (is_last ? host.size() <= first : host.size() == first);
-    for (const int rank : host) keeps_order_ = keeps_order_ && rank == next_rank++;
+    for (const int rank : host) hosts_are_consecutive_ = hosts_are_consecutive_ && rank == next_rank++;
   }
+  keeps_order_ = keeps_order_ && hosts_are_consecutive_;
 }
 
 }  // namespace warren

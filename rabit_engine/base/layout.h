@@ -24,6 +24,8 @@ class HostLayout {
   /// True when there are several hosts and some have several ranks: two levels to speak of.
   bool has_levels() const { return num_hosts() > 1 && num_hosts() < world_size(); }
   bool hosts_are_equal() const { return hosts_are_equal_; }
+  /// True when the ranks of each host follow each other.
+  bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
   /// True when reducing inside the hosts first and then between them, in the order of the hosts, is the
   /// engine's order over the ranks (reduce/order.h): every host but the last has the same power of two of
   /// consecutive ranks, and the last not more.
@@ -34,6 +36,7 @@ class HostLayout {
   std::vector<int> host_of_;
   std::vector<int> local_index_;
   bool hosts_are_equal_ = true;
+  bool hosts_are_consecutive_ = true;
   bool keeps_order_ = true;
 };
 

@@ -54,10 +54,11 @@ using BarrierFunction = void (*)(PeerGroup& group);
 /// What an algorithm cannot work without; the choice (choice.h) asks for these, however it was made.
 enum Need : unsigned {
   kNothing = 0,
-  kOneHost = 1U << 0,    ///< all ranks share memory
-  kLevels = 1U << 1,     ///< several hosts, some with several ranks
-  kFits = 1U << 2,       ///< elements fit the stages in shared memory
-  kMayReduce = 1U << 3,  ///< hosts may reduce first
+  kOneHost = 1U << 0,      ///< all ranks share memory
+  kLevels = 1U << 1,       ///< several hosts, some with several ranks
+  kFits = 1U << 2,         ///< elements fit the stages in shared memory
+  kMayReduce = 1U << 3,    ///< hosts may reduce first
+  kConsecutive = 1U << 4,  ///< the ranks of each host follow each other
 };
 
 /// One row of the registry. A function that is nullptr: the algorithm does not serve that collective.

@@ -24,11 +24,12 @@ constexpr int kDirectRanks = 64;
 /// When an algorithm is the best, beside what it cannot work without (Need).
 enum Condition : unsigned {
   kAlways = 0,
-  kPowerOfTwo = 1U << 0,  ///< ranks
-  kAnyOrder = 1U << 1,    ///< the order of the reduction does not matter
-  kCrowded = 1U << 2,     ///< cores are what is scarce: few messages count more than few steps
-  kRounds = 1U << 3,      ///< 16-bit floats: others than those that combine at once send twice the bytes
-  kFewToServe = 1U << 4,  ///< no member of a small last node serves more than kMostServed of its sibling
+  kPowerOfTwo = 1U << 0,       ///< ranks
+  kAnyOrder = 1U << 1,         ///< the order of the reduction does not matter
+  kCrowded = 1U << 2,          ///< cores are what is scarce: few messages count more than few steps
+  kRounds = 1U << 3,           ///< 16-bit floats: others than those that combine at once send twice the bytes
+  kFewToServe = 1U << 4,       ///< no member of a small last node serves more than kMostServed of its sibling
+  kFewHostsToServe = 1U << 5,  ///< the same of hosts
 };
 
 /// Each one served is one more message that a rank sends in one step (recursive_doubling.h,
@@ -50,6 +51,8 @@ struct Row {
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
+    // Simulated: hosts of 3 and 6.
+    {Collective::kAllreduce, "hierarchical_subtrees", kFewHostsToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kRounds | kCrowded, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kRounds, 16 * kKi, kDirectRanks},
     {Collective::kAllreduce, "pairwise", kRounds, kAnySize, kDirectRanks},
@@ -120,6 +123,7 @@ unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
   if (situation.levels) met |= kLevels;
   if (situation.fits) met |= kFits;
   if (situation.levels_may_reduce || !situation.order_matters) met |= kMayReduce;
+  if (situation.consecutive) met |= kConsecutive;
   return algorithm.needs & ~met;
 }
 
@@ -141,6 +145,9 @@ bool ConditionsHold(const Row& row, const Situation& situation) {
   if (situation.crowded) hold |= kCrowded;
   if (situation.rounds) hold |= kRounds;
   if ((row.conditions & kFewToServe) != 0 && MostServed(situation.ranks) <= kMostServed) hold |= kFewToServe;
+  if ((row.conditions & kFewHostsToServe) != 0 && MostServed(situation.hosts) <= kMostServed) {
+    hold |= kFewHostsToServe;
+  }
   return (row.conditions & ~hold) == 0 && situation.bytes <= row.max_bytes &&
          situation.ranks <= row.max_ranks;
 }
@@ -149,6 +156,7 @@ std::string Explain(unsigned unmet) {
   if ((unmet & kOneHost) != 0) return "not all ranks share the memory of one host";
   if ((unmet & kLevels) != 0) return "it needs several hosts, some with several ranks that share memory";
   if ((unmet & kFits) != 0) return "the elements are too large for the stages in shared memory";
+  if ((unmet & kConsecutive) != 0) return "the ranks of some host do not follow each other";
   return "the hosts' ranks are not such that reducing inside hosts first keeps the order of the ranks "
          "(RABIT_REPRODUCIBLE=0 allows it)";
 }

@@ -22,6 +22,8 @@ struct Situation {
   /// Reducing inside the hosts first is allowed: it keeps the order of the ranks, or the order does not
   /// matter, or the user said so (RABIT_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
+  bool consecutive = true;  ///< the ranks of each host follow each other
+  int hosts = 1;
   bool order_matters = false;
   /// Results are rounded, and there are more than two ranks: whoever does not combine all values at once is
   /// given floats in place of 16-bit ones (in_floats.h), twice the bytes.

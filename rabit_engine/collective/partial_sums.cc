@@ -49,6 +49,26 @@ std::span<std::byte> PartialSums::values() const {
   return {slots_.data(), sums_.size() * value_bytes_};
 }
 
+std::vector<std::span<const std::byte>> PartialSums::ValuesOf(Range range) const {
+  if (range.size() == count_) return {values()};
+  const std::size_t element = reduction_->element_bytes();
+  std::vector<std::span<const std::byte>> pieces;
+  for (const Sum& sum : sums_) pieces.emplace_back(sum.value + range.begin * element, range.size() * element);
+  return pieces;
+}
+
+void PartialSums::Keep(Range range) {
+  if (range.size() == count_) return;
+  const std::size_t skipped = range.begin * reduction_->element_bytes();
+  count_ = range.size();
+  value_bytes_ = count_ * reduction_->element_bytes();
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const std::byte* from = sums_[i].value + skipped;
+    sums_[i].value = SlotAt(i);
+    std::memmove(sums_[i].value, from, value_bytes_);
+  }
+}
+
 void PartialSums::Absorb(Subtree ranks, const void* value) {
   if (!sums_.empty() && AreSiblings(sums_.back().ranks, ranks)) {
     Sum& left = sums_.back();
@@ -59,6 +79,10 @@ void PartialSums::Absorb(Subtree ranks, const void* value) {
     std::memcpy(sums_.back().value, value, value_bytes_);
   }
   CombineSiblingsAtEnd(sums_);
+}
+
+void PartialSums::Absorb(const PartialSums& others) {
+  for (const Sum& sum : others.sums_) Absorb(sum.ranks, sum.value);
 }
 
 void PartialSums::Total(void* out) {

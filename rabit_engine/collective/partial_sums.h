@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/collective/slices.h"
 #include "rabit_engine/reduce/order.h"
 #include "rabit_engine/reduce/reduction.h"
 
@@ -31,8 +32,16 @@ class PartialSums {
   /// The values of all partial sums, one after the other: what travels.
   std::span<std::byte> values() const;
 
+  /// The values in a range of the elements, in as few pieces as they lie in: what travels of them.
+  std::vector<std::span<const std::byte>> ValuesOf(Range range) const;
+
+  /// Forgets all elements but these.
+  void Keep(Range range);
+
   /// Adds the value of a subtree. Its ranks must follow those that were added last.
   void Absorb(Subtree ranks, const void* value);
+  /// Adds others', of as many elements, whose ranks follow.
+  void Absorb(const PartialSums& others);
 
   /// Writes the sum of all ranks, which must have been absorbed. Nothing is held afterwards.
   void Total(void* out);

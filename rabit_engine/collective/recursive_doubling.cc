@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "rabit_engine/collective/levels.h"
+#include "rabit_engine/collective/plans.h"
 #include "rabit_engine/collective/scratch.h"
 #include "rabit_engine/collective/vector_view.h"
 
@@ -13,62 +13,17 @@ namespace {
 // Bounds the scratch. Other algorithms are chosen long before messages are this long.
 constexpr std::size_t kChunkBytes = 256 << 10;
 
-/// What a member does in one level: it sends its sum to some members of the sibling and gets the sibling's.
-struct Meeting {
-  int source = -1;
-  bool source_is_left = false;
-  std::vector<int> targets;
-};
-
-Meeting MeetInLeftNode(int index, Subtree left, Subtree right) {
-  const int place = index - left.begin;
-  Meeting meeting{right.begin + place % Size(right), false, {}};
-  if (place < Size(right)) meeting.targets.push_back(right.begin + place);
-  return meeting;
-}
-
-Meeting MeetInRightNode(int index, Subtree left, Subtree right) {
-  const int place = index - right.begin;
-  Meeting meeting{left.begin + place, true, {}};
-  for (int target = left.begin + place; target < left.end; target += Size(right)) {
-    meeting.targets.push_back(target);
-  }
-  return meeting;
-}
-
-std::vector<Meeting> PlanMeetings(int index, int size) {
-  std::vector<Meeting> meetings;
-  for (int level = 0; level < NumLevels(size); ++level) {
-    const auto [left, right] = SiblingsAbove(index, level, size);
-    if (Size(right) == 0) continue;
-    meetings.push_back(Contains(left, index) ? MeetInLeftNode(index, left, right)
-                                             : MeetInRightNode(index, left, right));
-  }
-  return meetings;
-}
-
-std::vector<int> PeersOf(const std::vector<Meeting>& meetings) {
-  std::vector<int> peers;
-  for (const Meeting& meeting : meetings) {
-    peers.push_back(meeting.source);
-    for (const int target : meeting.targets) {
-      if (target != meeting.source) peers.push_back(target);
-    }
-  }
-  return peers;
-}
-
-void Meet(PeerGroup& group, const Meeting& meeting, const VectorView& vector, Range range,
-          const Reduction& reduction, std::byte* scratch) {
+void Meet(PeerGroup& group, const Step& step, const VectorView& vector, const Reduction& reduction,
+          std::byte* scratch) {
   std::vector<Send> sends;
-  for (const int target : meeting.targets) sends.push_back(vector.SendOf(target, range));
-  const Receive receive{meeting.source, scratch, vector.Bytes(range), {}};
+  for (const Part& part : step.given) sends.push_back(vector.SendOf(part.peer, part.range));
+  const Range all = step.kept->range;
+  const Receive receive{step.kept->peer, scratch, vector.Bytes(all), {}};
   group.Exchange(sends, {&receive, 1});
 
-  std::byte* own = vector.At(range.begin);
-  const void* left = meeting.source_is_left ? scratch : own;
-  const void* right = meeting.source_is_left ? own : scratch;
-  reduction.Combine(own, left, right, range.size());
+  std::byte* own = vector.At(all.begin);
+  const bool peer_is_left = step.kept->peer < group.index();
+  reduction.Combine(own, peer_is_left ? scratch : own, peer_is_left ? own : scratch, all.size());
 }
 
 /// Slices first, first + 1, ... where the slice after the last is the first: two ranges of the buffer, of
@@ -118,16 +73,16 @@ void Swap(PeerGroup& group, Send send, Receive receive) {
 
 void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t count,
                                 const Reduction& reduction) {
-  const std::vector<Meeting> meetings = PlanMeetings(group.index(), group.size());
-  group.Connect(PeersOf(meetings));
-  if (meetings.empty()) return;
-
+  if (group.size() == 1) return;
   const VectorView vector(buffer, reduction.element_bytes());
   const std::size_t per_chunk = ElementsPerChunk(kChunkBytes, reduction.element_bytes());
   const Scratch scratch(vector.Bytes({0, std::min(count, per_chunk)}));
   for (std::size_t i = 0; i < NumChunks(count, per_chunk); ++i) {
     const Range range = Chunk({0, count}, per_chunk, i);
-    for (const Meeting& meeting : meetings) Meet(group, meeting, vector, range, reduction, scratch.data());
+    const VectorView chunk(vector.At(range.begin), reduction.element_bytes());
+    const std::vector<Step> steps = PlanDoubling(group.index(), group.size(), range.size());
+    if (i == 0) group.Connect(PeersOf(steps));
+    for (const Step& step : steps) Meet(group, step, chunk, reduction, scratch.data());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/collective/halving_doubling.h"
 #include "rabit_engine/collective/hierarchical.h"
+#include "rabit_engine/collective/hierarchical_subtrees.h"
 #include "rabit_engine/collective/pairwise.h"
 #include "rabit_engine/collective/recursive_doubling.h"
 #include "rabit_engine/collective/ring.h"
@@ -57,6 +58,9 @@ constexpr Algorithm kBuiltIn[] = {
      .reduce = ReduceHierarchical,
      .broadcast = BroadcastHierarchical,
      .barrier = BarrierHierarchical},
+    {.name = "hierarchical_subtrees",
+     .needs = kLevels | kFits | kConsecutive,
+     .allreduce = AllreduceHierarchicalSubtrees},
 };
 
 std::vector<const Algorithm*>& All() {

@@ -212,6 +212,8 @@ collective::Situation NativeCommunicator::Describe(Collective collective, std::s
   situation.ranks = world_size_;
   situation.one_host = layout_.is_one_host();
   situation.levels = layout_.has_levels();
+  situation.consecutive = layout_.hosts_are_consecutive();
+  situation.hosts = layout_.num_hosts();
   situation.crowded = crowded_;
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
   if (reduction != nullptr) {

@@ -207,8 +207,20 @@ void HostCollectives::RunTwoStages(std::size_t rounds, bool writes, In in, Last 
   round_ += rounds;
 }
 
+void HostCollectives::CombineInputs(const Outputs& outputs, std::size_t offset, std::size_t count,
+                                    const Reduction& reduction) {
+  std::byte* result = outputs.first + (offset - outputs.offset);
+  std::size_t begin = 0;
+  for (const int group_end : outputs.ends) {
+    const auto end = static_cast<std::size_t>(group_end);
+    reduction.CombineAll(result, std::span(inputs_).subspan(begin, end - begin), count);
+    result += outputs.stride;
+    begin = end;
+  }
+}
+
 template <typename PieceOf>
-void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction,
+void HostCollectives::ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
                                    std::size_t rounds, PieceOf piece_of, int receiver) {
   const bool receives = receiver == kAllMembers || receiver == me_;
   const auto in = [&](std::size_t round, std::uint64_t number) {
@@ -230,10 +242,11 @@ void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, co
         std::max<std::size_t>(1, kCombineBytes / reduction.element_bytes()) * reduction.element_bytes();
     for (std::size_t done = 0; done < piece.bytes; done += block) {
       const std::size_t now = std::min(block, piece.bytes - done);
-      std::byte* const result = output + piece.offset + done;
-      reduction.CombineAll(result, inputs_, now / reduction.element_bytes());
+      CombineInputs(outputs, piece.offset + done, now / reduction.element_bytes(), reduction);
       // The own input never lay in the entry: its place is free for the result.
-      if (receiver != kNobody) CopyToShared(segment_.entry(me_, number) + place + done, result, now);
+      if (receiver != kNobody) {
+        CopyToShared(segment_.entry(me_, number) + place + done, outputs.first + piece.offset + done, now);
+      }
       for (const void*& from : inputs_) from = static_cast<const std::byte*>(from) + now;
     }
   };
@@ -244,7 +257,8 @@ void HostCollectives::ReducePieces(const std::byte* input, std::byte* output, co
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
       Await(local, &RankLines::result, number + 1);
-      std::memcpy(output + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes);
+      std::memcpy(outputs.first + piece.offset, segment_.entry(local, number) + local * piece_bytes_,
+                  piece.bytes);
     }
   };
   RunThreeStages(rounds, in, combine, out);
@@ -299,20 +313,35 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
     const std::size_t to = local + 1 == static_cast<int>(members) ? length : std::min(length, from + share);
     return Piece{(begin + from) * element, (to - from) * element};
   };
-  ReducePieces(input, output, reduction, rounds, piece_of, receiver);
+  ReducePieces(input, OneOutput(output), reduction, rounds, piece_of, receiver);
 }
 
 void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
                                     const Reduction& reduction) {
-  const std::size_t element = reduction.element_bytes();
   auto* bytes = static_cast<std::byte*>(buffer);
+  ReduceSlices(tag, bytes, OneOutput(bytes), offsets, reduction);
+}
+
+void HostCollectives::ReduceScatterSubtrees(const CallTag& tag, const void* buffer,
+                                            std::span<const std::size_t> offsets, const Reduction& reduction,
+                                            std::span<const int> ends, void* sums) {
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t begin = offsets[me_] * element;
+  const std::size_t stride = offsets[me_ + 1] * element - begin;
+  ReduceSlices(tag, static_cast<const std::byte*>(buffer),
+               {ends, static_cast<std::byte*>(sums), begin, stride}, offsets, reduction);
+}
+
+void HostCollectives::ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
+                                   std::span<const std::size_t> offsets, const Reduction& reduction) {
+  const std::size_t element = reduction.element_bytes();
   if (offsets[size_] * element <= kSlotPayloadBytes) {
-    Begin(tag, buffer, offsets[size_] * element);
+    Begin(tag, input, offsets[size_] * element);
     const std::size_t begin = offsets[me_] * element;
     for (int local = 0; local < size_; ++local) {
-      inputs_[local] = (local == me_ ? bytes : AwaitSlot(local).payload) + begin;
+      inputs_[local] = (local == me_ ? input : AwaitSlot(local).payload) + begin;
     }
-    reduction.CombineAll(bytes + begin, inputs_, offsets[me_ + 1] - offsets[me_]);
+    CombineInputs(outputs, begin, offsets[me_ + 1] - offsets[me_], reduction);
     all_done_ = call_ - 1;
     End();
     return;
@@ -327,7 +356,7 @@ void HostCollectives::ReduceScatter(const CallTag& tag, void* buffer, std::span<
     const std::size_t end = std::min(begin + per_round, offsets[local + 1]);
     return Piece{begin * element, (end - begin) * element};
   };
-  ReducePieces(bytes, bytes, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
+  ReducePieces(input, outputs, reduction, DivideRoundingUp(longest, per_round), piece_of, kNobody);
   End();
 }
 

@@ -59,6 +59,11 @@ class HostCollectives {
   /// size() + 1 offsets in elements.
   void ReduceScatter(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets,
                      const Reduction& reduction);
+  /// The same for each of several groups of consecutive members: those before ends[0], from there to ends[1],
+  /// and so on. The member's slice of each group's result goes into `sums`, one after the other; the buffer
+  /// stays as it is.
+  void ReduceScatterSubtrees(const CallTag& tag, const void* buffer, std::span<const std::size_t> offsets,
+                             const Reduction& reduction, std::span<const int> ends, void* sums);
   /// size() + 1 offsets in bytes.
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
@@ -70,6 +75,13 @@ class HostCollectives {
   struct Piece {
     std::size_t offset = 0;
     std::size_t bytes = 0;
+  };
+  /// Where the results of a reduction go: one of each group of members, which end at `ends`.
+  struct Outputs {
+    std::span<const int> ends;
+    std::byte* first = nullptr;
+    std::size_t offset = 0;  ///< of the first one's begin in the caller's buffer
+    std::size_t stride = 0;  ///< bytes from a group's result to the next one's
   };
   /// Which members get a result, and so copy it out.
   static constexpr int kAllMembers = -1;
@@ -87,6 +99,11 @@ class HostCollectives {
   void AwaitEntry(std::uint64_t number);
   void Publish(Counter counter, std::uint64_t value);
 
+  Outputs OneOutput(std::byte* output) const { return {{&size_, 1}, output, 0, 0}; }
+  void CombineInputs(const Outputs& outputs, std::size_t offset, std::size_t count,
+                     const Reduction& reduction);
+  void ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
+                    std::span<const std::size_t> offsets, const Reduction& reduction);
   void CombineSlots(const void* input, void* output, std::size_t count, const Reduction& reduction);
   /// The three stages. `in`, `combine` and `out` are called with the round and its number since the start.
   template <typename In, typename Combine, typename Out>
@@ -96,8 +113,8 @@ class HostCollectives {
   void RunTwoStages(std::size_t rounds, bool writes, In in, Last last);
   /// Reduction of pieces: `piece_of(round, member)` is what the member combines in that round.
   template <typename PieceOf>
-  void ReducePieces(const std::byte* input, std::byte* output, const Reduction& reduction, std::size_t rounds,
-                    PieceOf piece_of, int receiver);
+  void ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
+                    std::size_t rounds, PieceOf piece_of, int receiver);
   void ReduceInOneStage(const std::byte* input, std::byte* output, std::size_t count,
                         const Reduction& reduction, int receiver);
   void ReduceVector(const std::byte* input, std::byte* output, std::size_t count, const Reduction& reduction,

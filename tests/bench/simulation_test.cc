@@ -82,16 +82,44 @@ TEST(Simulation, HostsOfSeveralRanksMayReduceFirst) {
   EXPECT_NEAR(SimulateAllreduce("hierarchical", with_stages).seconds, levels.seconds + 2 * 7 * 1e-9, 1e-12);
 }
 
-TEST(Simulation, HostSumsSendASumForEachSubtreeInsideAHost) {
-  Setting setting = Of(16 * 4, 8);
-  setting.ranks_of_host = 4;
-  EXPECT_EQ(SimulateAllreduce("host_sums", setting).most_bytes, 4 * 8 + 4 * kTagBytes)
-      << "one sum for hosts of four";
-  setting.ranks = 16 * 3;
-  setting.ranks_of_host = 3;
-  const std::uint64_t with_three = SimulateAllreduce("host_sums", setting).most_bytes;
-  EXPECT_GT(with_three, 4 * 8 + 4 * kTagBytes);
-  EXPECT_LE(with_three, 2 * 4 * 8 + 4 * kTagBytes) << "two at most for runs of three hosts' ranks";
+Setting OfHosts(int hosts, int ranks_of_host, std::size_t bytes) {
+  Setting setting = Of(hosts * ranks_of_host, bytes);
+  setting.ranks_of_host = ranks_of_host;
+  setting.model.cores_of_host = ranks_of_host;
+  return setting;
+}
+
+TEST(Simulation, HostsThatAreNoSubtreesSendOneMessageALevelEach) {
+  for (const int each : {3, 6, 7}) {
+    for (const int levels : {1, 2, 4, 8}) {
+      const int hosts = 1 << levels;
+      const Setting setting = OfHosts(hosts, each, 8);
+      EXPECT_EQ(ChosenAllreduce(setting), "hierarchical_subtrees");
+      const Outcome outcome = SimulateAllreduce("hierarchical_subtrees", setting);
+      EXPECT_EQ(outcome.most_messages, levels) << hosts << " of " << each;
+      EXPECT_EQ(outcome.all_messages, levels * hosts) << "nobody but the leaders sends";
+    }
+  }
+}
+
+TEST(Simulation, HostsThatAreNoSubtreesSendASumForEachSubtree) {
+  const auto bytes_of = [](int each) {
+    return SimulateAllreduce("hierarchical_subtrees", OfHosts(16, each, 8)).most_bytes - 4 * kTagBytes;
+  };
+  EXPECT_EQ(bytes_of(4), 4 * 8) << "one sum for hosts of four";
+  EXPECT_GT(bytes_of(3), 4 * 8);
+  EXPECT_LE(bytes_of(3), 2 * 4 * 8) << "two at most for runs of three hosts' ranks";
+}
+
+TEST(Simulation, HostsThatAreNoSubtreesSendLongVectorsAtMostThreeTimes) {
+  constexpr std::size_t kBytes = std::size_t{6} << 18;
+  for (const int each : {3, 6}) {
+    const Setting setting = OfHosts(16, each, kBytes);
+    const Outcome outcome = SimulateAllreduce("hierarchical_subtrees", setting);
+    EXPECT_LE(outcome.all_bytes, 16 * (3 * kBytes + kBytes / 50)) << "two sums there and one back";
+    EXPECT_LE(outcome.most_bytes * each, 3 * kBytes + kBytes / 50) << "all ranks of a host take part";
+    EXPECT_LT(outcome.seconds, SimulateAllreduce("halving_doubling", setting).seconds);
+  }
 }
 
 TEST(Simulation, RecursiveDoublingSendsAMessageALevel) {

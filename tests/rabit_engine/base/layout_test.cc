@@ -39,6 +39,13 @@ TEST(HostLayout, KeepsTheOrderOnlyWhereHostsAreSubtreesInARow) {
   EXPECT_FALSE(HostLayout({0, 0, 2, 2, 2}).keeps_order()) << "a larger host at the end";
 }
 
+TEST(HostLayout, KnowsWhetherTheRanksOfEachHostFollowEachOther) {
+  EXPECT_TRUE(HostLayout({0, 0, 0, 3, 3, 3}).hosts_are_consecutive());
+  EXPECT_TRUE(HostLayout({0, 0, 2, 3, 3, 3}).hosts_are_consecutive());
+  EXPECT_FALSE(HostLayout({0, 1, 0, 1}).hosts_are_consecutive());
+  EXPECT_FALSE(HostLayout({0, 0, 2, 0, 4}).hosts_are_consecutive());
+}
+
 TEST(HostLayout, KnowsWhetherHostsAreEqual) {
   EXPECT_TRUE(HostLayout({0, 0, 0, 3, 3, 3}).hosts_are_equal());
   EXPECT_FALSE(HostLayout({0, 0, 2}).hosts_are_equal());

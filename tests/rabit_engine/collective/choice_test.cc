@@ -32,7 +32,7 @@ TEST(Choice, FindsAnAlgorithmForEverySituation) {
   for (const Collective collective :
        {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllgather, Collective::kReduceScatter,
         Collective::kReduce, Collective::kBarrier}) {
-    for (int flags = 0; flags < 64; ++flags) {
+    for (int flags = 0; flags < 128; ++flags) {
       for (const int ranks : {2, 3, 64, 65, 1000, 1024}) {
         for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, std::size_t{1} << 33}) {
           Situation situation{collective, bytes, ranks};
@@ -42,6 +42,7 @@ TEST(Choice, FindsAnAlgorithmForEverySituation) {
           situation.levels_may_reduce = (flags & 8) != 0;
           situation.order_matters = (flags & 16) != 0;
           situation.rounds = (flags & 32) != 0;
+          situation.consecutive = (flags & 64) != 0;
           EXPECT_TRUE(Choose(situation, {}).Serves(collective));
         }
       }
@@ -65,6 +66,23 @@ TEST(Choice, ReducesInsideHostsOnlyWhereThatKeepsTheOrder) {
   EXPECT_NE(Choose(situation, {}).name, "hierarchical");
   situation.order_matters = false;
   EXPECT_EQ(Choose(situation, {}).name, "hierarchical") << "integers may be combined in any order";
+}
+
+TEST(Choice, ReducesToPartialSumsInsideHostsThatAreNoSubtrees) {
+  Situation situation = Allreduce(1 << 20, 48);
+  situation.levels = true;
+  situation.levels_may_reduce = false;
+  situation.hosts = 16;
+  EXPECT_EQ(Choose(situation, {}).name, "hierarchical_subtrees");
+  situation.hosts = 33;
+  EXPECT_EQ(Choose(situation, {}).name, "halving_doubling") << "the last host would serve all others";
+  situation.hosts = 16;
+  situation.fits = false;
+  EXPECT_EQ(Choose(situation, {}).name, "halving_doubling");
+  situation.fits = true;
+  situation.consecutive = false;
+  EXPECT_EQ(Choose(situation, {}).name, "halving_doubling") << "ranks take turns on the hosts";
+  EXPECT_THAT(Refusal(situation, "hierarchical_subtrees"), HasSubstr("do not follow each other"));
 }
 
 TEST(Choice, KeepsAllreducesOffTheRing) {

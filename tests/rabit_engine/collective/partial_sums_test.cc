@@ -81,5 +81,44 @@ TEST(PartialSums, OfHostsThatCutThroughSubtreesGiveTheTotal) {
   }
 }
 
+/// The sums of ranks [begin, end), all of their elements.
+PartialSums SumsOf(const ReductionCase& test, int begin, int end) {
+  PartialSums sums(test.sample.reduction, static_cast<int>(test.inputs.size()), kCount);
+  sums.Hold(begin, 0, kCount);
+  for (int rank = begin; rank < end; ++rank) sums.Absorb({rank, rank + 1}, test.inputs[rank].data());
+  return sums;
+}
+
+TEST(PartialSums, OfAHalfOfTheElementsGiveAHalfOfTheTotal) {
+  const collective::Range kept{20, 33};
+  for (const Sample& sample : Samples()) {
+    const ReductionCase test(sample, 12, kCount);
+    const auto element = sample.reduction.element_bytes();
+    PartialSums left = SumsOf(test, 0, 7);
+    PartialSums right = SumsOf(test, 7, 12);
+    left.Keep(kept);
+    right.Keep(kept);
+    left.Absorb(right);
+    Bytes total(kept.size() * element);
+    left.Total(total.data());
+    const auto at = [&](std::size_t i) {
+      return test.expected.begin() + static_cast<std::ptrdiff_t>(i * element);
+    };
+    EXPECT_TRUE(total == Bytes(at(kept.begin), at(kept.end))) << sample.name;
+  }
+}
+
+TEST(PartialSums, TravelAsOnePieceOrEachByItself) {
+  const ReductionCase test(Samples()[0], 12, kCount);
+  const PartialSums sums = SumsOf(test, 0, 7);  // {0..3}, {4, 5}, {6}
+  EXPECT_EQ(sums.ValuesOf({0, kCount}).size(), 1U);
+  const auto pieces = sums.ValuesOf({10, 15});
+  ASSERT_EQ(pieces.size(), 3U);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_EQ(pieces[i].data(), sums.values().data() + (i * kCount + 10) * sizeof(float));
+    EXPECT_EQ(pieces[i].size(), 5 * sizeof(float));
+  }
+}
+
 }  // namespace
 }  // namespace warren::testing

@@ -75,6 +75,27 @@ class Caller {
     for (std::size_t i = offsets[me_]; i < offsets[me_ + 1]; ++i)
       Require(values[i] == SumOf(size_, i, turn_), "reduce-scatter", i);
   }
+  /// Members {0}, {1, 2} and the rest, in slices, and all slices for member 0.
+  void ReduceScatterSubtrees(std::size_t count, bool slices) {
+    const std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
+    const std::vector<int> ends = size_ > 3 ? std::vector<int>{1, 3, size_} : std::vector<int>{1, size_};
+    std::vector<std::size_t> offsets = Offsets(count, size_, 1);
+    if (!slices) std::fill(offsets.begin() + 1, offsets.end(), count);
+    const std::size_t own = offsets[me_ + 1] - offsets[me_];
+    std::vector<std::int64_t> sums(own * ends.size());
+    host_.ReduceScatterSubtrees(Tag(Collective::kReduceScatter, count), values.data(), offsets, sum_, ends,
+                                sums.data());
+    int begin = 0;
+    for (std::size_t group = 0; group < ends.size(); begin = ends[group++]) {
+      for (std::size_t i = 0; i < own; ++i) {
+        std::int64_t expected = 0;
+        for (int local = begin; local < ends[group]; ++local)
+          expected += ValueOf(local, offsets[me_] + i, turn_);
+        Require(sums[group * own + i] == expected, "reduce-scatter of subtrees", i);
+      }
+    }
+    Require(values == Fill(me_, count, turn_), "input of reduce-scatter of subtrees", 0);
+  }
   void Broadcast(std::size_t count, int root) {
     std::vector<std::int64_t> values = Fill(me_, count, ++turn_);
     host_.Broadcast(Tag(Collective::kBroadcast, count, root), values.data(), count * sizeof values[0], root);
@@ -136,6 +157,8 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
         caller.Allreduce(count);
         caller.ReduceScatter(count);
         caller.Allgather(count);
+        caller.ReduceScatterSubtrees(count, true);
+        caller.ReduceScatterSubtrees(count, false);
         for (int root = 0; root < size; ++root) caller.Reduce(count, root);
         for (int root = 0; root < size; ++root) caller.Broadcast(count, root);
       }

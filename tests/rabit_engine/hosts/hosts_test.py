@@ -14,7 +14,9 @@ if WHY_NOT:
     print(f"SKIPPED: {WHY_NOT}", flush=True)
 
 # Ranks on each host, in the order of ranks: the tracker sorts workers by host.
-LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2]]
+LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2],
+           [3, 3, 3], [3, 2, 4], [5, 1]]
+NO_SUBTREES = [[3, 1], [3, 3], [4, 1, 2], [3, 3, 3], [3, 2, 4], [5, 1]]
 SOON_SECONDS = 1.0
 # Keepalive and unanswered data are given up after half a minute.
 SILENT_HOST_SECONDS = 40.0
@@ -47,10 +49,12 @@ class Hosts(HostsCase):
             for layout in layouts:
                 with self.subTest(layout=layout, ipv6=ipv6):
                     choices = self.compare(hosts, layout, "random", 150)
-                    # Hosts of 1, 2, 4, ... ranks are subtrees; a host of 3 is one only at the end.
+                    # Hosts of the same power of two are subtrees of the order; of others not all are.
                     whole = all(ranks in (1, 2, 4) for ranks in layout[:-1]) and len(set(layout)) == 1
                     if whole and max(layout) > 1:
-                        self.assertIn("hierarchical", choices)
+                        self.assertRegex(choices, r"allreduce.*: hierarchical\n")
+                    if layout in NO_SUBTREES:
+                        self.assertIn("hierarchical_subtrees", choices)
                     # No slot and no ring reaches another host.
                     self.assertNotIn("shared_memory", choices)
 

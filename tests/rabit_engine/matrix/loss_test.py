@@ -43,6 +43,22 @@ class LossTest(unittest.TestCase):
                         self.assertEqual(worker.returncode, 2, errors)
                         self.assertRegex(errors, rf"rank {victim}\b")
 
+    def test_a_killed_rank_is_named_on_all_hosts_where_hosts_are_no_subtrees(self):
+        # A leader, and one that only shares memory.
+        for layout, victim in (("aaabbb", 3), ("aaabbb", 5), ("aaabbcccc", 0)):
+            with self.subTest(layout=layout, victim=victim), \
+                    Job(len(layout), "wait", victim,
+                        env_of_task=lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}) as job:
+                job.await_ready()
+                begin = time.monotonic()
+                job.by_rank[victim].send_signal(signal.SIGKILL)
+                for rank, worker in job.by_rank.items():
+                    if rank != victim:
+                        _, errors = worker.communicate(timeout=20)
+                        self.assertLess(time.monotonic() - begin, SOON_SECONDS)
+                        self.assertEqual(worker.returncode, 2, errors)
+                        self.assertRegex(errors, rf"rank {victim}\b")
+
     def test_nobody_waits_longer_than_the_deadline_for_a_stuck_rank(self):
         for name, env in TRANSPORTS.items():
             with self.subTest(transport=name):
@@ -100,7 +116,7 @@ class MisuseTest(unittest.TestCase):
     def test_ranks_whose_calls_go_by_different_means_are_told_both_calls(self):
         # As hosts of two ranks each, and one of four: some wait in shared memory, some for links that the others never
         # make.
-        for layout in ("aabb", "abab", "aab", "abbb"):
+        for layout in ("aabb", "abab", "aab", "abbb", "aaabbb"):
             for who in ("means", "hosts"):
                 host = {"env_of_task": lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}}
                 with self.subTest(layout=layout, who=who), Job(len(layout), "mismatch", who, **host) as job:

@@ -14,8 +14,9 @@ class SharingTest(unittest.TestCase):
         # Ranks of different RABIT_HOST_GROUPs share no memory: several hosts as far as the engine can see.
         layouts = {
             4: ["aabb", "aaab", "abab"],
-            6: ["aabbcc", "aaabbb", "aaaabb", "abcabc"],
+            6: ["aabbcc", "aaabbb", "aaaabb", "abcabc", "aaaaab"],
             7: ["aaaabbb", "aabbccd"],
+            9: ["aaabbbccc", "aaabbcccc"],
         }
         for num_workers in [6] if SANITIZED else layouts:
             with Job(num_workers, "all", env=TCP) as job:
@@ -25,6 +26,19 @@ class SharingTest(unittest.TestCase):
                         Job(num_workers, "all",
                             env_of_task=lambda task, text=text: {"RABIT_HOST_GROUP": text[task]}) as job:
                     self.assertEqual(job.checksum(self), expected)
+
+    def test_hosts_that_are_no_subtrees_reduce_inside_first(self):
+        for layout in ["aaaaaabbbbbb"] if SANITIZED else ["aaabbb", "aaabbcccc", "aaaaaabbbbbb", "aaaaaaabbbbbbbccccccc"]:
+            with Job(len(layout), "random", 20, env=TCP) as job:
+                expected = job.checksum(self)
+            with self.subTest(layout=layout), \
+                    Job(len(layout), "random", 20, env={"RABIT_PRINT_CHOICE": "1"},
+                        env_of_task=lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}) as job:
+                codes, results = job.finish()
+                errors = "".join(errors for _, errors in results)
+                self.assertEqual(codes, [0] * len(layout), errors)
+                self.assertEqual([out.strip() for out, _ in results if out], [expected.strip()])
+                self.assertIn("hierarchical_subtrees", errors)
 
     def test_many_ranks_of_an_ordinary_user_share_memory(self):
         # Without the privileges of root, only so many descriptors may be on their way between processes at once.

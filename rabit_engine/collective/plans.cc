@@ -109,8 +109,12 @@ void AllgatherBack(PeerGroup& group, std::span<const Step> steps, const VectorVi
 std::vector<int> PeersOf(std::span<const Step> steps) {
   std::vector<int> peers;
   for (const Step& step : steps) {
-    for (const Part& part : step.given) peers.push_back(part.peer);
-    if (step.kept) peers.push_back(step.kept->peer);
+    bool gives_to_the_kept = false;
+    for (const Part& part : step.given) {
+      peers.push_back(part.peer);
+      gives_to_the_kept = gives_to_the_kept || (step.kept && part.peer == step.kept->peer);
+    }
+    if (step.kept && !gives_to_the_kept) peers.push_back(step.kept->peer);
   }
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());

@@ -13,6 +13,13 @@ namespace warren::tracker {
 
 namespace classic = wire::classic;
 
+namespace {
+
+/// How long after the last shutdown those who have begun to speak are heard.
+constexpr std::chrono::milliseconds kLastWords{200};
+
+}  // namespace
+
 ClassicJob::ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now)
     : connections_(connections),
       options_(options),
@@ -36,9 +43,10 @@ void ClassicJob::Received(ConnectionId connection, std::string_view bytes, TimeP
     if (!message) break;
     HandleMessage(connection, *peer, std::move(*message), now);
   }
+  FinishWhenAllHaveShutDown(now);
 }
 
-void ClassicJob::Closed(ConnectionId connection, std::string_view why, TimePoint) {
+void ClassicJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   const Peer* peer = Find(connection);
   if (peer == nullptr) return;
   if (peer->phase == Phase::kLeaves) {
@@ -54,6 +62,7 @@ void ClassicJob::Closed(ConnectionId connection, std::string_view why, TimePoint
   Drop(connection, peer->phase == Phase::kWaitsForRank
                        ? fmt::format("{} while it waited for the other workers", why)
                        : fmt::format("{}, expected {}", why, peer->stream.Expected()));
+  FinishWhenAllHaveShutDown(now);
 }
 
 ClassicJob::Peer* ClassicJob::Find(ConnectionId connection) {
@@ -125,7 +134,7 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
     case classic::Command::kPrint:
       return;  // still pending until its text is here
     case classic::Command::kShutdown:
-      return HandleShutdown(connection, peer);
+      return HandleShutdown(connection, peer, now);
     case classic::Command::kStart:
       connections_.SetIdentified(connection);
       return HandleStart(connection, peer, now);
@@ -222,7 +231,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
   Assign(connection, peer, rank, now);
 }
 
-void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
+void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint now) {
   const int rank = peer.hello.rank;
   if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which no worker has been given", rank));
@@ -244,7 +253,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer) {
   peer.rank = rank;
   peer.phase = Phase::kLeaves;  // until it closes, or says that it waits for the others
   connections_.SetIdentified(connection);
-  FinishWhenAllHaveShutDown();
+  if (num_shut_down_ == options_.num_workers) finish_by_ = now + kLastWords;
 }
 
 void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const classic::PrintText& print) {
@@ -286,8 +295,16 @@ void ClassicJob::CallBackThoseWhoWait() {
   }
 }
 
-void ClassicJob::FinishWhenAllHaveShutDown() {
-  if (num_shut_down_ < options_.num_workers) return;
+// Whoever shut down may have printed before, on another connection, whose turn need not have come yet.
+bool ClassicJob::SomebodyPrints() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second.phase == Phase::kHello || entry.second.phase == Phase::kPrint;
+  });
+}
+
+void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
+  if (finished_ || num_shut_down_ < options_.num_workers) return;
+  if (finish_by_ && now < *finish_by_ && SomebodyPrints()) return;
   finished_ = true;
   std::vector<ConnectionId> leaving;
   for (const auto& [connection, peer] : peers_) {
@@ -448,6 +465,8 @@ void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const cla
 void ClassicJob::Tick(TimePoint now) {
   if (finished_) return;
   if (broker_) SendReadyPlans(now);
+  FinishWhenAllHaveShutDown(now);
+  if (finished_) return;
   if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
     Fail(fmt::format("workers are missing after {:g} s: {}",
                      std::chrono::duration<double>(options_.timeout).count(), DescribeMissing()));
@@ -460,6 +479,7 @@ std::optional<TimePoint> ClassicJob::NextDeadline() const {
   const auto consider = [&](TimePoint time) { next = next ? std::min(*next, time) : time; };
   if (broker_ && broker_->NextRetry()) consider(*broker_->NextRetry());
   if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
+  if (finish_by_ && num_shut_down_ == options_.num_workers) consider(*finish_by_);
   return next;
 }
 

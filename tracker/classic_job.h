@@ -83,12 +83,13 @@ class ClassicJob final : public DialectJob {
   void HandleHello(ConnectionId connection, Peer& peer, const wire::classic::Hello& hello, TimePoint now);
   void HandleStart(ConnectionId connection, Peer& peer, TimePoint now);
   void HandleRecover(ConnectionId connection, Peer& peer, TimePoint now);
-  void HandleShutdown(ConnectionId connection, Peer& peer);
+  void HandleShutdown(ConnectionId connection, Peer& peer, TimePoint now);
   void HandlePrint(ConnectionId connection, const Peer& peer, const wire::classic::PrintText& print);
   void HandleWait(ConnectionId connection, Peer& peer);
   void ReturnToJob(int rank);
   void CallBackThoseWhoWait();
-  void FinishWhenAllHaveShutDown();
+  bool SomebodyPrints() const;
+  void FinishWhenAllHaveShutDown(TimePoint now);
   void HandleGoodLinks(ConnectionId connection, Peer& peer, const wire::classic::GoodLinks& good,
                        TimePoint now);
   void HandleLinkErrors(ConnectionId connection, Peer& peer, const wire::classic::LinkErrors& errors,
@@ -127,6 +128,7 @@ class ClassicJob final : public DialectJob {
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;
+  std::optional<TimePoint> finish_by_;  ///< once all have shut down
   TimePoint incomplete_since_;
 };
 

@@ -27,7 +27,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   linked_ = broker_ && broker_->complete();
   incomplete_since_ = now;
   if (linked_) connections_.Add(Linked{});
-  if (broker_) FinishWhenAllHaveShutDown();
+  if (broker_) FinishWhenAllHaveShutDown(now);
 }
 
 void ClassicJob::Replay(const Note& note) {

@@ -156,6 +156,30 @@ TEST_F(JobTest, FinishesWhenEveryRankHasShutDown) {
   EXPECT_EQ(finished, "");
 }
 
+TEST_F(JobTest, HearsWhatWasPrintedBeforeTheLastShutdownThoughItComesAfterIt) {
+  StartLinked(1);
+  const ConnectionId print = Hello("0", Command::kPrint, 0, 1);
+  Hello("0", Command::kShutdown, 0, 1);
+  EXPECT_EQ(finished, std::nullopt);
+  Say(print, classic::Encode(classic::PrintText{"the last words"}));
+  EXPECT_THAT(prints, ElementsAre("the last words"));
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(JobTest, EndsWithoutAPrintThatDoesNotCome) {
+  StartLinked(1);
+  Hello("0", Command::kPrint, 0, 1);
+  const TimePoint begin = now;
+  Hello("0", Command::kShutdown, 0, 1);
+  EXPECT_EQ(finished, std::nullopt);
+  ASSERT_TRUE(job->NextDeadline());
+  now = *job->NextDeadline();
+  EXPECT_LE(now - begin, milliseconds(500));
+  job->Tick(now);
+  Collect();
+  EXPECT_EQ(finished, "");
+}
+
 TEST_F(JobTest, TakesTheWorldSizeOfTheFirstWorkerOnly) {
   Start(7);
   Hello("0", Command::kStart, -1, 2);

@@ -117,7 +117,7 @@ class SubtreesOfHost {
     if (memory != nullptr) {
       memory->ReduceScatterSubtrees(levels_.tag(), vector.At(0), offsets, reduction_, ends_, sums.data());
     } else {
-      std::memcpy(sums.data(), vector.At(0), vector.Bytes(own));
+      if (own.size() > 0) std::memcpy(sums.data(), vector.At(0), vector.Bytes(own));
     }
     levels_.Between(ranks_, [&](PeerGroup& hosts) {
       sums_.Allreduce(hosts, VectorView(vector.At(own.begin), element_bytes), own.size(), halves_);

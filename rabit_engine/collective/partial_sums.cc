@@ -76,7 +76,7 @@ void PartialSums::Absorb(Subtree ranks, const void* value) {
     left.ranks.end = ranks.end;
   } else {
     sums_.push_back({ranks, SlotAt(sums_.size())});
-    std::memcpy(sums_.back().value, value, value_bytes_);
+    if (value_bytes_ > 0) std::memcpy(sums_.back().value, value, value_bytes_);
   }
   CombineSiblingsAtEnd(sums_);
 }
@@ -93,7 +93,7 @@ void PartialSums::Total(void* out) {
     total.push_back(sum);
     CombineSiblingsAtEnd(total);
   }
-  std::memcpy(out, total.front().value, value_bytes_);
+  if (value_bytes_ > 0) std::memcpy(out, total.front().value, value_bytes_);
   sums_.clear();
 }
 

@@ -25,11 +25,10 @@ constexpr int kDirectRanks = 64;
 enum Condition : unsigned {
   kAlways = 0,
   kPowerOfTwo = 1U << 0,       ///< ranks
-  kAnyOrder = 1U << 1,         ///< the order of the reduction does not matter
-  kCrowded = 1U << 2,          ///< cores are what is scarce: few messages count more than few steps
-  kRounds = 1U << 3,           ///< 16-bit floats: others than those that combine at once send twice the bytes
-  kFewToServe = 1U << 4,       ///< no member of a small last node serves more than kMostServed of its sibling
-  kFewHostsToServe = 1U << 5,  ///< the same of hosts
+  kCrowded = 1U << 1,          ///< cores are what is scarce: few messages count more than few steps
+  kRounds = 1U << 2,           ///< 16-bit floats: others than those that combine at once send twice the bytes
+  kFewToServe = 1U << 3,       ///< no member of a small last node serves more than kMostServed of its sibling
+  kFewHostsToServe = 1U << 4,  ///< the same of hosts
 };
 
 /// Each one served is one more message that a rank sends in one step (recursive_doubling.h,
@@ -141,7 +140,6 @@ int MostServed(int ranks) {
 bool ConditionsHold(const Row& row, const Situation& situation) {
   unsigned hold = 0;
   if (std::has_single_bit(static_cast<unsigned>(situation.ranks))) hold |= kPowerOfTwo;
-  if (!situation.order_matters) hold |= kAnyOrder;
   if (situation.crowded) hold |= kCrowded;
   if (situation.rounds) hold |= kRounds;
   if ((row.conditions & kFewToServe) != 0 && MostServed(situation.ranks) <= kMostServed) hold |= kFewToServe;

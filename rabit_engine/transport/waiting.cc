@@ -18,8 +18,8 @@ constexpr int kGoodTurnsToForgive = 64;
 constexpr int kTurnsAtOnce = 2;
 /// Waits without spinning before it is tried again: doubled each time, for a vain one costs 20 us.
 constexpr int kMostWithoutSpinning = 64;
-/// Waits on one core before it is tried again to part the ranks: doubled each time. To move costs about 25
-/// us, turns of two ranks on one core a microsecond and a half each.
+/// Waits on one core before another sleep is to part the ranks: doubled each time. Being woken costs about
+/// 25 us, turns of two ranks on one core a microsecond and a half each.
 constexpr int kMostWithoutParting = 1024;
 
 }  // namespace

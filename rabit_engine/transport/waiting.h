@@ -33,9 +33,11 @@ enum class WaitPhase { kSpin, kYield, kSleep };
 /// What a rank has learnt from its last waits: a state machine that is told what happened, and when.
 ///
 /// Spinning is the quickest way to wait for a rank on another core. But two ranks may find themselves on one
-/// core though others are free: the kernel leaves them there for as long as they take turns. Then they part;
-/// if that does not help, it is tried again ever more seldom. Where nobody says which core the peer is on, an
-/// answer that comes as soon as a vain spinning has ended says it.
+/// core though others are idle: the kernel leaves them there for as long as they take turns. Then one of them
+/// sleeps, because who wakes is given an idle core; if there is none, it is tried again ever more seldom.
+/// Where nobody says which core the peer is on, an answer that comes as soon as a vain spinning has ended
+/// says it. (To move by an affinity mask would be surer and worse: on a core where something else computes a
+/// rank waits for whole time slices.)
 ///
 /// Giving the core away by yielding is quick among ranks that all wait for each other: a turn takes a
 /// microsecond or so. But a process that computes keeps the core for a whole time slice when it is given it,

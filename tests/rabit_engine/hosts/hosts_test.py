@@ -1,7 +1,6 @@
 """Several hosts, as network namespaces: shared memory inside, TCP between, over IPv4 and IPv6, over a bad network, and
 when a host goes."""
 
-import signal
 import time
 import unittest
 
@@ -17,7 +16,6 @@ if WHY_NOT:
 LAYOUTS = [[2, 2], [4, 4], [1, 1], [4, 2], [3, 1], [3, 3], [2, 2, 2], [4, 1, 2], [2, 2, 2, 2],
            [3, 3, 3], [3, 2, 4], [5, 1]]
 NO_SUBTREES = [[3, 1], [3, 3], [4, 1, 2], [3, 3, 3], [3, 2, 4], [5, 1]]
-SOON_SECONDS = 1.0
 # Keepalive and unanswered data are given up after half a minute.
 SILENT_HOST_SECONDS = 40.0
 
@@ -85,14 +83,7 @@ class Hosts(HostsCase):
                 with self.subTest(victim=victim), Job(6, "wait", victim, hosts=hosts,
                                                       host_of_task=host_of_task(layout)) as job:
                     job.await_ready()
-                    begin = time.monotonic()
-                    job.by_rank[victim].send_signal(signal.SIGKILL)
-                    for rank, worker in job.by_rank.items():
-                        if rank != victim:
-                            _, errors = worker.communicate(timeout=20)
-                            self.assertLess(time.monotonic() - begin, SOON_SECONDS)
-                            self.assertEqual(worker.returncode, 2, errors)
-                            self.assertRegex(errors, rf"rank {victim}\b")
+                    job.kill(victim, self)
 
     def test_a_host_without_a_network_is_given_up_after_half_a_minute(self):
         self.check_silent_host({}, 30, SILENT_HOST_SECONDS)

@@ -1,12 +1,15 @@
 """Jobs of collectives_worker, on this host or on several."""
 
 import os
+import signal
 import subprocess
 import time
 
 from warren_testing import BIN, Tracker
 
 WORKER = BIN / "collectives_worker"
+# On a crowded machine; the engine itself looks every 20 ms.
+SOON_SECONDS = 1.0
 
 
 class Job:
@@ -44,6 +47,18 @@ class Job:
             line = worker.stdout.readline()
             self.by_rank[int(line.split()[1])] = worker
         time.sleep(0.2)  # until all are asleep in the allreduce
+
+    def kill(self, victim, test):
+        """Of `wait`: kills that rank; fails `test` unless all others end soon and name it."""
+        begin = time.monotonic()
+        self.by_rank[victim].send_signal(signal.SIGKILL)
+        for rank, worker in self.by_rank.items():
+            if rank == victim:
+                continue
+            _, errors = worker.communicate(timeout=20)
+            test.assertLess(time.monotonic() - begin, SOON_SECONDS)
+            test.assertEqual(worker.returncode, 2, errors)
+            test.assertRegex(errors, rf"rank {victim}\b")
 
     def finish(self, seconds=240):
         """Exit codes, and what each worker wrote to stdout and stderr."""

@@ -55,7 +55,10 @@ Case ParseCase(const std::string& text) {
       fmt::format("'{}': expected a collective, such as allreduce, a colon and a number of bytes", text));
 }
 
-/// A collective on a buffer of its own. The root of broadcasts moves on with each.
+/// A collective on a buffer of its own. The root of broadcasts moves on with each. What a rank brings to an
+/// allgather is written anew each time, as whoever gathers again has something new to bring: otherwise the
+/// lines that another core has read once stay in its cache, and who reads them where they are (MPIs by
+/// process_vm_readv) is timed without the way from core to core.
 class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)
@@ -77,6 +80,7 @@ class Measurement::Operation {
         root_ = (root_ + 1) % world_.size();
         return world_.Broadcast(buffer_.data(), what_.bytes, root_);
       case Collective::kAllgather:
+        RenewOwnSlice();
         return world_.Allgather(buffer_.data(), what_.bytes / world_.size());
       case Collective::kReduceScatter:
         return world_.ReduceScatter(buffer_.data(), buffer_.size() / world_.size());
@@ -132,6 +136,14 @@ class Measurement::Operation {
   }
 
  private:
+  /// Writes a value of each cache line: the one that is there.
+  void RenewOwnSlice() {
+    constexpr std::size_t kLine = 64 / sizeof(float);
+    const std::size_t each = buffer_.size() / world_.size();
+    volatile float* const own = buffer_.data() + each * world_.rank();
+    for (std::size_t i = 0; i < each; i += kLine) own[i] = own[i];
+  }
+
   World& world_;
   Case what_;
   std::vector<float> buffer_;

@@ -229,8 +229,17 @@ class OfPypi:
     def prefix(self):
         return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.key)
 
+    # Of the program of MPI's ranks, in bench/allreduce.
+    sources = ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc")
+    headers = ("measure.h", "conducted.h", "world.h")
+
     def missing(self):
-        return None if os.path.exists(os.path.join(self.prefix, "ready")) else "bench/compare --install brings it"
+        ready = os.path.join(self.prefix, "ready")
+        if not os.path.exists(ready):
+            return "bench/compare --install brings it"
+        of_program = [os.path.join(ROOT, "bench", "allreduce", name) for name in (*self.sources, *self.headers)]
+        is_old = any(os.path.getmtime(name) > os.path.getmtime(ready) for name in of_program)
+        return "its program is older than its source: bench/compare --install builds it anew" if is_old else None
 
     def install(self):
         """Raises subprocess.CalledProcessError."""
@@ -246,8 +255,7 @@ class OfPypi:
 
     def build_commands(self):
         """The program of MPI's ranks."""
-        sources = (os.path.join(ROOT, "bench", "allreduce", name)
-                   for name in ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc"))
+        sources = (os.path.join(ROOT, "bench", "allreduce", name) for name in self.sources)
         library = os.path.join(self.prefix, "lib")
         return [["c++", "-std=c++20", "-O3", "-march=native", "-w", "-I" + ROOT, "-I" + os.path.join(self.prefix, "include"),
                  *sources, "-o", self.program, "-L" + library, "-Wl,-rpath," + library, "-lmpi", "-lfmt"]]
@@ -316,6 +324,7 @@ class TorchGloo(OfPypi, Gloo):
     key = "torch"
     title = "PyTorch's gloo"
     packages = ("torch",)
+    sources = headers = ()
 
     def __init__(self, bin_dir):
         super().__init__(bin_dir)

@@ -30,10 +30,13 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
-/// Of a round of a broadcast. One reader that keeps up finds short rounds in the first-level cache; with more
-/// of them each round costs more waits.
-std::size_t BroadcastBytes(int size) {
-  return size == 2 ? std::size_t{32} << 10 : kEntryBytes;
+/// Of a round of a broadcast. One reader copies out while the root copies in the next round, so that what
+/// nothing overlaps is the first; with more readers each round costs more waits.
+std::size_t BroadcastBytes(int size, std::size_t bytes) {
+  constexpr std::size_t kRounds = 4;
+  constexpr std::size_t kLeast = std::size_t{16} << 10;
+  constexpr std::size_t kMost = std::size_t{128} << 10;
+  return size == 2 ? std::clamp(bytes / kRounds / kCacheLine * kCacheLine, kLeast, kMost) : kEntryBytes;
 }
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
@@ -410,7 +413,7 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     return;
   }
   Begin(tag, nullptr, 0);
-  const std::size_t most = BroadcastBytes(size_);
+  const std::size_t most = BroadcastBytes(size_, bytes);
   const auto piece_of = [&](std::size_t round) {
     const std::size_t begin = round * most;
     return Piece{begin, std::min(most, bytes - begin)};

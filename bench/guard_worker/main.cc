@@ -119,6 +119,10 @@ void warren::CopyToShared(void* to, const void* from, std::size_t bytes) {
   Count(counts.copied, bytes);
   Copy(to, from, bytes);
 }
+void warren::CopyPastCaches(void* to, const void* from, std::size_t bytes) {
+  Count(counts.copied, bytes);
+  Copy(to, from, bytes);
+}
 
 namespace {
 

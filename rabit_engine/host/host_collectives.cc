@@ -21,6 +21,10 @@ constexpr std::size_t kLongOneStageBytes = kEntryBytes;
 /// Combined at once, before it is copied into the entry.
 constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
+std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
+  return (value + by - 1) / by;
+}
+
 /// From so many ranks on the rounds of a reduction are half as long: what all ranks have in flight would not
 /// stay in the cache. With fewer, the longer ones need half the waits.
 constexpr int kManyRanks = 9;
@@ -30,17 +34,24 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
+/// What all members write, once it half fills a last-level cache, does not stay there: copied past the caches
+/// it need not be read before it is written. The place of a reduction's result is in some cache until there
+/// is much more, if it was read as input some rounds before.
+constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
+constexpr std::size_t kCachedInputBytes = std::size_t{64} << 20;
+
+void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
+  past_caches ? CopyPastCaches(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+}
+
 /// Of a round of a broadcast. One reader copies out while the root copies in the next round, so that what
 /// nothing overlaps is the first; with more readers each round costs more waits.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
   constexpr std::size_t kRounds = 4;
   constexpr std::size_t kLeast = std::size_t{16} << 10;
   constexpr std::size_t kMost = std::size_t{128} << 10;
-  return size == 2 ? std::clamp(bytes / kRounds / kCacheLine * kCacheLine, kLeast, kMost) : kEntryBytes;
-}
-
-std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
-  return (value + by - 1) / by;
+  return size == 2 ? std::clamp(DivideRoundingUp(bytes, kRounds * kCacheLine) * kCacheLine, kLeast, kMost)
+                   : kEntryBytes;
 }
 
 }  // namespace
@@ -226,6 +237,10 @@ template <typename PieceOf>
 void HostCollectives::ReducePieces(const std::byte* input, const Outputs& outputs, const Reduction& reduction,
                                    std::size_t rounds, PieceOf piece_of, int receiver) {
   const bool receives = receiver == kAllMembers || receiver == me_;
+  const std::size_t members = static_cast<std::size_t>(size_);
+  const bool in_place = outputs.first == input;
+  const bool past_caches =
+      rounds * piece_bytes_ * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
   const auto in = [&](std::size_t round, std::uint64_t number) {
     for (int local = 0; local < size_; ++local) {
       const Piece piece = piece_of(round, local);
@@ -260,8 +275,8 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
       Await(local, &RankLines::result, number + 1);
-      std::memcpy(outputs.first + piece.offset, segment_.entry(local, number) + local * piece_bytes_,
-                  piece.bytes);
+      CopyOut(outputs.first + piece.offset, segment_.entry(local, number) + local * piece_bytes_, piece.bytes,
+              past_caches);
     }
   };
   RunThreeStages(rounds, in, combine, out);
@@ -380,6 +395,7 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
     return;
   }
   Begin(tag, nullptr, 0);
+  const bool past_caches = offsets[size_] * static_cast<std::size_t>(size_) >= kCachedBytes;
   const auto piece_of = [&](std::size_t round, int local) {
     const std::size_t begin = std::min(offsets[local] + round * kEntryBytes, offsets[local + 1]);
     return Piece{begin, std::min(begin + kEntryBytes, offsets[local + 1]) - begin};
@@ -394,7 +410,7 @@ void HostCollectives::Allgather(const CallTag& tag, void* buffer, std::span<cons
       const Piece piece = piece_of(round, local);
       if (piece.bytes == 0) continue;
       AwaitInput(local, number + 1);
-      std::memcpy(bytes + piece.offset, segment_.entry(local, number), piece.bytes);
+      CopyOut(bytes + piece.offset, segment_.entry(local, number), piece.bytes, past_caches);
     }
   };
   RunTwoStages(DivideRoundingUp(longest, kEntryBytes), true, in, out);
@@ -414,6 +430,7 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   }
   Begin(tag, nullptr, 0);
   const std::size_t most = BroadcastBytes(size_, bytes);
+  const bool past_caches = bytes * (static_cast<std::size_t>(size_) - 1) >= kCachedBytes;
   const auto piece_of = [&](std::size_t round) {
     const std::size_t begin = round * most;
     return Piece{begin, std::min(most, bytes - begin)};
@@ -426,7 +443,7 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
     if (me_ == root) return;
     const Piece piece = piece_of(round);
     AwaitInput(root, number + 1);
-    std::memcpy(data + piece.offset, segment_.entry(root, number), piece.bytes);
+    CopyOut(data + piece.offset, segment_.entry(root, number), piece.bytes, past_caches);
   };
   RunTwoStages(DivideRoundingUp(bytes, most), me_ == root, in, out);
   End();

@@ -1,5 +1,6 @@
 #include "rabit_engine/host/shared_copy.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -7,6 +8,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <emmintrin.h>
 #endif
 
 namespace warren {
@@ -43,8 +45,32 @@ void CopyToShared(void* to, const void* from, std::size_t bytes) {
   bytes -= head;
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
+
+void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  const std::size_t head =
+      std::min<std::size_t>(bytes, -reinterpret_cast<std::uintptr_t>(target) % kCacheLine);
+  std::memcpy(target, source, head);
+  std::size_t done = head;
+  for (; done + kCacheLine <= bytes; done += kCacheLine) {
+    const auto* in = reinterpret_cast<const __m128i*>(source + done);
+    auto* out = reinterpret_cast<__m128i*>(target + done);
+    // A whole line at once: it is sent off without being read.
+    const __m128i words[] = {_mm_loadu_si128(in), _mm_loadu_si128(in + 1), _mm_loadu_si128(in + 2),
+                             _mm_loadu_si128(in + 3)};
+    for (int i = 0; i < 4; ++i) _mm_stream_si128(out + i, words[i]);
+  }
+  std::memcpy(target + done, source + done, bytes - done);
+  _mm_sfence();
+}
 #else
 void CopyToShared(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 #endif

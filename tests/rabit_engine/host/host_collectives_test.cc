@@ -166,6 +166,19 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
   }
 }
 
+TEST(HostCollectives, VectorsThatNoCacheHolds) {
+  // All members' together: what is copied past the caches. A value beside the end of a cache line.
+  constexpr std::size_t kBytes = std::size_t{80} << 20;
+  for (const int size : {2, 4}) {
+    OnMembers(size, [size](Caller& caller) {
+      const std::size_t count = kBytes / sizeof(std::int64_t) / static_cast<std::size_t>(size) + 3;
+      caller.Allreduce(count);
+      caller.Allgather(count);
+      caller.Broadcast(count, 1);
+    });
+  }
+}
+
 TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
   // The root of a broadcast, and all but the root of a reduce, wait for nobody: slots and entries must not be
   // used again before everybody has read them.

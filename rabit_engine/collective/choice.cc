@@ -82,6 +82,9 @@ constexpr Row kTable[] = {
     {Collective::kBroadcast, "tree", kAlways, kAnySize, kAnyRanks},
 
     {Collective::kAllgather, "shared_memory", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllgather, "bruck", kCrowded, 128 * kKi, kAnyRanks},
+    {Collective::kAllgather, "pairwise", kCrowded, 256 * kKi, kDirectRanks},
+    {Collective::kAllgather, "ring", kCrowded, kAnySize, kAnyRanks},
     {Collective::kAllgather, "bruck", kAlways, 32 * kKi, kAnyRanks},
     {Collective::kAllgather, "pairwise", kAlways, kAnySize, kDirectRanks},
     {Collective::kAllgather, "ring", kAlways, kAnySize, kAnyRanks},

@@ -239,6 +239,7 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
   const bool receives = receiver == kAllMembers || receiver == me_;
   const std::size_t members = static_cast<std::size_t>(size_);
   const bool in_place = outputs.first == input;
+  // All members' vectors, to a round.
   const bool past_caches =
       rounds * piece_bytes_ * members * members >= (in_place ? kCachedInputBytes : kCachedBytes);
   const auto in = [&](std::size_t round, std::uint64_t number) {

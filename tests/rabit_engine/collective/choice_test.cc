@@ -132,6 +132,20 @@ TEST(Choice, SendsFewSmallMessagesWhereCoresAreScarce) {
   EXPECT_NE(Choose(Allreduce(1 << 20, 16), {}).name, "tree");
 }
 
+TEST(Choice, GathersFromFewPeersWhereCoresAreScarce) {
+  const auto allgather = [](std::size_t bytes, bool crowded) {
+    Situation situation = Allreduce(bytes, 16);
+    situation.collective = Collective::kAllgather;
+    situation.crowded = crowded;
+    return Choose(situation, {}).name;
+  };
+  EXPECT_EQ(allgather(128 << 10, true), "bruck");
+  EXPECT_EQ(allgather(128 << 10, false), "pairwise");
+  EXPECT_EQ(allgather(256 << 10, true), "pairwise");
+  EXPECT_EQ(allgather(1 << 20, true), "ring");
+  EXPECT_EQ(allgather(1 << 20, false), "pairwise");
+}
+
 TEST(Choice, SendsLongVectorsOfHalvesAsTheyAre) {
   // Everything else would send them as floats.
   for (const int ranks : {3, 4, 8, 64}) {

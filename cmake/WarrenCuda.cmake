@@ -9,7 +9,7 @@ if(WARREN_CUDA)
     if(NOT CMAKE_CUDA_COMPILER)
       set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
     endif()
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
       # From Turing on: compiled for what is common, and for others by the driver when it first loads the library.
       set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 90-real)
     endif()

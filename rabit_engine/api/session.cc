@@ -84,8 +84,8 @@ std::string Describe(const Call& call) {
   return fmt::format("{} ({}:{} in {})", call.name, call.file, call.line, call.function);
 }
 
-std::string Place(int rank, const Call& call) {
-  return fmt::format("rank {}: {}", rank, Describe(call));
+std::string Place(const std::string& who, const Call& call) {
+  return fmt::format("{}: {}", who, Describe(call));
 }
 
 // Rethrows the error in flight as one of the same kind whose message says what the user had called.
@@ -154,7 +154,7 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
   }
   if (registry.rank_that_left) {
     throw Misuse(fmt::format("{}: called after Finalize, when this process had left its job",
-                             Place(*registry.rank_that_left, call)));
+                             Place(fmt::format("rank {}", *registry.rank_that_left), call)));
   }
   throw Misuse(fmt::format("rank unknown: {}: called before Init", Describe(call)));
 }
@@ -162,6 +162,7 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
 bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Session> session = Find(threads);
   if (!session || AllSessions().owner) return true;  // a fork has nothing to leave
+  session->AwaitPendingCalls();
   const Turn turn(*session, call);
   {
     Registry& registry = AllSessions();
@@ -179,7 +180,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
     if (devices) devices->Finish();
     communicator->Finalize();
   } catch (const EngineError&) {
-    RethrowFor(Place(session->rank_, call));
+    RethrowFor(Place(session->place_, call));
   }
   return true;
 }
@@ -191,10 +192,14 @@ Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
-      host_(communicator_->host()) {}
+      host_(communicator_->host()),
+      name_(communicator_->name()),
+      place_(fmt::format("rank {}", communicator_->rank_in_job(rank_))) {
+  if (name_ != "world") place_ += fmt::format(", {} of {} in communicator {}", rank_, world_size_, name_);
+}
 
 void Session::Refuse(const Call& call, const std::string& what) const {
-  throw Misuse(fmt::format("{}: {}", Place(rank_, call), what));
+  throw Misuse(fmt::format("{}: {}", Place(place_, call), what));
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
@@ -213,8 +218,19 @@ Session::Turn::~Turn() {
   session_.busy_.clear(std::memory_order_release);
 }
 
+std::shared_ptr<PendingCall> Session::Enqueue(const Call& call, std::function<void()> work) {
+  RequireOwner(call);
+  has_queued_ = true;
+  return call_queue_->Add(std::move(work));
+}
+
+void Session::AwaitPendingCalls() {
+  if (has_queued_.load(std::memory_order_relaxed)) call_queue_->Drain();
+}
+
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
+  AwaitPendingCalls();
   const Turn turn(*this, call);
   // A process that is started again does not prepare what it is given, and would miss the calls that belong
   // to it.
@@ -226,15 +242,15 @@ void Session::Communicate(const Call& call, Function&& function) {
     throw EngineError(
         fmt::format("{}: an earlier call has failed and this rank is out of the job; Finalize is all "
                     "that is left. The error was: {}",
-                    Place(rank_, call), first_error_));
+                    Place(place_, call), first_error_));
   }
   try {
     function();
   } catch (const Refused&) {
-    RethrowFor(Place(rank_, call));
+    RethrowFor(Place(place_, call));
   } catch (const EngineError& error) {
     first_error_ = error.what();
-    RethrowFor(Place(rank_, call));
+    RethrowFor(Place(place_, call));
   } catch (...) {
     first_error_ = "an exception of the caller's reduction function";
     throw;
@@ -243,12 +259,7 @@ void Session::Communicate(const Call& call, Function&& function) {
 
 void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                         Prepare prepare) {
-  if (buffer == nullptr && count > 0) Refuse(call, fmt::format("the buffer is null, for {} elements", count));
-  if (reduction.element_bytes() != 0 &&
-      count > std::numeric_limits<std::ptrdiff_t>::max() / reduction.element_bytes()) {
-    Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count,
-                             reduction.element_bytes()));
-  }
+  CheckBuffer(call, buffer, count, reduction.element_bytes());
   // Outside Communicate: it may ask for the rank. In a process that was started again and catches up, the
   // result is here already.
   if (prepare.function != nullptr && !IsReplayed()) {
@@ -267,21 +278,36 @@ bool Session::KnowsReduction(int type, int operation) {
 }
 
 Reduction Session::TypedReduction(const Call& call, int type, int operation) const {
+  if (!KnowsReduction(type, operation)) [[unlikely]] {
+    RefuseReduction(call, type, operation);
+  }
+  return Reduction::Typed(static_cast<DataType>(type), static_cast<Operation>(operation));
+}
+
+void Session::RefuseReduction(const Call& call, int type, int operation) const {
   ElementBytes(call, type);
   if (operation < 0 || operation >= kNumRabitOperations) {
     Refuse(call, fmt::format("{} is no operation; 0 is max, 1 min, 2 sum, 3 bitwise or", operation));
   }
-  const auto data_type = static_cast<DataType>(type);
-  const auto known_operation = static_cast<Operation>(operation);
-  if (!IsDefined(data_type, known_operation)) {
-    Refuse(call, fmt::format("there is no {} of {}", Name(known_operation), Name(data_type)));
-  }
-  return Reduction::Typed(data_type, known_operation);
+  Refuse(call, fmt::format("there is no {} of {}", Name(static_cast<Operation>(operation)),
+                           Name(static_cast<DataType>(type))));
 }
 
 void Session::AllreduceTyped(const Call& call, void* buffer, std::size_t count, int type, int operation,
                              Prepare prepare) {
   Allreduce(call, buffer, count, TypedReduction(call, type, operation), prepare);
+}
+
+void Session::RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
+                           std::size_t element_bytes) const {
+  if (buffer == nullptr) Refuse(call, fmt::format("the buffer is null, for {} elements", count));
+  Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", count, element_bytes));
+}
+
+void Session::CheckRoot(const Call& call, int root) const {
+  if (root < 0 || root >= world_size_) {
+    Refuse(call, fmt::format("root {} is no rank; ranks are 0 to {}", root, world_size_ - 1));
+  }
 }
 
 void Session::CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
@@ -291,13 +317,7 @@ void Session::CheckOffsets(const Call& call, const void* buffer, std::span<const
     Refuse(call, fmt::format("expected the {} offsets of {} slices, ascending from 0", world_size_ + 1,
                              world_size_));
   }
-  if (offsets.back() > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes) {
-    Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", offsets.back(),
-                             element_bytes));
-  }
-  if (buffer == nullptr && offsets.back() > 0) {
-    Refuse(call, fmt::format("the buffer is null, for {} elements", offsets.back()));
-  }
+  CheckBuffer(call, buffer, offsets.back(), element_bytes);
 }
 
 void Session::Allgather(const Call& call, void* buffer, std::span<const std::size_t> offsets) {
@@ -312,9 +332,7 @@ void Session::ReduceScatter(const Call& call, void* buffer, std::span<const std:
 }
 
 void Session::Broadcast(const Call& call, void* buffer, std::size_t bytes, int root) {
-  if (root < 0 || root >= world_size_) {
-    Refuse(call, fmt::format("root {} is no rank; ranks are 0 to {}", root, world_size_ - 1));
-  }
+  CheckRoot(call, root);
   if (buffer == nullptr && bytes > 0) Refuse(call, fmt::format("the buffer is null, for {} bytes", bytes));
   Communicate(call, [&] { communicator_->Broadcast(buffer, bytes, root); });
 }
@@ -354,6 +372,72 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
   });
 }
 
+void Session::Reduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
+                     int root) {
+  CheckRoot(call, root);
+  CheckBuffer(call, buffer, count, reduction.element_bytes());
+  Communicate(call, [&] { communicator_->Reduce(buffer, count, reduction, root); });
+}
+
+void Session::Barrier(const Call& call) {
+  Communicate(call, [&] { communicator_->Barrier(); });
+}
+
+void Session::Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
+                     std::span<const std::size_t> offsets, int root) {
+  CheckRoot(call, root);
+  CheckBuffer(call, data, bytes, 1);
+  if (rank_ == root) CheckOffsets(call, buffer, offsets, 1);
+  Communicate(call, [&] { communicator_->Gather(data, bytes, buffer, offsets, root); });
+}
+
+void Session::Scatter(const Call& call, const void* buffer, std::span<const std::size_t> offsets, void* data,
+                      std::size_t bytes, int root) {
+  CheckRoot(call, root);
+  CheckBuffer(call, data, bytes, 1);
+  if (rank_ == root) CheckOffsets(call, buffer, offsets, 1);
+  Communicate(call, [&] { communicator_->Scatter(buffer, offsets, data, bytes, root); });
+}
+
+void Session::AllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, void* to,
+                       std::span<const std::size_t> received) {
+  CheckOffsets(call, from, sent, 1);
+  CheckOffsets(call, to, received, 1);
+  Communicate(call, [&] { communicator_->AllToAll(from, sent, to, received); });
+}
+
+void Session::SendReceive(const Call& call, std::span<const Outbound> sends,
+                          std::span<const Inbound> receives) {
+  Communicate(call, [&] { communicator_->SendReceive(sends, receives); });
+}
+
+// --- other communicators -----------------------------------------------------------------------------------
+
+std::vector<int> Session::Hosts(const Call& call) {
+  std::vector<int> hosts;
+  Communicate(call, [&] {
+    for (int rank = 0; rank < world_size_; ++rank) hosts.push_back(communicator_->host_of(rank));
+  });
+  return hosts;
+}
+
+int Session::RankInJob(const Call& call, int rank) {
+  if (rank < 0 || rank >= world_size_) {
+    Refuse(call, fmt::format("{} is no rank; ranks are 0 to {}", rank, world_size_ - 1));
+  }
+  const Turn turn(*this, call);
+  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
+  return communicator_->rank_in_job(rank);
+}
+
+std::shared_ptr<Session> Session::Split(const Call& call, int color, int key) {
+  std::unique_ptr<Communicator> group;
+  Communicate(call, [&] { group = communicator_->Split(color, key); });
+  if (!group) return nullptr;
+  return std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(group)),
+                                   device_options_);
+}
+
 std::size_t Session::ElementBytes(const Call& call, int type) const {
   if (type < 0 || type >= kNumRabitTypes) {
     Refuse(call, fmt::format("{} is no element type; see RabitDataType in rabit/c_api.h", type));
@@ -365,11 +449,11 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
   // Not Communicate: a tracker that cannot be told ends no job, and a rank that is out of it may still say
   // why.
   const Turn turn(*this, call);
-  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(rank_, call), first_error_));
+  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
   try {
     communicator_->TrackerPrint(text);
   } catch (const EngineError&) {
-    RethrowFor(Place(rank_, call));
+    RethrowFor(Place(place_, call));
   }
 }
 

@@ -9,11 +9,14 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "rabit_engine/api/call_queue.h"
 #include "rabit_engine/device/device_collectives.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -58,6 +61,15 @@ class Session {
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
+  /// This session's communicator as messages call it.
+  const std::string& name() const { return name_; }
+  /// The lowest rank on the host of each rank here.
+  std::vector<int> Hosts(const Call& call);
+  /// What a rank here is in the job.
+  int RankInJob(const Call& call, int rank);
+  /// A session of the ranks that give the same color, in the order of their keys; null for a negative color.
+  /// Its calls may be made while others of other sessions are under way. It ends when it is destroyed.
+  std::shared_ptr<Session> Split(const Call& call, int color, int key);
   int ring_prev_rank() const { return (rank_ + world_size_ - 1) % world_size_; }
   bool is_distributed() const { return is_distributed_; }
   const std::string& host() const { return host_; }
@@ -83,9 +95,24 @@ class Session {
   /// buffer is left undefined. Offsets as above, in elements.
   void ReduceScatter(const Call& call, void* buffer, std::span<const std::size_t> offsets,
                      const Reduction& reduction);
+  /// Like an allreduce of which only the root's buffer holds the result; the others' is left undefined.
+  void Reduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction, int root);
+  void Barrier(const Call& call);
+  // See Communicator; all in bytes.
+  void Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
+              std::span<const std::size_t> offsets, int root);
+  void Scatter(const Call& call, const void* buffer, std::span<const std::size_t> offsets, void* data,
+               std::size_t bytes, int root);
+  void AllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received);
+  void SendReceive(const Call& call, std::span<const Outbound> sends, std::span<const Inbound> receives);
   /// The typed reduction of rabit's codes. Refuses codes that are none.
   Reduction TypedReduction(const Call& call, int type, int operation) const;
   void TrackerPrint(const Call& call, const std::string& text);
+
+  /// Runs `work`, which makes calls of this session, after all that was enqueued before; other calls wait
+  /// until nothing is left. Returns at once.
+  std::shared_ptr<PendingCall> Enqueue(const Call& call, std::function<void()> work);
 
   // --- memory of GPUs: see device/device_collectives.h ---
 
@@ -116,6 +143,18 @@ class Session {
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
  private:
+  void CheckBuffer(const Call& call, const void* buffer, std::size_t count, std::size_t element_bytes) const {
+    const bool is_missing = buffer == nullptr && count > 0;
+    const bool is_too_much =
+        element_bytes != 0 && count > std::numeric_limits<std::ptrdiff_t>::max() / element_bytes;
+    if (is_missing || is_too_much) [[unlikely]] {
+      RefuseBuffer(call, buffer, count, element_bytes);
+    }
+  }
+  [[noreturn]] void RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
+                                 std::size_t element_bytes) const;
+  [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
+  void CheckRoot(const Call& call, int root) const;
   void CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
                     std::size_t element_bytes) const;
   // While it lives, this thread has the communicator to itself. Misuse when another has it.
@@ -137,6 +176,10 @@ class Session {
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
 
+  void AwaitPendingCalls();
+
+  std::shared_ptr<CallQueue> call_queue_ = std::make_shared<CallQueue>();
+  std::atomic<bool> has_queued_ = false;  ///< had some, ever: until then nobody asks the queue
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made when first asked for
   device::DeviceOptions device_options_;
@@ -145,6 +188,8 @@ class Session {
   int world_size_;
   bool is_distributed_;
   std::string host_;
+  std::string name_;
+  std::string place_;  ///< "rank 3", as messages begin
   std::atomic_flag busy_;
   std::atomic<bool> looked_into_ = false;  ///< WhenIdle may have made it busy, for a moment
   bool prepares_ = false;                  ///< the prepare function of an allreduce runs

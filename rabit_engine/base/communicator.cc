@@ -9,6 +9,39 @@
 
 namespace warren {
 
+namespace {
+
+[[noreturn]] void RefuseToServe(const Communicator& communicator, const char* what) {
+  throw Refused(fmt::format("rank {}: there is no {} by this engine; set RABIT_ENGINE=native",
+                            communicator.rank(), what));
+}
+
+}  // namespace
+
+void Communicator::Gather(const void*, std::size_t, void*, std::span<const std::size_t>, int) {
+  RefuseToServe(*this, "gather");
+}
+
+void Communicator::Scatter(const void*, std::span<const std::size_t>, void*, std::size_t, int) {
+  RefuseToServe(*this, "scatter");
+}
+
+void Communicator::AllToAll(const void*, std::span<const std::size_t>, void*, std::span<const std::size_t>) {
+  RefuseToServe(*this, "all-to-all");
+}
+
+void Communicator::SendReceive(std::span<const Outbound>, std::span<const Inbound>) {
+  RefuseToServe(*this, "send or receive");
+}
+
+std::unique_ptr<Communicator> Communicator::Split(int, int) {
+  RefuseToServe(*this, "split");
+}
+
+int Communicator::host_of(int) const {
+  RefuseToServe(*this, "knowledge of hosts");
+}
+
 void Communicator::Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) {
   if (begin > end || end > total) {
     throw Misuse(fmt::format("rank {}: allgather was given the slice {} to {} of {} bytes", rank(), begin,

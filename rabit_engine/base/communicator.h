@@ -1,17 +1,32 @@
 // The one engine behind every face (rabit C++, rabit C, the XGBoost seam): rank, size and the collectives.
 //
-// All ranks of a world make the same calls in the same order. Buffers are given in place; counts may be 0;
-// pointers need not be aligned. Errors: LostPeer, TimedOut, Misuse (error.h). After an error the
-// communicator can only be destroyed. Not thread safe.
+// All ranks of a communicator make the same calls in the same order. Buffers are given in place where nothing
+// else is said; counts may be 0; pointers need not be aligned. Errors: LostPeer, TimedOut, Misuse (error.h).
+// After an error the communicator can only be destroyed. Not thread safe, but threads may use several
+// communicators at once.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace warren {
 
 class Reduction;
+
+/// A message to another rank, or to the sender itself.
+struct Outbound {
+  int to = -1;
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+/// One from another rank: it must be as long as was sent.
+struct Inbound {
+  int from = -1;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
 
 class Communicator {
  public:
@@ -42,6 +57,33 @@ class Communicator {
   virtual void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) = 0;
   /// Returns when all ranks have called it.
   virtual void Barrier() = 0;
+
+  /// The root gets a slice of every rank: rank r's goes to [offsets[r], offsets[r + 1]) of its buffer, in
+  /// bytes; its own, too. The others bring `bytes`; buffer and offsets are the root's alone.
+  virtual void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+                      int root);
+  /// The reverse: each rank gets its slice of the root's buffer, as `bytes` of data.
+  virtual void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
+                       std::size_t bytes, int root);
+  /// Rank r gets bytes [sent[r], sent[r + 1]) of `from`, and what it has for this rank comes to
+  /// [received[r], received[r + 1]) of `to`; the own slice, too. The buffers do not overlap.
+  virtual void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                        std::span<const std::size_t> received);
+  /// Messages between ranks, all at once; returns when they have arrived, or have been taken for sending. Two
+  /// ranks make the calls that concern both in the same order, collectives between them included. Messages
+  /// from one rank to another keep their order.
+  virtual void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives);
+
+  /// Makes a communicator of the ranks that give the same color, in the order of their keys and, where these
+  /// are equal, of their ranks here; none (nullptr) for a negative color. All ranks call it. Whoever destroys
+  /// one leaves it: others may go on as long as they need nothing of this rank.
+  virtual std::unique_ptr<Communicator> Split(int color, int key);
+  /// Equal for ranks on one host, where RABIT_HOST_GROUP can make several hosts of one.
+  virtual int host_of(int rank) const;
+  /// "world", or for one made by Split a name that only this one has in the job.
+  virtual std::string name() const { return "world"; }
+  /// What a rank here is in the communicator of the whole job.
+  virtual int rank_in_job(int rank) const { return rank; }
 
   /// Throws LostPeer when a peer is known to be gone by now, as a call would. Does not wait. For those who
   /// wait for other ranks by other means.

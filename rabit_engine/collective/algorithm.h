@@ -48,8 +48,30 @@ using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<con
 /// Every member's buffer becomes the root's.
 using BroadcastFunction = void (*)(PeerGroup& group, void* buffer, std::size_t bytes, int root);
 
+/// The root gets every member's bytes: member m's go to [offsets[m], offsets[m + 1]) of its buffer, where its
+/// own are. The others bring `bytes`, and have no offsets: only the root knows all of them.
+using GatherFunction = void (*)(PeerGroup& group, const void* data, std::size_t bytes, void* buffer,
+                                std::span<const std::size_t> offsets, int root);
+
+/// The reverse: every other member gets its bytes of the root's buffer.
+using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span<const std::size_t> offsets,
+                                 void* data, std::size_t bytes, int root);
+
+/// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its own for this member come to
+/// [received[m], received[m + 1]) of `to`; for itself, too. The buffers do not overlap. A member knows its
+/// own offsets only, size() + 1 each.
+using AllToAllFunction = void (*)(PeerGroup& group, const void* from, std::span<const std::size_t> sent,
+                                  void* to, std::span<const std::size_t> received);
+
 /// Returns when all members have called it.
 using BarrierFunction = void (*)(PeerGroup& group);
+
+/// Those that algorithms serve.
+inline constexpr Collective kCollectives[] = {
+    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
+    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
+    Collective::kGather,        Collective::kScatter,   Collective::kAllToAll,
+};
 
 /// What an algorithm cannot work without; the choice (choice.h) asks for these, however it was made.
 enum Need : unsigned {
@@ -75,6 +97,9 @@ struct Algorithm {
   AllgatherFunction allgather = nullptr;
   BroadcastFunction broadcast = nullptr;
   BarrierFunction barrier = nullptr;
+  GatherFunction gather = nullptr;
+  ScatterFunction scatter = nullptr;
+  AllToAllFunction all_to_all = nullptr;
 
   bool Serves(Collective collective) const;
 };

@@ -93,11 +93,11 @@ constexpr Row kTable[] = {
     {Collective::kBarrier, "hierarchical", kAlways, kAnySize, kAnyRanks},
     {Collective::kBarrier, "tree", kCrowded, kAnySize, kAnyRanks},
     {Collective::kBarrier, "dissemination", kAlways, kAnySize, kAnyRanks},
-};
 
-constexpr Collective kCollectives[] = {
-    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
-    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
+    // How long the slices are, only their two ranks know.
+    {Collective::kGather, "linear", kAlways, kAnySize, kAnyRanks},
+    {Collective::kScatter, "linear", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllToAll, "pairwise", kAlways, kAnySize, kAnyRanks},
 };
 
 /// The table with its algorithms found.

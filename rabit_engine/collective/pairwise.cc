@@ -1,6 +1,7 @@
 #include "rabit_engine/collective/pairwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "rabit_engine/collective/scratch.h"
@@ -12,13 +13,6 @@ namespace {
 // The pieces of all peers together: half of a usual L2 cache, so that they are still there when combined.
 constexpr std::size_t kScratchBytes = 1 << 20;
 
-/// All other members, from the next one on: so that not all send to the same one first.
-std::vector<int> OthersOf(const PeerGroup& group) {
-  std::vector<int> others;
-  for (int i = 1; i < group.size(); ++i) others.push_back((group.index() + i) % group.size());
-  return others;
-}
-
 /// The reduce-scatter of one chunk of every slice.
 class SliceCombiner {
  public:
@@ -26,7 +20,7 @@ class SliceCombiner {
       : group_(group),
         vector_(vector),
         reduction_(reduction),
-        others_(OthersOf(group)),
+        others_(group.Others()),
         per_chunk_(ElementsPerChunk(kScratchBytes / others_.size(), reduction.element_bytes())),
         slot_bytes_(vector.Bytes({0, std::min(per_chunk_, longest)})),
         scratch_(slot_bytes_ * others_.size()),
@@ -68,7 +62,7 @@ class SliceCombiner {
 void ReduceScatterPairwise(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
                            const Reduction& reduction) {
   if (group.size() == 1) return;
-  group.Connect(OthersOf(group));
+  group.Connect(group.Others());
   const std::size_t longest = LongestSlice(offsets);
   SliceCombiner combiner(group, {buffer, reduction.element_bytes()}, reduction, longest);
   const std::size_t chunks = NumChunks(longest, combiner.per_chunk());
@@ -76,7 +70,7 @@ void ReduceScatterPairwise(PeerGroup& group, void* buffer, std::span<const std::
 }
 
 void AllgatherPairwise(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets) {
-  const std::vector<int> others = OthersOf(group);
+  const std::vector<int> others = group.Others();
   group.Connect(others);
   const VectorView bytes(buffer, 1);
   std::vector<Send> sends;
@@ -85,6 +79,25 @@ void AllgatherPairwise(PeerGroup& group, void* buffer, std::span<const std::size
     sends.push_back(bytes.SendOf(peer, Slice(offsets, group.index())));
     receives.push_back(bytes.ReceiveInto(peer, Slice(offsets, peer)));
   }
+  group.Exchange(sends, receives);
+}
+
+void AllToAllPairwise(PeerGroup& group, const void* from, std::span<const std::size_t> sent, void* to,
+                      std::span<const std::size_t> received) {
+  const std::vector<int> others = group.Others();
+  group.Connect(others);
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  for (const int peer : others) {
+    const Range out = Slice(sent, peer);
+    const Range in = Slice(received, peer);
+    sends.push_back({peer, source + out.begin, out.size()});
+    receives.push_back({peer, target + in.begin, in.size(), {}});
+  }
+  const Range own = Slice(sent, group.index());
+  if (own.size() > 0) std::memcpy(target + received[group.index()], source + own.begin, own.size());
   group.Exchange(sends, receives);
 }
 

@@ -2,13 +2,14 @@
 //
 // Reduce-scatter: every member sends slice j to member j and combines the n values of its own slice in one
 // pass. Chunk by chunk, so that the n - 1 arriving pieces fit the scratch and are combined while in the
-// cache. Allgather: every member sends its slice to all.
+// cache. Allgather: every member sends its slice to all. All-to-all: to each its own.
 //
 // With n members and S bytes (equal slices):
 //                     steps                        bytes sent by a member   messages
 //   reduce-scatter    chunks of a slice, 1 first   S (n - 1)/n              n - 1 a step
 //   allgather         1                            S (n - 1)/n              n - 1
 //   allreduce         both                         2 S (n - 1)/n            both
+//   all-to-all        1                            S (n - 1)/n              n - 1
 // The least bytes that any n can have, and the result passes through the adder once. Scratch: about
 // 1 MiB, at least n - 1 elements.
 //
@@ -30,5 +31,7 @@ void ReduceScatterPairwise(PeerGroup& group, void* buffer, std::span<const std::
                            const Reduction& reduction);
 void AllgatherPairwise(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 void AllreducePairwise(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction);
+void AllToAllPairwise(PeerGroup& group, const void* from, std::span<const std::size_t> sent, void* to,
+                      std::span<const std::size_t> received);
 
 }  // namespace warren::collective

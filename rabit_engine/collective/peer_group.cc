@@ -35,6 +35,7 @@ std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
 struct PeerGroup::Outgoing {
   const Send* send;
   Link* link;
+  CallTag tag;
   std::size_t tag_bytes;  ///< 0 when the peer has had the tag before
   std::size_t done = 0;   ///< of the tag and the bytes
   int after = -1;         ///< an earlier one to the same peer, which must end first
@@ -80,6 +81,13 @@ void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   checked_tag_.assign(members_.size(), false);
 }
 
+std::vector<int> PeerGroup::Others() const {
+  std::vector<int> others;
+  others.reserve(members_.size() - 1);
+  for (int i = 1; i < size(); ++i) others.push_back((index_ + i) % size());
+  return others;
+}
+
 void PeerGroup::Connect(std::span<const int> peers) {
   std::vector<int> ranks;
   ranks.reserve(peers.size());
@@ -116,12 +124,13 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
     return -1;
   };
   has_exchanged_ = true;
+  const bool all_tagged = CountsAreOfMessages(tag_.collective);
   outgoing_.clear();
   for (const Send& send : sends) {
-    const std::size_t tag_bytes = sent_tag_[send.peer] ? 0 : sizeof(CallTag);
+    const std::size_t tag_bytes = sent_tag_[send.peer] && !all_tagged ? 0 : sizeof(CallTag);
     const int after = earlier(outgoing_, send.peer, [](const Outgoing& out) { return out.send->peer; });
     sent_tag_[send.peer] = true;
-    outgoing_.push_back({&send, &transport_.To(rank_of(send.peer)), tag_bytes, 0, after});
+    outgoing_.push_back({&send, &transport_.To(rank_of(send.peer)), TagOf(send.bytes), tag_bytes, 0, after});
   }
   incoming_.clear();
   std::size_t pieces = 0;
@@ -130,7 +139,7 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
     Incoming& in = incoming_.emplace_back();
     in.receive = &receive;
     in.link = &transport_.To(rank_of(receive.peer));
-    in.tag_bytes = checked_tag_[receive.peer] ? 0 : sizeof(CallTag);
+    in.tag_bytes = checked_tag_[receive.peer] && !all_tagged ? 0 : sizeof(CallTag);
     in.after = after;
     checked_tag_[receive.peer] = true;
     if (receive.data != nullptr || receive.bytes == 0) continue;
@@ -140,13 +149,19 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
   }
 }
 
+CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
+  CallTag tag = tag_;
+  if (CountsAreOfMessages(tag.collective)) tag.count = message_bytes;
+  return tag;
+}
+
 // One turn of a message. Returns true when another may follow at once.
 bool PeerGroup::Advance(Outgoing& out) {
   const auto* data = static_cast<const std::byte*>(out.send->data);
   std::size_t taken = 0;
   std::size_t offered = 0;
   if (out.done < out.tag_bytes) {
-    const auto* tag = reinterpret_cast<const std::byte*>(&tag_);
+    const auto* tag = reinterpret_cast<const std::byte*>(&out.tag);
     const std::size_t head = out.tag_bytes - out.done;
     const std::size_t bytes = std::min(out.send->bytes, kTurnBytes);
     offered = head + bytes;
@@ -197,9 +212,10 @@ void PeerGroup::Consume(Incoming& in) {
 void PeerGroup::CheckTag(const Incoming& in) {
   CallTag theirs;
   std::memcpy(&theirs, in.tag.data(), sizeof theirs);
-  if (theirs == tag_) return;
+  const CallTag own = TagOf(in.receive->bytes);
+  if (theirs == own) return;
   transport_.Abort(transport_.rank());
-  ThrowDifferentCalls(transport_.rank(), tag_, rank_of(in.receive->peer), theirs);
+  ThrowDifferentCalls(transport_.rank(), own, rank_of(in.receive->peer), theirs);
 }
 
 void PeerGroup::WaitForProgress() {

@@ -4,6 +4,7 @@
 //
 // On every link the first bytes of a collective are a CallTag, which the receiver compares with its own call:
 // two ranks that call different collectives, or with different counts, get Misuse on both sides, not garbage.
+// Where only the two ranks of a message know its length (CountsAreOfMessages), each message has a tag.
 #pragma once
 
 #include <cstddef>
@@ -69,6 +70,8 @@ class PeerGroup {
   int index() const { return index_; }
   int size() const { return static_cast<int>(members_.size()); }
   int rank_of(int peer) const { return members_[peer]; }
+  /// All other members, from the next one on: so that not all send to the same one first.
+  std::vector<int> Others() const;
 
   /// Makes the links; to be called by all members with their own peers before the first Exchange with them.
   void Connect(std::span<const int> peers);
@@ -87,6 +90,7 @@ class PeerGroup {
   bool Advance(Outgoing& out);
   bool Advance(Incoming& in);
   void Consume(Incoming& in);
+  CallTag TagOf(std::size_t message_bytes) const;
   void CheckTag(const Incoming& in);
   void Prepare(std::span<const Send> sends, std::span<const Receive> receives);
   void WaitForProgress();

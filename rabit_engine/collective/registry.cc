@@ -12,6 +12,7 @@
 #include "rabit_engine/collective/halving_doubling.h"
 #include "rabit_engine/collective/hierarchical.h"
 #include "rabit_engine/collective/hierarchical_subtrees.h"
+#include "rabit_engine/collective/linear.h"
 #include "rabit_engine/collective/pairwise.h"
 #include "rabit_engine/collective/recursive_doubling.h"
 #include "rabit_engine/collective/ring.h"
@@ -34,7 +35,8 @@ constexpr Algorithm kBuiltIn[] = {
      .combines_at_once = true,
      .allreduce = AllreducePairwise,
      .reduce_scatter = ReduceScatterPairwise,
-     .allgather = AllgatherPairwise},
+     .allgather = AllgatherPairwise,
+     .all_to_all = AllToAllPairwise},
     {.name = "ring",
      .allreduce = AllreduceRing,
      .reduce_scatter = ReduceScatterRing,
@@ -61,6 +63,7 @@ constexpr Algorithm kBuiltIn[] = {
     {.name = "hierarchical_subtrees",
      .needs = kLevels | kFits | kConsecutive,
      .allreduce = AllreduceHierarchicalSubtrees},
+    {.name = "linear", .gather = GatherLinear, .scatter = ScatterLinear},
 };
 
 std::vector<const Algorithm*>& All() {
@@ -72,11 +75,6 @@ std::vector<const Algorithm*>& All() {
   }();
   return all;
 }
-
-constexpr Collective kCollectives[] = {
-    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
-    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
-};
 
 }  // namespace
 
@@ -94,7 +92,15 @@ bool Algorithm::Serves(Collective collective) const {
       return reduce != nullptr;
     case Collective::kBarrier:
       return barrier != nullptr;
-    case Collective::kExchange:  // there is one way (exchange.h)
+    case Collective::kGather:
+      return gather != nullptr;
+    case Collective::kScatter:
+      return scatter != nullptr;
+    case Collective::kAllToAll:
+      return all_to_all != nullptr;
+    case Collective::kExchange:  // there is one way of each (exchange.h, native_communicator.cc)
+    case Collective::kSendReceive:
+    case Collective::kSplit:
       return false;
   }
   return false;

@@ -50,7 +50,10 @@ class Levels {
   template <typename Body>
   void Between(const std::vector<int>& ranks, Body&& body) const {
     if (world_.index() != ranks[my_host_]) return;
-    PeerGroup group(world_.transport(), ranks, my_host_, world_.tag(), world_.deadline());
+    std::vector<int> of_transport;
+    of_transport.reserve(ranks.size());
+    for (const int rank : ranks) of_transport.push_back(world_.rank_of(rank));
+    PeerGroup group(world_.transport(), of_transport, my_host_, world_.tag(), world_.deadline());
     body(group);
   }
 

@@ -28,16 +28,17 @@ const CallTag* CallWatch::Remembered(std::uint32_t sequence) const {
 
 void CallWatch::OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
   on_links_.clear();
-  std::copy_if(
-      awaited.begin(), awaited.end(), std::back_inserter(on_links_), [this](const Interest& interest) {
-        return segment_ == nullptr ||
-               !std::binary_search(segment_->ranks().begin(), segment_->ranks().end(), interest.peer);
-      });
+  std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
+               [this](const Interest& interest) {
+                 return segment_ == nullptr || std::find(segment_->ranks().begin(), segment_->ranks().end(),
+                                                         interest.peer) == segment_->ranks().end();
+               });
   // Whoever waits in shared memory hears nothing of the links otherwise.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
   tcp_.ThrowIfHostIsSilent();
+  if (job_ != nullptr) job_->LookForLosses();
   if (current_.sequence == 0) return;
   CompareWithHost();
   CompareWithAskers();

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "rabit_engine/engine/job.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
@@ -24,11 +25,16 @@ namespace warren {
 /// Both parts must outlive it. Not thread safe.
 class CallWatch final : public WaitObserver {
  public:
-  /// `segment` is nullptr for a rank that shares memory with nobody.
-  CallWatch(HostSegment* segment, TcpTransport& tcp) : segment_(segment), tcp_(tcp) {}
+  /// `segment` is nullptr for a rank that shares memory with nobody, `job` for the world: in others it is
+  /// asked for losses, too.
+  CallWatch(HostSegment* segment, TcpTransport& tcp, Job* job = nullptr)
+      : segment_(segment), tcp_(tcp), job_(job) {}
 
   /// This rank begins a call. Fills in `tag.before`.
   void Begin(CallTag& tag);
+
+  /// Of this call and all before it.
+  std::uint64_t digest() const { return digest_; }
 
   /// Throws Misuse when a rank has called something else than this one, LostPeer when a linked rank is gone.
   void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
@@ -41,6 +47,7 @@ class CallWatch final : public WaitObserver {
 
   HostSegment* segment_;
   TcpTransport& tcp_;
+  Job* job_;
   CallTag current_;
   std::uint64_t digest_ = 0;
   std::array<CallTag, kRememberedCalls> calls_{};

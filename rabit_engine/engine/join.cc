@@ -9,16 +9,6 @@
 #include "rabit_engine/mpi/mpi_engine.h"
 
 namespace warren {
-namespace {
-
-Listening ListenHere() {
-  Listening listening{tcp::ListenAnywhere(), {}};
-  listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "");
-  return listening;
-}
-
-}  // namespace
-
 std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) {
     if (settings.tls) {

@@ -1,7 +1,7 @@
 #include "rabit_engine/engine/native_communicator.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,161 +10,74 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
-#include "rabit_engine/base/tls_context.h"
+#include "rabit_engine/base/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
-#include "rabit_engine/host/cores.h"
 
 namespace warren {
-namespace {
-
-// --- what ranks tell each other when they meet ---
-
-/// One rank's record: lines of text.
-struct Record {
-  std::string host_key;
-  int cores = 0;          ///< of the machine
-  std::string own_cores;  ///< that the rank may run on, by EncodeCores
-  std::string offer;      ///< HostSegment::Offer::text
-  std::string secret;     ///< rank 0's makes the key of the links
-  std::string greeting;
-  std::vector<std::string> addresses;
-};
-
-std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{} {}\n{}\n{}\n{}\n", record.host_key, record.offer, record.cores,
-                     record.own_cores, record.secret, record.greeting, fmt::join(record.addresses, "\n"));
-}
-
-Record Decode(std::string_view text) {
-  Record record;
-  const auto next = [&text] {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    return std::string(line);
-  };
-  record.host_key = next();
-  record.offer = next();
-  const std::string numbers = next();
-  const std::string cores = numbers.substr(0, numbers.find(' '));
-  record.secret = next();
-  record.greeting = next();
-  const auto is_number = [](const std::string& digits) {
-    return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
-  };
-  if (!is_number(cores) || cores.size() == numbers.size()) {
-    throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
-  }
-  record.cores = std::stoi(cores);
-  record.own_cores = numbers.substr(cores.size() + 1);
-  while (!text.empty()) {
-    if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
-  }
-  return record;
-}
-
-/// With a token a secret that was overheard while the ranks met is of no use.
-tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
-  return settings.job_token ? settings.job_token->Derive("links", secret)
-                            : wire::Sha256().Update(secret).Finish();
-}
-
-std::vector<int> EachAlone(int world_size) {
-  std::vector<int> ranks(static_cast<std::size_t>(world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-}  // namespace
-
 NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening,
                                        const Settings& settings, const std::string& greeting)
     : settings_(settings),
       forced_(settings.algorithm),
+      job_(std::make_shared<Job>()),
       bootstrap_(std::move(bootstrap)),
-      rank_(bootstrap_->rank()),
-      world_size_(bootstrap_->world_size()),
-      is_distributed_(world_size_ > 1 || !settings.tracker_host.empty()),
-      layout_(EachAlone(world_size_)),
-      all_ranks_(EachAlone(world_size_)) {
-  if (world_size_ == 1) {
-    greetings_.push_back(greeting);
-    return;
+      greetings_{greeting} {
+  Membership membership = MeetWorld(*bootstrap_, std::move(listening), settings_, greetings_, *job_);
+  std::vector<ConnectedPeer> links;
+  if (membership.tcp) {
+    links = bootstrap_->TakeLinks();
+    for (ConnectedPeer& peer : links) membership.tcp->Adopt(peer.rank, std::move(peer.stream));
   }
+  Take(std::move(membership));
+  is_distributed_ = world_size_ > 1 || !settings.tracker_host.empty();
+  if (world_size_ == 1) return;
+  if (links.empty() && !layout_.is_one_host()) {
+    Guard([&] { LinkWithNeighbours(); });
+  }
+  job_->SetWorld({.look_for_losses = [this] { Attempt([this] { ThrowIfLost(); }); },
+                  .has_ended = [this](int rank) { return tcp_->HasEnded(rank); },
+                  .give_up = [this](int rank) { GiveUp(rank); },
+                  .print = [this](const std::string& text) { bootstrap_->Print(text); }});
+  if (settings_.debug) ReportPlace(links.size());
+}
 
-  std::unique_ptr<HostSegment::Offer> offer;
-  Record own;
-  own.host_key = HostKey();
-  own.cores = get_nprocs();
-  own.own_cores = EncodeCores(OwnCores());
-  own.greeting = greeting;
-  own.addresses = std::move(listening.addresses);
-  if (settings_.shared_memory == SharedMemory::kAuto) {
-    offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
-    own.offer = offer->text();
-  }
-  own.secret = wire::ToHex(wire::BytesOf(wire::RandomNonce()));
+NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const std::string& name,
+                                       Membership membership)
+    : settings_(parent.settings_),
+      forced_(parent.forced_),
+      job_(parent.job_),
+      is_distributed_(parent.is_distributed_),
+      name_(name) {
+  Take(std::move(membership));
+  // Whoever frees it leaves at once, and has ended well.
+  if (world_size_ > 1) transport().ExpectPeersToLeave();
+}
 
-  std::vector<std::string> offers;
-  std::vector<std::vector<std::string>> addresses;
-  std::string secret;
-  std::vector<std::vector<int>> cores_here;  // for each rank of this host
-  std::map<std::string, int> ranks_on;       // machines: containers may share one without sharing memory
-  for (const std::string& text : bootstrap_->Allgather(Encode(own))) {
-    Record record = Decode(text);
-    if (offers.empty()) secret = record.secret;
-    if (record.host_key == own.host_key) {
-      if (static_cast<int>(offers.size()) < rank_) ++local_rank_;
-      cores_here.push_back(DecodeCores(record.own_cores));
-    }
-    if (++ranks_on[std::string(MachineOf(record.host_key))] > 2 * record.cores) crowded_ = true;
-    greetings_.push_back(std::move(record.greeting));
-    offers.push_back(std::move(record.offer));
-    addresses.push_back(std::move(record.addresses));
+void NativeCommunicator::Take(Membership membership) {
+  members_ = std::move(membership.ranks);
+  rank_ = membership.rank;
+  world_size_ = static_cast<int>(members_.size());
+  layout_ = std::move(membership.layout);
+  for (int rank = 0; rank < rank_; ++rank) {
+    if (job_->machines[members_[rank]] == job_->machines[me()]) ++local_rank_;
   }
-  // Whether any rank offers is the same for all ranks: then all take part in finding out who shares.
-  const bool any_offer =
-      std::any_of(offers.begin(), offers.end(), [](const auto& text) { return !text.empty(); });
-  if (any_offer) {
-    if (!offer) offer = std::make_unique<HostSegment::Offer>(settings_.host_group);
-    std::vector<int> leaders;
-    segment_ = offer->Join(*bootstrap_, offers, leaders);
-    layout_ = HostLayout(leaders);
-  }
-
-  const bool may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
-                        ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
-  tcp_ = std::make_unique<TcpTransport>(rank_, world_size_, listening.socket.Release(), std::move(addresses),
-                                        KeyOfLinks(settings_, secret),
-                                        TcpOptions{.no_delay = settings_.tcp_no_delay,
-                                                   .connect_timeout = settings_.connect_timeout,
-                                                   .host_timeout = settings_.host_timeout,
-                                                   .connect_retry = settings_.connect_retry,
-                                                   .answer_timeout = settings_.collective_timeout,
-                                                   .tls = TlsFor(settings_, wire::kTlsOfLinks),
-                                                   .may_spin = may_spin});
-  std::vector<ConnectedPeer> links = bootstrap_->TakeLinks();
-  for (ConnectedPeer& peer : links) tcp_->Adopt(peer.rank, std::move(peer.stream));
-  watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_);
+  if (world_size_ == 1) return;
+  segment_ = std::move(membership.segment);
+  tcp_ = std::move(membership.tcp);
+  watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_, is_world() ? nullptr : job_.get());
   if (segment_) {
-    segment_->SetOversubscribed(!may_spin);
-    shm_ = std::make_unique<ShmTransport>(*segment_, world_size_);
+    shm_ = std::make_unique<ShmTransport>(*segment_, tcp_->world_size());
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
     host_ = std::make_unique<HostCollectives>(*segment_);
     host_->SetWaitObserver(watch_.get());
   }
   transport().SetWaitObserver(watch_.get());
   hosts_ = {host_.get(), &layout_};
-  world_.emplace(transport(), all_ranks_, rank_, hosts_);
-  if (links.empty() && !layout_.is_one_host()) {
-    Guard([&] { LinkWithNeighbours(); });
-  }
-  if (settings_.debug) ReportPlace(may_spin, links.size());
+  world_.emplace(transport(), members_, rank_, hosts_);
 }
 
 /// Where the bootstrap made no links, a rank that dies must be noticed before any algorithm has made one:
@@ -180,16 +93,85 @@ void NativeCommunicator::LinkWithNeighbours() {
 }
 
 /// rabit_debug: one line at the start.
-void NativeCommunicator::ReportPlace(bool may_spin, std::size_t links) const {
+void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
                : std::string("shares memory with nobody");
   fmt::print(stderr, "rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}\n", rank_,
              world_size_, host(), layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
-             may_spin ? "spinning at first" : "giving way at once");
+             job_->may_spin ? "spinning at first" : "giving way at once");
 }
 
-NativeCommunicator::~NativeCommunicator() = default;
+NativeCommunicator::~NativeCommunicator() {
+  if (is_world()) LeaveJob();
+}
+
+/// No other communicator may look into this one any more, nor take of its memory.
+void NativeCommunicator::LeaveJob() {
+  job_->SetWorld({});
+  job_->segment = nullptr;
+}
+
+// --- others, made of this one ---
+
+std::vector<std::string> NativeCommunicator::AllgatherTexts(const std::string& own) {
+  const auto size = static_cast<std::size_t>(world_size_);
+  std::vector<std::uint64_t> lengths(size);
+  lengths[rank_] = own.size();
+  const auto gather = [&](void* buffer, std::span<const std::size_t> offsets) {
+    BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets);
+  };
+  gather(lengths.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
+  std::vector<std::size_t> offsets{0};
+  for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
+  std::string all(offsets.back(), '\0');
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(offsets[rank_]));
+  if (!all.empty()) gather(all.data(), offsets);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < size; ++i) texts.push_back(all.substr(offsets[i], lengths[i]));
+  return texts;
+}
+
+std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
+  struct Wish {
+    std::int32_t color;
+    std::int32_t key;
+  };
+  const int number = ++splits_;
+  std::vector<Wish> wishes(static_cast<std::size_t>(world_size_));
+  wishes[rank_] = {color, key};
+  std::vector<int> group;
+  std::optional<SubgroupOffer> offer;
+  std::vector<std::string> offers{""};
+  const auto choose = [&] {
+    for (int rank = 0; rank < world_size_; ++rank) {
+      if (color >= 0 && wishes[rank].color == color) group.push_back(rank);
+    }
+    std::stable_sort(group.begin(), group.end(), [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+    std::vector<int> members;
+    for (const int rank : group) members.push_back(members_[rank]);
+    const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
+    if (color >= 0) offer.emplace(*job_, std::move(members), static_cast<int>(index));
+  };
+  if (world_size_ == 1) {
+    choose();
+  } else {
+    Guard([&] {
+      job_->BeginSharing();
+      const std::vector<std::size_t> offsets = EqualOffsets(world_size_, sizeof(Wish));
+      BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back())
+          .allgather(*world_, wishes.data(), offsets);
+      choose();
+      offers = AllgatherTexts(offer ? offer->text() : "");
+    });
+  }
+  if (color < 0) return nullptr;
+  const std::string name = fmt::format("{}/{}.{}", name_, number, color);
+  std::vector<std::string> of_group;
+  for (const int rank : group) of_group.push_back(std::move(offers[rank]));
+  return std::unique_ptr<Communicator>(
+      new NativeCommunicator(*this, name, offer->Join(of_group, name, settings_)));
+}
 
 std::string NativeCommunicator::host() const {
   std::array<char, 256> name{};
@@ -214,7 +196,7 @@ collective::Situation NativeCommunicator::Describe(Collective collective, std::s
   situation.levels = layout_.has_levels();
   situation.consecutive = layout_.hosts_are_consecutive();
   situation.hosts = layout_.num_hosts();
-  situation.crowded = crowded_;
+  situation.crowded = job_->crowded;
   situation.levels_may_reduce = layout_.keeps_order() || !settings_.reproducible;
   if (reduction != nullptr) {
     situation.order_matters = reduction->order_matters();
@@ -232,7 +214,7 @@ CallTag NativeCommunicator::TagOf(Collective collective, std::size_t count, cons
   tag.root = root;
   if (reduction == nullptr) return tag;
   if (reduction->element_bytes() > std::numeric_limits<std::uint32_t>::max()) {
-    throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", rank_,
+    throw Misuse(fmt::format("rank {}: {} of elements of {} bytes; the largest are {}", me(),
                              Name(collective), reduction->element_bytes(),
                              std::numeric_limits<std::uint32_t>::max()));
   }
@@ -248,19 +230,26 @@ CallTag NativeCommunicator::TagOf(Collective collective, std::size_t count, cons
 void NativeCommunicator::Begin(CallTag& tag) {
   tag.sequence = ++calls_;
   watch_->Begin(tag);
-  Clock::time_point deadline = kNoDeadline;
-  if (settings_.collective_timeout.count() > 0) {
-    deadline = Clock::now() + settings_.collective_timeout;
-  }
+  const Clock::time_point deadline = Deadline();
   if (host_) host_->set_deadline(deadline);
   world_->Begin(tag, deadline);
 }
 
+Clock::time_point NativeCommunicator::Deadline() const {
+  return settings_.collective_timeout.count() > 0 ? Clock::now() + settings_.collective_timeout : kNoDeadline;
+}
+
 const collective::Algorithm& NativeCommunicator::BeginBest(Collective collective, std::size_t count,
                                                            const Reduction* reduction, int root) {
-  CallTag tag = TagOf(collective, count, reduction, root);
+  return BeginBest(collective, collective, count, reduction, root);
+}
+
+const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, Collective served_by,
+                                                           std::size_t count, const Reduction* reduction,
+                                                           int root) {
+  CallTag tag = TagOf(called, count, reduction, root);
   const std::size_t bytes = reduction == nullptr ? count : count * reduction->element_bytes();
-  const collective::Situation situation = Describe(collective, bytes, reduction);
+  const collective::Situation situation = Describe(served_by, bytes, reduction);
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   // What travels: messages are cut into whole elements.
@@ -293,13 +282,20 @@ void NativeCommunicator::Report(const collective::Situation& situation,
 
 template <typename Body>
 void NativeCommunicator::Guard(Body&& body) {
+  const std::unique_lock turn = is_world() ? job_->TurnOfWorld() : std::unique_lock<std::mutex>();
+  Attempt(std::forward<Body>(body));
+}
+
+template <typename Body>
+void NativeCommunicator::Attempt(Body&& body) {
   try {
     body();
   } catch (const PeerError& error) {
-    GiveUp(error.rank() >= 0 ? error.rank() : rank_);
+    GiveUp(error.rank() >= 0 ? error.rank() : me());
+    is_world() ? job_->NoteLoss(error) : job_->ReportLoss(error);
     throw;
   } catch (...) {
-    GiveUp(rank_);
+    GiveUp(me());
     throw;
   }
 }
@@ -312,33 +308,43 @@ void NativeCommunicator::GiveUp(int lost) noexcept {
 
 void NativeCommunicator::LookForLosses() {
   if (world_size_ == 1) return;
-  Guard([&] {
-    tcp_->TakeEvents();
-    tcp_->ThrowIfLost({});
-    tcp_->ThrowIfHostIsSilent();
-    if (shm_) shm_->ThrowIfLost({});
-  });
+  Guard([&] { ThrowIfLost(); });
+}
+
+void NativeCommunicator::ThrowIfLost() {
+  tcp_->TakeEvents();
+  tcp_->ThrowIfLost({});
+  tcp_->ThrowIfHostIsSilent();
+  if (shm_) shm_->ThrowIfLost({});
 }
 
 void NativeCommunicator::CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const {
   if (buffer == nullptr && bytes > 0) {
-    throw Misuse(fmt::format("rank {}: {} of {} bytes was given a null pointer", rank_, call, bytes));
+    throw Misuse(fmt::format("rank {}: {} of {} bytes was given a null pointer", me(), call, bytes));
   }
 }
 
 void NativeCommunicator::CheckRoot(int root, const char* call) const {
   if (root < 0 || root >= world_size_) {
     throw Misuse(
-        fmt::format("rank {}: {} was given root {}; expected 0 to {}", rank_, call, root, world_size_ - 1));
+        fmt::format("rank {}: {} was given root {}; expected 0 to {}", me(), call, root, world_size_ - 1));
   }
 }
 
 void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, const char* call) const {
   if (offsets.size() != static_cast<std::size_t>(world_size_) + 1 || offsets.front() != 0 ||
       !std::is_sorted(offsets.begin(), offsets.end())) {
-    throw Misuse(fmt::format("rank {}: {} needs {} ascending offsets that begin with 0", rank_, call,
-                             world_size_ + 1));
+    throw Misuse(
+        fmt::format("rank {}: {} needs {} ascending offsets that begin with 0", me(), call, world_size_ + 1));
   }
+}
+
+void NativeCommunicator::CheckOwnSlice(std::span<const std::size_t> offsets, std::size_t bytes,
+                                       const char* call) const {
+  const std::size_t slice = offsets[rank_ + 1] - offsets[rank_];
+  if (slice == bytes) return;
+  throw Misuse(fmt::format("rank {}: {} was given {} bytes of its own, and offsets that leave {} for them",
+                           me(), call, bytes, slice));
 }
 
 // --- the collectives ---
@@ -427,6 +433,117 @@ void NativeCommunicator::Barrier() {
   Guard([&] { BeginBest(Collective::kBarrier, 0).barrier(*world_); });
 }
 
+namespace {
+
+void CopyOwn(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+}
+
+}  // namespace
+
+void NativeCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
+                                std::span<const std::size_t> offsets, int root) {
+  CheckRoot(root, "gather");
+  CheckBuffer(data, bytes, "gather");
+  if (rank_ == root) {
+    CheckOffsets(offsets, "gather");
+    CheckBuffer(buffer, offsets.back(), "gather");
+    CheckOwnSlice(offsets, bytes, "gather");
+    CopyOwn(static_cast<std::byte*>(buffer) + offsets[rank_], data, bytes);
+  }
+  if (world_size_ == 1) return;
+  Guard([&] {
+    BeginBest(Collective::kGather, 0, nullptr, root).gather(*world_, data, bytes, buffer, offsets, root);
+  });
+}
+
+void NativeCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
+                                 std::size_t bytes, int root) {
+  CheckRoot(root, "scatter");
+  CheckBuffer(data, bytes, "scatter");
+  if (rank_ == root) {
+    CheckOffsets(offsets, "scatter");
+    CheckBuffer(buffer, offsets.back(), "scatter");
+    CheckOwnSlice(offsets, bytes, "scatter");
+    CopyOwn(data, static_cast<const std::byte*>(buffer) + offsets[rank_], bytes);
+  }
+  if (world_size_ == 1) return;
+  Guard([&] {
+    BeginBest(Collective::kScatter, 0, nullptr, root).scatter(*world_, buffer, offsets, data, bytes, root);
+  });
+}
+
+void NativeCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                                  std::span<const std::size_t> received) {
+  CheckOffsets(sent, "all-to-all");
+  CheckOffsets(received, "all-to-all");
+  CheckBuffer(from, sent.back(), "all-to-all");
+  CheckBuffer(to, received.back(), "all-to-all");
+  const std::size_t own = sent[rank_ + 1] - sent[rank_];
+  CheckOwnSlice(received, own, "all-to-all");
+  if (world_size_ == 1) return CopyOwn(to, from, own);
+  Guard([&] { BeginBest(Collective::kAllToAll, 0).all_to_all(*world_, from, sent, to, received); });
+}
+
+void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
+  const auto check = [&](int peer, const void* data, std::size_t bytes, const char* what) {
+    if (peer < 0 || peer >= world_size_) {
+      throw Refused(fmt::format("rank {}: {} rank {}; expected 0 to {}", me(), what, peer, world_size_ - 1));
+    }
+    if (data == nullptr && bytes > 0) {
+      throw Refused(fmt::format("rank {}: {} rank {} was given a null pointer", me(), what, peer));
+    }
+  };
+  std::vector<Send> outgoing;
+  std::vector<Receive> incoming;
+  std::vector<const Outbound*> to_itself;
+  std::vector<const Inbound*> from_itself;
+  std::vector<int> peers;
+  for (const Outbound& out : sends) {
+    check(out.to, out.data, out.bytes, "send to");
+    if (out.to == rank_) {
+      to_itself.push_back(&out);
+    } else {
+      outgoing.push_back({out.to, out.data, out.bytes});
+      peers.push_back(out.to);
+    }
+  }
+  for (const Inbound& in : receives) {
+    check(in.from, in.data, in.bytes, "receive from");
+    if (in.from == rank_) {
+      from_itself.push_back(&in);
+    } else {
+      incoming.push_back({in.from, in.data, in.bytes, {}});
+      peers.push_back(in.from);
+    }
+  }
+  const bool match =
+      std::equal(to_itself.begin(), to_itself.end(), from_itself.begin(), from_itself.end(),
+                 [](const Outbound* out, const Inbound* in) { return out->bytes == in->bytes; });
+  if (!match) {
+    throw Refused(
+        fmt::format("rank {}: what it sends to itself and what it receives from itself in one call are not "
+                    "the same messages",
+                    me()));
+  }
+  for (std::size_t i = 0; i < to_itself.size(); ++i) {
+    CopyOwn(from_itself[i]->data, to_itself[i]->data, to_itself[i]->bytes);
+  }
+  if (peers.empty()) return;
+  Guard([&] {
+    // Others do not make this call: it is none of the sequence that all make.
+    CallTag tag;
+    tag.sequence = calls_;
+    tag.collective = Collective::kSendReceive;
+    tag.before = watch_->digest();
+    world_->Begin(tag, Deadline());
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    world_->Connect(peers);
+    world_->Exchange(outgoing, incoming);
+  });
+}
+
 void NativeCommunicator::Exchange(std::span<const Message> messages) {
   std::size_t bytes = 0;
   for (const Message& message : messages) bytes += message.bytes;
@@ -439,10 +556,11 @@ void NativeCommunicator::Exchange(std::span<const Message> messages) {
 }
 
 void NativeCommunicator::TrackerPrint(const std::string& text) {
-  bootstrap_->Print(text);
+  is_world() ? bootstrap_->Print(text) : job_->Print(text);
 }
 
 void NativeCommunicator::Finalize() {
+  if (!is_world()) return;
   FinishCalls();
   bootstrap_->Shutdown();
 }
@@ -455,6 +573,7 @@ void NativeCommunicator::FinishCalls() {
   if (world_size_ == 1) return;
   transport().ExpectPeersToLeave();
   Barrier();
+  LeaveJob();
   world_.reset();
   watch_.reset();
   host_.reset();

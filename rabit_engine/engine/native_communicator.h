@@ -21,6 +21,8 @@
 #include "rabit_engine/collective/choice.h"
 #include "rabit_engine/collective/exchange.h"
 #include "rabit_engine/engine/call_watch.h"
+#include "rabit_engine/engine/job.h"
+#include "rabit_engine/engine/membership.h"
 #include "rabit_engine/engine/mixed_transport.h"
 #include "rabit_engine/host/host_collectives.h"
 #include "rabit_engine/host/host_segment.h"
@@ -28,12 +30,6 @@
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
 namespace warren {
-
-/// Where this rank accepts links.
-struct Listening {
-  tcp::Socket socket;
-  std::vector<std::string> addresses;  ///< "ip:port", the likeliest to be reached first
-};
 
 class NativeCommunicator final : public Communicator {
  public:
@@ -45,9 +41,13 @@ class NativeCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
+  int rank_in_job(int rank) const override { return members_[rank]; }
+  std::string name() const override { return name_; }
   bool is_distributed() const override { return is_distributed_; }
   std::string host() const override;
   int local_rank() const override { return local_rank_; }
+  int host_of(int rank) const override { return job_->hosts[members_[rank]]; }
+  std::unique_ptr<Communicator> Split(int color, int key) override;
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
   /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
@@ -59,6 +59,13 @@ class NativeCommunicator final : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
+  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+              int root) override;
+  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
+               int root) override;
+  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received) override;
+  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
   void LookForLosses() override;
   void GiveUp() noexcept override { GiveUp(rank_); }
   void TrackerPrint(const std::string& text) override;
@@ -82,13 +89,25 @@ class NativeCommunicator final : public Communicator {
   const HostLayout& layout() const { return layout_; }
 
  private:
+  /// One made from `parent` by all of its members.
+  NativeCommunicator(const NativeCommunicator& parent, const std::string& name, Membership membership);
+  void Take(Membership membership);
+  std::vector<std::string> AllgatherTexts(const std::string& own);
+  /// This rank's, which is what messages name.
+  int me() const { return members_[rank_]; }
+  bool is_world() const { return bootstrap_ != nullptr; }
   void LinkWithNeighbours();
-  void ReportPlace(bool may_spin, std::size_t links) const;
+  void LeaveJob();
+  void ReportPlace(std::size_t links) const;
   CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
   void Begin(CallTag& tag);
   /// Begins a call with the algorithm that is to serve it.
   const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
                                          const Reduction* reduction = nullptr, int root = 0);
+  /// The same where one collective is a part of another call.
+  const collective::Algorithm& BeginBest(Collective called, Collective served_by, std::size_t count,
+                                         const Reduction* reduction = nullptr, int root = 0);
+  Clock::time_point Deadline() const;
   /// See Situation.
   bool Rounds(const Reduction& reduction) const;
   /// Whether the algorithm is to be given floats in place of the reduction's elements
@@ -96,27 +115,33 @@ class NativeCommunicator final : public Communicator {
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
-  /// Runs a collective; an error in it ends the job for all ranks.
+  /// Runs a collective; an error in it ends the communicator for all ranks.
   template <typename Body>
   void Guard(Body&& body);
+  /// The same for who has the turn of the world.
+  template <typename Body>
+  void Attempt(Body&& body);
+  void ThrowIfLost();
   /// `lost`: the rank whose loss began it.
   void GiveUp(int lost) noexcept;
   void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
   void CheckRoot(int root, const char* call) const;
   void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
+  void CheckOwnSlice(std::span<const std::size_t> offsets, std::size_t bytes, const char* call) const;
   Transport& transport();
 
   Settings settings_;
   collective::ForcedAlgorithms forced_;
-  std::unique_ptr<Bootstrap> bootstrap_;
-  int rank_;
-  int world_size_;
+  std::shared_ptr<Job> job_;
+  std::unique_ptr<Bootstrap> bootstrap_;  ///< of the world
+  int rank_ = 0;
+  int world_size_ = 1;
   int local_rank_ = 0;
   std::vector<std::string> greetings_;
-  bool is_distributed_;
-  HostLayout layout_;
-  bool crowded_ = false;  ///< see Situation
-  std::vector<int> all_ranks_;
+  bool is_distributed_ = false;
+  HostLayout layout_{{}};
+  std::vector<int> members_;  ///< ranks of the job
+  std::string name_ = "world";
   std::unique_ptr<HostSegment> segment_;
   std::unique_ptr<TcpTransport> tcp_;
   std::unique_ptr<ShmTransport> shm_;
@@ -126,6 +151,7 @@ class NativeCommunicator final : public Communicator {
   Hosts hosts_;
   std::optional<PeerGroup> world_;  ///< of all ranks; none in a world of one
   std::uint32_t calls_ = 0;
+  int splits_ = 0;
   std::uint64_t num_forks_ = NumForks();  ///< of the process that joined
   std::set<std::string> reported_;
 };

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -33,16 +34,18 @@ namespace warren {
 struct HostSegment::Header {
   std::atomic<std::uint64_t>
       aborted;  ///< 0, or the lost rank + 1, and the one that says so in the upper half
+  std::atomic<std::uint64_t> reserved;   ///< bytes behind the segment that were given out
+  std::atomic<std::uint64_t> have_left;  ///< members
 };
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0004;  // "WARREN", layout 4
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0005;  // "WARREN", layout 5
 /// For one step of handing out descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
-constexpr std::size_t RoundUp(std::size_t bytes) {
-  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) {
+  return (bytes + unit - 1) / unit * unit;
 }
 
 /// A ring takes a message of usual size whole; with many ranks there are many rings.
@@ -62,7 +65,7 @@ struct Layout {
     const auto place = [&at](std::size_t bytes) { return std::exchange(at, at + RoundUp(bytes)); };
     lines = place(local_size * sizeof(RankLines));
     slots = place(local_size * kSlots * sizeof(Slot));
-    at = (at + kPageBytes - 1) / kPageBytes * kPageBytes + kEntryOffset;
+    at = RoundUp(at, kPageBytes) + kEntryOffset;
     entries = place(local_size * kEntries * kEntryBytes);
     rings = place(local_size * local_size * (Ring::kHeaderBytes + RingBytes(local_size)));
     bytes = at;
@@ -197,6 +200,10 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
+/// How long the memory is, with what is given out of it: enough for more communicators than a job makes,
+/// since no range is given out twice.
+constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
+
 /// None where the kernel has no room; beyond the limit of file sizes (ulimit -f) it would send SIGXFSZ.
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
   rlimit limit{};
@@ -208,8 +215,17 @@ CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
     return {};
   }
   CloseOnForkDescriptor memory(memfd_create("warren", MFD_CLOEXEC));
-  if (memory && ftruncate(memory.fd(), static_cast<off_t>(bytes)) != 0) return {};
-  return memory;
+  if (!memory) return {};
+  const std::size_t most = std::clamp<std::size_t>(limit.rlim_cur, bytes, kMemoryBytes);
+  for (const std::size_t length : {most, bytes}) {
+    if (ftruncate(memory.fd(), static_cast<off_t>(length)) == 0) return memory;
+  }
+  return {};
+}
+
+HostSegment::Member MakeMember(int rank, CloseOnForkDescriptor lifeline, CloseOnForkDescriptor doorbell) {
+  return {rank, std::make_shared<const CloseOnForkDescriptor>(std::move(lifeline)),
+          std::make_shared<Doorbell>(std::move(doorbell))};
 }
 
 /// The leader's side: takes the descriptors of the members that said they are connected. Connections of
@@ -300,12 +316,14 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
     std::map<int, CloseOnForkDescriptor> sockets;
     ok = AcceptMembers(listener_.fd(), std::span(group).subspan(1), received, sockets);
     if (ok) {
-      members.push_back({me, std::move(lifeline), std::move(doorbell)});
-      std::vector<int> all{memory.fd(), members.front().lifeline.fd(), members.front().doorbell.fd()};
+      members.push_back(MakeMember(me, std::move(lifeline), std::move(doorbell)));
       for (auto& [rank, descriptors] : received) {
-        members.push_back({rank, std::move(descriptors[0]), std::move(descriptors[1])});
-        all.push_back(members.back().lifeline.fd());
-        all.push_back(members.back().doorbell.fd());
+        members.push_back(MakeMember(rank, std::move(descriptors[0]), std::move(descriptors[1])));
+      }
+      std::vector<int> all{memory.fd()};
+      for (const Member& member : members) {
+        all.push_back(member.lifeline->fd());
+        all.push_back(member.doorbell->fd());
       }
       const Greeting greeting{.rank = me, .num_descriptors = static_cast<std::int32_t>(all.size())};
       for (auto& [rank, socket] : sockets) ok = SendDescriptors(socket.fd(), greeting, all) && ok;
@@ -317,7 +335,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
     if (ok) {
       memory = std::move(all[0]);
       for (std::size_t i = 0; i < group.size(); ++i) {
-        members.push_back({group[i], std::move(all[1 + 2 * i]), std::move(all[2 + 2 * i])});
+        members.push_back(MakeMember(group[i], std::move(all[1 + 2 * i]), std::move(all[2 + 2 * i])));
       }
     }
   }
@@ -325,7 +343,9 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   if (ok) {
     const int local = static_cast<int>(std::find(group.begin(), group.end(), me) - group.begin());
     try {
-      segment = std::make_unique<HostSegment>(Map(memory, Bytes(group.size())), std::move(members), local);
+      auto descriptor = std::make_shared<const CloseOnForkDescriptor>(std::move(memory));
+      segment = std::make_unique<HostSegment>(Map(std::move(descriptor), 0, Bytes(group.size())),
+                                              std::move(members), local);
     } catch (const std::exception&) {
       segment = nullptr;  // told to all in the next step: nobody of this host shares
     }
@@ -365,22 +385,26 @@ std::size_t HostSegment::Bytes(std::size_t local_size) {
   return Layout(local_size).bytes;
 }
 
-std::shared_ptr<std::byte> HostSegment::Map(const CloseOnForkDescriptor& memory, std::size_t bytes) {
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
+HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor,
+                                     std::size_t offset, std::size_t bytes) {
+  void* base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor->fd(), static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
     throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   }
-  return {static_cast<std::byte*>(base), [bytes](std::byte* mapped) { munmap(mapped, bytes); }};
+  std::shared_ptr<std::byte> mapped(static_cast<std::byte*>(base),
+                                    [bytes](std::byte* memory) { munmap(memory, bytes); });
+  return {std::move(descriptor), offset, std::move(mapped)};
 }
 
-HostSegment::HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> members, int local_index)
-    : members_(std::move(members)),
+HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_index)
+    : memory_(std::move(memory)),
+      members_(std::move(members)),
       local_index_(local_index),
-      ring_bytes_(RingBytes(members_.size())),
-      memory_(std::move(memory)) {
+      ring_bytes_(RingBytes(members_.size())) {
   for (const Member& member : members_) ranks_.push_back(member.rank);
   const Layout layout(members_.size());
-  std::byte* const base = memory_.get();
+  std::byte* const base = memory_.mapped.get();
   header_ = reinterpret_cast<Header*>(base);
   lines_ = reinterpret_cast<RankLines*>(base + layout.lines);
   slots_ = reinterpret_cast<Slot*>(base + layout.slots);
@@ -393,6 +417,37 @@ HostSegment::HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> 
 HostSegment::~HostSegment() {
   lines_[local_index_].left.store(1);
   RingBell();
+  const bool is_last = header_->have_left.fetch_add(1) + 1 == members_.size();
+  if (!is_last || memory_.offset == 0) return;
+  fallocate(memory_.descriptor->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(memory_.offset),
+            static_cast<off_t>(RoundUp(Bytes(members_.size()), kPageBytes)));
+}
+
+// --- segments of some of the members ---
+
+std::optional<std::size_t> HostSegment::Reserve(std::size_t local_size) {
+  struct stat memory {};
+  if (fstat(memory_.descriptor->fd(), &memory) != 0) return std::nullopt;
+  const std::size_t bytes = RoundUp(Bytes(local_size), kPageBytes);
+  const std::size_t offset = RoundUp(memory_.offset + Bytes(members_.size()), kPageBytes) +
+                             header_->reserved.fetch_add(bytes, std::memory_order_relaxed);
+  if (offset + bytes > static_cast<std::size_t>(memory.st_size)) return std::nullopt;
+  return offset;
+}
+
+std::unique_ptr<HostSegment> HostSegment::Within(std::size_t offset, std::span<const int> members) const {
+  std::vector<Member> some;
+  int index = -1;
+  for (const int local : members) {
+    if (local == local_index_) index = static_cast<int>(some.size());
+    some.push_back(members_[local]);
+  }
+  auto segment = std::make_unique<HostSegment>(Map(memory_.descriptor, offset, Bytes(some.size())),
+                                               std::move(some), index);
+  segment->members_may_leave_ = true;
+  segment->oversubscribed_ = oversubscribed_;
+  return segment;
 }
 
 // --- who is there ---
@@ -419,7 +474,7 @@ void HostSegment::Abort(int lost_rank) noexcept {
   header_->aborted.compare_exchange_strong(nobody, by << 32 | static_cast<std::uint32_t>(lost_rank + 1));
   for (int local = 0; local < local_size(); ++local) {
     WakeSleepers(local);
-    if (lines_[local].needs_doorbell.load() != 0) eventfd_write(members_[local].doorbell.fd(), 1);
+    if (lines_[local].needs_doorbell.load() != 0) members_[local].doorbell->Ring();
   }
 }
 
@@ -463,11 +518,14 @@ void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
 
 std::vector<int> HostSegment::FindLost() {
   lifelines_.resize(members_.size());
-  for (std::size_t i = 0; i < members_.size(); ++i) lifelines_[i] = {members_[i].lifeline.fd(), POLLIN, 0};
+  for (std::size_t i = 0; i < members_.size(); ++i) lifelines_[i] = {members_[i].lifeline->fd(), POLLIN, 0};
   poll(lifelines_.data(), lifelines_.size(), 0);
   std::vector<int> lost;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (lifelines_[i].revents != 0 || lines_[i].left.load() != 0) lost.push_back(ranks_[i]);
+    const bool left = lines_[i].left.load() != 0;
+    if (members_may_leave_ ? lifelines_[i].revents != 0 && !left : lifelines_[i].revents != 0 || left) {
+      lost.push_back(ranks_[i]);
+    }
   }
   return lost;
 }

@@ -9,8 +9,12 @@
 // readable when that process ends (a pidfd, or a pipe on kernels without), and its *doorbell*, an eventfd
 // that wakes it when it sleeps in ShmTransport.
 //
+// The memfd is far longer than the segment: what is not touched is not there. Ranges behind it are given to
+// segments of some of the same ranks (Reserve, Within), which need no other descriptors, and go back to the
+// kernel when the last of them has left.
+//
 // What lies in the segment, for L local ranks (all offsets are multiples of 64; docs/engine.md draws it):
-//   header      the lost rank once somebody gave up
+//   header      the lost rank once somebody gave up; how much of the memfd was given out; how many have left
 //   lines       per rank: what it has done (RankLines), read by the others, written by itself only
 //   slots       per rank: kSlots small messages, by the call number
 //   entries     per rank: kEntries buffers of kEntryBytes, the stages of large collectives
@@ -31,6 +35,7 @@
 
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/oob_allgather.h"
+#include "rabit_engine/host/doorbell.h"
 #include "rabit_engine/transport/call_tag.h"
 #include "rabit_engine/transport/waiting.h"
 
@@ -105,15 +110,22 @@ class HostSegment {
   /// One rank of the segment, as the others see it.
   struct Member {
     int rank = -1;
-    CloseOnForkDescriptor lifeline;
-    CloseOnForkDescriptor doorbell;
+    std::shared_ptr<const CloseOnForkDescriptor> lifeline;
+    std::shared_ptr<Doorbell> doorbell;
+  };
+  /// A range of the memory that the ranks of a host share.
+  struct Memory {
+    std::shared_ptr<const CloseOnForkDescriptor> descriptor;
+    std::size_t offset = 0;
+    std::shared_ptr<std::byte> mapped;
   };
 
   /// Memory of Bytes(members.size()) zeros that all members share.
-  HostSegment(std::shared_ptr<std::byte> memory, std::vector<Member> members, int local_index);
+  HostSegment(Memory memory, std::vector<Member> members, int local_index);
   static std::size_t Bytes(std::size_t local_size);
-  /// Maps a descriptor's memory. Throws EngineError.
-  static std::shared_ptr<std::byte> Map(const CloseOnForkDescriptor& memory, std::size_t bytes);
+  /// Maps a range of a descriptor's memory. Throws EngineError.
+  static Memory Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor, std::size_t offset,
+                    std::size_t bytes);
   ~HostSegment();
   HostSegment(const HostSegment&) = delete;
   HostSegment& operator=(const HostSegment&) = delete;
@@ -158,8 +170,18 @@ class HostSegment {
     int by;    ///< the rank that called it
   };
   std::optional<Aborted> aborted() const;
-  /// World ranks of the members whose process has ended or that have left. A system call.
+  /// World ranks of the members whose process has ended or that have left; where members may leave, of those
+  /// whose process has ended before they did. A system call.
   std::vector<int> FindLost();
+  /// Whether a member has left that may do so at any time.
+  bool HasLeft(int local) const { return members_may_leave_ && lines_[local].left.load() != 0; }
+
+  /// A range for a segment of `local_size` of these ranks, which nobody else has; none when memory or its
+  /// limits (ulimit -f) leave no room. One of them asks and tells the others.
+  std::optional<std::size_t> Reserve(std::size_t local_size);
+  /// The segment of these members (local indices, this rank among them) in a reserved range. All of them call
+  /// it. Each leaves when it likes. Throws EngineError.
+  std::unique_ptr<HostSegment> Within(std::size_t offset, std::span<const int> members) const;
 
   /// Wakes whoever sleeps on this rank's bell. To be called after a store that others wait for.
   void RingBell() {
@@ -174,14 +196,15 @@ class HostSegment {
   }
   void WakeSleepers(int local) noexcept;
 
+  Memory memory_;
   std::vector<Member> members_;
   std::vector<pollfd> lifelines_;  ///< of FindLost; kept so that looking around need not allocate
   std::vector<int> ranks_;
   int local_index_ = 0;
   bool oversubscribed_ = false;
+  bool members_may_leave_ = false;
   std::uint32_t core_plus_1_ = 0;  ///< what this rank said last
   std::size_t ring_bytes_ = 0;
-  std::shared_ptr<std::byte> memory_;
   Header* header_ = nullptr;
   RankLines* lines_ = nullptr;
   Slot* slots_ = nullptr;

@@ -1,8 +1,6 @@
 #include "rabit_engine/host/shm_transport.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -61,7 +59,7 @@ class ShmTransport::RingLink : public Link {
  private:
   void RingDoorbell() {
     if (segment_.lines(peer_).needs_doorbell.load(std::memory_order_seq_cst) != 0) {
-      eventfd_write(segment_.members()[peer_].doorbell.fd(), 1);
+      segment_.members()[peer_].doorbell->Ring();
     }
   }
 
@@ -75,7 +73,11 @@ class ShmTransport::RingLink : public Link {
 };
 
 ShmTransport::ShmTransport(HostSegment& segment, int world_size)
-    : segment_(segment), waiter_(segment), world_size_(world_size), local_of_rank_(world_size, -1) {
+    : segment_(segment),
+      doorbell_(segment.members()[segment.local_index()].doorbell),
+      waiter_(segment),
+      world_size_(world_size),
+      local_of_rank_(world_size, -1) {
   for (int local = 0; local < segment.local_size(); ++local) {
     if (local == segment.local_index()) {
       links_.push_back(nullptr);
@@ -128,20 +130,19 @@ void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
                                      [rank](const Interest& interest) { return interest.peer == rank; });
     if (awaited || !peers_may_leave_) waiter_.ThrowLost(rank);
   }
+  for (const Interest& interest : interests) {
+    if (const int local = LocalIndex(interest.peer); local >= 0) waiter_.ThrowIfLeft(local);
+  }
 }
 
 void ShmTransport::Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit) {
   RankLines& own = segment_.lines(segment_.local_index());
-  const int doorbell = segment_.members()[segment_.local_index()].doorbell.fd();
-  own.needs_doorbell.store(1, std::memory_order_seq_cst);
-  if (!AnyReady(interests)) {
-    pollfd descriptors[2] = {{doorbell, POLLIN, 0}, {other_descriptor, POLLIN, 0}};
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
-    poll(descriptors, 2, static_cast<int>(std::max<long>(ms, 0)));
-  }
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
+  doorbell_.Sleep(other_descriptor, ms, [&] {
+    own.needs_doorbell.store(1, std::memory_order_seq_cst);
+    return !AnyReady(interests);
+  });
   own.needs_doorbell.store(0, std::memory_order_relaxed);
-  eventfd_t drained = 0;
-  eventfd_read(doorbell, &drained);
 }
 
 void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {

@@ -49,6 +49,7 @@ class ShmTransport : public Transport {
   int LocalIndex(int rank) const;
 
   HostSegment& segment_;
+  Doorbell::Seat doorbell_;
   Waiter waiter_;
   WaitPolicy wait_policy_;
   WaitObserver* wait_observer_ = nullptr;

@@ -19,6 +19,7 @@ void Waiter::Sleep(int local, std::uint32_t bell) {
 void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, Clock::duration waited) {
   ThrowIfAborted();
   if (!lost.empty()) ThrowLost(lost.front());
+  ThrowIfLeft(awaited);
   const int rank = segment_.ranks()[awaited];
   if (wait_observer_ != nullptr) {
     const Interest interest{rank, false, true};
@@ -51,6 +52,15 @@ void Waiter::ThrowLost(int rank) {
   const int me = segment_.ranks()[segment_.local_index()];
   throw LostPeer(rank,
                  fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
+}
+
+void Waiter::ThrowIfLeft(int local) {
+  if (!segment_.HasLeft(local)) return;
+  const int rank = segment_.ranks()[local];
+  segment_.Abort(rank);
+  throw LostPeer(rank, fmt::format("rank {}: rank {}, on the same host, has freed this communicator, and a "
+                                   "call in it waits for that rank",
+                                   segment_.ranks()[segment_.local_index()], rank));
 }
 
 void Waiter::ThrowIfLate(int awaited_rank, Clock::duration waited) {

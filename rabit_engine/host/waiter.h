@@ -48,6 +48,7 @@ class Waiter {
   /// For those who wait in another way: throws what Until would throw.
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
+  void ThrowIfLeft(int local);
   void ThrowIfLate(int awaited_rank, Clock::duration waited);
 
  private:

@@ -303,6 +303,45 @@ void RecoverableCommunicator::Barrier() {
   Recorded("barrier", nullptr, 0, Input::kKept, Meets::kAll, [&](void*) { inner_->Barrier(); });
 }
 
+void RecoverableCommunicator::RequireNoRecovery(const char* call) const {
+  if (!recovers()) return;
+  throw Refused(fmt::format(
+      "rank {}: {} after LoadCheckPoint: from then on lost workers are started again and given the results "
+      "of allreduce, broadcast, allgather and reduce-scatter, and of no other call. Leave LoadCheckPoint "
+      "out, "
+      "or use these calls",
+      rank_, call));
+}
+
+void RecoverableCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
+                                     std::span<const std::size_t> offsets, int root) {
+  RequireNoRecovery("gather");
+  inner_->Gather(data, bytes, buffer, offsets, root);
+}
+
+void RecoverableCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
+                                      std::size_t bytes, int root) {
+  RequireNoRecovery("scatter");
+  inner_->Scatter(buffer, offsets, data, bytes, root);
+}
+
+void RecoverableCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                                       std::span<const std::size_t> received) {
+  RequireNoRecovery("all-to-all");
+  inner_->AllToAll(from, sent, to, received);
+}
+
+void RecoverableCommunicator::SendReceive(std::span<const Outbound> sends,
+                                          std::span<const Inbound> receives) {
+  RequireNoRecovery("send or receive");
+  inner_->SendReceive(sends, receives);
+}
+
+std::unique_ptr<Communicator> RecoverableCommunicator::Split(int color, int key) {
+  RequireNoRecovery("split");
+  return inner_->Split(color, key);
+}
+
 void RecoverableCommunicator::RunExternal(const ExternalCollective& call) {
   Mock(call.name);
   for (;;) {

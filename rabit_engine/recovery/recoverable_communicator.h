@@ -51,6 +51,9 @@ class RecoverableCommunicator final : public Communicator {
   bool is_distributed() const override { return is_distributed_; }
   std::string host() const override { return host_; }
   int local_rank() const override { return inner_->local_rank(); }
+  int host_of(int rank) const override { return inner_->host_of(rank); }
+  int rank_in_job(int rank) const override { return inner_->rank_in_job(rank); }
+  std::string name() const override { return inner_->name(); }
 
   /// Whether a loss is no error, and results are kept.
   bool recovers() const { return native_ != nullptr && state_->recording(); }
@@ -65,6 +68,16 @@ class RecoverableCommunicator final : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
+  // Of these nothing is kept: they are refused while this communicator recovers(). A communicator that was
+  // split off does not recover, and ends with the loss of any rank of the job.
+  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+              int root) override;
+  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
+               int root) override;
+  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received) override;
+  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  std::unique_ptr<Communicator> Split(int color, int key) override;
   void LookForLosses() override { inner_->LookForLosses(); }
   void GiveUp() noexcept override;
   void TrackerPrint(const std::string& text) override;
@@ -94,6 +107,7 @@ class RecoverableCommunicator final : public Communicator {
 
   template <typename Run>
   void Recorded(const char* name, void* buffer, std::size_t bytes, Input input, Meets meets, Run&& run);
+  void RequireNoRecovery(const char* call) const;
   void Mock(const char* call);
   const Buffer* Kept(const char* name, std::size_t bytes);
   bool Replays(const char* name, void* buffer, std::size_t bytes);

@@ -40,6 +40,16 @@ std::string_view Name(Collective collective) {
       return "barrier";
     case Collective::kExchange:
       return "exchange";
+    case Collective::kGather:
+      return "gather";
+    case Collective::kScatter:
+      return "scatter";
+    case Collective::kAllToAll:
+      return "all-to-all";
+    case Collective::kSendReceive:
+      return "send or receive";
+    case Collective::kSplit:
+      return "split";
   }
   return "unknown collective";
 }
@@ -58,7 +68,16 @@ std::string Describe(const CallTag& tag) {
     case Collective::kAllgather:
     case Collective::kExchange:
       return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
+    case Collective::kGather:
+      return fmt::format("{} of {} bytes to root {} (call {})", name, tag.count, tag.root, tag.sequence);
+    case Collective::kScatter:
+      return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
+    case Collective::kAllToAll:
+      return fmt::format("{} of {} bytes between the two (call {})", name, tag.count, tag.sequence);
+    case Collective::kSendReceive:
+      return fmt::format("{} of {} bytes (after call {})", name, tag.count, tag.sequence);
     case Collective::kBarrier:
+    case Collective::kSplit:
       break;
   }
   return fmt::format("{} (call {})", name, tag.sequence);

@@ -16,8 +16,20 @@ enum class Collective : std::uint8_t {
   kReduce = 5,
   kBarrier = 6,
   kExchange = 7,
+  kGather = 8,
+  kScatter = 9,
+  kAllToAll = 10,
+  kSendReceive = 11,
+  kSplit = 12,
 };
 std::string_view Name(Collective collective);
+
+/// True where only the two ranks of a message know how long it is: its tag has its bytes as the count, and
+/// the call as such has none.
+constexpr bool CountsAreOfMessages(Collective collective) {
+  return collective == Collective::kGather || collective == Collective::kScatter ||
+         collective == Collective::kAllToAll || collective == Collective::kSendReceive;
+}
 
 /// What all ranks of a call must agree on. Sent as it lies in memory: 32 bytes, no padding.
 struct CallTag {
@@ -27,7 +39,7 @@ struct CallTag {
   std::uint8_t operation = 0xff;  ///< Operation, 0xff where there is none or a custom one
   std::uint8_t algorithm = 0;     ///< the choice of collective/choice.h: ranks must agree on it too
   std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
-  std::int32_t root = 0;          ///< broadcast and reduce
+  std::int32_t root = 0;          ///< broadcast, reduce, gather and scatter
   std::uint32_t element_bytes = 1;
   std::uint64_t before = 0;  ///< digest of the calls before this one: some of them end without any comparison
   friend bool operator==(const CallTag&, const CallTag&) = default;

@@ -40,6 +40,8 @@ constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // Pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
+// A host that is there says at once that nobody listens.
+constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
 // Connections that have not said a whole hello. Beyond this the oldest goes.
 constexpr std::size_t kMaxPending = 256;
@@ -575,6 +577,24 @@ void TcpTransport::Ask(int peer, const CallTag& call) {
     own_questions_[id] = {tcp::Stream(std::move(socket)), peer, call};
     return;
   }
+}
+
+bool TcpTransport::HasEnded(int peer) const {
+  const Clock::time_point end = Clock::now() + kProbeLimit;
+  bool refused = false;
+  for (const std::string& text : addresses_[peer]) {
+    const auto address = tcp::Address::Parse(text);
+    int error = 0;
+    const tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    if (socket) {
+      pollfd done{socket.fd(), POLLOUT, 0};
+      if (poll(&done, 1, tcp::MillisecondsUntil(end, static_cast<int>(kProbeLimit.count()))) <= 0) continue;
+      error = tcp::ConnectError(socket.fd());
+      if (error == 0) return false;
+    }
+    refused = refused || error == ECONNREFUSED;
+  }
+  return refused;
 }
 
 void TcpTransport::SendQuestion(std::uint64_t id) {

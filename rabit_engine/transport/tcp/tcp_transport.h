@@ -74,6 +74,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Abort(int lost_rank) noexcept override;
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
 
+  /// Whether nobody listens any more where this rank said that it does: its process has ended, or has given
+  /// up. Takes up to a tenth of a second; false when it cannot be told. Of any thread.
+  bool HasEnded(int peer) const;
   /// Tells a rank that this one waits for it in this call, so that it can tell whether it is in another. Does
   /// not wait, and leaves no trace when it fails.
   void Ask(int peer, const CallTag& call);

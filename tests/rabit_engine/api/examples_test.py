@@ -1,4 +1,4 @@
-"""The programs of examples/rabit, in jobs of 1 to 4 workers."""
+"""The programs of examples/rabit and examples/collectives, in jobs of 1 to 4 workers."""
 
 import re
 import unittest
@@ -48,6 +48,20 @@ class Examples(unittest.TestCase):
                 self.assertIn(f"rank {rank}: {count} measurements from {50 - workers + 1} to {100 + workers - 1}, "
                               f"sum {total}", lines)
                 self.assertIn(f"rank {rank}: {labels} labels, up to {(workers - 1) ** 2}", lines)
+
+    def test_collectives_groups_adds_up_by_levels_what_one_call_adds_up(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "collectives-groups"))
+            total = workers * (workers + 1) // 2
+            for rank in range(workers):
+                self.assertIn(f"rank {rank}, {rank} of {workers} on its host: the sum is {total} by levels and {total} in one "
+                              "call", lines)
+
+    def test_collectives_transpose_turns_rows_into_columns(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "collectives-transpose"))
+            for row in range(2 * workers):
+                self.assertIn(f"row {row}: " + " ".join(str(100 * column + row) for column in range(2 * workers)), lines)
 
     def test_kmeans_finds_the_same_centres_with_any_number_of_workers(self):
         expected = self.lines(alone(BIN / "rabit-kmeans"))

@@ -9,6 +9,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/collective/choice.h"
 #include "rabit_engine/collective/halving_doubling.h"
+#include "rabit_engine/collective/linear.h"
 #include "rabit_engine/collective/pairwise.h"
 #include "rabit_engine/collective/recursive_doubling.h"
 #include "rabit_engine/collective/ring.h"
@@ -18,11 +19,6 @@ namespace warren::collective {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr Collective kServed[] = {
-    Collective::kAllreduce,     Collective::kBroadcast, Collective::kAllgather,
-    Collective::kReduceScatter, Collective::kReduce,    Collective::kBarrier,
-};
 
 /// One in which every algorithm can work.
 Situation AnythingGoes(Collective collective) {
@@ -58,7 +54,7 @@ TEST(Registry, NamesAndIdsAreUnique) {
 TEST(Registry, EveryRowServesACollectiveAndCanBeAskedForInEachThatItServes) {
   for (const Algorithm* algorithm : Algorithms()) {
     int served = 0;
-    for (const Collective collective : kServed) {
+    for (const Collective collective : kCollectives) {
       const std::string wish = std::string(Name(collective)) + "=" + std::string(algorithm->name);
       if (!algorithm->Serves(collective)) {
         EXPECT_THROW(ForcedAlgorithms{wish}, Misuse) << wish;
@@ -91,6 +87,9 @@ TEST(Registry, EachNameHasTheFunctionsOfThatName) {
   EXPECT_EQ(row("ring").broadcast, BroadcastRing);
   EXPECT_EQ(row("bruck").allgather, AllgatherBruck);
   EXPECT_EQ(row("dissemination").barrier, BarrierDissemination);
+  EXPECT_EQ(row("pairwise").all_to_all, AllToAllPairwise);
+  EXPECT_EQ(row("linear").gather, GatherLinear);
+  EXPECT_EQ(row("linear").scatter, ScatterLinear);
 }
 
 TEST(Registry, RefusesANameThatIsTakenAndARowThatServesNothing) {

@@ -21,6 +21,11 @@ class ThreadWorld {
 
   /// Runs the function as every rank at once, to its end; rethrows the first rank's error.
   void Run(const Settings& settings, const std::function<void(NativeCommunicator&)>& function) {
+    Run([&settings](int) { return settings; }, function);
+  }
+  /// The same with settings for each rank.
+  void Run(const std::function<Settings(int rank)>& settings_of,
+           const std::function<void(NativeCommunicator&)>& function) {
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size_));
     for (int rank = 0; rank < size_; ++rank) {
@@ -29,7 +34,7 @@ class ThreadWorld {
           Listening listening{tcp::ListenAnywhere(), {}};
           listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "127.0.0.1");
           NativeCommunicator communicator(std::make_unique<ThreadBootstrap>(*this, rank),
-                                          std::move(listening), settings);
+                                          std::move(listening), settings_of(rank));
           function(communicator);
           communicator.Finalize();
         } catch (...) {

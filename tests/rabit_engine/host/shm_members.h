@@ -20,9 +20,10 @@ class Members {
  public:
   explicit Members(int size) {
     const std::size_t bytes = HostSegment::Bytes(static_cast<std::size_t>(size));
-    const CloseOnForkDescriptor descriptor(memfd_create("warren-test", MFD_CLOEXEC));
-    if (ftruncate(descriptor.fd(), static_cast<off_t>(bytes)) != 0) std::abort();
-    const std::shared_ptr<std::byte> memory = HostSegment::Map(descriptor, bytes);
+    const auto descriptor =
+        std::make_shared<const CloseOnForkDescriptor>(memfd_create("warren-test", MFD_CLOEXEC));
+    if (ftruncate(descriptor->fd(), static_cast<off_t>(bytes)) != 0) std::abort();
+    const HostSegment::Memory memory = HostSegment::Map(descriptor, 0, bytes);
     for (int i = 0; i < size; ++i) {
       lifelines_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       doorbells_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -31,8 +32,8 @@ class Members {
       std::vector<HostSegment::Member> members;
       members.reserve(static_cast<std::size_t>(size));
       for (int j = 0; j < size; ++j) {
-        members.push_back({RankOf(j), CloseOnForkDescriptor(dup(lifelines_[j].fd())),
-                           CloseOnForkDescriptor(dup(doorbells_[j].fd()))});
+        members.push_back({RankOf(j), std::make_shared<const CloseOnForkDescriptor>(dup(lifelines_[j].fd())),
+                           std::make_shared<Doorbell>(CloseOnForkDescriptor(dup(doorbells_[j].fd())))});
       }
       segments_.push_back(std::make_unique<HostSegment>(memory, std::move(members), i));
     }

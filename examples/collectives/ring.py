@@ -1,0 +1,26 @@
+"""Each rank's data visits all ranks around a ring, while everybody computes on what it has: no rank ever holds it all.
+
+    dmlc-submit --num-workers 3 python examples/collectives/ring.py
+"""
+import numpy as np
+
+from warren import collectives
+
+
+def main() -> None:
+    with collectives.context() as world:
+        own = np.array([world.rank, world.rank + 0.5])
+        visitor, nearest = own.copy(), np.full(2, np.inf)
+        for _ in range(world.size - 1):
+            arrived = np.empty_like(visitor)
+            world.sendrecv(visitor, (world.rank + 1) % world.size, arrived, (world.rank - 1) % world.size)
+            visitor = arrived
+            distances = np.abs(own[:, None] - visitor[None, :]).min(axis=1)
+            nearest = np.minimum(nearest, distances)
+        all_nearest = world.gather(nearest, root=0)
+        if all_nearest is not None:
+            print("distances to the nearest point of another rank:", *all_nearest)
+
+
+if __name__ == "__main__":
+    main()

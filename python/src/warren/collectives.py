@@ -1,0 +1,569 @@
+"""Collectives for NumPy arrays: communicators, every collective, messages between ranks.
+
+    from warren import collectives
+    with collectives.context() as world:
+        total = world.allreduce(gradient)                   # the sum over all ranks, in a new array
+        world.allreduce(gradient, out=gradient)             # in place
+        host = world.local()                                # the ranks of this host
+        host.broadcast(weights, root=0)                     # in place
+        rows = world.gather(part, root=0)                   # rank 0: all parts along the first axis; others: None
+
+Start it with `dmlc-submit --num-workers 4 python train.py`; alone there is one rank, and every call works.
+
+All ranks of a communicator make the same calls in the same order with arrays of the same type, and the same shape where
+nothing else is said; ranks that do not are told. Errors of the engine (a rank that died, calls that differ) are
+RuntimeErrors that name the rank; after one the communicator is of no further use. Sums of floating point are added up in
+one order that the ranks alone fix: all get the same bits.
+
+Element types of reductions: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes; what is
+only moved may have any type without objects in it. Arrays that are not contiguous are copied.
+
+Without waiting: each call also as `..._async`, which returns a Handle at once; `handle.wait()` gives the result. Those of one
+communicator are carried out in the order in which they were made, by a thread or by whoever waits first; arrays belong to the
+operation until it has ended.
+
+    handle = world.allreduce_async(gradient, out=gradient)
+    ...                                                     # something else
+    gradient = handle.wait()
+
+Threads: one at a time in each communicator; several communicators may be used at once, and calls release the GIL.
+"""
+import contextlib
+import ctypes
+import os
+import sys
+from enum import IntEnum, unique
+from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from warren import _native
+
+Array = NDArray[Any]
+Combine = Callable[[Array, Array], Array]
+T = TypeVar("T")
+
+
+@unique
+class Op(IntEnum):
+    """What a reduction makes of the elements of all ranks. The bitwise ones take integers, AVG floating point."""
+
+    MAX = 0
+    MIN = 1
+    SUM = 2
+    BITOR = 3
+    PROD = 4
+    BITAND = 5
+    BITXOR = 6
+    AVG = 7
+
+
+_NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
+_TYPES = {name: number for number, name in enumerate(_NAMES)}
+_TYPES.update({"float16": 10, "bfloat16": 11})
+_BYTES = _TYPES["uint8"]
+
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+class _CustomOp(ctypes.Structure):
+    _fields_ = [("function", _FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t)]
+
+
+def _library() -> ctypes.CDLL:
+    library = _native.library("librabit.so")
+    comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    library.WarrenGetLastError.restype = ctypes.c_char_p
+    functions: Dict[str, List[Any]] = {
+        "WarrenCommWorld": [pointer],
+        "WarrenCommSplit": [comm, number, number, pointer],
+        "WarrenCommCreate": [comm, pointer, size, pointer],
+        "WarrenCommLocal": [comm, pointer],
+        "WarrenCommCross": [comm, pointer],
+        "WarrenCommFree": [comm],
+        "WarrenCommRank": [comm, pointer],
+        "WarrenCommSize": [comm, pointer],
+        "WarrenCommRankInWorld": [comm, number, pointer],
+        "WarrenAllreduce": [comm, pointer, pointer, size, number, number],
+        "WarrenAllreduceCustom": [comm, pointer, pointer, size, pointer],
+        "WarrenReduce": [comm, pointer, pointer, size, number, number, number],
+        "WarrenReduceCustom": [comm, pointer, pointer, size, pointer, number],
+        "WarrenReduceScatterV": [comm, pointer, pointer, pointer, number, number],
+        "WarrenReduceScatterVCustom": [comm, pointer, pointer, pointer, pointer],
+        "WarrenBroadcast": [comm, pointer, size, number, number],
+        "WarrenAllgatherV": [comm, pointer, pointer, pointer, number],
+        "WarrenGatherV": [comm, pointer, size, pointer, pointer, number, number],
+        "WarrenScatterV": [comm, pointer, pointer, pointer, size, number, number],
+        "WarrenAllToAllV": [comm, pointer, pointer, pointer, pointer, number],
+        "WarrenBarrier": [comm],
+        "WarrenSend": [comm, pointer, size, number, number],
+        "WarrenRecv": [comm, pointer, size, number, number],
+        "WarrenSendRecv": [comm, pointer, size, number, pointer, size, number, number],
+    }
+    for name, arguments in functions.items():
+        getattr(library, name).argtypes = arguments
+        if hasattr(library, f"{name}Async"):
+            getattr(library, f"{name}Async").argtypes = [*arguments, pointer]
+    library.WarrenWait.argtypes = [pointer]
+    library.WarrenTest.argtypes = [pointer, pointer]
+    library.WarrenHandleFree.argtypes = [pointer]
+    return library
+
+
+_LIB = _library()
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        raise RuntimeError(_LIB.WarrenGetLastError().decode(errors="replace"))
+
+
+def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
+    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. Raises RuntimeError when the job
+    cannot be joined."""
+    words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
+    _check(_LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
+
+
+def finalize() -> None:
+    """Leaves the job, when all ranks do. Raises RuntimeError when that failed, or an error before had ended the job for this
+    rank; the job is left in any case."""
+    _check(_LIB.WarrenFinalize())
+
+
+def world() -> "Communicator":
+    """The communicator of all ranks of the job, between `init` and `finalize`."""
+    return _made(_LIB.WarrenCommWorld)
+
+
+@contextlib.contextmanager
+def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator["Communicator"]:
+    """`init`, the world, and `finalize` at the end. After an exception there is no finalize: the others must not take this
+    rank for one that is done."""
+    init(args)
+    yield world()
+    finalize()
+
+
+def _handle(make: Callable[..., int], *arguments: Any) -> int:
+    out = ctypes.c_void_p()
+    _check(make(*arguments, ctypes.byref(out)))
+    return out.value or 0
+
+
+def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
+    return Communicator(_handle(make, *arguments))
+
+
+def _contiguous(data: ArrayLike, what: str) -> Array:
+    array = np.asarray(data)
+    if array.dtype.hasobject:
+        raise TypeError(f"{what} takes arrays of numbers, not of {array.dtype}")
+    # Not ascontiguousarray, which makes a row of a single number.
+    return array if array.flags.c_contiguous else array.copy(order="C")
+
+
+def _out(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) -> Array:
+    """Where a result goes: a new array, or the caller's."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if not (isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous
+            and out.flags.writeable):
+        raise ValueError(f"{what} needs a contiguous, writable array of {shape} {dtype} for its result")
+    return out
+
+
+def _type(array: Array, op: int, what: str) -> int:
+    number = _TYPES.get(array.dtype.name)
+    if number is None or not array.dtype.isnative:
+        raise TypeError(f"{what} takes arrays of {', '.join(_TYPES)} in native byte order, not of {array.dtype}")
+    is_float = number >= _TYPES["float32"]
+    if op in (Op.BITOR, Op.BITAND, Op.BITXOR) and is_float:
+        raise TypeError(f"{Op(op).name} takes integers, not {array.dtype}")
+    if op == Op.AVG and not is_float:
+        raise TypeError(f"AVG takes floating point, not {array.dtype}")
+    return number
+
+
+class _Custom:
+    """An operation of the caller's, and what went wrong in it."""
+
+    def __init__(self, combine: Combine, dtype: Any) -> None:
+        self.failure: Optional[BaseException] = None
+
+        def run(right: int, left: int, count: int, _: Any) -> None:
+            if self.failure is not None:
+                return
+            try:
+                lower, higher = (np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(at), dtype)
+                                 for at in (left, right))
+                lower[:] = combine(lower, higher)
+            except BaseException as error:  # pylint: disable=broad-except
+                self.failure = error
+
+        self._function = _FUNCTION(run)  # as long as the engine may call it
+        self.op = _CustomOp(self._function, None, dtype.itemsize)
+
+    def check(self, result: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        _check(result)
+
+
+def _sizes(counts: Sequence[int]) -> Any:
+    return (ctypes.c_size_t * len(counts))(*counts)
+
+
+class Handle(Generic[T]):
+    """An operation that was begun. Kept until it has ended: it has the arrays."""
+
+    def __init__(self, handle: int, result: T, kept: Sequence[Any]) -> None:
+        self._handle: Optional[int] = handle
+        self._result, self._kept = result, kept
+
+    def wait(self) -> T:
+        """Returns the result when it is there. Raises RuntimeError when the operation failed, the first time."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            result = _LIB.WarrenWait(handle)
+            for kept in self._kept:
+                if isinstance(kept, _Custom):
+                    kept.check(result)
+            _check(result)
+        return self._result
+
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        value = ctypes.c_int(1)
+        if self._handle is not None:
+            _check(_LIB.WarrenTest(self._handle, ctypes.byref(value)))
+        return bool(value.value)
+
+    def __del__(self) -> None:
+        # The arrays must outlive it.
+        if self._handle is not None and _LIB is not None:
+            _LIB.WarrenWait(self._handle)
+
+
+def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
+    """The results of all, when they are there. Raises the first error, after all have ended."""
+    results, first = [], None
+    for handle in handles:
+        try:
+            results.append(handle.wait())
+        except Exception as error:  # pylint: disable=broad-except
+            first = first or error
+    if first is not None:
+        raise first
+    return results
+
+
+class _Call(Generic[T]):
+    """One call that is ready: the function's name, its arguments, its result and what has to stay until it has ended."""
+
+    def __init__(self, name: str, arguments: Sequence[Any], result: T, *kept: Any) -> None:
+        self._name, self._arguments, self._result, self._kept = name, arguments, result, kept
+
+    def run(self) -> T:
+        result = getattr(_LIB, self._name)(*self._arguments)
+        for kept in self._kept:
+            if isinstance(kept, _Custom):
+                kept.check(result)
+        _check(result)
+        return self._result
+
+    def begin(self) -> Handle[T]:
+        handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments)
+        return Handle(handle, self._result, self._kept)
+
+
+class Communicator:
+    """Some ranks of the job. Made by `world` and by `split`, `create`, `local`, `cross` of another, which all ranks of that
+    one call; false when this rank is in no group. Freed when it is no longer referred to, or by `free`."""
+
+    def __init__(self, handle: int) -> None:
+        self._comm: Optional[int] = handle or None
+        self.rank, self.size = -1, 0
+        if self._comm:
+            for name in ("rank", "size"):
+                value = ctypes.c_int()
+                _check(getattr(_LIB, f"WarrenComm{name.capitalize()}")(self._comm, ctypes.byref(value)))
+                setattr(self, name, value.value)
+
+    def __bool__(self) -> bool:
+        return self._comm is not None
+
+    def __repr__(self) -> str:
+        return f"<warren communicator, rank {self.rank} of {self.size}>" if self else "<no warren communicator>"
+
+    def free(self) -> None:
+        """Leaves it, without the others."""
+        comm, self._comm = self._comm, None
+        if comm:
+            _LIB.WarrenCommFree(comm)
+
+    def __del__(self) -> None:
+        if _LIB is not None:  # at the end of the interpreter it may be
+            self.free()
+
+    def rank_in_world(self, rank: int) -> int:
+        """What a rank here is in the world; messages of errors name ranks of the world."""
+        value = ctypes.c_int()
+        _check(_LIB.WarrenCommRankInWorld(self._comm, rank, ctypes.byref(value)))
+        return value.value
+
+    # --- others, made of this one ---
+
+    def split(self, color: int, key: int = 0) -> "Communicator":
+        """The ranks that give the same color, ordered by key and, where keys are equal, by rank; none for a negative
+        color."""
+        return _made(_LIB.WarrenCommSplit, self._comm, color, key)
+
+    def create(self, ranks: Sequence[int]) -> "Communicator":
+        """These ranks in this order; all give the same list. None for ranks that are not in it."""
+        return _made(_LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(ranks))(*ranks), len(ranks))
+
+    def local(self) -> "Communicator":
+        """The ranks of this host."""
+        return _made(_LIB.WarrenCommLocal, self._comm)
+
+    def cross(self) -> "Communicator":
+        """The ranks that have the same place on their hosts."""
+        return _made(_LIB.WarrenCommCross, self._comm)
+
+    # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
+
+    def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None) -> Array:
+        """The reduction of each element over all ranks. `out` may be `data`."""
+        return self._allreduce(data, op, out).run()
+
+    def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None) -> Handle[Array]:
+        """`allreduce` without waiting."""
+        return self._allreduce(data, op, out).begin()
+
+    def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Optional[Array]:
+        """The same at the root alone; None elsewhere."""
+        return self._reduce(data, root, op).run()
+
+    def reduce_async(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Handle[Optional[Array]]:
+        """`reduce` without waiting."""
+        return self._reduce(data, root, op).begin()
+
+    def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None) -> Array:
+        """This rank's part of the reduction: counts[rank] rows of the first axis; all ranks give the same counts, by default
+        equal ones."""
+        return self._reduce_scatter(data, op, counts).run()
+
+    def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM,
+                             counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+        """`reduce_scatter` without waiting."""
+        return self._reduce_scatter(data, op, counts).begin()
+
+    # --- moving elements ---
+
+    def broadcast(self, data: Array, root: int) -> Array:
+        """Makes `data`, a contiguous array, the root's, in place, and returns it."""
+        return self._broadcast(data, root).run()
+
+    def broadcast_async(self, data: Array, root: int) -> Handle[Array]:
+        """`broadcast` without waiting."""
+        return self._broadcast(data, root).begin()
+
+    def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None) -> Array:
+        """All ranks' arrays, one after the other along the first axis; single numbers become a row. `counts`, the same on all
+        ranks, where they bring different numbers of rows."""
+        return self._allgather(data, counts).run()
+
+    def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+        """`allgather` without waiting."""
+        return self._allgather(data, counts).begin()
+
+    def gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Optional[Array]:
+        """The same at the root, which alone needs the counts; None elsewhere."""
+        return self._gather(data, root, counts).run()
+
+    def gather_async(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Handle[Optional[Array]]:
+        """`gather` without waiting."""
+        return self._gather(data, root, counts).begin()
+
+    def scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]] = None) -> Array:
+        """Fills `out` with this rank's part of the root's array, and returns it: counts[rank] rows of the first axis, by
+        default equal parts. Others than the root give None, and need no counts."""
+        return self._scatter(data, root, out, counts).run()
+
+    def scatter_async(self, data: Optional[ArrayLike], root: int, out: Array,
+                      counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+        """`scatter` without waiting."""
+        return self._scatter(data, root, out, counts).begin()
+
+    def all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
+                   recv_counts: Optional[Sequence[int]] = None) -> Array:
+        """What all ranks have for this one, one after the other along the first axis: each rank's array has
+        send_counts[r] rows for rank r, and recv_counts[r] come from it. By default equal parts."""
+        return self._all_to_all(data, send_counts, recv_counts).run()
+
+    def all_to_all_async(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
+                         recv_counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+        """`all_to_all` without waiting."""
+        return self._all_to_all(data, send_counts, recv_counts).begin()
+
+    def barrier(self) -> None:
+        """Returns when all ranks have called it."""
+        self._barrier().run()
+
+    def barrier_async(self) -> Handle[None]:
+        """`barrier` without waiting."""
+        return self._barrier().begin()
+
+    # --- messages ---
+
+    def send(self, data: ArrayLike, to: int) -> None:
+        """Each message has one `recv` of as many bytes. Returns when `data` may be used again: for a long message not before
+        the other receives it, so that two ranks that send to each other first wait for ever; see `sendrecv`."""
+        self._send(data, to).run()
+
+    def send_async(self, data: ArrayLike, to: int) -> Handle[None]:
+        """`send` without waiting."""
+        return self._send(data, to).begin()
+
+    def recv(self, out: Array, source: int) -> Array:
+        """Fills `out` with the next message of rank `source`, and returns it."""
+        return self._recv(out, source).run()
+
+    def recv_async(self, out: Array, source: int) -> Handle[Array]:
+        """`recv` without waiting."""
+        return self._recv(out, source).begin()
+
+    def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Array:
+        """Both at once."""
+        return self._sendrecv(data, to, out, source).run()
+
+    def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int) -> Handle[Array]:
+        """`sendrecv` without waiting."""
+        return self._sendrecv(data, to, out, source).begin()
+
+    # --- what each call is made of ---
+
+    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array]) -> _Call[Array]:
+        array = _contiguous(data, "allreduce")
+        result = _out(out, array.shape, array.dtype, "allreduce")
+        place = (self._comm, array.ctypes.data, result.ctypes.data, array.size)
+        if callable(op):
+            custom = _Custom(op, array.dtype)
+            return _Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
+        return _Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), op), result, array)
+
+    def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> _Call[Optional[Array]]:
+        array = _contiguous(data, "reduce")
+        result = np.empty_like(array) if self.rank == root else None
+        place = (self._comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
+        if callable(op):
+            custom = _Custom(op, array.dtype)
+            return _Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
+        return _Call("WarrenReduce", (*place, _type(array, op, "reduce"), op, root), result, array)
+
+    def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]]) -> _Call[Array]:
+        array = _contiguous(data, "reduce_scatter")
+        rows = self._rows(array, counts, "reduce_scatter")
+        result = np.empty((rows[self.rank], *array.shape[1:]), array.dtype)
+        elements = _sizes([row * self._row(array) for row in rows])
+        place = (self._comm, array.ctypes.data, result.ctypes.data, elements)
+        if callable(op):
+            custom = _Custom(op, array.dtype)
+            return _Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
+        return _Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), op), result, array)
+
+    def _broadcast(self, data: Array, root: int) -> _Call[Array]:
+        array = data if self.rank != root else _contiguous(data, "broadcast")
+        if self.rank != root:
+            _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
+        return _Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _BYTES, root), data, array)
+
+    def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]]) -> _Call[Array]:
+        array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
+        rows = [len(array)] * self.size if counts is None else list(counts)
+        result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
+        place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _BYTES)
+        return _Call("WarrenAllgatherV", place, result, array)
+
+    def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> _Call[Optional[Array]]:
+        array = self._slice(data, "gather", None)
+        own = (self._comm, array.ctypes.data, array.nbytes)
+        if self.rank != root:
+            return _Call("WarrenGatherV", (*own, None, None, _BYTES, root), None, array)
+        rows = [len(array)] * self.size if counts is None else self._checked(counts, "gather")
+        result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
+        return _Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _BYTES, root), result, array)
+
+    def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> _Call[Array]:
+        _out(out, np.shape(out), getattr(out, "dtype", None), "scatter")
+        own = (out.ctypes.data, out.nbytes, _BYTES, root)
+        if self.rank != root:
+            return _Call("WarrenScatterV", (self._comm, None, None, *own), out)
+        array = _contiguous(data if data is not None else np.empty(0), "scatter")
+        if array.dtype != out.dtype:
+            raise TypeError(f"scatter of {array.dtype} into {out.dtype}")
+        sizes = self._bytes(array, self._rows(array, counts, "scatter"))
+        return _Call("WarrenScatterV", (self._comm, array.ctypes.data, sizes, *own), out, array)
+
+    def _all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]],
+                    recv_counts: Optional[Sequence[int]]) -> _Call[Array]:
+        array = _contiguous(data, "all_to_all")
+        sent = self._rows(array, send_counts, "all_to_all")
+        received = sent if recv_counts is None else self._checked(recv_counts, "all_to_all")
+        result = np.empty((sum(received), *array.shape[1:]), array.dtype)
+        place = (self._comm, array.ctypes.data, self._bytes(array, sent), result.ctypes.data, self._bytes(array, received))
+        return _Call("WarrenAllToAllV", (*place, _BYTES), result, array)
+
+    def _barrier(self) -> _Call[None]:
+        return _Call("WarrenBarrier", (self._comm,), None)
+
+    def _send(self, data: ArrayLike, to: int) -> _Call[None]:
+        array = _contiguous(data, "send")
+        return _Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _BYTES, to), None, array)
+
+    def _recv(self, out: Array, source: int) -> _Call[Array]:
+        _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        return _Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _BYTES, source), out)
+
+    def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> _Call[Array]:
+        array = _contiguous(data, "sendrecv")
+        _out(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
+        place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _BYTES)
+        return _Call("WarrenSendRecv", place, out, array)
+
+    # --- rows of arrays ---
+
+    @staticmethod
+    def _row(array: Array) -> int:
+        """The elements of one."""
+        return int(np.prod(array.shape[1:], dtype=np.int64))
+
+    def _bytes(self, array: Array, rows: Sequence[int]) -> Any:
+        return _sizes([row * self._row(array) * array.itemsize for row in rows])
+
+    def _checked(self, counts: Sequence[int], what: str) -> List[int]:
+        if len(counts) != self.size or any(count < 0 for count in counts):
+            raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {list(counts)}")
+        return [int(count) for count in counts]
+
+    def _rows(self, array: Array, counts: Optional[Sequence[int]], what: str) -> List[int]:
+        """Of the parts of an array for all ranks."""
+        if array.ndim == 0:
+            raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
+        if counts is None:
+            if len(array) % max(self.size, 1):
+                raise ValueError(f"{what}: {len(array)} rows are no equal parts for {self.size} ranks; give counts")
+            return [len(array) // max(self.size, 1)] * self.size
+        rows = self._checked(counts, what)
+        if sum(rows) != len(array):
+            raise ValueError(f"{what}: the counts {rows} are of {sum(rows)} rows, and there are {len(array)}")
+        return rows
+
+    @staticmethod
+    def _slice(data: ArrayLike, what: str, rows: Optional[int]) -> Array:
+        array = np.atleast_1d(_contiguous(data, what))
+        if rows is not None and len(array) != rows:
+            raise ValueError(f"{what}: this rank brings {len(array)} rows, and the counts say {rows}")
+        return array

@@ -1,0 +1,810 @@
+// The C face of the collectives: warren/c_api.h. Bytes and offsets are made of counts and types here; what a
+// call means, and what is refused, is in session.h.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/api/call_queue.h"
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/slices.h"
+#include "warren/c_api.h"
+
+struct WarrenComm_ {
+  std::shared_ptr<warren::api::Session> session;
+};
+struct WarrenHandle_ {
+  std::shared_ptr<warren::api::PendingCall> call;
+};
+
+namespace {
+
+using warren::DataType;
+using warren::EqualOffsets;
+using warren::Inbound;
+using warren::Misuse;
+using warren::Operation;
+using warren::Outbound;
+using warren::Reduction;
+using warren::api::Call;
+using warren::api::Session;
+using warren::api::Threads;
+
+using Offsets = std::vector<std::size_t>;
+
+std::string& LastError() {
+  thread_local std::string text;
+  return text;
+}
+
+template <typename Function>
+int Attempt(Function&& function) {
+  try {
+    function();
+    return 0;
+  } catch (const std::exception& error) {
+    LastError() = error.what();
+    return -1;
+  }
+}
+
+/// With the communicator's session, which lives until the call has ended.
+template <typename Function>
+int On(WarrenComm comm, const char* name, Function&& function) {
+  return Attempt([&] {
+    const Call call{name};
+    if (comm == nullptr) throw Misuse(fmt::format("rank unknown: {}: the communicator is null", name));
+    const std::shared_ptr<Session> session = comm->session;
+    function(*session, call);
+  });
+}
+
+/// How a collective was called: to be waited for, or with a place for its handle.
+struct Way {
+  const char* name;
+  bool is_async = false;
+  WarrenHandle* handle = nullptr;
+};
+
+/// `prepare(session, call)` checks the arguments, and returns the work that is left: it holds by value what
+/// it needs besides the caller's buffers.
+template <typename Prepare>
+int Run(const Way& way, WarrenComm comm, Prepare&& prepare) {
+  return On(comm, way.name, [&](Session& session, const Call& call) {
+    if (!way.is_async) return prepare(session, call)();
+    if (way.handle == nullptr) session.Refuse(call, "the place for the handle is null");
+    *way.handle = nullptr;
+    // The work refers to the session, which the operation keeps.
+    *way.handle = new WarrenHandle_{
+        session.Enqueue(call, [kept = comm->session, work = prepare(session, call)]() mutable { work(); })};
+  });
+}
+
+/// A communicator that is made, or none.
+void Give(std::shared_ptr<Session> session, WarrenComm* out) {
+  *out = session ? new WarrenComm_{std::move(session)} : nullptr;
+}
+
+template <typename Function>
+int Make(WarrenComm comm, const char* name, WarrenComm* out, Function&& function) {
+  return On(comm, name, [&](Session& session, const Call& call) {
+    if (out == nullptr) session.Refuse(call, "the place for the communicator is null");
+    *out = nullptr;
+    Give(function(session, call), out);
+  });
+}
+
+std::size_t ElementBytes(const Session& session, const Call& call, int type) {
+  const bool known =
+      (type >= WARREN_INT8 && type <= WARREN_FLOAT64) || type == WARREN_FLOAT16 || type == WARREN_BFLOAT16;
+  if (!known)
+    session.Refuse(call, fmt::format("{} is no element type; see WarrenType in warren/c_api.h", type));
+  // The codes up to 7 are rabit's: 4 and 5 are its long types, of 64 bits where this engine runs.
+  return SizeOf(static_cast<DataType>(type));
+}
+
+std::size_t Product(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
+  if (unit != 0 && count > std::numeric_limits<std::ptrdiff_t>::max() / unit) {
+    session.Refuse(call, fmt::format("{} times {} bytes are more than memory can hold", count, unit));
+  }
+  return count * unit;
+}
+
+/// Of as many equal slices as there are ranks.
+Offsets Equal(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
+  const std::size_t slice = Product(session, call, count, unit);
+  Product(session, call, slice, static_cast<std::size_t>(session.world_size()));
+  return EqualOffsets(session.world_size(), slice);
+}
+
+Offsets Ragged(const Session& session, const Call& call, const size_t* counts, std::size_t unit) {
+  if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
+  Offsets offsets{0};
+  for (int rank = 0; rank < session.world_size(); ++rank) {
+    const std::size_t bytes = Product(session, call, counts[rank], unit);
+    if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - offsets.back()) {
+      session.Refuse(call, "the slices are more than memory can hold");
+    }
+    offsets.push_back(offsets.back() + bytes);
+  }
+  return offsets;
+}
+
+void Copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+void RequireBuffer(const Session& session, const Call& call, const void* buffer, std::size_t bytes) {
+  if (buffer == nullptr && bytes > 0)
+    session.Refuse(call, fmt::format("a buffer is null, for {} bytes", bytes));
+}
+
+// --- reductions --------------------------------------------------------------------------------------------
+
+/// An operation as the caller names it.
+struct Wanted {
+  Reduction reduction;
+  bool average = false;
+};
+
+Wanted Typed(const Session& session, const Call& call, int type, int op) {
+  ElementBytes(session, call, type);
+  if (op < WARREN_MAX || op > WARREN_AVG) {
+    session.Refuse(call, fmt::format("{} is no operation; see WarrenOp in warren/c_api.h", op));
+  }
+  const auto data_type = static_cast<DataType>(type);
+  const bool average = op == WARREN_AVG;
+  const auto operation = average ? Operation::kSum : static_cast<Operation>(op);
+  const bool is_float = !IsDefined(data_type, Operation::kBitOr);
+  if ((average && !is_float) || !IsDefined(data_type, operation)) {
+    session.Refuse(
+        call, fmt::format("there is no {} of {}", average ? "average" : Name(operation), Name(data_type)));
+  }
+  return {Reduction::Typed(data_type, operation), average};
+}
+
+Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op) {
+  if (op == nullptr || op->function == nullptr || op->element_bytes == 0) {
+    session.Refuse(call, "the operation has no function, or its elements have no bytes");
+  }
+  return {Reduction::Custom(op->function, op->context, op->element_bytes)};
+}
+
+template <typename Float>
+void Divide(void* buffer, std::size_t count, int by) {
+  auto* bytes = static_cast<std::byte*>(buffer);
+  for (std::size_t i = 0; i < count; ++i, bytes += sizeof(Float)) {
+    Float value;
+    std::memcpy(&value, bytes, sizeof(value));
+    value /= static_cast<Float>(by);
+    std::memcpy(bytes, &value, sizeof(value));
+  }
+}
+
+/// A reduction over `count` elements of `send` of which `length` from `first` on become `recv`. Where that is
+/// what the engine does in place (`recv` has room for all), it does; else it works on a copy.
+struct Reducing {
+  const void* send;
+  std::size_t count;
+  void* recv;  ///< nullptr: this rank gets nothing
+  std::size_t first;
+  std::size_t length;
+};
+
+void CheckReduction(const Session& session, const Call& call, const Wanted& wanted, const Reducing& what) {
+  RequireBuffer(session, call, what.send,
+                Product(session, call, what.count, wanted.reduction.element_bytes()));
+  if (what.recv == nullptr && what.length > 0) session.Refuse(call, "the buffer for the result is null");
+}
+
+/// `run(buffer, reduction)` is the engine's, in place on all `count` elements.
+template <typename Run>
+void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, Run&& run) {
+  const Reduction& reduction = wanted.reduction;
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t bytes = what.count * element;
+  const int ranks = session.world_size();
+  if (wanted.average && reduction.rounds()) {  // one rounding, after the division
+    std::vector<float> floats(what.count);
+    reduction.Widen(floats.data(), what.send, what.count);
+    run(floats.data(), reduction.Wide());
+    Divide<float>(floats.data() + what.first, what.length, ranks);
+    if (what.length > 0) reduction.Narrow(what.recv, floats.data() + what.first, what.length);
+    return;
+  }
+  const auto finish = [&](void* result) {
+    if (!wanted.average) return;
+    reduction.type() == DataType::kDouble ? Divide<double>(result, what.length, ranks)
+                                          : Divide<float>(result, what.length, ranks);
+  };
+  const auto* send = static_cast<const std::byte*>(what.send);
+  if (what.length == what.count) {
+    Copy(what.recv, send, bytes);
+    run(what.recv, reduction);
+    return finish(what.recv);
+  }
+  const std::byte* const place = send == nullptr ? nullptr : send + what.first * element;
+  if (what.recv == place && what.length > 0) {  // in place of the slice: the caller gives up the rest
+    run(const_cast<std::byte*>(send), reduction);
+    return finish(what.recv);
+  }
+  std::vector<std::byte> copy(send, send + bytes);
+  run(copy.data(), reduction);
+  Copy(what.recv, copy.data() + what.first * element, what.length * element);
+  finish(what.recv);
+}
+
+auto Allreduce(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
+               const Wanted& wanted) {
+  const Reducing what{send, count, recv, 0, count};
+  CheckReduction(session, call, wanted, what);
+  return [=, &session] {
+    Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
+      session.Allreduce(call, buffer, count, reduction, {});
+    });
+  };
+}
+
+auto ReduceToRoot(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
+                  const Wanted& wanted, int root) {
+  const bool receives = session.rank() == root;
+  const Reducing what{send, count, receives ? recv : nullptr, 0, receives ? count : 0};
+  CheckReduction(session, call, wanted, what);
+  return [=, &session] {
+    Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
+      session.Reduce(call, buffer, count, reduction, root);
+    });
+  };
+}
+
+/// Offsets in elements.
+auto ReduceScatter(Session& session, const Call& call, const void* send, void* recv, Offsets offsets,
+                   const Wanted& wanted) {
+  const std::size_t first = offsets[session.rank()];
+  const Reducing what{send, offsets.back(), recv, first, offsets[session.rank() + 1] - first};
+  CheckReduction(session, call, wanted, what);
+  return [=, &session, offsets = std::move(offsets)] {
+    Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
+      session.ReduceScatter(call, buffer, offsets, reduction);
+    });
+  };
+}
+
+// --- slices ------------------------------------------------------------------------------------------------
+
+auto Allgather(Session& session, const Call& call, const void* send, void* recv, Offsets offsets) {
+  const std::size_t first = offsets[session.rank()];
+  const std::size_t bytes = offsets[session.rank() + 1] - first;
+  RequireBuffer(session, call, send, bytes);
+  RequireBuffer(session, call, recv, offsets.back());
+  return [=, &session, offsets = std::move(offsets)] {
+    if (bytes > 0) Copy(static_cast<std::byte*>(recv) + first, send, bytes);
+    session.Allgather(call, recv, offsets);
+  };
+}
+
+auto Gather(Session& session, const Call& call, const void* send, std::size_t bytes, void* recv,
+            Offsets offsets, int root) {
+  return
+      [=, &session, offsets = std::move(offsets)] { session.Gather(call, send, bytes, recv, offsets, root); };
+}
+
+auto Scatter(Session& session, const Call& call, const void* send, Offsets offsets, void* recv,
+             std::size_t bytes, int root) {
+  return [=, &session, offsets = std::move(offsets)] {
+    session.Scatter(call, send, offsets, recv, bytes, root);
+  };
+}
+
+auto AllToAll(Session& session, const Call& call, const void* send, Offsets sent, void* recv,
+              Offsets received) {
+  return [=, &session, sent = std::move(sent), received = std::move(received)] {
+    session.AllToAll(call, send, sent, recv, received);
+  };
+}
+
+/// The counts of a rank that is not the root are nobody's.
+Offsets OfRoot(const Session& session, int root, Offsets offsets) {
+  return session.rank() == root ? std::move(offsets) : Offsets();
+}
+Offsets RaggedOfRoot(const Session& session, const Call& call, int root, const size_t* counts,
+                     std::size_t unit) {
+  return session.rank() == root ? Ragged(session, call, counts, unit) : Offsets();
+}
+
+std::uint64_t DigestOf(std::span<const int> ranks) {
+  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
+  for (const int rank : ranks) digest = (digest ^ static_cast<std::uint32_t>(rank)) * 0x100000001b3;
+  return digest;
+}
+
+void RequireSameList(Session& session, const Call& call, std::span<const int> ranks) {
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(session.world_size()));
+  digests[session.rank()] = DigestOf(ranks);
+  session.Allgather(call, digests.data(), EqualOffsets(session.world_size(), sizeof(std::uint64_t)));
+  for (int rank = 0; rank < session.world_size(); ++rank) {
+    if (digests[rank] == digests[0]) continue;
+    session.Refuse(call, fmt::format("ranks 0 and {} of it give different lists of ranks", rank));
+  }
+}
+
+// --- every call, however it is waited for ------------------------------------------------------------------
+
+int AllreduceOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                int op) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return Allreduce(session, call, send, recv, count, Typed(session, call, type, op));
+  });
+}
+
+int AllreduceCustomOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count,
+                      const WarrenCustomOp* op) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return Allreduce(session, call, send, recv, count, Custom(session, call, op));
+  });
+}
+
+int ReduceOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+             int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return ReduceToRoot(session, call, send, recv, count, Typed(session, call, type, op), root);
+  });
+}
+
+int ReduceCustomOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count,
+                   const WarrenCustomOp* op, int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return ReduceToRoot(session, call, send, recv, count, Custom(session, call, op), root);
+  });
+}
+
+int ReduceScatterOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                    int op) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const Wanted wanted = Typed(session, call, type, op);
+    return ReduceScatter(session, call, send, recv, Equal(session, call, count, 1), wanted);
+  });
+}
+
+int ReduceScatterVOn(const Way& way, WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                     int type, int op) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const Wanted wanted = Typed(session, call, type, op);
+    return ReduceScatter(session, call, send, recv, Ragged(session, call, counts, 1), wanted);
+  });
+}
+
+int ReduceScatterVCustomOn(const Way& way, WarrenComm comm, const void* send, void* recv,
+                           const size_t* counts, const WarrenCustomOp* op) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return ReduceScatter(session, call, send, recv, Ragged(session, call, counts, 1),
+                         Custom(session, call, op));
+  });
+}
+
+int BroadcastOn(const Way& way, WarrenComm comm, void* buffer, size_t count, int type, int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
+    return [=, &session] { session.Broadcast(call, buffer, bytes, root); };
+  });
+}
+
+int AllgatherOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return Allgather(session, call, send, recv,
+                     Equal(session, call, count, ElementBytes(session, call, type)));
+  });
+}
+
+int AllgatherVOn(const Way& way, WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                 int type) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    return Allgather(session, call, send, recv,
+                     Ragged(session, call, counts, ElementBytes(session, call, type)));
+  });
+}
+
+int GatherOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type,
+             int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    Offsets offsets = Equal(session, call, count, element);
+    return Gather(session, call, send, count * element, recv, OfRoot(session, root, std::move(offsets)),
+                  root);
+  });
+}
+
+int GatherVOn(const Way& way, WarrenComm comm, const void* send, size_t count, void* recv,
+              const size_t* counts, int type, int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    return Gather(session, call, send, Product(session, call, count, element), recv,
+                  RaggedOfRoot(session, call, root, counts, element), root);
+  });
+}
+
+int ScatterOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type,
+              int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    Offsets offsets = Equal(session, call, count, element);
+    return Scatter(session, call, send, OfRoot(session, root, std::move(offsets)), recv, count * element,
+                   root);
+  });
+}
+
+int ScatterVOn(const Way& way, WarrenComm comm, const void* send, const size_t* counts, void* recv,
+               size_t count, int type, int root) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    return Scatter(session, call, send, RaggedOfRoot(session, call, root, counts, element), recv,
+                   Product(session, call, count, element), root);
+  });
+}
+
+int AllToAllOn(const Way& way, WarrenComm comm, const void* send, void* recv, size_t count, int type) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const Offsets offsets = Equal(session, call, count, ElementBytes(session, call, type));
+    return AllToAll(session, call, send, offsets, recv, offsets);
+  });
+}
+
+int AllToAllVOn(const Way& way, WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
+                const size_t* recv_counts, int type) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    Offsets sent = Ragged(session, call, send_counts, element);
+    return AllToAll(session, call, send, std::move(sent), recv, Ragged(session, call, recv_counts, element));
+  });
+}
+
+int BarrierOn(const Way& way, WarrenComm comm) {
+  return Run(way, comm,
+             [&](Session& session, const Call& call) { return [=, &session] { session.Barrier(call); }; });
+}
+
+int SendOn(const Way& way, WarrenComm comm, const void* buffer, size_t count, int type, int to) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const Outbound out{to, buffer, Product(session, call, count, ElementBytes(session, call, type))};
+    return [=, &session] { session.SendReceive(call, {&out, 1}, {}); };
+  });
+}
+
+int RecvOn(const Way& way, WarrenComm comm, void* buffer, size_t count, int type, int from) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const Inbound in{from, buffer, Product(session, call, count, ElementBytes(session, call, type))};
+    return [=, &session] { session.SendReceive(call, {}, {&in, 1}); };
+  });
+}
+
+int SendRecvOn(const Way& way, WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
+               size_t recv_count, int from, int type) {
+  return Run(way, comm, [&](Session& session, const Call& call) {
+    const std::size_t element = ElementBytes(session, call, type);
+    const Outbound out{to, send, Product(session, call, send_count, element)};
+    const Inbound in{from, recv, Product(session, call, recv_count, element)};
+    return [=, &session] { session.SendReceive(call, {&out, 1}, {&in, 1}); };
+  });
+}
+
+}  // namespace
+
+// --- the job -----------------------------------------------------------------------------------------------
+
+int WarrenInit(int argc, char** argv) {
+  return Attempt([&] { Session::Init(Call{"WarrenInit"}, argc, argv); });
+}
+
+int WarrenFinalize() {
+  return Attempt([] {
+    if (!Session::Finalize(Call{"WarrenFinalize"}, Threads::kShare)) {
+      throw warren::EngineError("WarrenFinalize: an earlier error had ended the job for this rank");
+    }
+  });
+}
+
+const char* WarrenGetLastError() {
+  return LastError().c_str();
+}
+
+// --- communicators -----------------------------------------------------------------------------------------
+
+int WarrenCommWorld(WarrenComm* out) {
+  return Attempt([&] {
+    const Call call{"WarrenCommWorld"};
+    std::shared_ptr<Session> session = Session::Require(call, Threads::kShare);
+    if (out == nullptr) session->Refuse(call, "the place for the communicator is null");
+    Give(std::move(session), out);
+  });
+}
+
+int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* out) {
+  return Make(comm, "WarrenCommSplit", out,
+              [&](Session& session, const Call& call) { return session.Split(call, color, key); });
+}
+
+int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out) {
+  return Make(comm, "WarrenCommCreate", out, [&](Session& session, const Call& call) {
+    if (ranks == nullptr && count > 0) session.Refuse(call, "the list of ranks is null");
+    const std::span list(ranks, count);
+    RequireSameList(session, call, list);
+    std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (list[i] < 0 || list[i] >= session.world_size() || place[list[i]] >= 0) {
+        session.Refuse(
+            call,
+            fmt::format("the list of ranks has {}, which is no rank or is there twice; ranks are 0 to {}",
+                        list[i], session.world_size() - 1));
+      }
+      place[list[i]] = static_cast<int>(i);
+    }
+    const int own = place[session.rank()];
+    return session.Split(call, own < 0 ? -1 : 0, own);
+  });
+}
+
+int WarrenCommLocal(WarrenComm comm, WarrenComm* out) {
+  return Make(comm, "WarrenCommLocal", out, [&](Session& session, const Call& call) {
+    return session.Split(call, session.Hosts(call)[session.rank()], 0);
+  });
+}
+
+int WarrenCommCross(WarrenComm comm, WarrenComm* out) {
+  return Make(comm, "WarrenCommCross", out, [&](Session& session, const Call& call) {
+    const std::vector<int> hosts = session.Hosts(call);
+    int place = 0;
+    for (int rank = 0; rank < session.rank(); ++rank) place += hosts[rank] == hosts[session.rank()] ? 1 : 0;
+    return session.Split(call, place, 0);
+  });
+}
+
+int WarrenCommFree(WarrenComm comm) {
+  return Attempt([&] { delete comm; });
+}
+
+int WarrenCommRank(WarrenComm comm, int* rank) {
+  return On(comm, "WarrenCommRank", [&](Session& session, const Call& call) {
+    if (rank == nullptr) session.Refuse(call, "the place for the rank is null");
+    *rank = session.rank();
+  });
+}
+
+int WarrenCommSize(WarrenComm comm, int* size) {
+  return On(comm, "WarrenCommSize", [&](Session& session, const Call& call) {
+    if (size == nullptr) session.Refuse(call, "the place for the size is null");
+    *size = session.world_size();
+  });
+}
+
+int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world) {
+  return On(comm, "WarrenCommRankInWorld", [&](Session& session, const Call& call) {
+    if (rank_in_world == nullptr) session.Refuse(call, "the place for the rank is null");
+    *rank_in_world = session.RankInJob(call, rank);
+  });
+}
+
+// --- collectives -------------------------------------------------------------------------------------------
+
+int WarrenAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op) {
+  return AllreduceOn({"WarrenAllreduce"}, comm, send, recv, count, type, op);
+}
+int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                         WarrenHandle* handle) {
+  return AllreduceOn({"WarrenAllreduceAsync", true, handle}, comm, send, recv, count, type, op);
+}
+
+int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
+                          const WarrenCustomOp* op) {
+  return AllreduceCustomOn({"WarrenAllreduceCustom"}, comm, send, recv, count, op);
+}
+int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
+                               const WarrenCustomOp* op, WarrenHandle* handle) {
+  return AllreduceCustomOn({"WarrenAllreduceCustomAsync", true, handle}, comm, send, recv, count, op);
+}
+
+int WarrenReduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op, int root) {
+  return ReduceOn({"WarrenReduce"}, comm, send, recv, count, type, op, root);
+}
+int WarrenReduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op, int root,
+                      WarrenHandle* handle) {
+  return ReduceOn({"WarrenReduceAsync", true, handle}, comm, send, recv, count, type, op, root);
+}
+
+int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t count, const WarrenCustomOp* op,
+                       int root) {
+  return ReduceCustomOn({"WarrenReduceCustom"}, comm, send, recv, count, op, root);
+}
+int WarrenReduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
+                            const WarrenCustomOp* op, int root, WarrenHandle* handle) {
+  return ReduceCustomOn({"WarrenReduceCustomAsync", true, handle}, comm, send, recv, count, op, root);
+}
+
+int WarrenReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op) {
+  return ReduceScatterOn({"WarrenReduceScatter"}, comm, send, recv, count, type, op);
+}
+int WarrenReduceScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                             WarrenHandle* handle) {
+  return ReduceScatterOn({"WarrenReduceScatterAsync", true, handle}, comm, send, recv, count, type, op);
+}
+
+int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
+                         int op) {
+  return ReduceScatterVOn({"WarrenReduceScatterV"}, comm, send, recv, counts, type, op);
+}
+int WarrenReduceScatterVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
+                              int op, WarrenHandle* handle) {
+  return ReduceScatterVOn({"WarrenReduceScatterVAsync", true, handle}, comm, send, recv, counts, type, op);
+}
+
+int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                               const WarrenCustomOp* op) {
+  return ReduceScatterVCustomOn({"WarrenReduceScatterVCustom"}, comm, send, recv, counts, op);
+}
+int WarrenReduceScatterVCustomAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                    const WarrenCustomOp* op, WarrenHandle* handle) {
+  return ReduceScatterVCustomOn({"WarrenReduceScatterVCustomAsync", true, handle}, comm, send, recv, counts,
+                                op);
+}
+
+int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int type, int root) {
+  return BroadcastOn({"WarrenBroadcast"}, comm, buffer, count, type, root);
+}
+int WarrenBroadcastAsync(WarrenComm comm, void* buffer, size_t count, int type, int root,
+                         WarrenHandle* handle) {
+  return BroadcastOn({"WarrenBroadcastAsync", true, handle}, comm, buffer, count, type, root);
+}
+
+int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type) {
+  return AllgatherOn({"WarrenAllgather"}, comm, send, recv, count, type);
+}
+int WarrenAllgatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                         WarrenHandle* handle) {
+  return AllgatherOn({"WarrenAllgatherAsync", true, handle}, comm, send, recv, count, type);
+}
+
+int WarrenAllgatherV(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type) {
+  return AllgatherVOn({"WarrenAllgatherV"}, comm, send, recv, counts, type);
+}
+int WarrenAllgatherVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
+                          WarrenHandle* handle) {
+  return AllgatherVOn({"WarrenAllgatherVAsync", true, handle}, comm, send, recv, counts, type);
+}
+
+int WarrenGather(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root) {
+  return GatherOn({"WarrenGather"}, comm, send, recv, count, type, root);
+}
+int WarrenGatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
+                      WarrenHandle* handle) {
+  return GatherOn({"WarrenGatherAsync", true, handle}, comm, send, recv, count, type, root);
+}
+
+int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv, const size_t* counts, int type,
+                  int root) {
+  return GatherVOn({"WarrenGatherV"}, comm, send, count, recv, counts, type, root);
+}
+int WarrenGatherVAsync(WarrenComm comm, const void* send, size_t count, void* recv, const size_t* counts,
+                       int type, int root, WarrenHandle* handle) {
+  return GatherVOn({"WarrenGatherVAsync", true, handle}, comm, send, count, recv, counts, type, root);
+}
+
+int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root) {
+  return ScatterOn({"WarrenScatter"}, comm, send, recv, count, type, root);
+}
+int WarrenScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
+                       WarrenHandle* handle) {
+  return ScatterOn({"WarrenScatterAsync", true, handle}, comm, send, recv, count, type, root);
+}
+
+int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv, size_t count,
+                   int type, int root) {
+  return ScatterVOn({"WarrenScatterV"}, comm, send, counts, recv, count, type, root);
+}
+int WarrenScatterVAsync(WarrenComm comm, const void* send, const size_t* counts, void* recv, size_t count,
+                        int type, int root, WarrenHandle* handle) {
+  return ScatterVOn({"WarrenScatterVAsync", true, handle}, comm, send, counts, recv, count, type, root);
+}
+
+int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type) {
+  return AllToAllOn({"WarrenAllToAll"}, comm, send, recv, count, type);
+}
+int WarrenAllToAllAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                        WarrenHandle* handle) {
+  return AllToAllOn({"WarrenAllToAllAsync", true, handle}, comm, send, recv, count, type);
+}
+
+int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
+                    const size_t* recv_counts, int type) {
+  return AllToAllVOn({"WarrenAllToAllV"}, comm, send, send_counts, recv, recv_counts, type);
+}
+int WarrenAllToAllVAsync(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
+                         const size_t* recv_counts, int type, WarrenHandle* handle) {
+  return AllToAllVOn({"WarrenAllToAllVAsync", true, handle}, comm, send, send_counts, recv, recv_counts,
+                     type);
+}
+
+int WarrenBarrier(WarrenComm comm) {
+  return BarrierOn({"WarrenBarrier"}, comm);
+}
+int WarrenBarrierAsync(WarrenComm comm, WarrenHandle* handle) {
+  return BarrierOn({"WarrenBarrierAsync", true, handle}, comm);
+}
+
+int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to) {
+  return SendOn({"WarrenSend"}, comm, buffer, count, type, to);
+}
+int WarrenSendAsync(WarrenComm comm, const void* buffer, size_t count, int type, int to,
+                    WarrenHandle* handle) {
+  return SendOn({"WarrenSendAsync", true, handle}, comm, buffer, count, type, to);
+}
+
+int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from) {
+  return RecvOn({"WarrenRecv"}, comm, buffer, count, type, from);
+}
+int WarrenRecvAsync(WarrenComm comm, void* buffer, size_t count, int type, int from, WarrenHandle* handle) {
+  return RecvOn({"WarrenRecvAsync", true, handle}, comm, buffer, count, type, from);
+}
+
+int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
+                   size_t recv_count, int from, int type) {
+  return SendRecvOn({"WarrenSendRecv"}, comm, send, send_count, to, recv, recv_count, from, type);
+}
+int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
+                        size_t recv_count, int from, int type, WarrenHandle* handle) {
+  return SendRecvOn({"WarrenSendRecvAsync", true, handle}, comm, send, send_count, to, recv, recv_count, from,
+                    type);
+}
+
+// --- handles -----------------------------------------------------------------------------------------------
+
+int WarrenWait(WarrenHandle handle) {
+  const std::unique_ptr<WarrenHandle_> owned(handle);
+  return Attempt([&] {
+    if (owned) owned->call->Wait();
+  });
+}
+
+int WarrenWaitAll(const WarrenHandle* handles, size_t count) {
+  int result = 0;
+  std::string first;
+  for (size_t i = 0; i < count; ++i) {
+    if (WarrenWait(handles[i]) == 0 || result != 0) continue;
+    result = -1;
+    first = LastError();
+  }
+  if (result != 0) LastError() = first;
+  return result;
+}
+
+int WarrenTest(WarrenHandle handle, int* done) {
+  return Attempt([&] {
+    if (done == nullptr) throw Misuse("WarrenTest: the place for the answer is null");
+    *done = handle == nullptr || handle->call->HasEnded() ? 1 : 0;
+  });
+}
+
+int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context), void* context) {
+  return Attempt([&] {
+    if (handle == nullptr || function == nullptr)
+      throw Misuse("WarrenWhenDone: the handle or the function is null");
+    handle->call->WhenEnded([=](const std::exception_ptr& error) {
+      if (!error) return function(nullptr, context);
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& failure) {
+        function(failure.what(), context);
+      }
+    });
+  });
+}
+
+int WarrenHandleFree(WarrenHandle handle) {
+  return Attempt([&] { delete handle; });
+}

@@ -1,0 +1,250 @@
+/* Collectives for C, and for languages that call C: communicators, every collective, messages.
+ * warren/collectives.h has the same for C++, warren.collectives for Python. docs/collectives.md begins with
+ * what most people need.
+ *
+ *     WarrenComm world, host;
+ *     WarrenInit(argc, argv);
+ *     WarrenCommWorld(&world);
+ *     WarrenAllreduce(world, x, x, n, WARREN_FLOAT32, WARREN_SUM);
+ *     WarrenCommLocal(world, &host);
+ *     WarrenBroadcast(host, x, n, WARREN_FLOAT32, 0);
+ *     WarrenCommFree(host);
+ *     WarrenCommFree(world);
+ *     WarrenFinalize();
+ *
+ * Every function returns 0, or -1 when there was an error, which WarrenGetLastError has. What was refused for
+ * its arguments, on all ranks, ends nothing. After an error in a call with other ranks the communicator is
+ * of no further use: each further call on it returns an error, and so do those of its other ranks. A process
+ * that dies ends every communicator it is in, and the ranks that wait for it in any communicator of the job
+ * are told which rank it was.
+ *
+ * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
+ * operations and roots where nothing else is said; ranks that do not are told. `count` is in elements of
+ * `type`; 0 is allowed, and then pointers may be NULL. Pointers need not be aligned. Where a function has a
+ * `send` and a `recv` buffer, they do not overlap, or are in place as the function says.
+ *
+ * Sums and products are computed in one order that the ranks alone fix: all ranks get the same bits, whatever
+ * the sizes, hosts and algorithms. Sums and products of 16-bit floats are those of float32, rounded once.
+ *
+ * Threads: one at a time in each communicator; several communicators may be used at once. A call in a
+ * communicator in which another thread is, is refused.
+ *
+ * rabit's API (rabit/rabit.h, rabit/c_api.h) is the same engine: it may be used beside this one, and its
+ * communicator is the world. Single workers are taken back after a loss by rabit's API alone: once a program
+ * has called its LoadCheckPoint, the world refuses everything that is not in rabit's API. */
+#ifndef WARREN_C_API_H_
+#define WARREN_C_API_H_
+
+#ifdef __cplusplus
+#include <cstddef>
+#define WARREN_EXTERN_C extern "C"
+#else
+#include <stddef.h>
+#define WARREN_EXTERN_C
+#endif
+
+#if defined(__GNUC__)
+#define WARREN_DLL WARREN_EXTERN_C __attribute__((visibility("default")))
+#else
+#define WARREN_DLL WARREN_EXTERN_C
+#endif
+
+/* Element types. */
+enum WarrenType {
+  WARREN_INT8 = 0,
+  WARREN_UINT8 = 1, /* also for bytes */
+  WARREN_INT32 = 2,
+  WARREN_UINT32 = 3,
+  WARREN_INT64 = 4,
+  WARREN_UINT64 = 5,
+  WARREN_FLOAT32 = 6,
+  WARREN_FLOAT64 = 7,
+  WARREN_FLOAT16 = 10, /* IEEE 754 binary16 */
+  WARREN_BFLOAT16 = 11 /* the upper half of a float32 */
+};
+
+/* Operations. The bitwise ones are for integers, the average for floating point. */
+enum WarrenOp {
+  WARREN_MAX = 0,
+  WARREN_MIN = 1,
+  WARREN_SUM = 2,
+  WARREN_BITOR = 3,
+  WARREN_PROD = 4,
+  WARREN_BITAND = 5,
+  WARREN_BITXOR = 6,
+  WARREN_AVG = 7 /* the sum divided by the number of ranks, and rounded after that */
+};
+
+/* An operation of the caller's on elements of a size of its own. left[i] = left[i] op right[i] for i in
+ * [0, count), where left holds the lower ranks; associative, commutative or not. Called from the thread of
+ * the collective, with pieces of any length, whose pointers have the alignment of the caller's buffers. */
+typedef struct WarrenCustomOp {
+  void (*function)(const void* right, void* left, size_t count, void* context);
+  void* context;
+  size_t element_bytes;
+} WarrenCustomOp;
+
+/* A communicator, owned by who was given it, until WarrenCommFree. */
+typedef struct WarrenComm_* WarrenComm;
+
+/* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0.
+ * Without a job around it the process is a world of one. A thread that has joined already, by rabit's API
+ * too, stays where it is. */
+WARREN_DLL int WarrenInit(int argc, char** argv);
+/* Leaves the job, when all ranks do. Communicators may be freed afterwards, too. */
+WARREN_DLL int WarrenFinalize(void);
+/* What went wrong in this thread's last call that returned -1. Valid until its next call. */
+WARREN_DLL const char* WarrenGetLastError(void);
+
+/* --- communicators --- */
+
+/* That of all ranks of the job. */
+WARREN_DLL int WarrenCommWorld(WarrenComm* out);
+/* Those of the ranks that give the same color, ordered by key and, where keys are equal, by rank. *out is
+ * NULL for a negative color. All ranks of `comm` call it. */
+WARREN_DLL int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* out);
+/* That of these ranks of `comm`, in this order. All ranks of `comm` call it with the same list; *out is NULL
+ * on those that are not in it. */
+WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out);
+/* That of the ranks on this host (where RABIT_HOST_GROUP can make several hosts of one). All ranks of `comm`
+ * call it, as the next. */
+WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
+/* That of the ranks which have the same place on their hosts: one of each host that has so many. */
+WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
+/* Leaves it, by oneself: no other rank need do so, and may go on with what needs nothing of this one. NULL is
+ * allowed. The world is left by WarrenFinalize. */
+WARREN_DLL int WarrenCommFree(WarrenComm comm);
+
+WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
+WARREN_DLL int WarrenCommSize(WarrenComm comm, int* size);
+/* What a rank of `comm` is in the world; messages of errors name ranks of the world. */
+WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world);
+
+/* --- collectives --- */
+
+/* recv[i] of all ranks becomes the reduction of send[i] over all ranks. In place: recv == send. */
+WARREN_DLL int WarrenAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op);
+WARREN_DLL int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
+                                     const WarrenCustomOp* op);
+/* The same at the root alone; recv of others is not used. In place at the root: recv == send. */
+WARREN_DLL int WarrenReduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                            int root);
+WARREN_DLL int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
+                                  const WarrenCustomOp* op, int root);
+/* Every rank gets its slice of the reduction: `count` elements of count * size. In place: recv is where this
+ * rank's slice begins in send, the rest of which is left undefined. */
+WARREN_DLL int WarrenReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                   int op);
+/* Slices of counts[r] elements for rank r, the same counts on all ranks. */
+WARREN_DLL int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                    int type, int op);
+WARREN_DLL int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                          const WarrenCustomOp* op);
+/* Every rank's buffer becomes the root's. */
+WARREN_DLL int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int type, int root);
+/* recv of all ranks becomes all ranks' `send`, by rank: count * size elements. In place: send is where this
+ * rank's slice begins in recv. */
+WARREN_DLL int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type);
+/* counts[r] elements of rank r, the same counts on all ranks. */
+WARREN_DLL int WarrenAllgatherV(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                int type);
+/* The same at the root alone; recv of others is not used. In place at the root: send is where its slice
+ * begins in recv. */
+WARREN_DLL int WarrenGather(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
+/* This rank brings `count` elements; the root alone needs recv and the counts of all ranks. */
+WARREN_DLL int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv,
+                             const size_t* counts, int type, int root);
+/* Every rank gets its slice of the root's `send`: count elements of count * size. send of others is not used.
+ * In place at the root: recv is where its slice begins in send. */
+WARREN_DLL int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
+/* This rank gets `count` elements; the root alone needs send and the counts of all ranks. */
+WARREN_DLL int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv,
+                              size_t count, int type, int root);
+/* Slice r of send, `count` elements, goes to rank r, which puts it where slice s of its recv is, when s is
+ * the sender. Not in place. */
+WARREN_DLL int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type);
+/* send_counts[r] elements for rank r, recv_counts[r] of it: what both say of their slice must agree. Slices
+ * lie one after the other. */
+WARREN_DLL int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
+                               const size_t* recv_counts, int type);
+/* Returns when all ranks have called it. */
+WARREN_DLL int WarrenBarrier(WarrenComm comm);
+
+/* --- messages between two ranks --- */
+
+/* Each message has one receive of as many bytes, in the order in which they were sent; two ranks make the
+ * calls that concern both, collectives included, in the same order. Send returns when the buffer may be used
+ * again, which for a long message is not before the other receives it: two ranks that send to each other
+ * first wait for ever; SendRecv does both at once. */
+WARREN_DLL int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to);
+WARREN_DLL int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from);
+WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
+                              size_t recv_count, int from, int type);
+
+/* --- without waiting --- */
+
+/* An operation that was begun, owned by who was given it, until WarrenWait or WarrenHandleFree. */
+typedef struct WarrenHandle_* WarrenHandle;
+
+/* The same calls, which return at once. Those of one communicator, and the calls above, are carried out one
+ * after the other in the order in which they were made, which is the same on all ranks; those of different
+ * communicators in any order, at the same time. By a thread of this library, or in WarrenWait by the thread
+ * that waits. Buffers belong to the operation until it has ended, and a custom function may be called from
+ * another thread; counts are copied. Arguments that make no sense are refused at once, and then there is no
+ * handle. A communicator that is freed meanwhile lives until its operations have ended. */
+WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                    int op, WarrenHandle* handle);
+WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
+                                          const WarrenCustomOp* op, WarrenHandle* handle);
+WARREN_DLL int WarrenReduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                 int op, int root, WarrenHandle* handle);
+WARREN_DLL int WarrenReduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
+                                       const WarrenCustomOp* op, int root, WarrenHandle* handle);
+WARREN_DLL int WarrenReduceScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                        int op, WarrenHandle* handle);
+WARREN_DLL int WarrenReduceScatterVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                         int type, int op, WarrenHandle* handle);
+WARREN_DLL int WarrenReduceScatterVCustomAsync(WarrenComm comm, const void* send, void* recv,
+                                               const size_t* counts, const WarrenCustomOp* op,
+                                               WarrenHandle* handle);
+WARREN_DLL int WarrenBroadcastAsync(WarrenComm comm, void* buffer, size_t count, int type, int root,
+                                    WarrenHandle* handle);
+WARREN_DLL int WarrenAllgatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                    WarrenHandle* handle);
+WARREN_DLL int WarrenAllgatherVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
+                                     int type, WarrenHandle* handle);
+WARREN_DLL int WarrenGatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                 int root, WarrenHandle* handle);
+WARREN_DLL int WarrenGatherVAsync(WarrenComm comm, const void* send, size_t count, void* recv,
+                                  const size_t* counts, int type, int root, WarrenHandle* handle);
+WARREN_DLL int WarrenScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                  int root, WarrenHandle* handle);
+WARREN_DLL int WarrenScatterVAsync(WarrenComm comm, const void* send, const size_t* counts, void* recv,
+                                   size_t count, int type, int root, WarrenHandle* handle);
+WARREN_DLL int WarrenAllToAllAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                   WarrenHandle* handle);
+WARREN_DLL int WarrenAllToAllVAsync(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
+                                    const size_t* recv_counts, int type, WarrenHandle* handle);
+WARREN_DLL int WarrenBarrierAsync(WarrenComm comm, WarrenHandle* handle);
+WARREN_DLL int WarrenSendAsync(WarrenComm comm, const void* buffer, size_t count, int type, int to,
+                               WarrenHandle* handle);
+WARREN_DLL int WarrenRecvAsync(WarrenComm comm, void* buffer, size_t count, int type, int from,
+                               WarrenHandle* handle);
+WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
+                                   size_t recv_count, int from, int type, WarrenHandle* handle);
+
+/* Returns when the operation has ended: 0, or -1 and its error. Frees the handle. NULL is allowed. */
+WARREN_DLL int WarrenWait(WarrenHandle handle);
+/* All of these; the first error. */
+WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
+/* Whether it has ended, well or not; *done is 1 or 0. */
+WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
+/* Calls the function once the operation has ended, with its error or NULL, from any thread, or at once. It
+ * must not wait for operations. At most one function a handle, which may be freed or waited for afterwards.
+ */
+WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context),
+                              void* context);
+/* Gives the handle up; the operation is carried out all the same. NULL is allowed. */
+WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
+
+#endif /* WARREN_C_API_H_ */

@@ -1,0 +1,481 @@
+// Collectives for C++11 and later: communicators, every collective, messages. Over warren/c_api.h, which says
+// what each call does: its rules on buffers, counts, threads and errors hold here, too.
+//
+//     warren::Init(argc, argv);
+//     {
+//       const warren::Communicator world = warren::World();
+//       world.Allreduce(gradient.data(), gradient.size(), warren::Op::kSum);
+//       const warren::Communicator host = world.Local();
+//       host.Broadcast(weights.data(), weights.size(), 0);
+//     }
+//     warren::Finalize();
+//
+// Counts are in elements. Element types: signed and unsigned integers of 8, 32 and 64 bits, float, double,
+// rabit::Float16 and rabit::BFloat16 and the compiler's own of these (rabit/half.h); where nothing is
+// reduced, any type that can be copied by its bytes.
+//
+// Errors: warren::Error. A program is linked with librabit (warren::rabit in CMake).
+#ifndef WARREN_COLLECTIVES_H_
+#define WARREN_COLLECTIVES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rabit/half.h"
+#include "warren/c_api.h"
+
+namespace warren {
+// The name of the namespace goes into those of the symbols: a program may contain code that was compiled
+// with another version of this header.
+inline namespace v1 {
+
+/// What went wrong, and on which rank.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// See WarrenOp.
+enum class Op {
+  kMax = WARREN_MAX,
+  kMin = WARREN_MIN,
+  kSum = WARREN_SUM,
+  kBitOr = WARREN_BITOR,
+  kProduct = WARREN_PROD,
+  kBitAnd = WARREN_BITAND,
+  kBitXor = WARREN_BITXOR,
+  kAverage = WARREN_AVG
+};
+
+namespace internal {
+
+inline void Check(int result) {
+  if (result != 0) throw Error(WarrenGetLastError());
+}
+
+template <typename T>
+constexpr int IntegerType() {
+  return (sizeof(T) == 1   ? WARREN_INT8
+          : sizeof(T) == 4 ? WARREN_INT32
+                           : WARREN_INT64) +
+         (std::is_unsigned<T>::value ? 1 : 0);
+}
+
+/// The code of an element type.
+template <typename T>
+constexpr int TypeOf() {
+  static_assert((std::is_integral<T>::value && !std::is_same<T, bool>::value &&
+                 (sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8)) ||
+                    std::is_same<T, float>::value || std::is_same<T, double>::value ||
+                    rabit::engine::half::IsFloat16<T>::value || rabit::engine::half::IsBFloat16<T>::value,
+                "there is no reduction of elements of this type: give a function that combines two of them");
+  return std::is_integral<T>::value                 ? IntegerType<T>()
+         : std::is_same<T, float>::value            ? WARREN_FLOAT32
+         : std::is_same<T, double>::value           ? WARREN_FLOAT64
+         : rabit::engine::half::IsFloat16<T>::value ? WARREN_FLOAT16
+                                                    : WARREN_BFLOAT16;
+}
+
+/// Elements that are only moved are so many bytes.
+template <typename T>
+std::size_t Bytes(std::size_t count) {
+  static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
+  return count * sizeof(T);
+}
+
+template <typename T>
+std::vector<std::size_t> Bytes(const std::vector<std::size_t>& counts) {
+  std::vector<std::size_t> bytes;
+  bytes.reserve(counts.size());
+  for (const std::size_t count : counts) bytes.push_back(Bytes<T>(count));
+  return bytes;
+}
+
+/// A function of two elements as the C API has it.
+template <typename T, typename Combine>
+WarrenCustomOp Custom(const Combine& combine) {
+  static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
+  WarrenCustomOp op;
+  op.function = [](const void* right, void* left, std::size_t count, void* context) {
+    const auto& function = *static_cast<const Combine*>(context);
+    const auto* from = static_cast<const T*>(right);
+    auto* to = static_cast<T*>(left);
+    for (std::size_t i = 0; i < count; ++i) to[i] = function(to[i], from[i]);
+  };
+  op.context = const_cast<void*>(static_cast<const void*>(&combine));
+  op.element_bytes = sizeof(T);
+  return op;
+}
+
+}  // namespace internal
+
+/// See WarrenInit.
+inline void Init(int argc = 0, char** argv = nullptr) {
+  internal::Check(WarrenInit(argc, argv));
+}
+/// See WarrenFinalize.
+inline void Finalize() {
+  internal::Check(WarrenFinalize());
+}
+
+/// An operation that was begun. Dropped without Wait it is carried out all the same, and its error is lost.
+class Handle {
+ public:
+  Handle() = default;
+
+  /// Returns when the operation has ended. Throws its error.
+  void Wait() { internal::Check(WarrenWait(handle_.release())); }
+  /// Whether it has ended, well or not.
+  bool Test() const {
+    int done = 0;
+    internal::Check(WarrenTest(handle_.get(), &done));
+    return done != 0;
+  }
+  /// Calls `function(error)`, a text or null, once the operation has ended; see WarrenWhenDone. To be called
+  /// once.
+  void WhenDone(std::function<void(const char* error)> function) const {
+    using Function = std::function<void(const char*)>;
+    std::unique_ptr<Function> kept(new Function(std::move(function)));
+    internal::Check(WarrenWhenDone(
+        handle_.get(),
+        [](const char* error, void* context) {
+          const std::unique_ptr<Function> called(static_cast<Function*>(context));
+          (*called)(error);
+        },
+        kept.get()));
+    kept.release();  // NOLINT(bugprone-unused-return-value): the call frees it
+  }
+
+ private:
+  friend class Communicator;
+  struct Free {
+    void operator()(WarrenHandle handle) const { WarrenHandleFree(handle); }
+  };
+  std::unique_ptr<WarrenHandle_, Free> handle_;
+};
+
+/// Waits for all, then throws the first error.
+inline void WaitAll(std::vector<Handle>& handles) {
+  std::string first;
+  for (Handle& handle : handles) {
+    try {
+      handle.Wait();
+    } catch (const Error& error) {
+      if (first.empty()) first = error.what();
+    }
+  }
+  if (!first.empty()) throw Error(first);
+}
+
+/// Some ranks of the job, that do something together. Copies are the same communicator; the last of them
+/// frees it. What is called on all ranks, in which order, and by which threads: warren/c_api.h.
+class Communicator {
+ public:
+  /// None: what ranks get that are in no group of a Split.
+  Communicator() = default;
+  explicit operator bool() const { return comm_ != nullptr; }
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// What a rank here is in the world.
+  int RankInWorld(int rank) const {
+    int world = 0;
+    internal::Check(WarrenCommRankInWorld(get(), rank, &world));
+    return world;
+  }
+  /// For the functions of the C API; stays this object's.
+  WarrenComm get() const { return comm_.get(); }
+
+  // --- others, made of this one: all ranks call it ---
+
+  /// The ranks that give the same color, ordered by key and, where keys are equal, by rank. None for a
+  /// negative color.
+  Communicator Split(int color, int key = 0) const {
+    WarrenComm made = nullptr;
+    internal::Check(WarrenCommSplit(get(), color, key, &made));
+    return Communicator(made);
+  }
+  /// These ranks in this order; all give the same list. None for ranks that are not in it.
+  Communicator Create(const std::vector<int>& ranks) const {
+    WarrenComm made = nullptr;
+    internal::Check(WarrenCommCreate(get(), ranks.data(), ranks.size(), &made));
+    return Communicator(made);
+  }
+  /// The ranks of this host.
+  Communicator Local() const {
+    WarrenComm made = nullptr;
+    internal::Check(WarrenCommLocal(get(), &made));
+    return Communicator(made);
+  }
+  /// The ranks that have the same place on their hosts.
+  Communicator Cross() const {
+    WarrenComm made = nullptr;
+    internal::Check(WarrenCommCross(get(), &made));
+    return Communicator(made);
+  }
+
+  // --- reductions: by an operation, or by a function `T combine(T lower_ranks, T higher_ranks)` ---
+
+  template <typename T>
+  void Allreduce(const T* send, T* recv, std::size_t count, Op op) const {
+    internal::Check(WarrenAllreduce(get(), send, recv, count, internal::TypeOf<T>(), static_cast<int>(op)));
+  }
+  template <typename T>
+  void Allreduce(T* in_place, std::size_t count, Op op) const {
+    Allreduce(in_place, in_place, count, op);
+  }
+  template <typename T, typename Combine>
+  void AllreduceBy(const T* send, T* recv, std::size_t count, const Combine& combine) const {
+    const WarrenCustomOp op = internal::Custom<T>(combine);
+    internal::Check(WarrenAllreduceCustom(get(), send, recv, count, &op));
+  }
+
+  /// At the root alone; recv of others may be null.
+  template <typename T>
+  void Reduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
+    internal::Check(
+        WarrenReduce(get(), send, recv, count, internal::TypeOf<T>(), static_cast<int>(op), root));
+  }
+  template <typename T, typename Combine>
+  void ReduceBy(const T* send, T* recv, std::size_t count, const Combine& combine, int root) const {
+    const WarrenCustomOp op = internal::Custom<T>(combine);
+    internal::Check(WarrenReduceCustom(get(), send, recv, count, &op, root));
+  }
+
+  /// Slices of `count` elements: send has count * size().
+  template <typename T>
+  void ReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
+    internal::Check(
+        WarrenReduceScatter(get(), send, recv, count, internal::TypeOf<T>(), static_cast<int>(op)));
+  }
+  /// counts[r] elements for rank r, the same on all ranks.
+  template <typename T>
+  void ReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op) const {
+    RequireCounts(counts);
+    internal::Check(
+        WarrenReduceScatterV(get(), send, recv, counts.data(), internal::TypeOf<T>(), static_cast<int>(op)));
+  }
+  template <typename T, typename Combine>
+  void ReduceScatterBy(const T* send, T* recv, const std::vector<std::size_t>& counts,
+                       const Combine& combine) const {
+    RequireCounts(counts);
+    const WarrenCustomOp op = internal::Custom<T>(combine);
+    internal::Check(WarrenReduceScatterVCustom(get(), send, recv, counts.data(), &op));
+  }
+
+  // --- moving elements ---
+
+  template <typename T>
+  void Broadcast(T* buffer, std::size_t count, int root) const {
+    internal::Check(WarrenBroadcast(get(), buffer, internal::Bytes<T>(count), WARREN_UINT8, root));
+  }
+
+  /// recv has count * size() elements.
+  template <typename T>
+  void Allgather(const T* send, T* recv, std::size_t count) const {
+    internal::Check(WarrenAllgather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
+  }
+  /// counts[r] elements of rank r, the same on all ranks.
+  template <typename T>
+  void Allgather(const T* send, T* recv, const std::vector<std::size_t>& counts) const {
+    RequireCounts(counts);
+    const std::vector<std::size_t> bytes = internal::Bytes<T>(counts);
+    internal::Check(WarrenAllgatherV(get(), send, recv, bytes.data(), WARREN_UINT8));
+  }
+
+  /// At the root alone; recv of others may be null.
+  template <typename T>
+  void Gather(const T* send, T* recv, std::size_t count, int root) const {
+    internal::Check(WarrenGather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
+  }
+  /// This rank brings `count` elements; the root alone needs recv and the counts of all ranks.
+  template <typename T>
+  void Gather(const T* send, std::size_t count, T* recv, const std::vector<std::size_t>& counts,
+              int root) const {
+    if (rank() == root) RequireCounts(counts);
+    const std::vector<std::size_t> bytes = internal::Bytes<T>(counts);
+    internal::Check(
+        WarrenGatherV(get(), send, internal::Bytes<T>(count), recv, bytes.data(), WARREN_UINT8, root));
+  }
+
+  /// send of others than the root may be null.
+  template <typename T>
+  void Scatter(const T* send, T* recv, std::size_t count, int root) const {
+    internal::Check(WarrenScatter(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
+  }
+  /// This rank gets `count` elements; the root alone needs send and the counts of all ranks.
+  template <typename T>
+  void Scatter(const T* send, const std::vector<std::size_t>& counts, T* recv, std::size_t count,
+               int root) const {
+    if (rank() == root) RequireCounts(counts);
+    const std::vector<std::size_t> bytes = internal::Bytes<T>(counts);
+    internal::Check(
+        WarrenScatterV(get(), send, bytes.data(), recv, internal::Bytes<T>(count), WARREN_UINT8, root));
+  }
+
+  /// send and recv have count * size() elements, and do not overlap.
+  template <typename T>
+  void AllToAll(const T* send, T* recv, std::size_t count) const {
+    internal::Check(WarrenAllToAll(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
+  }
+  template <typename T>
+  void AllToAll(const T* send, const std::vector<std::size_t>& send_counts, T* recv,
+                const std::vector<std::size_t>& recv_counts) const {
+    RequireCounts(send_counts);
+    RequireCounts(recv_counts);
+    const std::vector<std::size_t> sent = internal::Bytes<T>(send_counts);
+    const std::vector<std::size_t> received = internal::Bytes<T>(recv_counts);
+    internal::Check(WarrenAllToAllV(get(), send, sent.data(), recv, received.data(), WARREN_UINT8));
+  }
+
+  void Barrier() const { internal::Check(WarrenBarrier(get())); }
+
+  // --- messages ---
+
+  template <typename T>
+  void Send(const T* buffer, std::size_t count, int to) const {
+    internal::Check(WarrenSend(get(), buffer, internal::Bytes<T>(count), WARREN_UINT8, to));
+  }
+  template <typename T>
+  void Recv(T* buffer, std::size_t count, int from) const {
+    internal::Check(WarrenRecv(get(), buffer, internal::Bytes<T>(count), WARREN_UINT8, from));
+  }
+  template <typename T>
+  void SendRecv(const T* send, std::size_t send_count, int to, T* recv, std::size_t recv_count,
+                int from) const {
+    internal::Check(WarrenSendRecv(get(), send, internal::Bytes<T>(send_count), to, recv,
+                                   internal::Bytes<T>(recv_count), from, WARREN_UINT8));
+  }
+
+  // --- the same without waiting: see WarrenAllreduceAsync and so on. Buffers belong to the operation until
+  // it has ended ---
+
+  template <typename T>
+  Handle AsyncAllreduce(const T* send, T* recv, std::size_t count, Op op) const {
+    return Begin(WarrenAllreduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op));
+  }
+  template <typename T>
+  Handle AsyncReduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
+    return Begin(WarrenReduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op), root);
+  }
+  template <typename T>
+  Handle AsyncReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
+    return Begin(WarrenReduceScatterAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op));
+  }
+  template <typename T>
+  Handle AsyncReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op) const {
+    RequireCounts(counts);
+    return Begin(WarrenReduceScatterVAsync, send, recv, counts.data(), internal::TypeOf<T>(),
+                 static_cast<int>(op));
+  }
+  template <typename T>
+  Handle AsyncBroadcast(T* buffer, std::size_t count, int root) const {
+    return Begin(WarrenBroadcastAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle AsyncAllgather(const T* send, T* recv, std::size_t count) const {
+    return Begin(WarrenAllgatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
+  }
+  template <typename T>
+  Handle AsyncAllgather(const T* send, T* recv, const std::vector<std::size_t>& counts) const {
+    RequireCounts(counts);
+    return Begin(WarrenAllgatherVAsync, send, recv, internal::Bytes<T>(counts).data(), WARREN_UINT8);
+  }
+  template <typename T>
+  Handle AsyncGather(const T* send, T* recv, std::size_t count, int root) const {
+    return Begin(WarrenGatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle AsyncGather(const T* send, std::size_t count, T* recv, const std::vector<std::size_t>& counts,
+                     int root) const {
+    if (rank() == root) RequireCounts(counts);
+    return Begin(WarrenGatherVAsync, send, internal::Bytes<T>(count), recv, internal::Bytes<T>(counts).data(),
+                 WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle AsyncScatter(const T* send, T* recv, std::size_t count, int root) const {
+    return Begin(WarrenScatterAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle AsyncScatter(const T* send, const std::vector<std::size_t>& counts, T* recv, std::size_t count,
+                      int root) const {
+    if (rank() == root) RequireCounts(counts);
+    return Begin(WarrenScatterVAsync, send, internal::Bytes<T>(counts).data(), recv,
+                 internal::Bytes<T>(count), WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle AsyncAllToAll(const T* send, T* recv, std::size_t count) const {
+    return Begin(WarrenAllToAllAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
+  }
+  template <typename T>
+  Handle AsyncAllToAll(const T* send, const std::vector<std::size_t>& send_counts, T* recv,
+                       const std::vector<std::size_t>& recv_counts) const {
+    RequireCounts(send_counts);
+    RequireCounts(recv_counts);
+    return Begin(WarrenAllToAllVAsync, send, internal::Bytes<T>(send_counts).data(), recv,
+                 internal::Bytes<T>(recv_counts).data(), WARREN_UINT8);
+  }
+  Handle AsyncBarrier() const { return Begin(WarrenBarrierAsync); }
+  template <typename T>
+  Handle AsyncSend(const T* buffer, std::size_t count, int to) const {
+    return Begin(WarrenSendAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, to);
+  }
+  template <typename T>
+  Handle AsyncRecv(T* buffer, std::size_t count, int from) const {
+    return Begin(WarrenRecvAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, from);
+  }
+  template <typename T>
+  Handle AsyncSendRecv(const T* send, std::size_t send_count, int to, T* recv, std::size_t recv_count,
+                       int from) const {
+    return Begin(WarrenSendRecvAsync, send, internal::Bytes<T>(send_count), to, recv,
+                 internal::Bytes<T>(recv_count), from, WARREN_UINT8);
+  }
+
+ private:
+  /// Calls the function of the C API with the communicator before and a place for the handle behind.
+  template <typename Function, typename... Arguments>
+  Handle Begin(Function function, Arguments... arguments) const {
+    Handle handle;
+    WarrenHandle made = nullptr;
+    internal::Check(function(get(), arguments..., &made));
+    handle.handle_.reset(made);
+    return handle;
+  }
+
+  explicit Communicator(WarrenComm made) {
+    if (made == nullptr) return;
+    comm_ = std::shared_ptr<WarrenComm_>(made, WarrenCommFree);
+    internal::Check(WarrenCommRank(made, &rank_));
+    internal::Check(WarrenCommSize(made, &size_));
+  }
+  friend Communicator World();
+
+  void RequireCounts(const std::vector<std::size_t>& counts) const {
+    if (counts.size() == static_cast<std::size_t>(size_)) return;
+    throw Error("rank " + std::to_string(rank_) + " of its communicator: " + std::to_string(counts.size()) +
+                " counts were given for " + std::to_string(size_) + " ranks");
+  }
+
+  std::shared_ptr<WarrenComm_> comm_;
+  int rank_ = -1;
+  int size_ = 0;
+};
+
+/// The communicator of all ranks of the job, between Init and Finalize.
+inline Communicator World() {
+  WarrenComm world = nullptr;
+  internal::Check(WarrenCommWorld(&world));
+  return Communicator(world);
+}
+
+}  // namespace v1
+}  // namespace warren
+
+#endif  // WARREN_COLLECTIVES_H_

@@ -1,0 +1,280 @@
+"""warren.collectives: every call, alone and in jobs; what is refused; a rank that dies."""
+import os
+import re
+import subprocess
+import textwrap
+import unittest
+
+import numpy as np
+
+from warren_testing import BIN, SOURCE
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+LIMIT_S = 60
+PYTHON = "/usr/bin/python3"
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+
+
+def run(workers, code, *options, env=None):
+    """Runs the code on so many workers, with their communicator as `world`; the exit code and what was said."""
+    head = "import numpy as np\nfrom warren import collectives\nfrom warren.collectives import Op\n"
+    body = "with collectives.context([]) as world:\n" + textwrap.indent(textwrap.dedent(code), "    ")
+    done = subprocess.run(
+        [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON, "-c",
+         head + body], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **(env or {})})
+    return done.returncode, done.stdout + done.stderr
+
+
+EVERY_CALL = """
+    me, size = world.rank, world.size
+    def same(got, expected):
+        got, expected = np.asarray(got), np.asarray(expected)
+        assert got.shape == expected.shape and np.array_equal(got, expected), (me, got, expected)
+
+    total = size * (size + 1) // 2
+    for name in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"):
+        same(world.allreduce(np.full((2, 3), me + 1, name)), np.full((2, 3), total, name))
+    same(world.allreduce(me + 1.0), float(total))
+    same(world.allreduce(np.full(3, me + 1.0)[::2]), [total] * 2)
+    in_place = np.full(3, me + 1, "int32")
+    assert world.allreduce(in_place, Op.PROD, out=in_place) is in_place
+    same(in_place, [np.prod(np.arange(1, size + 1))] * 3)
+    same(world.allreduce(np.array([me]), Op.MAX), [size - 1])
+    same(world.allreduce(np.full(2, me, "float32"), Op.AVG), np.full(2, (size - 1) / 2, "float32"))
+    same(world.allreduce(np.array([60000], "float16"), Op.AVG), np.array([60000], "float16"))
+    same(world.allreduce(np.array([me, 7]), lambda lower, higher: lower), [0, 7])
+    same(world.allreduce(np.array([me, 7]), lambda lower, higher: higher), [size - 1, 7])
+
+    got = world.reduce(np.array([me, 1.0]), root=size - 1)
+    if me == size - 1:
+        same(got, [total - size, size])
+    else:
+        assert got is None
+
+    rows = np.arange(size * 2 * 3).reshape(size * 2, 3)
+    same(world.reduce_scatter(rows), rows[2 * me:2 * me + 2] * size)
+    counts = list(range(size))
+    ragged = np.arange(sum(counts) * 2, dtype="float32").reshape(-1, 2)
+    begin = sum(counts[:me])
+    same(world.reduce_scatter(ragged, Op.SUM, counts), ragged[begin:begin + me] * size)
+    same(world.reduce_scatter(ragged, np.maximum, counts), ragged[begin:begin + me])
+
+    same(world.broadcast(np.full((2, 2), me), root=size - 1), np.full((2, 2), size - 1))
+    same(world.allgather(np.array([[me, -me]])), [[i, -i] for i in range(size)])
+    same(world.allgather(me), np.arange(size))
+    same(world.allgather(np.full(me, me), counts), np.repeat(np.arange(size), counts))
+    same(world.allgather(np.array(["rank %d" % me])), ["rank %d" % i for i in range(size)])
+    got = world.gather(np.full(me, me), 0, counts if me == 0 else None)
+    if me == 0:
+        same(got, np.repeat(np.arange(size), counts))
+    same(world.scatter(np.arange(2 * size) if me == 0 else None, 0, np.zeros(2, int)), [2 * me, 2 * me + 1])
+    same(world.scatter(np.repeat(np.arange(size), counts) if me == 0 else None, 0, np.zeros(me, int),
+                       counts if me == 0 else None), [me] * me)
+    same(world.all_to_all(np.arange(size) + 10 * me), np.arange(size) * 10 + me)
+    same(world.all_to_all(np.repeat(np.arange(size), counts), counts, [me] * size), [me] * me * size)
+    world.barrier()
+
+    if size > 1:
+        following, before = (me + 1) % size, (me - 1) % size
+        same(world.sendrecv(np.array([me]), following, np.zeros(1, int), before), [before])
+        if me == 0:
+            world.send(np.arange(100000.0), 1)
+        elif me == 1:
+            same(world.recv(np.zeros(100000), 0), np.arange(100000.0))
+
+    half = world.split(me % 2, -me)
+    assert half.size == (size + 1 - me % 2) // 2 and half.rank_in_world(half.size - 1) == me % 2, half
+    same(half.allreduce(np.array([me])), [sum(range(me % 2, size, 2))])
+    none = world.split(-1)
+    assert not none and none.size == 0
+    some = world.create([size - 1] if size < 3 else [size - 1, 0])
+    assert bool(some) == (me == size - 1 or (size >= 3 and me == 0))
+    if some:
+        same(some.allgather(me), [size - 1] if size < 3 else [size - 1, 0])
+    host, across = world.local(), world.cross()
+    same([host.size, across.size], [size, 1])
+    print("all right", me)
+"""
+
+
+class EveryCall(unittest.TestCase):
+    def test_gives_what_numpy_gives_with_every_number_of_ranks(self):
+        for workers in (1, 2, 3, 5):
+            for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+                with self.subTest(workers=workers, env=env):
+                    code, output = run(workers, EVERY_CALL, env=env)
+                    self.assertEqual(code, 0, output)
+                    self.assertEqual(len(re.findall("all right", output)), workers, output)
+
+    def test_alone_there_is_one_rank(self):
+        done = subprocess.run(
+            [PYTHON, "-c", "from warren import collectives\nwith collectives.context([]) as world:\n"
+             "    print(world.size, world.allreduce(3.0), world.split(0))"], capture_output=True, text=True, timeout=LIMIT_S,
+            check=False, env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+        self.assertEqual(done.stdout.strip(), "1 3.0 <warren communicator, rank 0 of 1>", done.stderr)
+
+    def test_what_makes_no_sense_is_refused_and_ends_nothing(self):
+        code, output = run(2, """
+            def refused(call, pattern, kind=(TypeError, ValueError, RuntimeError)):
+                import re
+                try:
+                    call()
+                except kind as error:
+                    assert re.search(pattern, str(error)), error
+                else:
+                    raise AssertionError(pattern)
+
+            refused(lambda: world.allreduce(np.zeros(2, "complex64")), "allreduce takes arrays of int8")
+            refused(lambda: world.allreduce(np.zeros(2), Op.BITOR), "BITOR takes integers, not float64")
+            refused(lambda: world.allreduce(np.zeros(2, int), Op.AVG), "AVG takes floating point, not int64")
+            refused(lambda: world.allreduce(np.zeros(2, int), 9), "9 is no operation")
+            refused(lambda: world.allreduce(np.zeros(2), out=np.zeros(3)), "needs a contiguous, writable array of")
+            refused(lambda: world.broadcast(np.zeros(2), 2), "root 2 is no rank; ranks are 0 to 1")
+            refused(lambda: world.reduce_scatter(np.zeros(3)), "3 rows are no equal parts for 2 ranks; give counts")
+            refused(lambda: world.allgather(np.zeros(3), [3]), "needs 2 counts of rows")
+            refused(lambda: world.allgather(np.array([None])), "takes arrays of numbers, not of object")
+            refused(lambda: world.send(np.zeros(1), 5), "send to rank 5; expected 0 to 1")
+            refused(lambda: world.create([0, 0]), "has 0, which is no rank or is there twice")
+            refused(lambda: world.create([world.rank]), "ranks 0 and 1 of it give different lists")
+            freed = world.split(0)
+            freed.free()
+            refused(freed.barrier, "WarrenBarrier: the communicator is null")
+            assert world.allreduce(1.0) == 2.0
+            print("all right")
+        """)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count("all right"), 2, output)
+
+    def test_an_exception_in_an_operation_of_the_users_arrives(self):
+        code, output = run(1, """
+            try:
+                world.allreduce(np.zeros(2), lambda low, high: 1 / 0)
+            except ZeroDivisionError:
+                raise SystemExit("of one rank nothing is combined")
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 1), output)
+        code, output = run(2, """
+            try:
+                world.allreduce(np.zeros(2), lambda low, high: 1 / 0)
+            except ZeroDivisionError:
+                print("all right")
+        """)
+        self.assertEqual(output.count("all right"), 2, output)
+
+    def test_communicators_can_be_used_by_several_threads_at_once(self):
+        code, output = run(3, """
+            import threading
+            groups = [world.split(0), world.split(0, -world.rank), world.split(world.rank // 2)]
+            results = {}
+            def use(index):
+                for i in range(200):
+                    results[index] = groups[index].allreduce(np.full(i + 1, 1.0))[0]
+            threads = [threading.Thread(target=use, args=(index,)) for index in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert results == {0: 3, 1: 3, 2: groups[2].size}, results
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 3), output)
+
+    def test_every_call_can_be_waited_for_later(self):
+        code, output = run(3, """
+            me, size = world.rank, world.size
+            def same(got, expected):
+                got, expected = np.asarray(got), np.asarray(expected)
+                assert got.shape == expected.shape and np.array_equal(got, expected), (me, got, expected)
+            following, before = (me + 1) % size, (me - 1) % size
+            calls = [
+                (world.allreduce_async(np.full(50000, me)), np.full(50000, 3)),
+                (world.reduce_async(np.array([me]), 0), [3]),
+                (world.reduce_scatter_async(np.arange(6)), np.arange(6)[2 * me:2 * me + 2] * 3),
+                (world.broadcast_async(np.array([me]), 2), [2]),
+                (world.allgather_async(me), [0, 1, 2]),
+                (world.gather_async(me, 0), [0, 1, 2]),
+                (world.scatter_async(np.arange(3) if me == 1 else None, 1, np.zeros(1, int)), [me]),
+                (world.all_to_all_async(np.arange(3)), [me] * 3),
+                (world.barrier_async(), None),
+                (world.sendrecv_async(np.array([me]), following, np.zeros(1, int), before), [before]),
+                (world.allreduce_async(np.array([me]), lambda lower, higher: higher), [2]),
+            ]
+            if me == 0:
+                calls.append((world.send_async(np.array([7]), 1), None))
+            if me == 1:
+                calls.append((world.recv_async(np.zeros(1, int), 0), [7]))
+            # A call that waits comes after all of them.
+            assert world.allreduce(1) == 3
+            assert all(handle.done() for handle, _ in calls)
+            for handle, expected in reversed(calls):
+                result = handle.wait()
+                if expected is None or result is None:
+                    assert result is None and (expected is None or me != 0), (me, expected)
+                else:
+                    same(result, expected)
+            handles = [world.allreduce_async(np.array([i])) for i in range(100)]
+            same(np.concatenate(collectives.wait_all(handles)), np.arange(100) * 3)
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 3), output)
+
+    def test_errors_of_calls_that_nobody_waits_for_arrive_with_their_handles(self):
+        code, output = run(2, """
+            first = world.allreduce_async(np.zeros(3 + world.rank))
+            second = world.barrier_async()
+            for handle in (first, second):
+                try:
+                    handle.wait()
+                except RuntimeError as error:
+                    print("told:", error)
+        """)
+        self.assertNotEqual(code, 0)
+        told = re.findall(r"^\[\d\] told: (.*)", output, re.MULTILINE)
+        self.assertEqual(len(told), 4, output)
+        both = [line for line in told if "allreduce of 3 double" in line and "allreduce of 4 double" in line]
+        self.assertRegex("\n".join(both), r"^rank \d: WarrenAllreduceAsync: ")
+        self.assertEqual(sum("WarrenBarrierAsync: an earlier call has failed" in line for line in told), 2, output)
+
+    def test_calls_of_rabit_may_stand_between(self):
+        code, output = run(2, """
+            from warren import rabit
+            assert rabit.get_world_size() == world.size
+            assert rabit.broadcast({"a": 1} if world.rank == 0 else None, 0) == {"a": 1}
+            assert world.allreduce(1.0) == 2.0
+            rabit.load_checkpoint()
+            try:
+                world.split(0)
+            except RuntimeError as error:
+                assert "after LoadCheckPoint" in str(error), error
+                print("all right")
+            assert world.allreduce(1.0) == 2.0
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+
+
+class Example(unittest.TestCase):
+    def test_ring_takes_everybodys_data_past_everybody(self):
+        done = subprocess.run(
+            [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "3", PYTHON,
+             SOURCE / "examples/collectives/ring.py"], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+            env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("distances to the nearest point of another rank: 1.0 0.5 0.5 0.5 0.5 1.0", done.stdout)
+
+
+class Names(unittest.TestCase):
+    def test_the_types_are_those_of_the_header(self):
+        from warren import collectives  # pylint: disable=import-outside-toplevel
+        text = (SOURCE / "rabit_engine/include/warren/c_api.h").read_text(encoding="utf-8")
+        codes = {name.lower(): int(value) for name, value in re.findall(r"WARREN_([A-Z0-9]+) = (\d+)", text)}
+        for name, code in collectives._TYPES.items():  # pylint: disable=protected-access
+            self.assertEqual(codes[name], code)
+        for op in collectives.Op:
+            self.assertEqual(codes[op.name.lower()], op.value)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,295 @@
+// Communicators that are made from one another, as threads of one process that are ranks.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "tests/rabit_engine/engine/random_program.h"
+#include "tests/rabit_engine/engine/thread_world.h"
+
+namespace warren::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Where ranks live.
+enum class Places {
+  kOneHost,
+  kTcp,
+  kHosts,      ///< 0, 1, 2 on one host, 3 alone, and so on
+  kScattered,  ///< even and odd ranks on two hosts
+};
+const char* NameOf(Places places) {
+  constexpr std::array kNames{"OneHost", "Tcp", "Hosts", "Scattered"};
+  return kNames[static_cast<std::size_t>(places)];
+}
+
+std::function<Settings(int)> SettingsOf(Places places) {
+  return [places](int rank) {
+    Settings settings;
+    if (places == Places::kTcp) settings.shared_memory = SharedMemory::kOff;
+    if (places == Places::kHosts)
+      settings.host_group = std::to_string(rank / 4 * 2 + (rank % 4 == 3 ? 1 : 0));
+    if (places == Places::kScattered) settings.host_group = std::to_string(rank % 2);
+    return settings;
+  };
+}
+
+std::string MessageOf(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const EngineError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct Case {
+  Places places;
+  int size;
+};
+class Communicators : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Communicators, OfEveryShapeGiveWhatAPlainComputationGives) {
+  const Case& world = GetParam();
+  for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
+    ThreadWorld(world.size).Run(SettingsOf(world.places), [seed](NativeCommunicator& communicator) {
+      RandomProgram(seed, communicator).Run(60);
+    });
+  }
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (int size = 1; size <= 9; ++size) cases.push_back({Places::kOneHost, size});
+  for (const int size : {2, 3, 5, 8}) cases.push_back({Places::kTcp, size});
+  for (const int size : {4, 7, 9}) cases.push_back({Places::kHosts, size});
+  for (const int size : {4, 7}) cases.push_back({Places::kScattered, size});
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Worlds, Communicators, ::testing::ValuesIn(Cases()), [](const auto& info) {
+  return NameOf(info.param.places) + std::to_string(info.param.size);
+});
+
+Reduction FloatSum() {
+  return Reduction::Typed(DataType::kFloat, Operation::kSum);
+}
+
+TEST(Split, RanksOfOneColorAreOrderedByTheirKeys) {
+  ThreadWorld(4).Run(Settings{}, [](NativeCommunicator& world) {
+    const auto half = world.Split(world.rank() % 2, -world.rank());
+    EXPECT_EQ(half->world_size(), 2);
+    EXPECT_EQ(half->rank(), world.rank() < 2 ? 1 : 0);
+    EXPECT_EQ(half->rank_in_job(0), world.rank() % 2 + 2);
+  });
+}
+
+TEST(Split, ANegativeColorMakesNone) {
+  ThreadWorld(3).Run(Settings{}, [](NativeCommunicator& world) {
+    EXPECT_EQ(world.Split(world.rank() == 1 ? -1 : 0, 0) == nullptr, world.rank() == 1);
+  });
+}
+
+TEST(Split, HostsAreToldApartByTheirGroups) {
+  ThreadWorld(5).Run(SettingsOf(Places::kHosts), [](NativeCommunicator& world) {
+    std::vector<int> hosts;
+    for (int rank = 0; rank < 5; ++rank) hosts.push_back(world.host_of(rank));
+    EXPECT_THAT(hosts, ::testing::ElementsAre(0, 0, 0, 3, 4));
+  });
+}
+
+TEST(Split, ThreadsUseSeveralCommunicatorsAtOnce) {
+  constexpr int kRounds = 200;
+  for (const Places places : {Places::kOneHost, Places::kTcp, Places::kScattered}) {
+    ThreadWorld(4).Run(SettingsOf(places), [&](NativeCommunicator& world) {
+      std::vector<std::unique_ptr<Communicator>> groups;
+      groups.push_back(world.Split(0, 0));
+      groups.push_back(world.Split(0, -world.rank()));
+      groups.push_back(world.Split(world.rank() / 2, 0));
+      std::vector<std::thread> threads;
+      const auto use = [](Communicator& group) {
+        for (int round = 0; round < kRounds; ++round) {
+          std::vector<float> values(static_cast<std::size_t>(round) * 30 + 1, 1.0F);
+          group.Allreduce(values.data(), values.size(), FloatSum());
+          ASSERT_EQ(values.back(), static_cast<float>(group.world_size()));
+          int token = group.rank();
+          const int next = (group.rank() + 1) % group.world_size();
+          const int before = (group.rank() + group.world_size() - 1) % group.world_size();
+          int from_before = -1;
+          const Outbound out{next, &token, sizeof(token)};
+          const Inbound in{before, &from_before, sizeof(from_before)};
+          group.SendReceive({&out, 1}, {&in, 1});
+          ASSERT_EQ(from_before, before);
+        }
+      };
+      for (const auto& group : groups) threads.emplace_back([&use, &group] { use(*group); });
+      use(world);
+      for (std::thread& thread : threads) thread.join();
+    });
+  }
+}
+
+int OpenDescriptors() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+int Mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+/// 512-byte blocks of the memory that has the most of all this process has open.
+long SharedBlocks() {
+  long most = 0;
+  for (int fd = 0; fd < 4096; ++fd) {
+    struct stat status {};
+    std::array<char, 64> name{};
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (readlink(link.c_str(), name.data(), name.size() - 1) <= 0) continue;
+    if (std::string(name.data()).find("memfd:warren") == std::string::npos) continue;
+    if (fstat(fd, &status) == 0) most = std::max<long>(most, status.st_blocks);
+  }
+  return most;
+}
+
+TEST(Split, ThousandsOfThemLeaveNothingBehind) {
+  ThreadWorld(3).Run(Settings{}, [](NativeCommunicator& world) {
+    std::array<int, 2> descriptors{};
+    std::array<int, 2> mappings{};
+    std::array<long, 2> blocks{};
+    const auto use = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        const auto group = world.Split(world.rank() == i % 3 ? -1 : 0, 0);
+        if (!group) continue;
+        std::vector<float> values(20'000, 1.0F);
+        group->Allreduce(values.data(), values.size(), FloatSum());
+        ASSERT_EQ(values[7], 2.0F);
+      }
+    };
+    const auto look = [&](std::size_t when) {
+      world.Barrier();
+      if (world.rank() == 0) {
+        descriptors[when] = OpenDescriptors();
+        mappings[when] = Mappings();
+        blocks[when] = SharedBlocks();
+      }
+      world.Barrier();
+    };
+    use(30);
+    look(0);
+    use(3000);
+    look(1);
+    if (world.rank() != 0) return;
+    EXPECT_EQ(descriptors[0], descriptors[1]);
+    EXPECT_LE(mappings[1], mappings[0] + 10);  // of the allocator and of threads
+    EXPECT_EQ(blocks[0], blocks[1]);
+  });
+}
+
+TEST(Split, RanksInDifferentCallsAreToldBothAndTheOthersGoOn) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    ThreadWorld(4).Run(SettingsOf(places), [](NativeCommunicator& world) {
+      const auto half = world.Split(world.rank() / 2, 0);
+      float value = 1;
+      if (world.rank() < 2) {
+        const std::string message = MessageOf([&] {
+          if (half->rank() == 0) {
+            half->Allreduce(&value, 1, FloatSum());
+          } else {
+            half->Barrier();
+          }
+        });
+        EXPECT_THAT(message, ::testing::AnyOf(AllOf(HasSubstr("allreduce"), HasSubstr("barrier")),
+                                              HasSubstr("gave up")));
+      } else {
+        half->Allreduce(&value, 1, FloatSum());
+        EXPECT_EQ(value, 2.0F);
+      }
+      world.Barrier();
+    });
+  }
+}
+
+TEST(Split, AMessageOfAnotherLengthIsNamed) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    ThreadWorld(2).Run(SettingsOf(places), [](NativeCommunicator& world) {
+      const auto both = world.Split(0, 0);
+      std::array<char, 8> bytes{};
+      if (world.rank() == 0) {
+        const Outbound out{1, bytes.data(), 5};
+        both->SendReceive({&out, 1}, {});
+      } else {
+        const Inbound in{0, bytes.data(), 6};
+        EXPECT_THAT(MessageOf([&] {
+                      both->SendReceive({}, {&in, 1});
+                    }),
+                    AllOf(HasSubstr("of 6 bytes"), HasSubstr("of 5 bytes"), HasSubstr("rank 0")));
+      }
+      world.Barrier();
+    });
+  }
+}
+
+TEST(Split, WhoFreesOneIsNoLossForThoseWhoDoNotNeedIt) {
+  for (const Places places : {Places::kOneHost, Places::kTcp, Places::kScattered}) {
+    ThreadWorld(4).Run(SettingsOf(places), [](NativeCommunicator& world) {
+      auto all = world.Split(0, 0);
+      float value = 1;
+      all->Allreduce(&value, 1, FloatSum());
+      if (world.rank() == 3) all.reset();
+      world.Barrier();
+      if (world.rank() < 2) {
+        int token = 0;
+        const int peer = 1 - world.rank();
+        for (int i = 0; i < 100; ++i) {
+          // One waits for the other, long enough to look around.
+          if (world.rank() == 0 && i == 50) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          const Outbound out{peer, &i, sizeof(i)};
+          const Inbound in{peer, &token, sizeof(token)};
+          all->SendReceive({&out, 1}, {&in, 1});
+          ASSERT_EQ(token, i);
+        }
+      }
+      world.Barrier();
+    });
+  }
+}
+
+TEST(Split, WhoNeedsARankThatHasFreedItIsTold) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    ThreadWorld(3).Run(SettingsOf(places), [](NativeCommunicator& world) {
+      auto all = world.Split(0, 0);
+      float value = 1;
+      all->Allreduce(&value, 1, FloatSum());
+      if (world.rank() == 2) {
+        all.reset();
+      } else {
+        EXPECT_THAT(MessageOf([&] { all->Allreduce(&value, 1, FloatSum()); }), HasSubstr("rank 2"));
+      }
+      world.Barrier();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace warren::testing

@@ -1,0 +1,55 @@
+"""warren/collectives.h: every call over every transport, and the loss of a rank in every call."""
+
+import unittest
+
+from jobs import Job
+from warren_testing import BIN
+
+WORKER = BIN / "collectives_face_worker"
+OPERATIONS = ("allreduce", "small allreduce", "reduce", "reduce-scatter", "broadcast", "allgather", "gather", "scatter",
+              "all-to-all", "barrier", "receive", "send", "split", "handle", "handle of a message")
+
+
+def hosts(layout):
+    """Worker i is on host layout[i]."""
+    return {"env_of_task": lambda task: {"RABIT_HOST_GROUP": layout[task]}}
+
+
+class EveryCall(unittest.TestCase):
+    def test_gives_the_right_result_over_every_transport(self):
+        for ranks in (1, 2, 3, 4, 7):
+            for name, environment in {"shared memory": {}, "TCP": {"env": {"RABIT_SHARED_MEMORY": "off"}},
+                                      "hosts": hosts("abababa"), "rings": {"env": {"RABIT_ALGORITHM": "pairwise"}}}.items():
+                with self.subTest(ranks=ranks, transport=name), Job(ranks, "check", program=WORKER, **environment) as job:
+                    codes, results = job.finish(60)
+                    self.assertEqual(codes, [0] * ranks, results)
+
+    def test_hosts_are_those_of_the_ranks(self):
+        with Job(5, "check", program=WORKER, **hosts("aabbb")) as job:
+            _, results = job.finish(60)
+            said = sorted(out.partition(" is ")[2].strip() for out, _ in results)
+            self.assertEqual(said, sorted(["0 of 2 on its host and 0 of 2 across", "1 of 2 on its host and 0 of 2 across",
+                                           "0 of 3 on its host and 1 of 2 across", "1 of 3 on its host and 1 of 2 across",
+                                           "2 of 3 on its host and 0 of 1 across"]), results)
+
+
+class Loss(unittest.TestCase):
+    def sweep(self, ranks, victim, **environment):
+        for operation in OPERATIONS:
+            with self.subTest(operation=operation, ranks=ranks), \
+                    Job(ranks, "wait", operation, victim, program=WORKER, **environment) as job:
+                job.await_ready()
+                job.kill(victim, self)
+
+    def test_in_every_call_all_others_are_told_within_a_second_over_shared_memory(self):
+        self.sweep(4, 2)
+
+    def test_in_every_call_all_others_are_told_within_a_second_over_tcp(self):
+        self.sweep(4, 1, env={"RABIT_SHARED_MEMORY": "off"})
+
+    def test_in_every_call_all_others_are_told_within_a_second_on_several_hosts(self):
+        self.sweep(5, 3, **hosts("aabba"))
+
+
+if __name__ == "__main__":
+    unittest.main()

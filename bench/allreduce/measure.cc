@@ -13,11 +13,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::pair<Collective, const char*> kNames[] = {{Collective::kAllreduce, "allreduce"},
-                                                         {Collective::kBroadcast, "broadcast"},
-                                                         {Collective::kAllgather, "allgather"},
-                                                         {Collective::kReduceScatter, "reduce-scatter"},
-                                                         {Collective::kBarrier, "barrier"}};
+constexpr std::pair<Collective, const char*> kNames[] = {
+    {Collective::kAllreduce, "allreduce"}, {Collective::kBroadcast, "broadcast"},
+    {Collective::kAllgather, "allgather"}, {Collective::kReduceScatter, "reduce-scatter"},
+    {Collective::kAllToAll, "all-to-all"}, {Collective::kBarrier, "barrier"},
+    {Collective::kSplit, "split"}};
+
+bool InSlices(Collective collective) {
+  return collective == Collective::kAllgather || collective == Collective::kReduceScatter ||
+         collective == Collective::kAllToAll;
+}
+bool WithoutBytes(Collective collective) {
+  return collective == Collective::kBarrier || collective == Collective::kSplit;
+}
 /// A prime, so that no block that is exchanged, skipped or taken twice goes unnoticed. Small enough that sums
 /// over hundreds of ranks are exact in a float.
 constexpr std::size_t kPatternLength = 8191;
@@ -63,12 +71,11 @@ class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)
       : world_(world), what_(what), buffer_(what.bytes / sizeof(float)) {
-    const bool in_slices =
-        what.collective == Collective::kAllgather || what.collective == Collective::kReduceScatter;
-    const std::size_t unit = sizeof(float) * (in_slices ? world.size() : 1);
-    if ((what.bytes == 0) != (what.collective == Collective::kBarrier) || what.bytes % unit != 0)
+    const std::size_t unit = sizeof(float) * (InSlices(what.collective) ? world.size() : 1);
+    if ((what.bytes == 0) != WithoutBytes(what.collective) || what.bytes % unit != 0)
       throw std::invalid_argument(
           fmt::format("{} of {} bytes: expected a multiple of {}", Name(what.collective), what.bytes, unit));
+    if (what.collective == Collective::kAllToAll) sent_.resize(buffer_.size());
     world.Prepare(buffer_.data(), buffer_.size());
   }
 
@@ -84,8 +91,12 @@ class Measurement::Operation {
         return world_.Allgather(buffer_.data(), what_.bytes / world_.size());
       case Collective::kReduceScatter:
         return world_.ReduceScatter(buffer_.data(), buffer_.size() / world_.size());
+      case Collective::kAllToAll:
+        return world_.AllToAll(sent_.data(), buffer_.data(), what_.bytes / world_.size());
       case Collective::kBarrier:
         return world_.Barrier();
+      case Collective::kSplit:
+        return world_.Split(world_.size() > 2 ? world_.rank() % 2 : 0);
     }
   }
 
@@ -99,6 +110,12 @@ class Measurement::Operation {
         ForEachInPattern(buffer_, [&](float& value, std::size_t j) { value = static_cast<float>(j + rank); });
         return;
       case Collective::kBarrier:
+      case Collective::kSplit:
+        return;
+      case Collective::kAllToAll:  // slice r is what rank r is to have of this one
+        for (std::size_t i = 0; i < sent_.size(); ++i) {
+          sent_[i] = static_cast<float>((rank * each + i % each) % kPatternLength);
+        }
         return;
       case Collective::kBroadcast:  // from the last rank: only it has what all shall get
         root_ = world_.size() - 2;
@@ -147,6 +164,7 @@ class Measurement::Operation {
   World& world_;
   Case what_;
   std::vector<float> buffer_;
+  std::vector<float> sent_;  ///< of an all-to-all
   int root_ = -1;
 };
 

@@ -11,10 +11,10 @@
 
 namespace warren::bench {
 
-enum class Collective { kAllreduce, kBroadcast, kAllgather, kReduceScatter, kBarrier };
+enum class Collective { kAllreduce, kBroadcast, kAllgather, kReduceScatter, kAllToAll, kBarrier, kSplit };
 
-/// `bytes` is the size of the whole buffer on every rank, for kAllgather and kReduceScatter: with all the
-/// slices; for kBarrier 0.
+/// `bytes` is the size of the whole buffer on every rank, for kAllgather, kReduceScatter and kAllToAll: with
+/// all the slices; for kBarrier and kSplit 0.
 struct Case {
   Collective collective;
   std::size_t bytes;

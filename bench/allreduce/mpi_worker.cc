@@ -43,6 +43,15 @@ class MpiWorld : public warren::bench::World {
   }
   bool ReduceScattersInPlace() const override { return false; }
   void Barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void AllToAll(const void* from, void* to, std::size_t bytes_each) override {
+    MPI_Alltoall(from, static_cast<int>(bytes_each), MPI_BYTE, to, static_cast<int>(bytes_each), MPI_BYTE,
+                 MPI_COMM_WORLD);
+  }
+  void Split(int color) override {
+    MPI_Comm group = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, color, 0, &group);
+    MPI_Comm_free(&group);
+  }
 };
 
 }  // namespace

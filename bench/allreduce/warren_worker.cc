@@ -32,6 +32,11 @@ class WarrenWorld : public bench::World {
     communicator_->ReduceScatter(data, Slices(count_each), sum_);
   }
   void Barrier() override { communicator_->Barrier(); }
+  void AllToAll(const void* from, void* to, std::size_t bytes_each) override {
+    const std::vector<std::size_t>& slices = Slices(bytes_each);
+    communicator_->AllToAll(from, slices, to, slices);
+  }
+  void Split(int color) override { communicator_->Split(color, 0); }
 
  private:
   const std::vector<std::size_t>& Slices(std::size_t each) {

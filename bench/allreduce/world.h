@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 
 namespace warren::bench {
 
@@ -30,6 +31,12 @@ class World {
   /// Where ReduceScatter leaves the slice.
   virtual bool ReduceScattersInPlace() const { return true; }
   virtual void Barrier() = 0;
+  /// `from` and `to` have a slice of `bytes_each` for every rank.
+  virtual void AllToAll(const void* /*from*/, void* /*to*/, std::size_t /*bytes_each*/) {
+    throw std::runtime_error("this peer has no all-to-all");
+  }
+  /// Makes a communicator of the ranks that give the same color, and frees it.
+  virtual void Split(int /*color*/) { throw std::runtime_error("this peer has no communicators"); }
 };
 
 /// The whole main of a worker: reads the arguments, joins, measures what was asked for, and prints on rank 0

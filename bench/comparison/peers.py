@@ -28,7 +28,7 @@ class Peer:
 
     key = ""
     title = ""
-    collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "barrier")
+    collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 
     def __init__(self, bin_dir):
         self.bin_dir = bin_dir

@@ -9,7 +9,7 @@ from comparison import machine, plot
 from comparison.peers import PEERS
 from comparison.units import MI, bytes_text
 
-COLLECTIVES = ("allreduce", "reduce-scatter", "broadcast", "allgather", "barrier")
+COLLECTIVES = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 # How many times as fast as the best peer allreduce shall be: on one host, and over TCP up to so many bytes.
 HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
 
@@ -201,7 +201,7 @@ def _collective(collective, place, records, titles, limits, folder):
     panels = {ranks: rows_of(records, place.key, ranks, collective)
               for ranks in sorted({record["ranks"] for record in records})}
     panels = {ranks: rows for ranks, rows in panels.items() if rows}
-    if folder and panels and collective != "barrier":
+    if folder and panels and collective not in ("barrier", "split"):
         picture = f"{collective}_{place.key}.svg"
         plot.draw(os.path.join(folder, picture), f"{collective.capitalize()}: {place.title}", panels, titles)
         yield f"![{collective}, {place.title}]({picture})\n"

@@ -5,8 +5,11 @@
 
 #include <chrono>
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 namespace {
@@ -14,11 +17,13 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// After an operation the thread looks for the next one so often, for so long: whoever gives it need not wake
-// the thread, which takes as long as a small operation, and may run it himself.
-constexpr microseconds kPause{20};
+// Waking the thread takes as long as a small operation. Where operations are waited for at once, who waits
+// runs them, and is not disturbed: the thread looks in so seldom, for one that is not.
+constexpr microseconds kSeldom{1'000};
+// Where it was the thread that ran the last one, it looks so often for so long, and is woken after that.
+constexpr microseconds kOften{20};
 constexpr microseconds kAttentive{1'000};
-// Then it sleeps until it is woken, and ends when there was nothing for so long.
+// It ends when there was nothing for so long.
 constexpr std::chrono::seconds kIdle{5};
 
 /// In a thread that runs operations.
@@ -26,12 +31,15 @@ thread_local const CallQueue* current = nullptr;
 
 }  // namespace
 
-bool PendingCall::HasEnded() const {
-  const std::lock_guard lock(queue_->mutex_);
+bool PendingCall::HasEnded() {
+  queue_->RequireNoFork();
+  CallQueue::Lock lock(queue_->mutex_);
+  if (!queue_->has_thread_) queue_->HelpUntil(lock, [this] { return has_ended_ || queue_->is_running_; });
   return has_ended_;
 }
 
 void PendingCall::Wait() {
+  queue_->RequireNoFork();
   CallQueue::Lock lock(queue_->mutex_);
   queue_->HelpUntil(lock, [this] { return has_ended_; });
   if (error_) std::rethrow_exception(error_);
@@ -52,23 +60,46 @@ std::shared_ptr<PendingCall> CallQueue::Add(std::function<void()> work) {
   std::shared_ptr<PendingCall> operation(new PendingCall(shared_from_this(), std::move(work)));
   const Lock lock(mutex_);
   waiting_.push_back(operation);
+  last_added_ = Clock::now();
   if (!has_thread_) {
-    has_thread_ = true;
-    // Signals are for the threads of the program.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([self = shared_from_this()] { self->Serve(); }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  } else if (is_asleep_) {
+    StartThread();
+  } else if (is_to_be_woken_) {
     added_.notify_one();
   }
   return operation;
 }
 
+/// Where there can be none, who waits runs what there is.
+void CallQueue::StartThread() {
+  // Signals are for the threads of the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([self = shared_from_this()] { self->Serve(); }).detach();
+    has_thread_ = true;
+  } catch (const std::system_error&) {
+    has_thread_ = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void CallQueue::RequireNoFork() const {
+  if (NumForks() == num_forks_) return;
+  throw Misuse(
+      "a call that this process's parent began, before it forked, is the parent's: wait for it there");
+}
+
+void CallQueue::Close() {
+  if (NumForks() != num_forks_) return;
+  const Lock lock(mutex_);
+  is_closed_ = true;
+  added_.notify_one();
+}
+
 void CallQueue::Drain() {
-  if (current == this) return;
+  if (current == this || NumForks() != num_forks_) return;
   Lock lock(mutex_);
   HelpUntil(lock, [this] { return waiting_.empty() && !is_running_; });
 }
@@ -77,6 +108,7 @@ template <typename Reached>
 void CallQueue::HelpUntil(Lock& lock, Reached&& reached) {
   while (!reached()) {
     if (!is_running_ && !waiting_.empty()) {
+      waiters_run_ = true;
       RunFirst(lock);
     } else {
       changed_.wait(lock);
@@ -111,28 +143,25 @@ void CallQueue::RunFirst(Lock& lock) {
   }
 }
 
-/// The thread's life. Who waits for an operation runs it himself; this one takes what nobody waits for.
+/// The thread's life: it takes what nobody waits for.
 void CallQueue::Serve() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   Lock lock(mutex_);
-  Clock::time_point last = Clock::now();
   for (;;) {
     if (!waiting_.empty() && !is_running_) {
+      waiters_run_ = false;
       RunFirst(lock);
-      last = Clock::now();
       continue;
     }
-    if (Clock::now() - last < kAttentive) {
-      added_.wait_for(lock, kPause);
-      continue;
+    const Clock::duration idle = Clock::now() - last_added_;
+    if ((idle > kIdle || is_closed_) && waiting_.empty()) break;
+    is_to_be_woken_ = !waiters_run_ && !is_running_ && idle > kAttentive;
+    if (is_to_be_woken_) {
+      added_.wait_for(lock, kIdle);
+    } else {
+      added_.wait_for(lock, waiters_run_ ? kSeldom : kOften);
     }
-    is_asleep_ = true;
-    const bool called = added_.wait_for(lock, kIdle, [this] { return !waiting_.empty(); });
-    is_asleep_ = false;
-    if (!called) break;
-    // Who runs one now will run those behind it or leave them to this thread.
-    if (is_running_) changed_.wait(lock);
-    last = Clock::now();
+    is_to_be_woken_ = false;
   }
   has_thread_ = false;
 }

@@ -7,12 +7,16 @@
 // order.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+
+#include "rabit_engine/base/descriptor.h"
 
 namespace warren::api {
 
@@ -21,9 +25,10 @@ class CallQueue;
 /// One that was given. Thread safe.
 class PendingCall {
  public:
-  /// Whether it has ended, well or not.
-  bool HasEnded() const;
-  /// Returns when it has ended; runs it, and those before it, if nobody does. Throws its error.
+  /// Whether it has ended, well or not. Where there can be no thread, it is run for that.
+  bool HasEnded();
+  /// Returns when it has ended; runs it, and those before it, if nobody does. Throws its error, or Misuse in
+  /// a process that was forked after it was given.
   void Wait();
   /// Calls the function when it has ended, with its error or nullptr, at once if it has; from any thread. The
   /// function must neither throw nor wait for operations.
@@ -49,11 +54,15 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::shared_ptr<PendingCall> Add(std::function<void()> work);
   /// Returns when there is none left; runs those that nobody runs. In an operation itself: at once.
   void Drain();
+  /// None will be added any more: the thread ends when it has run those that are there.
+  void Close();
 
  private:
   friend class PendingCall;
   using Lock = std::unique_lock<std::mutex>;
 
+  void StartThread();
+  void RequireNoFork() const;
   void RunFirst(Lock& lock);
   template <typename Reached>
   void HelpUntil(Lock& lock, Reached&& reached);
@@ -64,8 +73,12 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::condition_variable added_;
   std::deque<std::shared_ptr<PendingCall>> waiting_;
   bool is_running_ = false;  ///< somebody runs one
-  bool has_thread_ = false;  ///< which looks again before long, or sleeps until it is called:
-  bool is_asleep_ = false;
+  bool has_thread_ = false;
+  bool is_closed_ = false;
+  const std::uint64_t num_forks_ = NumForks();  ///< of the process that it is of
+  bool is_to_be_woken_ = false;                 ///< the thread; else it looks by itself before long
+  bool waiters_run_ = false;                    ///< the last one was run by who waited for it
+  std::chrono::steady_clock::time_point last_added_;
 };
 
 }  // namespace warren::api

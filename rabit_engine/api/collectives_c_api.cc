@@ -53,6 +53,9 @@ int Attempt(Function&& function) {
   } catch (const std::exception& error) {
     LastError() = error.what();
     return -1;
+  } catch (...) {
+    LastError() = "an exception of the caller's operation";
+    return -1;
   }
 }
 
@@ -153,6 +156,7 @@ void RequireBuffer(const Session& session, const Call& call, const void* buffer,
 struct Wanted {
   Reduction reduction;
   bool average = false;
+  std::shared_ptr<WarrenCustomOp> custom;  ///< what the reduction calls
 };
 
 Wanted Typed(const Session& session, const Call& call, int type, int op) {
@@ -168,14 +172,22 @@ Wanted Typed(const Session& session, const Call& call, int type, int op) {
     session.Refuse(
         call, fmt::format("there is no {} of {}", average ? "average" : Name(operation), Name(data_type)));
   }
-  return {Reduction::Typed(data_type, operation), average};
+  return {Reduction::Typed(data_type, operation), average, nullptr};
+}
+
+void CallCustom(const void* right, void* left, std::size_t count, void* context) {
+  const auto& op = *static_cast<const WarrenCustomOp*>(context);
+  if (op.function(right, left, count, op.context) == 0) return;
+  throw Misuse("the caller's operation says that it has failed");
 }
 
 Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op) {
   if (op == nullptr || op->function == nullptr || op->element_bytes == 0) {
     session.Refuse(call, "the operation has no function, or its elements have no bytes");
   }
-  return {Reduction::Custom(op->function, op->context, op->element_bytes)};
+  auto kept = std::make_shared<WarrenCustomOp>(*op);
+  const Reduction reduction = Reduction::Custom(CallCustom, kept.get(), kept->element_bytes);
+  return {reduction, false, std::move(kept)};
 }
 
 template <typename Float>
@@ -255,6 +267,7 @@ auto Allreduce(Session& session, const Call& call, const void* send, void* recv,
 
 auto ReduceToRoot(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
                   const Wanted& wanted, int root) {
+  session.CheckRoot(call, root);
   const bool receives = session.rank() == root;
   const Reducing what{send, count, receives ? recv : nullptr, 0, receives ? count : 0};
   CheckReduction(session, call, wanted, what);
@@ -299,6 +312,7 @@ auto Gather(Session& session, const Call& call, const void* send, std::size_t by
 
 auto Scatter(Session& session, const Call& call, const void* send, Offsets offsets, void* recv,
              std::size_t bytes, int root) {
+  session.CheckGather(call, recv, bytes, send, offsets, root);
   return [=, &session, offsets = std::move(offsets)] {
     session.Scatter(call, send, offsets, recv, bytes, root);
   };
@@ -306,6 +320,7 @@ auto Scatter(Session& session, const Call& call, const void* send, Offsets offse
 
 auto AllToAll(Session& session, const Call& call, const void* send, Offsets sent, void* recv,
               Offsets received) {
+  session.CheckAllToAll(call, send, sent, recv, received);
   return [=, &session, sent = std::move(sent), received = std::move(received)] {
     session.AllToAll(call, send, sent, recv, received);
   };
@@ -393,6 +408,8 @@ int ReduceScatterVCustomOn(const Way& way, WarrenComm comm, const void* send, vo
 int BroadcastOn(const Way& way, WarrenComm comm, void* buffer, size_t count, int type, int root) {
   return Run(way, comm, [&](Session& session, const Call& call) {
     const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
+    session.CheckRoot(call, root);
+    RequireBuffer(session, call, buffer, bytes);
     return [=, &session] { session.Broadcast(call, buffer, bytes, root); };
   });
 }
@@ -474,6 +491,7 @@ int BarrierOn(const Way& way, WarrenComm comm) {
 int SendOn(const Way& way, WarrenComm comm, const void* buffer, size_t count, int type, int to) {
   return Run(way, comm, [&](Session& session, const Call& call) {
     const Outbound out{to, buffer, Product(session, call, count, ElementBytes(session, call, type))};
+    session.CheckPeer(call, out.to, out.data, out.bytes);
     return [=, &session] { session.SendReceive(call, {&out, 1}, {}); };
   });
 }
@@ -481,6 +499,7 @@ int SendOn(const Way& way, WarrenComm comm, const void* buffer, size_t count, in
 int RecvOn(const Way& way, WarrenComm comm, void* buffer, size_t count, int type, int from) {
   return Run(way, comm, [&](Session& session, const Call& call) {
     const Inbound in{from, buffer, Product(session, call, count, ElementBytes(session, call, type))};
+    session.CheckPeer(call, in.from, in.data, in.bytes);
     return [=, &session] { session.SendReceive(call, {}, {&in, 1}); };
   });
 }
@@ -491,6 +510,8 @@ int SendRecvOn(const Way& way, WarrenComm comm, const void* send, size_t send_co
     const std::size_t element = ElementBytes(session, call, type);
     const Outbound out{to, send, Product(session, call, send_count, element)};
     const Inbound in{from, recv, Product(session, call, recv_count, element)};
+    session.CheckPeer(call, out.to, out.data, out.bytes);
+    session.CheckPeer(call, in.from, in.data, in.bytes);
     return [=, &session] { session.SendReceive(call, {&out, 1}, {&in, 1}); };
   });
 }
@@ -800,6 +821,8 @@ int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void
         std::rethrow_exception(error);
       } catch (const std::exception& failure) {
         function(failure.what(), context);
+      } catch (...) {
+        function("an exception of the caller's operation", context);
       }
     });
   });

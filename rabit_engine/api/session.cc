@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -195,7 +196,12 @@ Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator
       host_(communicator_->host()),
       name_(communicator_->name()),
       place_(fmt::format("rank {}", communicator_->rank_in_job(rank_))) {
+  for (int rank = 0; rank < world_size_; ++rank) ranks_in_job_.push_back(communicator_->rank_in_job(rank));
   if (name_ != "world") place_ += fmt::format(", {} of {} in communicator {}", rank_, world_size_, name_);
+}
+
+Session::~Session() {
+  call_queue_->Close();
 }
 
 void Session::Refuse(const Call& call, const std::string& what) const {
@@ -204,13 +210,22 @@ void Session::Refuse(const Call& call, const std::string& what) const {
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
   RequireOwner(call);  // of who looked for the session himself
+  constexpr int kTurnsOfYielding = 100;
+  constexpr std::chrono::microseconds kTurnPause{100};
+  int turns = 0;
   while (session.busy_.test_and_set(std::memory_order_acquire)) {
-    if (!session.looked_into_) {
+    // Calls that nobody waits for have a thread of their own, which may be in one at any time.
+    if (!session.looked_into_ && !session.has_queued_) {
       session.Refuse(
           call,
           "another thread is in a call of this rank; calls that need other ranks have to come one by one");
     }
-    std::this_thread::yield();
+    if (turns < kTurnsOfYielding) {
+      ++turns;
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kTurnPause);
+    }
   }
 }
 
@@ -239,10 +254,9 @@ void Session::Communicate(const Call& call, Function&& function) {
         call,
         "it was made by the prepare function of an allreduce, which is left out when a process catches up");
   if (!first_error_.empty()) {
-    throw EngineError(
-        fmt::format("{}: an earlier call has failed and this rank is out of the job; Finalize is all "
-                    "that is left. The error was: {}",
-                    Place(place_, call), first_error_));
+    throw EngineError(fmt::format(
+        "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Place(place_, call),
+        name_ == "world" ? "the job; Finalize is all that is left" : "this communicator", first_error_));
   }
   try {
     function();
@@ -383,26 +397,51 @@ void Session::Barrier(const Call& call) {
   Communicate(call, [&] { communicator_->Barrier(); });
 }
 
-void Session::Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
-                     std::span<const std::size_t> offsets, int root) {
+void Session::CheckGather(const Call& call, const void* data, std::size_t bytes, const void* buffer,
+                          std::span<const std::size_t> offsets, int root) const {
   CheckRoot(call, root);
   CheckBuffer(call, data, bytes, 1);
-  if (rank_ == root) CheckOffsets(call, buffer, offsets, 1);
+  if (rank_ != root) return;
+  CheckOffsets(call, buffer, offsets, 1);
+  CheckOwnSlice(call, offsets, bytes);
+}
+
+void Session::CheckAllToAll(const Call& call, const void* from, std::span<const std::size_t> sent,
+                            const void* to, std::span<const std::size_t> received) const {
+  CheckOffsets(call, from, sent, 1);
+  CheckOffsets(call, to, received, 1);
+  CheckOwnSlice(call, received, sent[rank_ + 1] - sent[rank_]);
+}
+
+void Session::CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const {
+  const std::size_t slice = offsets[rank_ + 1] - offsets[rank_];
+  if (slice == bytes) return;
+  Refuse(call,
+         fmt::format("this rank's own slice has {} bytes, and the counts leave {} for it", bytes, slice));
+}
+
+void Session::CheckPeer(const Call& call, int peer, const void* data, std::size_t bytes) const {
+  if (peer < 0 || peer >= world_size_) {
+    Refuse(call, fmt::format("{} is no rank; ranks are 0 to {}", peer, world_size_ - 1));
+  }
+  CheckBuffer(call, data, bytes, 1);
+}
+
+void Session::Gather(const Call& call, const void* data, std::size_t bytes, void* buffer,
+                     std::span<const std::size_t> offsets, int root) {
+  CheckGather(call, data, bytes, buffer, offsets, root);
   Communicate(call, [&] { communicator_->Gather(data, bytes, buffer, offsets, root); });
 }
 
 void Session::Scatter(const Call& call, const void* buffer, std::span<const std::size_t> offsets, void* data,
                       std::size_t bytes, int root) {
-  CheckRoot(call, root);
-  CheckBuffer(call, data, bytes, 1);
-  if (rank_ == root) CheckOffsets(call, buffer, offsets, 1);
+  CheckGather(call, data, bytes, buffer, offsets, root);
   Communicate(call, [&] { communicator_->Scatter(buffer, offsets, data, bytes, root); });
 }
 
 void Session::AllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, void* to,
                        std::span<const std::size_t> received) {
-  CheckOffsets(call, from, sent, 1);
-  CheckOffsets(call, to, received, 1);
+  CheckAllToAll(call, from, sent, to, received);
   Communicate(call, [&] { communicator_->AllToAll(from, sent, to, received); });
 }
 
@@ -421,13 +460,11 @@ std::vector<int> Session::Hosts(const Call& call) {
   return hosts;
 }
 
-int Session::RankInJob(const Call& call, int rank) {
+int Session::RankInJob(const Call& call, int rank) const {
   if (rank < 0 || rank >= world_size_) {
     Refuse(call, fmt::format("{} is no rank; ranks are 0 to {}", rank, world_size_ - 1));
   }
-  const Turn turn(*this, call);
-  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
-  return communicator_->rank_in_job(rank);
+  return ranks_in_job_[rank];
 }
 
 std::shared_ptr<Session> Session::Split(const Call& call, int color, int key) {

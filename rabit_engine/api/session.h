@@ -59,6 +59,10 @@ class Session {
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
                    const device::DeviceOptions& options = {});
 
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   /// This session's communicator as messages call it.
@@ -66,7 +70,7 @@ class Session {
   /// The lowest rank on the host of each rank here.
   std::vector<int> Hosts(const Call& call);
   /// What a rank here is in the job.
-  int RankInJob(const Call& call, int rank);
+  int RankInJob(const Call& call, int rank) const;
   /// A session of the ranks that give the same color, in the order of their keys; null for a negative color.
   /// Its calls may be made while others of other sessions are under way. It ends when it is destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
@@ -142,7 +146,7 @@ class Session {
   /// The answer to a call that was made wrongly.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
- private:
+  // What a call checks first; for those that are made now and carried out later.
   void CheckBuffer(const Call& call, const void* buffer, std::size_t count, std::size_t element_bytes) const {
     const bool is_missing = buffer == nullptr && count > 0;
     const bool is_too_much =
@@ -151,12 +155,20 @@ class Session {
       RefuseBuffer(call, buffer, count, element_bytes);
     }
   }
-  [[noreturn]] void RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
-                                 std::size_t element_bytes) const;
-  [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
   void CheckRoot(const Call& call, int root) const;
   void CheckOffsets(const Call& call, const void* buffer, std::span<const std::size_t> offsets,
                     std::size_t element_bytes) const;
+  void CheckGather(const Call& call, const void* data, std::size_t bytes, const void* buffer,
+                   std::span<const std::size_t> offsets, int root) const;
+  void CheckAllToAll(const Call& call, const void* from, std::span<const std::size_t> sent, const void* to,
+                     std::span<const std::size_t> received) const;
+  void CheckPeer(const Call& call, int peer, const void* data, std::size_t bytes) const;
+
+ private:
+  [[noreturn]] void RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
+                                 std::size_t element_bytes) const;
+  [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
+  void CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const;
   // While it lives, this thread has the communicator to itself. Misuse when another has it.
   class Turn {
    public:
@@ -190,6 +202,7 @@ class Session {
   std::string host_;
   std::string name_;
   std::string place_;  ///< "rank 3", as messages begin
+  std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
   std::atomic<bool> looked_into_ = false;  ///< WhenIdle may have made it busy, for a moment
   bool prepares_ = false;                  ///< the prepare function of an allreduce runs

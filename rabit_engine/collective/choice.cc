@@ -97,6 +97,7 @@ constexpr Row kTable[] = {
     // How long the slices are, only their two ranks know.
     {Collective::kGather, "linear", kAlways, kAnySize, kAnyRanks},
     {Collective::kScatter, "linear", kAlways, kAnySize, kAnyRanks},
+    {Collective::kAllToAll, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllToAll, "pairwise", kAlways, kAnySize, kAnyRanks},
 };
 

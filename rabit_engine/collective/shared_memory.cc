@@ -42,6 +42,11 @@ void BroadcastSharedMemory(PeerGroup& group, void* buffer, std::size_t bytes, in
   Memory(group).Broadcast(group.tag(), buffer, bytes, LocalIndex(group, root));
 }
 
+void AllToAllSharedMemory(PeerGroup& group, const void* from, std::span<const std::size_t> sent, void* to,
+                          std::span<const std::size_t> received) {
+  Memory(group).AllToAll(group.tag(), from, sent, to, received);
+}
+
 void BarrierSharedMemory(PeerGroup& group) {
   Memory(group).Barrier(group.tag());
 }

@@ -17,6 +17,8 @@ void ReduceScatterSharedMemory(PeerGroup& group, void* buffer, std::span<const s
                                const Reduction& reduction);
 void AllgatherSharedMemory(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 void BroadcastSharedMemory(PeerGroup& group, void* buffer, std::size_t bytes, int root);
+void AllToAllSharedMemory(PeerGroup& group, const void* from, std::span<const std::size_t> sent, void* to,
+                          std::span<const std::size_t> received);
 void BarrierSharedMemory(PeerGroup& group);
 
 }  // namespace warren::collective

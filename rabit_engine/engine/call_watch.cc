@@ -9,6 +9,8 @@ namespace {
 
 // A wait after which something may be wrong: longer than any that is part of moving bytes.
 constexpr std::chrono::milliseconds kPatience{150};
+// Whoever is not linked with this rank may have left since it was asked.
+constexpr std::chrono::milliseconds kAskAgain{500};
 
 }  // namespace
 
@@ -39,9 +41,10 @@ void CallWatch::OnWait(std::span<const Interest> awaited, std::chrono::nanosecon
   tcp_.ThrowIfLost(on_links_);
   tcp_.ThrowIfHostIsSilent();
   if (job_ != nullptr) job_->LookForLosses();
-  if (current_.sequence == 0) return;
-  CompareWithHost();
-  CompareWithAskers();
+  if (current_.sequence != 0) {
+    CompareWithHost();
+    CompareWithAskers();
+  }
   if (waited >= kPatience) Ask();
 }
 
@@ -63,9 +66,13 @@ void CallWatch::CompareWithAskers() {
 }
 
 void CallWatch::Ask() {
+  const Clock::time_point now = Clock::now();
+  const bool again = now - asked_last_ >= kAskAgain;
+  if (again) asked_last_ = now;
   for (const Interest& interest : on_links_) {
-    if (std::find(asked_.begin(), asked_.end(), interest.peer) != asked_.end()) continue;
-    asked_.push_back(interest.peer);
+    const bool was_asked = std::find(asked_.begin(), asked_.end(), interest.peer) != asked_.end();
+    if (was_asked && !(again && !tcp_.IsLinked(interest.peer))) continue;
+    if (!was_asked) asked_.push_back(interest.peer);
     tcp_.Ask(interest.peer, current_);
   }
 }

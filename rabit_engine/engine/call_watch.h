@@ -51,7 +51,8 @@ class CallWatch final : public WaitObserver {
   CallTag current_;
   std::uint64_t digest_ = 0;
   std::array<CallTag, kRememberedCalls> calls_{};
-  std::vector<int> asked_;          ///< about the current call
+  std::vector<int> asked_;  ///< about the current call
+  Clock::time_point asked_last_;
   std::vector<Interest> on_links_;  ///< of those waited for, who are not on this host
 };
 

@@ -9,8 +9,18 @@ void Job::SetWorld(World world) {
   world_ = std::move(world);
 }
 
+std::shared_ptr<HostSegment> Job::Segment() const {
+  const std::lock_guard lock(mutex_);
+  return segment_;
+}
+
+void Job::SetSegment(std::shared_ptr<HostSegment> segment) {
+  const std::lock_guard lock(mutex_);
+  std::swap(segment_, segment);
+}
+
 void Job::NoteLoss(const PeerError& loss) {
-  const std::lock_guard lock(loss_mutex_);
+  const std::lock_guard lock(mutex_);
   if (loss_) return;
   loss_.emplace(loss.rank(), loss.what());
   has_lost_ = true;
@@ -18,7 +28,7 @@ void Job::NoteLoss(const PeerError& loss) {
 
 void Job::ThrowIfLost() const {
   if (!has_lost_) return;
-  const std::lock_guard lock(loss_mutex_);
+  const std::lock_guard lock(mutex_);
   throw LostPeer(*loss_);
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -28,7 +29,10 @@ class Job {
   std::vector<int> hosts;     ///< the same where RABIT_HOST_GROUP makes several hosts of one
   bool crowded = false;       ///< some machine has more than two ranks a core
   bool may_spin = false;      ///< each rank of this host has a core
-  std::atomic<HostSegment*> segment = nullptr;  ///< of the world on this host; none before and after
+
+  /// The world's, on this host; none where it has none, or was left.
+  std::shared_ptr<HostSegment> Segment() const;
+  void SetSegment(std::shared_ptr<HostSegment> segment);
 
   /// While a thread holds it, the world's links are its own. Free of charge until there are other
   /// communicators.
@@ -48,6 +52,9 @@ class Job {
   };
   void SetWorld(World world);
 
+  /// Throws LostPeer when a call of any communicator has found a rank lost.
+  void ThrowIfLost() const;
+  bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
   /// The world's calls ended with this.
   void NoteLoss(const PeerError& loss);
   /// Throws LostPeer when the job has lost a rank, as far as the world's links tell by now. Does not wait. Of
@@ -60,13 +67,12 @@ class Job {
   void Print(const std::string& text);
 
  private:
-  void ThrowIfLost() const;
-
   std::atomic<bool> is_shared_ = false;
   std::mutex turn_;
   World world_;
   std::atomic<bool> has_lost_ = false;
-  mutable std::mutex loss_mutex_;
+  mutable std::mutex mutex_;  ///< of those below
+  std::shared_ptr<HostSegment> segment_;
   std::optional<LostPeer> loss_;
 };
 

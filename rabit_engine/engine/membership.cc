@@ -156,7 +156,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
   job.may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
                  ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   if (membership.segment) membership.segment->SetOversubscribed(!job.may_spin);
-  job.segment = membership.segment.get();
+  job.SetSegment(membership.segment);
   membership.tcp = MakeTcp(membership.rank, std::move(listening), std::move(addresses),
                            KeyOfLinks(settings, job.secret), settings, job.may_spin);
   return membership;
@@ -190,9 +190,11 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   const int host = layout.host_of(index);
   const std::size_t local_size = layout.ranks_of(host).size();
   text_ = std::string(kNoMemory);
-  if (HostSegment* segment = job.segment;
-      segment != nullptr && local_size > 1 && layout.leader_of(host) == index) {
-    if (const auto offset = segment->Reserve(local_size)) text_ = fmt::format("{}", *offset);
+  if (local_size > 1) {
+    const auto segment = job.Segment();
+    if (!segment) throw EngineError("the job has been left with Finalize");
+    const auto offset = layout.leader_of(host) == index ? segment->Reserve(local_size) : std::nullopt;
+    if (offset) text_ = fmt::format("{}", *offset);
   }
   if (layout.num_hosts() == 1) return;
   listening_ = ListenHere();
@@ -227,21 +229,22 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
   layout = HostLayout(leaders);
   if (!is_whole && !listening_.socket) {
     throw Refused(
-        fmt::format("rank {}: no shared memory is left for a communicator of {} ranks of this host: free "
-                    "communicators that "
-                    "are no longer used, or raise the limit of file sizes (ulimit -f)",
+        fmt::format("rank {}: no shared memory is left for a communicator of {} ranks of this host: each "
+                    "takes a part of it "
+                    "that no other gets again. Raise the limit of file sizes (ulimit -f)",
                     membership_.ranks[membership_.rank], membership_.ranks.size()));
   }
   const std::vector<int>& local = layout.ranks_of(layout.host_of(membership_.rank));
   if (local.size() > 1) {
-    HostSegment& segment = *job_.segment.load();
+    const std::shared_ptr<HostSegment> segment = job_.Segment();
+    if (!segment) throw EngineError("the job has been left with Finalize");
     std::vector<int> members;
     for (const int rank : local) {
-      const auto& ranks = segment.ranks();
+      const auto& ranks = segment->ranks();
       members.push_back(
           static_cast<int>(std::find(ranks.begin(), ranks.end(), membership_.ranks[rank]) - ranks.begin()));
     }
-    membership_.segment = segment.Within(offsets[local.front()], members);
+    membership_.segment = segment->Within(offsets[local.front()], members);
   }
   membership_.tcp =
       MakeTcp(membership_.ranks[membership_.rank], std::move(listening_), std::move(addresses),

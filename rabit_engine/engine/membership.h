@@ -27,7 +27,7 @@ struct Membership {
   std::vector<int> ranks;                ///< of the job, by rank in the communicator
   int rank = 0;                          ///< this one's in the communicator
   HostLayout layout{{}};                 ///< who shares memory, by rank in the communicator
-  std::unique_ptr<HostSegment> segment;  ///< of those here; none for who is alone on its host
+  std::shared_ptr<HostSegment> segment;  ///< of those here; none for who is alone on its host
   std::unique_ptr<TcpTransport> tcp;     ///< numbers are those of the job; none for who is alone
 };
 

@@ -109,68 +109,87 @@ NativeCommunicator::~NativeCommunicator() {
 /// No other communicator may look into this one any more, nor take of its memory.
 void NativeCommunicator::LeaveJob() {
   job_->SetWorld({});
-  job_->segment = nullptr;
+  job_->SetSegment(nullptr);
 }
 
 // --- others, made of this one ---
+
+void NativeCommunicator::AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets) {
+  if (world_size_ == 1) return;
+  Guard([&] {
+    BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets);
+  });
+}
 
 std::vector<std::string> NativeCommunicator::AllgatherTexts(const std::string& own) {
   const auto size = static_cast<std::size_t>(world_size_);
   std::vector<std::uint64_t> lengths(size);
   lengths[rank_] = own.size();
-  const auto gather = [&](void* buffer, std::span<const std::size_t> offsets) {
-    BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets);
-  };
-  gather(lengths.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
+  AllgatherForSplit(lengths.data(), EqualOffsets(world_size_, sizeof(std::uint64_t)));
   std::vector<std::size_t> offsets{0};
   for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
   std::string all(offsets.back(), '\0');
   std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(offsets[rank_]));
-  if (!all.empty()) gather(all.data(), offsets);
+  if (!all.empty()) AllgatherForSplit(all.data(), offsets);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < size; ++i) texts.push_back(all.substr(offsets[i], lengths[i]));
   return texts;
 }
 
-std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
+/// The ranks that want to be in one group with this one, in the group's order.
+std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   struct Wish {
     std::int32_t color;
     std::int32_t key;
   };
-  const int number = ++splits_;
   std::vector<Wish> wishes(static_cast<std::size_t>(world_size_));
   wishes[rank_] = {color, key};
+  AllgatherForSplit(wishes.data(), EqualOffsets(world_size_, sizeof(Wish)));
   std::vector<int> group;
-  std::optional<SubgroupOffer> offer;
-  std::vector<std::string> offers{""};
-  const auto choose = [&] {
-    for (int rank = 0; rank < world_size_; ++rank) {
-      if (color >= 0 && wishes[rank].color == color) group.push_back(rank);
+  for (int rank = 0; rank < world_size_; ++rank) {
+    if (color >= 0 && wishes[rank].color == color) group.push_back(rank);
+  }
+  std::stable_sort(group.begin(), group.end(), [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+  return group;
+}
+
+/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on.
+std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
+  job_->BeginSharing();
+  const std::string name = fmt::format("{}/{}.{}", name_, ++splits_, color);
+  const std::vector<int> group = AgreeOnGroup(color, key);
+  std::string failure;
+  const auto attempt = [&failure](auto&& step) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      failure = error.what();
     }
-    std::stable_sort(group.begin(), group.end(), [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+  };
+  std::optional<SubgroupOffer> offer;
+  attempt([&] {
+    if (group.empty()) return;
     std::vector<int> members;
     for (const int rank : group) members.push_back(members_[rank]);
     const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
-    if (color >= 0) offer.emplace(*job_, std::move(members), static_cast<int>(index));
-  };
-  if (world_size_ == 1) {
-    choose();
-  } else {
-    Guard([&] {
-      job_->BeginSharing();
-      const std::vector<std::size_t> offsets = EqualOffsets(world_size_, sizeof(Wish));
-      BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back())
-          .allgather(*world_, wishes.data(), offsets);
-      choose();
-      offers = AllgatherTexts(offer ? offer->text() : "");
+    offer.emplace(*job_, std::move(members), static_cast<int>(index));
+  });
+  const std::vector<std::string> offers = AllgatherTexts(offer ? offer->text() : "");
+  std::unique_ptr<Communicator> made;
+  if (offer) {
+    attempt([&] {
+      std::vector<std::string> of_group;
+      for (const int rank : group) of_group.push_back(offers[rank]);
+      made.reset(new NativeCommunicator(*this, name, offer->Join(of_group, name, settings_)));
     });
   }
-  if (color < 0) return nullptr;
-  const std::string name = fmt::format("{}/{}.{}", name_, number, color);
-  std::vector<std::string> of_group;
-  for (const int rank : group) of_group.push_back(std::move(offers[rank]));
-  return std::unique_ptr<Communicator>(
-      new NativeCommunicator(*this, name, offer->Join(of_group, name, settings_)));
+  const std::vector<std::string> failures = AllgatherTexts(failure);
+  for (const int rank : group) {
+    if (failures[rank].empty()) continue;
+    throw Refused(fmt::format("rank {} could not take part in the new communicator: {}", members_[rank],
+                              failures[rank]));
+  }
+  return made;
 }
 
 std::string NativeCommunicator::host() const {
@@ -282,7 +301,13 @@ void NativeCommunicator::Report(const collective::Situation& situation,
 
 template <typename Body>
 void NativeCommunicator::Guard(Body&& body) {
-  const std::unique_lock turn = is_world() ? job_->TurnOfWorld() : std::unique_lock<std::mutex>();
+  if (is_world() && job_->is_shared()) {
+    const std::unique_lock turn = job_->TurnOfWorld();
+    return Attempt([&] {
+      job_->ThrowIfLost();
+      body();
+    });
+  }
   Attempt(std::forward<Body>(body));
 }
 
@@ -318,6 +343,23 @@ void NativeCommunicator::ThrowIfLost() {
   if (shm_) shm_->ThrowIfLost({});
 }
 
+namespace {
+
+/// Tells slices of different lengths apart that join to the same total; 0 where all are equal.
+int DigestOf(std::span<const std::size_t> offsets) {
+  std::uint64_t digest = 0;
+  bool all_equal = true;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    const std::size_t length = offsets[i] - offsets[i - 1];
+    all_equal = all_equal && length == offsets[1];
+    digest = (digest ^ length) * 0x9e3779b97f4a7c15;
+    digest ^= digest >> 32;
+  }
+  return all_equal ? 0 : static_cast<int>(digest & 0x7fffffff);
+}
+
+}  // namespace
+
 void NativeCommunicator::CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const {
   if (buffer == nullptr && bytes > 0) {
     throw Misuse(fmt::format("rank {}: {} of {} bytes was given a null pointer", me(), call, bytes));
@@ -337,14 +379,6 @@ void NativeCommunicator::CheckOffsets(std::span<const std::size_t> offsets, cons
     throw Misuse(
         fmt::format("rank {}: {} needs {} ascending offsets that begin with 0", me(), call, world_size_ + 1));
   }
-}
-
-void NativeCommunicator::CheckOwnSlice(std::span<const std::size_t> offsets, std::size_t bytes,
-                                       const char* call) const {
-  const std::size_t slice = offsets[rank_ + 1] - offsets[rank_];
-  if (slice == bytes) return;
-  throw Misuse(fmt::format("rank {}: {} was given {} bytes of its own, and offsets that leave {} for them",
-                           me(), call, bytes, slice));
 }
 
 // --- the collectives ---
@@ -400,7 +434,7 @@ void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t
   if (world_size_ == 1) return;
   Guard([&] {
     const collective::Algorithm& algorithm =
-        BeginBest(Collective::kReduceScatter, offsets.back(), &reduction);
+        BeginBest(Collective::kReduceScatter, offsets.back(), &reduction, DigestOf(offsets));
     if (!RunsInFloats(algorithm, reduction)) {
       return algorithm.reduce_scatter(*world_, buffer, offsets, reduction);
     }
@@ -416,7 +450,10 @@ void NativeCommunicator::Allgather(void* buffer, std::span<const std::size_t> of
   CheckOffsets(offsets, "allgather");
   CheckBuffer(buffer, offsets.back(), "allgather");
   if (world_size_ == 1) return;
-  Guard([&] { BeginBest(Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets); });
+  Guard([&] {
+    BeginBest(Collective::kAllgather, offsets.back(), nullptr, DigestOf(offsets))
+        .allgather(*world_, buffer, offsets);
+  });
 }
 
 void NativeCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
@@ -448,7 +485,6 @@ void NativeCommunicator::Gather(const void* data, std::size_t bytes, void* buffe
   if (rank_ == root) {
     CheckOffsets(offsets, "gather");
     CheckBuffer(buffer, offsets.back(), "gather");
-    CheckOwnSlice(offsets, bytes, "gather");
     CopyOwn(static_cast<std::byte*>(buffer) + offsets[rank_], data, bytes);
   }
   if (world_size_ == 1) return;
@@ -464,7 +500,6 @@ void NativeCommunicator::Scatter(const void* buffer, std::span<const std::size_t
   if (rank_ == root) {
     CheckOffsets(offsets, "scatter");
     CheckBuffer(buffer, offsets.back(), "scatter");
-    CheckOwnSlice(offsets, bytes, "scatter");
     CopyOwn(data, static_cast<const std::byte*>(buffer) + offsets[rank_], bytes);
   }
   if (world_size_ == 1) return;
@@ -480,7 +515,6 @@ void NativeCommunicator::AllToAll(const void* from, std::span<const std::size_t>
   CheckBuffer(from, sent.back(), "all-to-all");
   CheckBuffer(to, received.back(), "all-to-all");
   const std::size_t own = sent[rank_ + 1] - sent[rank_];
-  CheckOwnSlice(received, own, "all-to-all");
   if (world_size_ == 1) return CopyOwn(to, from, own);
   Guard([&] { BeginBest(Collective::kAllToAll, 0).all_to_all(*world_, from, sent, to, received); });
 }

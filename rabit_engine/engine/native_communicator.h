@@ -92,7 +92,9 @@ class NativeCommunicator final : public Communicator {
   /// One made from `parent` by all of its members.
   NativeCommunicator(const NativeCommunicator& parent, const std::string& name, Membership membership);
   void Take(Membership membership);
+  void AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets);
   std::vector<std::string> AllgatherTexts(const std::string& own);
+  std::vector<int> AgreeOnGroup(int color, int key);
   /// This rank's, which is what messages name.
   int me() const { return members_[rank_]; }
   bool is_world() const { return bootstrap_ != nullptr; }
@@ -127,7 +129,6 @@ class NativeCommunicator final : public Communicator {
   void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
   void CheckRoot(int root, const char* call) const;
   void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;
-  void CheckOwnSlice(std::span<const std::size_t> offsets, std::size_t bytes, const char* call) const;
   Transport& transport();
 
   Settings settings_;
@@ -142,7 +143,7 @@ class NativeCommunicator final : public Communicator {
   HostLayout layout_{{}};
   std::vector<int> members_;  ///< ranks of the job
   std::string name_ = "world";
-  std::unique_ptr<HostSegment> segment_;
+  std::shared_ptr<HostSegment> segment_;
   std::unique_ptr<TcpTransport> tcp_;
   std::unique_ptr<ShmTransport> shm_;
   std::unique_ptr<MixedTransport> mixed_;

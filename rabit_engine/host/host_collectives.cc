@@ -450,4 +450,110 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   End();
 }
 
+namespace {
+
+/// What lies in a slot of an all-to-all: how long the slices are for all members, and perhaps the slices.
+class SentRow {
+ public:
+  SentRow(const std::byte* payload, int size) : payload_(payload), size_(static_cast<std::size_t>(size)) {}
+
+  static std::size_t HeadBytes(std::size_t size) { return size * sizeof(std::uint64_t); }
+  static bool HasRoomFor(std::size_t slices_bytes, std::size_t size) {
+    return slices_bytes <= kSlotPayloadBytes - HeadBytes(size);
+  }
+
+  std::size_t length(std::size_t member) const {
+    std::uint64_t length = 0;
+    std::memcpy(&length, payload_ + HeadBytes(member), sizeof(length));
+    return length;
+  }
+  std::size_t total() const { return begin_of(size_); }
+  std::size_t longest() const {
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < size_; ++i) longest = std::max(longest, length(i));
+    return longest;
+  }
+  bool has_slices() const { return HasRoomFor(total(), size_); }
+  const std::byte* slice(std::size_t member) const { return payload_ + HeadBytes(size_) + begin_of(member); }
+
+ private:
+  std::size_t begin_of(std::size_t member) const {
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < member; ++i) begin += length(i);
+    return begin;
+  }
+
+  const std::byte* payload_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent,
+                               void* to, std::span<const std::size_t> received) {
+  const auto size = static_cast<std::size_t>(size_);
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  const bool all_in_slot = SentRow::HasRoomFor(sent.back(), size);
+  row_.resize(SentRow::HeadBytes(size) + (all_in_slot ? sent.back() : 0));
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::uint64_t length = sent[i + 1] - sent[i];
+    std::memcpy(row_.data() + SentRow::HeadBytes(i), &length, sizeof(length));
+  }
+  if (all_in_slot && sent.back() > 0)
+    std::memcpy(row_.data() + SentRow::HeadBytes(size), source, sent.back());
+  Begin(tag, row_.data(), row_.size());
+  if (const std::size_t own = sent[me_ + 1] - sent[me_]; own > 0) {
+    std::memcpy(target + received[me_], source + sent[me_], own);
+  }
+
+  const std::size_t part = kEntryBytes / size / kCacheLine * kCacheLine;
+  std::size_t rounds = 0;
+  std::vector<int> senders;  // whose slices come in rounds
+  for (int turn = 0; turn < size_; ++turn) {
+    const int local = (me_ + turn) % size_;
+    const SentRow row(AwaitSlot(local).payload, size_);
+    const std::size_t expected = received[local + 1] - received[local];
+    if (row.length(me_) != expected) ThrowOtherLength(local, row.length(me_), expected);
+    if (!row.has_slices()) {
+      rounds = std::max(rounds, DivideRoundingUp(row.longest(), part));
+      if (local != me_) senders.push_back(local);
+    } else if (local != me_ && expected > 0) {
+      std::memcpy(target + received[local], row.slice(me_), expected);
+    }
+  }
+  all_done_ = call_ - 1;
+  const bool past_caches = received.back() * size >= kCachedBytes;
+  const auto piece_of = [&](std::span<const std::size_t> offsets, std::size_t round, int local) {
+    const std::size_t begin = std::min(offsets[local] + round * part, offsets[local + 1]);
+    return Piece{begin, std::min(part, offsets[local + 1] - begin)};
+  };
+  const auto in = [&](std::size_t round, std::uint64_t number) {
+    for (int turn = 1; turn < size_; ++turn) {
+      const int local = (me_ + turn) % size_;
+      const Piece piece = piece_of(sent, round, local);
+      if (piece.bytes == 0) continue;
+      CopyToShared(segment_.entry(me_, number) + local * part, source + piece.offset, piece.bytes);
+    }
+  };
+  const auto out = [&](std::size_t round, std::uint64_t number) {
+    for (const int local : senders) {
+      const Piece piece = piece_of(received, round, local);
+      if (piece.bytes == 0) continue;
+      AwaitInput(local, number + 1);
+      CopyOut(target + piece.offset, segment_.entry(local, number) + me_ * part, piece.bytes, past_caches);
+    }
+  };
+  RunTwoStages(rounds, !all_in_slot, in, out);
+  End();
+}
+
+void HostCollectives::ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const {
+  CallTag own = tag_;
+  CallTag theirs = tag_;
+  own.count = expected;
+  theirs.count = sent;
+  ThrowDifferentCalls(segment_.ranks()[me_], own, segment_.ranks()[local], theirs);
+}
+
 }  // namespace warren

@@ -11,8 +11,12 @@
 //   output   each rank copies the others' results out of their entries
 // The entries stay in the cache, so that memory sees each rank's vector read once and written once.
 //
-// Two ranks combine the other's whole vector in the second stage, and need no third. Broadcast and allgather
-// need no second.
+// Two ranks combine the other's whole vector in the second stage, and need no third. Broadcast, allgather and
+// all-to-all need no second.
+//
+// Of an all-to-all a rank knows only what it sends and receives. Its slot says how long each of its slices
+// is, and has them behind that if they fit: small slices take one round of waiting, and of the others all
+// know how many rounds they take.
 //
 // A rank may be some calls and rounds ahead of those that only read what it wrote. How far they are is asked
 // when that is used up, and not each time: their counters are on lines that they write.
@@ -67,6 +71,10 @@ class HostCollectives {
   /// size() + 1 offsets in bytes.
   void Allgather(const CallTag& tag, void* buffer, std::span<const std::size_t> offsets);
   void Broadcast(const CallTag& tag, void* buffer, std::size_t bytes, int root);
+  /// Member m gets bytes [sent[m], sent[m + 1]) of `from`, and its own for this one come to [received[m],
+  /// received[m + 1]) of `to`, which does not overlap it. A member knows its own offsets only.
+  void AllToAll(const CallTag& tag, const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received);
   void Barrier(const CallTag& tag);
 
  private:
@@ -91,6 +99,7 @@ class HostCollectives {
   void End();
   const Slot& AwaitSlot(int local);
   void LookForMisuse(int local) const;
+  [[noreturn]] void ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const;
   void Await(int local, Counter counter, std::uint64_t value);
   void AwaitInput(int local, std::uint64_t value);
   /// Returns the least that it saw of all members, this one too.
@@ -130,6 +139,7 @@ class HostCollectives {
   std::uint64_t all_done_ = 0;  ///< calls that all members are known to have completed
   std::uint64_t round_ = 0;     ///< rounds of all large calls so far
   std::uint64_t drained_ = 0;   ///< rounds that all members are known to need no longer
+  std::vector<std::byte> row_;  ///< of an all-to-all: what goes into the slot
   std::vector<const void*> inputs_;
 };
 

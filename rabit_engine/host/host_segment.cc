@@ -415,6 +415,7 @@ HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_i
 }
 
 HostSegment::~HostSegment() {
+  if (NumForks() != num_forks_) return;  // a fork of the process that has it leaves nothing
   lines_[local_index_].left.store(1);
   RingBell();
   const bool is_last = header_->have_left.fetch_add(1) + 1 == members_.size();
@@ -430,10 +431,13 @@ std::optional<std::size_t> HostSegment::Reserve(std::size_t local_size) {
   struct stat memory {};
   if (fstat(memory_.descriptor->fd(), &memory) != 0) return std::nullopt;
   const std::size_t bytes = RoundUp(Bytes(local_size), kPageBytes);
-  const std::size_t offset = RoundUp(memory_.offset + Bytes(members_.size()), kPageBytes) +
-                             header_->reserved.fetch_add(bytes, std::memory_order_relaxed);
-  if (offset + bytes > static_cast<std::size_t>(memory.st_size)) return std::nullopt;
-  return offset;
+  const std::size_t begin = RoundUp(memory_.offset + Bytes(members_.size()), kPageBytes);
+  const auto end = static_cast<std::size_t>(memory.st_size);
+  std::uint64_t reserved = header_->reserved.load();
+  do {
+    if (begin + reserved + bytes > end) return std::nullopt;
+  } while (!header_->reserved.compare_exchange_weak(reserved, reserved + bytes));
+  return begin + reserved;
 }
 
 std::unique_ptr<HostSegment> HostSegment::Within(std::size_t offset, std::span<const int> members) const {

@@ -203,6 +203,7 @@ class HostSegment {
   int local_index_ = 0;
   bool oversubscribed_ = false;
   bool members_may_leave_ = false;
+  const std::uint64_t num_forks_ = NumForks();
   std::uint32_t core_plus_1_ = 0;  ///< what this rank said last
   std::size_t ring_bytes_ = 0;
   Header* header_ = nullptr;

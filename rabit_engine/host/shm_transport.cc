@@ -123,6 +123,11 @@ PeerCore ShmTransport::CoreOf(std::span<const Interest> interests) {
 
 void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
   const std::vector<int> lost = segment_.FindLost();
+  int left = -1;  // one that is awaited
+  for (const Interest& interest : interests) {
+    const int local = LocalIndex(interest.peer);
+    if (local >= 0 && segment_.HasLeft(local)) left = local;
+  }
   if (AnyReady(interests)) return;
   waiter_.ThrowIfAborted();
   for (const int rank : lost) {
@@ -130,9 +135,7 @@ void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
                                      [rank](const Interest& interest) { return interest.peer == rank; });
     if (awaited || !peers_may_leave_) waiter_.ThrowLost(rank);
   }
-  for (const Interest& interest : interests) {
-    if (const int local = LocalIndex(interest.peer); local >= 0) waiter_.ThrowIfLeft(local);
-  }
+  if (left >= 0) waiter_.ThrowLeft(left);
 }
 
 void ShmTransport::Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit) {

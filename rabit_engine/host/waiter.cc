@@ -16,10 +16,10 @@ void Waiter::Sleep(int local, std::uint32_t bell) {
   FutexWait(segment_.lines(local).bell, bell, limit);
 }
 
-void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, Clock::duration waited) {
+void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::duration waited) {
   ThrowIfAborted();
   if (!lost.empty()) ThrowLost(lost.front());
-  ThrowIfLeft(awaited);
+  if (has_left) ThrowLeft(awaited);
   const int rank = segment_.ranks()[awaited];
   if (wait_observer_ != nullptr) {
     const Interest interest{rank, false, true};
@@ -54,8 +54,7 @@ void Waiter::ThrowLost(int rank) {
                  fmt::format("rank {}: rank {}, on the same host, has ended without being done", me, rank));
 }
 
-void Waiter::ThrowIfLeft(int local) {
-  if (!segment_.HasLeft(local)) return;
+void Waiter::ThrowLeft(int local) {
   const int rank = segment_.ranks()[local];
   segment_.Abort(rank);
   throw LostPeer(rank, fmt::format("rank {}: rank {}, on the same host, has freed this communicator, and a "

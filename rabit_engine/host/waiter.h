@@ -40,15 +40,16 @@ class Waiter {
       Sleep(local, bell);
       segment_.SayCore();
       const std::vector<int> lost = segment_.FindLost();
+      const bool has_left = segment_.HasLeft(local);
       // Asked last: whoever is through the call may have left before this rank looked.
-      if (!ready()) CheckPeers(local, lost, Clock::now() - *begin);
+      if (!ready()) CheckPeers(local, lost, has_left, Clock::now() - *begin);
     });
   }
 
   /// For those who wait in another way: throws what Until would throw.
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
-  void ThrowIfLeft(int local);
+  [[noreturn]] void ThrowLeft(int local);
   void ThrowIfLate(int awaited_rank, Clock::duration waited);
 
  private:
@@ -69,7 +70,7 @@ class Waiter {
   };
 
   void Sleep(int local, std::uint32_t bell);
-  void CheckPeers(int awaited, const std::vector<int>& lost, Clock::duration waited);
+  void CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::duration waited);
 
   HostSegment& segment_;
   WaitObserver* wait_observer_ = nullptr;

@@ -109,7 +109,10 @@ void ThrowDifferentCalls(int rank, const CallTag& own, int peer, const CallTag& 
                       "both. All ranks must make the same calls in the same order.",
                       rank, peer, mine_text));
     }
-    const auto detail = [](const CallTag& tag) {
+    const bool in_slices =
+        own.collective == Collective::kAllgather || own.collective == Collective::kReduceScatter;
+    const auto detail = [in_slices](const CallTag& tag) {
+      if (in_slices) return fmt::format(" [algorithm {}, lengths of slices {:08x}]", tag.algorithm, tag.root);
       return fmt::format(" [algorithm {}, root {}, elements of {} bytes]", tag.algorithm, tag.root,
                          tag.element_bytes);
     };

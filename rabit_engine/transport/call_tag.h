@@ -39,7 +39,7 @@ struct CallTag {
   std::uint8_t operation = 0xff;  ///< Operation, 0xff where there is none or a custom one
   std::uint8_t algorithm = 0;     ///< the choice of collective/choice.h: ranks must agree on it too
   std::uint64_t count = 0;        ///< elements (bytes for broadcast and allgather)
-  std::int32_t root = 0;          ///< broadcast, reduce, gather and scatter
+  std::int32_t root = 0;  ///< broadcast, reduce, gather and scatter; of slices a digest of their lengths
   std::uint32_t element_bytes = 1;
   std::uint64_t before = 0;  ///< digest of the calls before this one: some of them end without any comparison
   friend bool operator==(const CallTag&, const CallTag&) = default;

@@ -135,9 +135,19 @@ class EveryCall(unittest.TestCase):
             refused(lambda: world.reduce_scatter(np.zeros(3)), "3 rows are no equal parts for 2 ranks; give counts")
             refused(lambda: world.allgather(np.zeros(3), [3]), "needs 2 counts of rows")
             refused(lambda: world.allgather(np.array([None])), "takes arrays of numbers, not of object")
-            refused(lambda: world.send(np.zeros(1), 5), "send to rank 5; expected 0 to 1")
+            refused(lambda: world.send(np.zeros(1), 5), "5 is no rank; ranks are 0 to 1")
             refused(lambda: world.create([0, 0]), "has 0, which is no rank or is there twice")
             refused(lambda: world.create([world.rank]), "ranks 0 and 1 of it give different lists")
+            objects = np.empty(3, object)
+            refused(lambda: world.recv(objects, 1 - world.rank), "takes arrays of numbers, not of object")
+            refused(lambda: world.broadcast(objects, 1 - world.rank), "takes arrays of numbers, not of object")
+            refused(lambda: world.split(2**32), "color 4294967296 is beyond 32 bits")
+            refused(lambda: world.broadcast(np.zeros(1), 2**32), "root 4294967296 is beyond 32 bits")
+            refused(lambda: world.gather(np.zeros(2), world.rank, [3, 3]), "own slice has 16 bytes, and the counts leave 24")
+            refused(lambda: world.all_to_all(np.zeros(4), [2, 2], [3, 3]), "own slice has 16 bytes, and the counts leave 24")
+            refused(lambda: world.broadcast_async(np.zeros(2), 77), "root 77 is no rank")
+            refused(lambda: world.send_async(np.zeros(2), 77), "77 is no rank")
+            refused(lambda: world.split(-1).reduce_scatter(np.zeros(2)), "this is no communicator, or it was freed")
             freed = world.split(0)
             freed.free()
             refused(freed.barrier, "WarrenBarrier: the communicator is null")
@@ -162,7 +172,119 @@ class EveryCall(unittest.TestCase):
             except ZeroDivisionError:
                 print("all right")
         """)
-        self.assertEqual(output.count("all right"), 2, output)
+        self.assertEqual(len(re.findall(r"^\[\d\] all right", output, re.MULTILINE)), 2, output)
+
+    def test_an_operation_that_fails_on_one_rank_is_an_error_on_all(self):
+        for count in (2, 60000):
+            code, output = run(3, f"""
+                def add(lower, higher):
+                    if world.rank == 1:
+                        raise ValueError("no")
+                    return lower + higher
+                try:
+                    print("result", world.allreduce(np.zeros({count}), add))
+                except (ValueError, RuntimeError) as error:
+                    print("told:", type(error).__name__)
+            """)
+            # Whoever has everything it needs before the other fails may have a result, and a right one.
+            self.assertRegex(output, r"\[1\] told: ValueError")
+            self.assertNotEqual(code, 0, output)
+            if count == 60000:
+                self.assertEqual(len(re.findall(r"^\[[02]\] told: RuntimeError", output, re.MULTILINE)), 2, output)
+
+    def test_a_rank_that_fails_with_a_call_under_way_ends(self):
+        code, output = run(2, """
+            x = np.zeros(3)
+            if world.rank == 1:
+                handle = world.recv_async(x, 0)
+                raise ValueError("my own")
+            world.recv(x, 1)
+        """)
+        self.assertNotEqual(code, 0)
+        self.assertIn("ValueError: my own", output)
+
+    def test_a_fork_that_ends_leaves_its_parents_communicators_alone(self):
+        code, output = run(3, """
+            import os, sys
+            group = world.split(0)
+            pending = group.allreduce_async(np.ones(1000))
+            child = os.fork()
+            if child == 0:
+                try:
+                    pending.wait()
+                except RuntimeError as error:
+                    assert "before it forked" in str(error), error
+                    group.free()
+                    sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            assert pending.wait()[0] == 3
+            assert group.allreduce(1) == 3
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 3), output)
+
+    def test_prints_and_questions_may_come_while_a_call_is_under_way(self):
+        code, output = run(2, """
+            from warren import rabit
+            for i in range(300):
+                handle = world.allreduce_async(np.ones(2000))
+                assert world.rank_in_world(1) == 1
+                if i % 100 == 0:
+                    rabit.tracker_print("hello\\n")
+                assert handle.wait()[0] == 2
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+
+    def test_freed_communicators_leave_no_threads_behind(self):
+        code, output = run(2, """
+            import os, time
+            def threads():
+                return len(os.listdir("/proc/self/task"))
+            before = threads()
+            for _ in range(100):
+                group = world.split(0)
+                group.allreduce_async(1).wait()
+                group.free()
+            for _ in range(1000):
+                if threads() <= before + 1:
+                    break
+                time.sleep(0.01)
+            assert threads() <= before + 1, (before, threads())
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+
+    def test_where_there_can_be_no_thread_who_waits_does_the_work(self):
+        code, output = run(2, """
+            import signal, threading
+            from warren.collectives import _LIB
+            import resource
+            limits = resource.getrlimit(resource.RLIMIT_NPROC)
+            import os
+            if os.geteuid() == 0:
+                os.setuid(65534)  # root has no such limit
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, limits[1]))
+            group = world.split(0)
+            handles = [group.allreduce_async(np.full(100, i)) for i in range(10)]
+            while not handles[-1].done():
+                pass
+            assert [handle.wait()[0] for handle in handles] == [2 * i for i in range(10)]
+            assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+
+    def test_slices_of_other_lengths_that_join_to_the_same_are_told(self):
+        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            _, output = run(2, """
+                counts = [1, 2] if world.rank == 0 else [2, 1]
+                try:
+                    world.allgather(np.zeros(counts[world.rank]), counts)
+                except RuntimeError as error:
+                    print("told:", error)
+            """, env=env)
+            self.assertRegex(output, r"told: .*lengths of slices")
 
     def test_communicators_can_be_used_by_several_threads_at_once(self):
         code, output = run(3, """

@@ -30,8 +30,10 @@ Threads: one at a time in each communicator; several communicators may be used a
 """
 import contextlib
 import ctypes
+import operator
 import os
 import sys
+import threading
 from enum import IntEnum, unique
 from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -64,7 +66,7 @@ _TYPES = {name: number for number, name in enumerate(_NAMES)}
 _TYPES.update({"float16": 10, "bfloat16": 11})
 _BYTES = _TYPES["uint8"]
 
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 class _CustomOp(ctypes.Structure):
@@ -168,6 +170,8 @@ def _out(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) ->
     """Where a result goes: a new array, or the caller's."""
     if out is None:
         return np.empty(shape, dtype)
+    if isinstance(out, np.ndarray) and out.dtype.hasobject:
+        raise TypeError(f"{what} takes arrays of numbers, not of {out.dtype}")
     if not (isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous
             and out.flags.writeable):
         raise ValueError(f"{what} needs a contiguous, writable array of {shape} {dtype} for its result")
@@ -192,15 +196,17 @@ class _Custom:
     def __init__(self, combine: Combine, dtype: Any) -> None:
         self.failure: Optional[BaseException] = None
 
-        def run(right: int, left: int, count: int, _: Any) -> None:
-            if self.failure is not None:
-                return
+        def run(right: int, left: int, count: int, _: Any) -> int:
             try:
-                lower, higher = (np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(at), dtype)
-                                 for at in (left, right))
-                lower[:] = combine(lower, higher)
+                lower, higher = (np.frombuffer(ctypes.string_at(at, count * dtype.itemsize), dtype) for at in (left, right))
+                both = np.ascontiguousarray(combine(lower, higher), dtype)
+                if both.shape != (count,):
+                    raise ValueError(f"the operation made an array of {both.shape} of two of {(count,)}")
+                ctypes.memmove(left, both.ctypes.data, both.nbytes)
+                return 0
             except BaseException as error:  # pylint: disable=broad-except
-                self.failure = error
+                self.failure = self.failure or error
+                return 1
 
         self._function = _FUNCTION(run)  # as long as the engine may call it
         self.op = _CustomOp(self._function, None, dtype.itemsize)
@@ -211,39 +217,80 @@ class _Custom:
         _check(result)
 
 
+def _int(value: Any, what: str) -> int:
+    """Of what C takes for an int."""
+    number = operator.index(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{what} {number} is beyond 32 bits")
+    return number
+
+
 def _sizes(counts: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(counts))(*counts)
 
 
+#: Handles that were dropped, with the arrays of their calls, until those have ended.
+_dropped: List[Tuple[int, Any]] = []
+_DROPPED_LOCK = threading.Lock()
+
+
+def _has_ended(handle: int) -> bool:
+    value = ctypes.c_int(1)
+    _check(_LIB.WarrenTest(handle, ctypes.byref(value)))
+    return bool(value.value)
+
+
+def _free_dropped() -> None:
+    with _DROPPED_LOCK:
+        for _ in range(len(_dropped)):  # more may be dropped meanwhile
+            handle, kept = _dropped.pop(0)
+            if _has_ended(handle):
+                _LIB.WarrenHandleFree(handle)
+            else:
+                _dropped.append((handle, kept))
+
+
 class Handle(Generic[T]):
-    """An operation that was begun. Kept until it has ended: it has the arrays."""
+    """An operation that was begun. One that is dropped is carried out all the same. Thread safe."""
 
     def __init__(self, handle: int, result: T, kept: Sequence[Any]) -> None:
         self._handle: Optional[int] = handle
         self._result, self._kept = result, kept
+        self._error: Optional[BaseException] = None
+        self._lock = threading.Lock()
 
     def wait(self) -> T:
-        """Returns the result when it is there. Raises RuntimeError when the operation failed, the first time."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            result = _LIB.WarrenWait(handle)
-            for kept in self._kept:
-                if isinstance(kept, _Custom):
-                    kept.check(result)
-            _check(result)
-        return self._result
+        """Returns the result when it is there. Raises RuntimeError when the operation failed."""
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                try:
+                    result = _LIB.WarrenWait(handle)
+                    for kept in self._kept:
+                        if isinstance(kept, _Custom):
+                            kept.check(result)
+                    _check(result)
+                except BaseException as error:
+                    self._error = error
+                self._kept = ()
+            if self._error is not None:
+                raise self._error
+            return self._result
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
-        value = ctypes.c_int(1)
-        if self._handle is not None:
-            _check(_LIB.WarrenTest(self._handle, ctypes.byref(value)))
-        return bool(value.value)
+        if not self._lock.acquire(blocking=False):
+            return False  # another thread waits for it
+        try:
+            return self._handle is None or _has_ended(self._handle)
+        finally:
+            self._lock.release()
 
     def __del__(self) -> None:
-        # The arrays must outlive it.
-        if self._handle is not None and _LIB is not None:
-            _LIB.WarrenWait(self._handle)
+        # Never waits: it may run anywhere, in an operation or in a process that was forked, too.
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            _dropped.append((handle, (self._result, self._kept)))
 
 
 def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
@@ -274,6 +321,8 @@ class _Call(Generic[T]):
         return self._result
 
     def begin(self) -> Handle[T]:
+        if _dropped:
+            _free_dropped()
         handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments)
         return Handle(handle, self._result, self._kept)
 
@@ -299,7 +348,7 @@ class Communicator:
 
     def free(self) -> None:
         """Leaves it, without the others."""
-        comm, self._comm = self._comm, None
+        comm, self._comm, self.size = self._comm, None, 0
         if comm:
             _LIB.WarrenCommFree(comm)
 
@@ -310,7 +359,7 @@ class Communicator:
     def rank_in_world(self, rank: int) -> int:
         """What a rank here is in the world; messages of errors name ranks of the world."""
         value = ctypes.c_int()
-        _check(_LIB.WarrenCommRankInWorld(self._comm, rank, ctypes.byref(value)))
+        _check(_LIB.WarrenCommRankInWorld(self._comm, _int(rank, "rank"), ctypes.byref(value)))
         return value.value
 
     # --- others, made of this one ---
@@ -318,11 +367,12 @@ class Communicator:
     def split(self, color: int, key: int = 0) -> "Communicator":
         """The ranks that give the same color, ordered by key and, where keys are equal, by rank; none for a negative
         color."""
-        return _made(_LIB.WarrenCommSplit, self._comm, color, key)
+        return _made(_LIB.WarrenCommSplit, self._comm, _int(color, "color"), _int(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
         """These ranks in this order; all give the same list. None for ranks that are not in it."""
-        return _made(_LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(ranks))(*ranks), len(ranks))
+        numbers = [_int(rank, "rank") for rank in ranks]
+        return _made(_LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
     def local(self) -> "Communicator":
         """The ranks of this host."""
@@ -452,16 +502,17 @@ class Communicator:
         if callable(op):
             custom = _Custom(op, array.dtype)
             return _Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return _Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), op), result, array)
+        return _Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), int(op)), result, array)
 
     def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> _Call[Optional[Array]]:
+        root = _int(root, "root")
         array = _contiguous(data, "reduce")
         result = np.empty_like(array) if self.rank == root else None
         place = (self._comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
         if callable(op):
             custom = _Custom(op, array.dtype)
             return _Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
-        return _Call("WarrenReduce", (*place, _type(array, op, "reduce"), op, root), result, array)
+        return _Call("WarrenReduce", (*place, _type(array, op, "reduce"), int(op), root), result, array)
 
     def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]]) -> _Call[Array]:
         array = _contiguous(data, "reduce_scatter")
@@ -472,9 +523,10 @@ class Communicator:
         if callable(op):
             custom = _Custom(op, array.dtype)
             return _Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return _Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), op), result, array)
+        return _Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), int(op)), result, array)
 
     def _broadcast(self, data: Array, root: int) -> _Call[Array]:
+        root = _int(root, "root")
         array = data if self.rank != root else _contiguous(data, "broadcast")
         if self.rank != root:
             _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
@@ -482,12 +534,13 @@ class Communicator:
 
     def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]]) -> _Call[Array]:
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
-        rows = [len(array)] * self.size if counts is None else list(counts)
+        rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
         result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
         place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _BYTES)
         return _Call("WarrenAllgatherV", place, result, array)
 
     def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> _Call[Optional[Array]]:
+        root = _int(root, "root")
         array = self._slice(data, "gather", None)
         own = (self._comm, array.ctypes.data, array.nbytes)
         if self.rank != root:
@@ -497,6 +550,7 @@ class Communicator:
         return _Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _BYTES, root), result, array)
 
     def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> _Call[Array]:
+        root = _int(root, "root")
         _out(out, np.shape(out), getattr(out, "dtype", None), "scatter")
         own = (out.ctypes.data, out.nbytes, _BYTES, root)
         if self.rank != root:
@@ -520,14 +574,17 @@ class Communicator:
         return _Call("WarrenBarrier", (self._comm,), None)
 
     def _send(self, data: ArrayLike, to: int) -> _Call[None]:
+        to = _int(to, "rank")
         array = _contiguous(data, "send")
         return _Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _BYTES, to), None, array)
 
     def _recv(self, out: Array, source: int) -> _Call[Array]:
+        source = _int(source, "rank")
         _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return _Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _BYTES, source), out)
 
     def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> _Call[Array]:
+        to, source = _int(to, "rank"), _int(source, "rank")
         array = _contiguous(data, "sendrecv")
         _out(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
         place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _BYTES)
@@ -544,18 +601,23 @@ class Communicator:
         return _sizes([row * self._row(array) * array.itemsize for row in rows])
 
     def _checked(self, counts: Sequence[int], what: str) -> List[int]:
-        if len(counts) != self.size or any(count < 0 for count in counts):
-            raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {list(counts)}")
-        return [int(count) for count in counts]
+        rows = [operator.index(count) for count in counts]
+        if self.size == 0:
+            raise ValueError(f"{what}: this is no communicator, or it was freed")
+        if len(rows) != self.size or any(row < 0 for row in rows):
+            raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {rows}")
+        return rows
 
     def _rows(self, array: Array, counts: Optional[Sequence[int]], what: str) -> List[int]:
         """Of the parts of an array for all ranks."""
         if array.ndim == 0:
             raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
+        if self.size == 0:
+            raise ValueError(f"{what}: this is no communicator, or it was freed")
         if counts is None:
-            if len(array) % max(self.size, 1):
+            if len(array) % self.size:
                 raise ValueError(f"{what}: {len(array)} rows are no equal parts for {self.size} ranks; give counts")
-            return [len(array) // max(self.size, 1)] * self.size
+            return [len(array) // self.size] * self.size
         rows = self._checked(counts, what)
         if sum(rows) != len(array):
             raise ValueError(f"{what}: the counts {rows} are of {sum(rows)} rows, and there are {len(array)}")

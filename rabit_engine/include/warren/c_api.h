@@ -19,9 +19,10 @@
  * are told which rank it was.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
- * operations and roots where nothing else is said; ranks that do not are told. `count` is in elements of
- * `type`; 0 is allowed, and then pointers may be NULL. Pointers need not be aligned. Where a function has a
- * `send` and a `recv` buffer, they do not overlap, or are in place as the function says.
+ * operations and roots where nothing else is said; ranks that do not are told. (Types of what is only moved
+ * are not compared, but their bytes are; and an average is a sum.) `count` is in elements of `type`; 0 is
+ * allowed, and then pointers may be NULL. Pointers need not be aligned. Where a function has a `send` and a
+ * `recv` buffer, they do not overlap, or are in place as the function says.
  *
  * Sums and products are computed in one order that the ranks alone fix: all ranks get the same bits, whatever
  * the sizes, hosts and algorithms. Sums and products of 16-bit floats are those of float32, rounded once.
@@ -31,7 +32,8 @@
  *
  * rabit's API (rabit/rabit.h, rabit/c_api.h) is the same engine: it may be used beside this one, and its
  * communicator is the world. Single workers are taken back after a loss by rabit's API alone: once a program
- * has called its LoadCheckPoint, the world refuses everything that is not in rabit's API. */
+ * has called its LoadCheckPoint, the world refuses gather, scatter, all-to-all, messages and the making of
+ * communicators. */
 #ifndef WARREN_C_API_H_
 #define WARREN_C_API_H_
 
@@ -76,10 +78,12 @@ enum WarrenOp {
 };
 
 /* An operation of the caller's on elements of a size of its own. left[i] = left[i] op right[i] for i in
- * [0, count), where left holds the lower ranks; associative, commutative or not. Called from the thread of
- * the collective, with pieces of any length, whose pointers have the alignment of the caller's buffers. */
+ * [0, count), where left holds the lower ranks; associative, commutative or not. Returns 0; anything else
+ * ends the call with an error on all ranks. Called from the thread that carries out the collective, with
+ * pieces of any length, whose pointers need not be aligned: elements are copied out and in where that
+ * matters. */
 typedef struct WarrenCustomOp {
-  void (*function)(const void* right, void* left, size_t count, void* context);
+  int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
   size_t element_bytes;
 } WarrenCustomOp;

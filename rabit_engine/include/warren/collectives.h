@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -105,9 +106,15 @@ WarrenCustomOp Custom(const Combine& combine) {
   WarrenCustomOp op;
   op.function = [](const void* right, void* left, std::size_t count, void* context) {
     const auto& function = *static_cast<const Combine*>(context);
-    const auto* from = static_cast<const T*>(right);
-    auto* to = static_cast<T*>(left);
-    for (std::size_t i = 0; i < count; ++i) to[i] = function(to[i], from[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      T lower;
+      T higher;
+      std::memcpy(&lower, static_cast<const char*>(left) + i * sizeof(T), sizeof(T));
+      std::memcpy(&higher, static_cast<const char*>(right) + i * sizeof(T), sizeof(T));
+      const T both = function(lower, higher);
+      std::memcpy(static_cast<char*>(left) + i * sizeof(T), &both, sizeof(T));
+    }
+    return 0;
   };
   op.context = const_cast<void*>(static_cast<const void*>(&combine));
   op.element_bytes = sizeof(T);
@@ -139,13 +146,13 @@ class Handle {
     return done != 0;
   }
   /// Calls `function(error)`, a text or null, once the operation has ended; see WarrenWhenDone. To be called
-  /// once.
+  /// once. The function must not throw.
   void WhenDone(std::function<void(const char* error)> function) const {
     using Function = std::function<void(const char*)>;
     std::unique_ptr<Function> kept(new Function(std::move(function)));
     internal::Check(WarrenWhenDone(
         handle_.get(),
-        [](const char* error, void* context) {
+        [](const char* error, void* context) noexcept {
           const std::unique_ptr<Function> called(static_cast<Function*>(context));
           (*called)(error);
         },

@@ -247,10 +247,18 @@ void TcpTransport::ThrowIfHostIsSilent() {
 
 void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   if (alarm_) ThrowLost(alarm_->from, "");
-  if (!any_ended_) return;
   const auto awaited = [&](int peer) {
     return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
   };
+  // A linked one is heard on its link.
+  for (const int peer : absent_) {
+    if (!links_[peer] && awaited(peer)) {
+      ThrowLost(
+          peer,
+          "it does not accept links any more: it has left this communicator, or given up after an error");
+    }
+  }
+  if (!any_ended_) return;
   for (const int peer : linked_) {
     const TcpLink& link = *links_[peer];
     if (link.ended() && (!peers_may_leave_ || awaited(peer))) ThrowLost(peer, link.DescribeEnd());
@@ -454,6 +462,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
         if (!linked(peer)) awaited.push_back({peer, false, true});
       }
       if (!awaited.empty()) wait_observer_->OnWait(awaited, now - begin);
+      ThrowIfLost(awaited);
     }
     for (Dial& dial : dials_) {
       if (linked(dial.peer) || now < dial.deadline) continue;
@@ -601,10 +610,13 @@ void TcpTransport::SendQuestion(std::uint64_t id) {
   const auto found = own_questions_.find(id);
   if (found == own_questions_.end()) return;
   Question& question = found->second;
-  if (tcp::ConnectError(question.stream.fd()) == 0) {
+  const int error = tcp::ConnectError(question.stream.fd());
+  if (error == 0) {
     tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, question.peer);
     hello.call = question.call;
     SendWhole(question.stream, tcp::Proved(hello, key_));
+  } else if (error == ECONNREFUSED && HasEnded(question.peer)) {
+    absent_.push_back(question.peer);
   }
   own_questions_.erase(found);
 }

@@ -78,8 +78,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// up. Takes up to a tenth of a second; false when it cannot be told. Of any thread.
   bool HasEnded(int peer) const;
   /// Tells a rank that this one waits for it in this call, so that it can tell whether it is in another. Does
-  /// not wait, and leaves no trace when it fails.
+  /// not wait. When nobody listens there, ThrowIfLost knows it from then on.
   void Ask(int peer, const CallTag& call);
+  bool IsLinked(int peer) const { return links_[peer] != nullptr; }
   /// The last call that each rank has asked about so, as far as the events taken so far tell.
   const std::map<int, CallTag>& questions() const { return questions_; }
 
@@ -148,6 +149,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;
   bool any_ended_ = false;
+  std::vector<int> absent_;  ///< nobody listens any more where these said
   Clock::time_point next_silence_check_{};
   WaitPolicy wait_policy_;
   unsigned looks_ = 0;

@@ -250,6 +250,30 @@ TEST(Split, AMessageOfAnotherLengthIsNamed) {
   }
 }
 
+TEST(Split, RanksThatDisagreeAboutASliceOfAnAllToAllAreTold) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    for (const std::size_t bytes : {std::size_t{5}, std::size_t{100'000}}) {
+      ThreadWorld(3).Run(SettingsOf(places), [bytes](NativeCommunicator& world) {
+        const auto all = world.Split(0, 0);
+        const std::vector<std::size_t> right{0, bytes, 2 * bytes, 3 * bytes};
+        std::vector<std::size_t> wrong = right;
+        if (world.rank() == 1) wrong = {0, bytes + 1, 2 * bytes + 1, 3 * bytes + 1};
+        std::vector<char> from(right.back());
+        std::vector<char> to(wrong.back());
+        const std::string message = MessageOf([&] { all->AllToAll(from.data(), right, to.data(), wrong); });
+        EXPECT_THAT(message,
+                    ::testing::AnyOf(AllOf(HasSubstr("all-to-all of " + std::to_string(bytes) + " bytes"),
+                                           HasSubstr(std::to_string(bytes + 1) + " bytes")),
+                                     HasSubstr("gave up"), HasSubstr("gives up"), HasSubstr("no error")));
+        if (world.rank() == 1) {
+          EXPECT_THAT(message, HasSubstr("rank 0"));
+        }
+        world.Barrier();
+      });
+    }
+  }
+}
+
 TEST(Split, WhoFreesOneIsNoLossForThoseWhoDoNotNeedIt) {
   for (const Places places : {Places::kOneHost, Places::kTcp, Places::kScattered}) {
     ThreadWorld(4).Run(SettingsOf(places), [](NativeCommunicator& world) {
@@ -277,14 +301,39 @@ TEST(Split, WhoFreesOneIsNoLossForThoseWhoDoNotNeedIt) {
 
 TEST(Split, WhoNeedsARankThatHasFreedItIsTold) {
   for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    for (const int leaver : {0, 2}) {
+      for (const bool is_linked : {true, false}) {
+        ThreadWorld(3).Run(SettingsOf(places), [=](NativeCommunicator& world) {
+          auto all = world.Split(0, 0);
+          float value = 1;
+          if (is_linked) all->Allreduce(&value, 1, FloatSum());
+          if (world.rank() == leaver) {
+            all.reset();
+          } else {
+            EXPECT_THAT(MessageOf([&] { all->Allreduce(&value, 1, FloatSum()); }),
+                        HasSubstr("rank " + std::to_string(leaver)));
+          }
+          world.Barrier();
+        });
+      }
+    }
+  }
+}
+
+TEST(Split, WhoComesLateToOneThatOthersHaveGivenUpIsTold) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
     ThreadWorld(3).Run(SettingsOf(places), [](NativeCommunicator& world) {
-      auto all = world.Split(0, 0);
-      float value = 1;
-      all->Allreduce(&value, 1, FloatSum());
+      const auto all = world.Split(0, 0);
+      std::array<char, 8> bytes{};
+      const Outbound out{1, bytes.data(), 5};
+      const Inbound in{0, bytes.data(), 6};
+      if (world.rank() == 0) all->SendReceive({&out, 1}, {});
+      if (world.rank() == 1) {
+        EXPECT_THAT(MessageOf([&] { all->SendReceive({}, {&in, 1}); }), HasSubstr("5 bytes"));
+      }
+      world.Barrier();
       if (world.rank() == 2) {
-        all.reset();
-      } else {
-        EXPECT_THAT(MessageOf([&] { all->Allreduce(&value, 1, FloatSum()); }), HasSubstr("rank 2"));
+        EXPECT_NE(MessageOf([&] { all->Barrier(); }), "no error");
       }
       world.Barrier();
     });

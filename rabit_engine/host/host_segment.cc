@@ -397,7 +397,8 @@ HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor
   return {std::move(descriptor), offset, std::move(mapped)};
 }
 
-HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_index)
+HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_index,
+                         std::optional<bool> oversubscribed)
     : memory_(std::move(memory)),
       members_(std::move(members)),
       local_index_(local_index),
@@ -411,7 +412,7 @@ HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_i
   entries_ = base + layout.entries;
   rings_ = base + layout.rings;
   // A new memfd is zero, which is the state that everything in it begins with.
-  oversubscribed_ = local_size() > UsableCores();
+  oversubscribed_ = oversubscribed ? *oversubscribed : local_size() > UsableCores();
 }
 
 HostSegment::~HostSegment() {
@@ -448,9 +449,8 @@ std::unique_ptr<HostSegment> HostSegment::Within(std::size_t offset, std::span<c
     some.push_back(members_[local]);
   }
   auto segment = std::make_unique<HostSegment>(Map(memory_.descriptor, offset, Bytes(some.size())),
-                                               std::move(some), index);
+                                               std::move(some), index, oversubscribed_);
   segment->members_may_leave_ = true;
-  segment->oversubscribed_ = oversubscribed_;
   return segment;
 }
 

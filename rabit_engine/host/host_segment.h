@@ -120,8 +120,9 @@ class HostSegment {
     std::shared_ptr<std::byte> mapped;
   };
 
-  /// Memory of Bytes(members.size()) zeros that all members share.
-  HostSegment(Memory memory, std::vector<Member> members, int local_index);
+  /// Memory of Bytes(members.size()) zeros that all members share. See oversubscribed().
+  HostSegment(Memory memory, std::vector<Member> members, int local_index,
+              std::optional<bool> oversubscribed = {});
   static std::size_t Bytes(std::size_t local_size);
   /// Maps a range of a descriptor's memory. Throws EngineError.
   static Memory Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor, std::size_t offset,

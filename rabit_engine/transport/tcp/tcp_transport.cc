@@ -1,5 +1,6 @@
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -103,6 +104,10 @@ struct MessageBuffer {
     return State::kWhole;
   }
 };
+CloseOnForkDescriptor OpenSpare() {
+  return CloseOnForkDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 using HelloBuffer = MessageBuffer<tcp::Hello>;
 using ProofBuffer = MessageBuffer<wire::Digest>;
 
@@ -147,6 +152,7 @@ TcpTransport::TcpTransport(int rank, int world_size, int listener,
   if (!epoll_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
   addresses_.resize(links_.size());
   if (listener_) {
+    spare_ = OpenSpare();
     tcp::PrepareLink(listener_.fd(), options_.no_delay, options_.host_timeout);
     Watch(listener_.fd(), Key(Subject::kListener, 0), EPOLLIN | EPOLLET);
   }
@@ -340,7 +346,7 @@ void TcpTransport::Poll(int timeout_ms) {
 
 void TcpTransport::AcceptAll() {
   DropOldPending();
-  if (!spare_) spare_ = CloseOnForkDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!spare_) spare_ = OpenSpare();
   for (;;) {
     tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {

@@ -9,9 +9,12 @@ if(WARREN_CUDA)
     if(NOT CMAKE_CUDA_COMPILER)
       set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
     endif()
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       # From Turing on: compiled for what is common, and for others by the driver when it first loads the library.
       set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 90-real)
+      if(NOT "$ENV{CUDAARCHS}" STREQUAL "")  # CMake's own name for it, of which it takes notice in a new build folder alone
+        set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
+      endif()
     endif()
     include(CheckLanguage)
     check_language(CUDA)

@@ -5,49 +5,29 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
 
 namespace {
 
+using warren::api::Attempt;
+using warren::api::AttemptWithSession;
 using warren::api::Call;
+using warren::api::LastError;
 using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
 using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
-
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-/// 0, or -1 with the error kept.
-template <typename Function>
-int Attempt(Function&& function) {
-  try {
-    function();
-    return 0;
-  } catch (const std::exception& error) {
-    LastError() = error.what();
-    return -1;
-  }
-}
-
-/// The same with the session of this thread.
-template <typename Function>
-int AttemptWithSession(const Call& call, Function&& function) {
-  return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });
-}
 
 /// Of a call of rabit's own.
 int PrintIfFailed(int result) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/call_queue.h"
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
@@ -34,30 +35,13 @@ using warren::Misuse;
 using warren::Operation;
 using warren::Outbound;
 using warren::Reduction;
+using warren::api::Attempt;
 using warren::api::Call;
+using warren::api::LastError;
 using warren::api::Session;
 using warren::api::Threads;
 
 using Offsets = std::vector<std::size_t>;
-
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-template <typename Function>
-int Attempt(Function&& function) {
-  try {
-    function();
-    return 0;
-  } catch (const std::exception& error) {
-    LastError() = error.what();
-    return -1;
-  } catch (...) {
-    LastError() = "an exception of the caller's operation";
-    return -1;
-  }
-}
 
 /// With the communicator's session, which lives until the call has ended.
 template <typename Function>

@@ -1,38 +1,22 @@
 // The device face: rabit/device.h.
-#include <exception>
 #include <string>
 
 #include "rabit/device.h"
+#include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/session.h"
 
 namespace {
 
+using warren::api::AttemptWithSession;
 using warren::api::Call;
+using warren::api::LastError;
 using warren::api::Session;
-using warren::api::Threads;
 using warren::device::Collective;
 using warren::device::Kind;
 
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-/// Runs the call with the session of this thread.
-template <typename Function>
-int OrTell(const Call& call, Function&& function) {
-  try {
-    function(*Session::Require(call, Threads::kShare));
-    return 0;
-  } catch (const std::exception& error) {
-    LastError() = error.what();
-    return -1;
-  }
-}
-
 int Run(const char* name, const Collective& collective) {
   const Call call{name};
-  return OrTell(call, [&](Session& session) { session.OnDevice(call, collective); });
+  return AttemptWithSession(call, [&](Session& session) { session.OnDevice(call, collective); });
 }
 
 Collective Make(Kind kind, const void* send, void* receive, size_t count, int type, void* stream) {
@@ -50,7 +34,7 @@ Collective Make(Kind kind, const void* send, void* receive, size_t count, int ty
 
 int RabitDeviceSelect(int* device) {
   const Call call{"RabitDeviceSelect"};
-  return OrTell(call, [&](Session& session) {
+  return AttemptWithSession(call, [&](Session& session) {
     const int selected = session.SelectDevice(call);
     if (device != nullptr) *device = selected;
   });
@@ -82,24 +66,24 @@ int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, i
 
 int RabitDeviceGroupStart() {
   const Call call{"RabitDeviceGroupStart"};
-  return OrTell(call, [&](Session& session) { session.DeviceGroupStart(call); });
+  return AttemptWithSession(call, [&](Session& session) { session.DeviceGroupStart(call); });
 }
 
 int RabitDeviceGroupEnd() {
   const Call call{"RabitDeviceGroupEnd"};
-  return OrTell(call, [&](Session& session) { session.DeviceGroupEnd(call); });
+  return AttemptWithSession(call, [&](Session& session) { session.DeviceGroupEnd(call); });
 }
 
 int RabitDeviceSynchronize(void* stream) {
   const Call call{"RabitDeviceSynchronize"};
-  return OrTell(call, [&](Session& session) { session.DeviceSynchronize(call, stream); });
+  return AttemptWithSession(call, [&](Session& session) { session.DeviceSynchronize(call, stream); });
 }
 
 const char* RabitDeviceDescribe() {
   thread_local std::string text;
   text.clear();
   const Call call{"RabitDeviceDescribe"};
-  OrTell(call, [&](Session& session) { text = session.DescribeDevices(call); });
+  AttemptWithSession(call, [&](Session& session) { text = session.DescribeDevices(call); });
   return text.c_str();
 }
 

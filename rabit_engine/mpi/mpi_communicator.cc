@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/host/host_segment.h"
 
@@ -114,15 +115,48 @@ MpiCommunicator::MpiCommunicator(const WarrenMpi& mpi, Options options)
   char name[HOST_NAME_MAX + 256] = "";
   Check(mpi_.host(name, sizeof name), "asking for the name of this host");
   host_ = name;
-  if (world_size_ == 1) return;
-  std::vector<std::size_t> hosts(static_cast<std::size_t>(world_size_));
-  std::vector<std::size_t> offsets{0};
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
-    offsets.push_back(offsets.back() + sizeof(std::size_t));
-  const auto own = hosts.begin() + rank_;
-  *own = std::hash<std::string>()(HostKey());
-  Allgather(hosts.data(), offsets);
-  local_rank_ = static_cast<int>(std::count(hosts.begin(), own, *own));
+  members_.resize(static_cast<std::size_t>(world_size_));
+  std::iota(members_.begin(), members_.end(), 0);
+  MeetHosts();
+}
+
+void MpiCommunicator::MeetHosts() {
+  std::vector<std::size_t> keys(static_cast<std::size_t>(world_size_));
+  keys[rank_] = std::hash<std::string>()(HostKey());
+  if (world_size_ > 1) Allgather(keys.data(), EqualOffsets(world_size_, sizeof(std::size_t)));
+  for (const std::size_t key : keys) {
+    hosts_.push_back(static_cast<int>(std::find(keys.begin(), keys.end(), key) - keys.begin()));
+  }
+  local_rank_ = static_cast<int>(std::count(hosts_.begin(), hosts_.begin() + rank_, hosts_[rank_]));
+}
+
+MpiCommunicator::MpiCommunicator(const MpiCommunicator& parent, WarrenMpiGroup* group, int rank, int size)
+    : mpi_(parent.mpi_),
+      options_(parent.options_),
+      group_(group),
+      rank_(rank),
+      world_size_(size),
+      host_(parent.host_) {}
+
+MpiCommunicator::~MpiCommunicator() {
+  if (!is_world() && group_ != nullptr) mpi_.close(group_);
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::Split(int color, int key) {
+  RequireOpen("split");
+  const int number = ++splits_;
+  WarrenMpiGroup* group = nullptr;
+  int rank = 0;
+  int size = 0;
+  Check(mpi_.split(group_, color, key, &group, &rank, &size), "in a split");
+  if (group == nullptr) return nullptr;
+  std::unique_ptr<MpiCommunicator> made(new MpiCommunicator(*this, group, rank, size));
+  made->name_ = fmt::format("{}/{}.{}", name_, number, color);
+  made->members_.resize(static_cast<std::size_t>(size));
+  made->members_[rank] = members_[rank_];
+  made->Allgather(made->members_.data(), EqualOffsets(size, sizeof(int)));
+  made->MeetHosts();
+  return made;
 }
 
 void MpiCommunicator::Allreduce(void* buffer, std::size_t count, const Reduction& reduction) {
@@ -240,6 +274,78 @@ void MpiCommunicator::Barrier() {
   Check(mpi_.barrier(group_), "in a barrier");
 }
 
+void MpiCommunicator::Gather(const void* data, std::size_t bytes, void* buffer,
+                             std::span<const std::size_t> offsets, int root) {
+  RequireRoot(root, "gather");
+  std::vector<Inbound> receives;
+  if (rank_ == root) {
+    RequireOffsets(offsets, "gather");
+    for (int rank = 0; rank < world_size_; ++rank) {
+      receives.push_back({rank, At(buffer, offsets[rank]), offsets[rank + 1] - offsets[rank]});
+    }
+  }
+  const Outbound own{root, data, bytes};
+  SendReceive({&own, 1}, receives);
+}
+
+void MpiCommunicator::Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data,
+                              std::size_t bytes, int root) {
+  RequireRoot(root, "scatter");
+  std::vector<Outbound> sends;
+  if (rank_ == root) {
+    RequireOffsets(offsets, "scatter");
+    for (int rank = 0; rank < world_size_; ++rank) {
+      sends.push_back(
+          {rank, static_cast<const std::byte*>(buffer) + offsets[rank], offsets[rank + 1] - offsets[rank]});
+    }
+  }
+  const Inbound own{root, data, bytes};
+  SendReceive(sends, {&own, 1});
+}
+
+void MpiCommunicator::AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                               std::span<const std::size_t> received) {
+  RequireOffsets(sent, "all-to-all");
+  RequireOffsets(received, "all-to-all");
+  std::vector<Outbound> sends;
+  std::vector<Inbound> receives;
+  for (int turn = 0; turn < world_size_; ++turn) {  // not all to the same rank first
+    const int to_rank = (rank_ + turn) % world_size_;
+    const int from_rank = (rank_ + world_size_ - turn) % world_size_;
+    sends.push_back(
+        {to_rank, static_cast<const std::byte*>(from) + sent[to_rank], sent[to_rank + 1] - sent[to_rank]});
+    receives.push_back(
+        {from_rank, At(to, received[from_rank]), received[from_rank + 1] - received[from_rank]});
+  }
+  SendReceive(sends, receives);
+}
+
+void MpiCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
+  RequireOpen("send or receive");
+  // Messages that are too long for a call of MPI are several; one of no bytes is one.
+  const auto cut = [this](std::vector<WarrenMpiMessage>& messages, int peer, void* data, std::size_t bytes) {
+    std::size_t done = 0;
+    do {
+      const std::size_t now = std::min(bytes - done, options_.max_call_bytes);
+      messages.push_back({peer, At(data, done), static_cast<int>(now)});
+      done += now;
+    } while (done < bytes);
+  };
+  std::vector<WarrenMpiMessage> outgoing;
+  std::vector<WarrenMpiMessage> incoming;
+  for (const Outbound& out : sends) {
+    RequireRoot(out.to, "send");
+    cut(outgoing, out.to, const_cast<void*>(out.data), out.bytes);
+  }
+  for (const Inbound& in : receives) {
+    RequireRoot(in.from, "receive");
+    cut(incoming, in.from, in.data, in.bytes);
+  }
+  Check(mpi_.exchange(group_, outgoing.data(), static_cast<int>(outgoing.size()), incoming.data(),
+                      static_cast<int>(incoming.size())),
+        fmt::format("in {} messages sent and {} received", sends.size(), receives.size()));
+}
+
 void MpiCommunicator::TrackerPrint(const std::string& text) {
   if (options_.print) {
     options_.print(text);
@@ -250,7 +356,7 @@ void MpiCommunicator::TrackerPrint(const std::string& text) {
 }
 
 void MpiCommunicator::Finalize() {
-  if (group_ == nullptr) return;
+  if (group_ == nullptr || !is_world()) return;
   Check(mpi_.close(std::exchange(group_, nullptr)), "leaving MPI's world");
 }
 

@@ -6,14 +6,20 @@
 // MPI's: every rank gets the same bits, but MPI chooses the order, so they may differ in the last bits from
 // the native engine's. Those of 16-bit floats are given to it as floats, and rounded once.
 //
+// Gathers, scatters, all-to-alls and messages are MPI's messages, whose length each side knows. Communicators
+// are MPI's: threads may use several at once where MPI was begun for that (MPI_THREAD_MULTIPLE; a program
+// that begins MPI itself decides).
+//
 // Deadlines are MPI's too: collective_timeout has no meaning here, and a rank that dies ends the job the way
 // MPI's launcher ends it.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rabit_engine/base/communicator.h"
 #include "rabit_engine/mpi/mpi_plugin.h"
@@ -39,8 +45,9 @@ class MpiCommunicator : public Communicator {
   MpiCommunicator(const WarrenMpi& mpi, Options options);
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
-  /// Without Finalize, MPI is left as it is: the launcher sees a rank that did not end well.
-  ~MpiCommunicator() override = default;
+  /// Without Finalize, MPI is left as it is: the launcher sees a rank that did not end well. One that was
+  /// split off is freed, for which MPI may wait until all its ranks do.
+  ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
@@ -55,11 +62,26 @@ class MpiCommunicator : public Communicator {
   void ReduceScatter(void* buffer, std::span<const std::size_t> offsets, const Reduction& reduction) override;
   void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override;
   void Barrier() override;
+  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+              int root) override;
+  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
+               int root) override;
+  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received) override;
+  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  std::unique_ptr<Communicator> Split(int color, int key) override;
+  int host_of(int rank) const override { return hosts_[rank]; }
+  int rank_in_job(int rank) const override { return members_[rank]; }
+  std::string name() const override { return name_; }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
  private:
   class Call;
+  /// One that was split off.
+  MpiCommunicator(const MpiCommunicator& parent, WarrenMpiGroup* group, int rank, int size);
+  void MeetHosts();
+  bool is_world() const { return name_ == "world"; }
 
   /// Elements that fit one call of MPI. Throws Misuse when not even one does.
   std::size_t ElementsPerCall(const Reduction& reduction) const;
@@ -77,6 +99,10 @@ class MpiCommunicator : public Communicator {
   int world_size_ = 1;
   int local_rank_ = 0;
   std::string host_;
+  std::vector<int> hosts_;    ///< by rank: the lowest one of the same host
+  std::vector<int> members_;  ///< ranks of the job
+  std::string name_ = "world";
+  int splits_ = 0;
 };
 
 }  // namespace warren

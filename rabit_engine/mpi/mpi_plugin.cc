@@ -9,10 +9,12 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "rabit_engine/reduce/reduction.h"
 
@@ -41,12 +43,13 @@ namespace {
 using warren::DataType;
 using warren::Operation;
 
-char error_text[MPI_MAX_ERROR_STRING + 64];
+thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
 /// MPI ends once, with the last group, and only when it began here.
 bool began_here = false;
-int open_groups = 0;
-/// What MPI calls back with: its user functions have no context. One collective runs at a time.
-const WarrenMpiReduction* current = nullptr;
+std::atomic<int> open_groups = 0;
+/// What MPI calls back with: its user functions have no context. They are called by the thread of the
+/// collective.
+thread_local const WarrenMpiReduction* current = nullptr;
 
 const char* Check(const char* call, int code) {
   if (code == MPI_SUCCESS) return nullptr;
@@ -148,7 +151,7 @@ const char* BeginMpi() {
   if (initialised != 0) return nullptr;
   int provided = 0;
   if (const char* error =
-          Check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided))) {
+          Check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided))) {
     return error;
   }
   began_here = true;
@@ -158,9 +161,8 @@ const char* BeginMpi() {
   return nullptr;
 }
 
-const char* OpenInto(WarrenMpiGroup& group, int* rank, int* world_size) {
-  // A duplicate, so that the program's own messages on MPI_COMM_WORLD never meet ours.
-  if (const char* error = Check("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &group.comm))) return error;
+/// Of a group that has its communicator.
+const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))
     return error;
@@ -169,16 +171,32 @@ const char* OpenInto(WarrenMpiGroup& group, int* rank, int* world_size) {
   return Check("MPI_Comm_size", MPI_Comm_size(group.comm, world_size));
 }
 
-const char* Open(WarrenMpiGroup** group, int* rank, int* world_size) {
-  if (const char* error = BeginMpi()) return error;
-  auto* opened = new WarrenMpiGroup;
-  if (const char* error = OpenInto(*opened, rank, world_size)) {
-    delete opened;
+const char* Give(MPI_Comm comm, WarrenMpiGroup** group, int* rank, int* world_size) {
+  auto* made = new WarrenMpiGroup;
+  made->comm = comm;
+  if (const char* error = Prepare(*made, rank, world_size)) {
+    delete made;
     return error;
   }
   ++open_groups;
-  *group = opened;
+  *group = made;
   return nullptr;
+}
+
+const char* Open(WarrenMpiGroup** group, int* rank, int* world_size) {
+  if (const char* error = BeginMpi()) return error;
+  // A duplicate, so that the program's own messages on MPI_COMM_WORLD never meet ours.
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (const char* error = Check("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &comm))) return error;
+  return Give(comm, group, rank, world_size);
+}
+
+const char* Split(WarrenMpiGroup* group, int color, int key, WarrenMpiGroup** made, int* rank, int* size) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const int code = MPI_Comm_split(group->comm, color < 0 ? MPI_UNDEFINED : color, key, &comm);
+  if (const char* error = Check("MPI_Comm_split", code)) return error;
+  *made = nullptr;
+  return comm == MPI_COMM_NULL ? nullptr : Give(comm, made, rank, size);
 }
 
 const char* Close(WarrenMpiGroup* group) {
@@ -212,11 +230,14 @@ const char* Allreduce(WarrenMpiGroup* group, void* buffer, int count, const Warr
   });
 }
 
-/// MPICH 4.0 and 4.1 crash at a root other than 0 when the message is long (pmodels/mpich issue 6540).
+/// MPICH 4.0 and 4.1 crash at a root other than 0 when the message is long (pmodels/mpich issue 6540),
+/// and 4.0 in a reduce-scatter in place of long slices of different lengths ("memory ranges overlap").
 #if defined(MPICH_VERSION)
 constexpr bool kReduceInPlaceAtZeroOnly = true;
+constexpr bool kReduceScatterInPlace = false;
 #else
 constexpr bool kReduceInPlaceAtZeroOnly = false;
+constexpr bool kReduceScatterInPlace = true;
 #endif
 
 int ReduceAtRoot(WarrenMpiGroup* group, void* buffer, int count, MPI_Datatype type, MPI_Op operation,
@@ -246,7 +267,18 @@ const char* Reduce(WarrenMpiGroup* group, void* buffer, int count, const WarrenM
 const char* ReduceScatter(WarrenMpiGroup* group, void* buffer, const int* counts,
                           const WarrenMpiReduction* reduction) {
   return WithReduction(group, reduction, "MPI_Reduce_scatter", [&](MPI_Datatype type, MPI_Op operation) {
-    return MPI_Reduce_scatter(MPI_IN_PLACE, buffer, counts, type, operation, group->comm);
+    if (kReduceScatterInPlace) {
+      return MPI_Reduce_scatter(MPI_IN_PLACE, buffer, counts, type, operation, group->comm);
+    }
+    int rank = 0;
+    MPI_Comm_rank(group->comm, &rank);
+    const std::size_t bytes = static_cast<std::size_t>(counts[rank]) * reduction->element_bytes;
+    void* own = std::malloc(bytes > 0 ? bytes : 1);
+    if (own == nullptr) return MPI_ERR_NO_MEM;
+    const int code = MPI_Reduce_scatter(buffer, own, counts, type, operation, group->comm);
+    if (bytes > 0) std::memcpy(buffer, own, bytes);
+    std::free(own);
+    return code;
   });
 }
 
@@ -261,6 +293,37 @@ const char* Allgather(WarrenMpiGroup* group, void* buffer, const int* bytes, con
 
 const char* Barrier(WarrenMpiGroup* group) {
   return Check("MPI_Barrier", MPI_Barrier(group->comm));
+}
+
+constexpr int kMessageTag = 1;
+
+const char* Exchange(WarrenMpiGroup* group, const WarrenMpiMessage* sends, int num_sends,
+                     const WarrenMpiMessage* receives, int num_receives) {
+  std::vector<MPI_Request> requests(static_cast<std::size_t>(num_sends) + num_receives, MPI_REQUEST_NULL);
+  std::vector<MPI_Status> statuses(requests.size());
+  for (int i = 0; i < num_receives; ++i) {
+    const WarrenMpiMessage& in = receives[i];
+    const int code = MPI_Irecv(in.data, in.bytes, MPI_BYTE, in.peer, kMessageTag, group->comm, &requests[i]);
+    if (const char* error = Check("MPI_Irecv", code)) return error;
+  }
+  for (int i = 0; i < num_sends; ++i) {
+    const WarrenMpiMessage& out = sends[i];
+    const int code = MPI_Isend(out.data, out.bytes, MPI_BYTE, out.peer, kMessageTag, group->comm,
+                               &requests[num_receives + i]);
+    if (const char* error = Check("MPI_Isend", code)) return error;
+  }
+  const int code = MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
+  if (const char* error = Check("MPI_Waitall", code)) return error;
+  for (int i = 0; i < num_receives; ++i) {
+    int bytes = 0;
+    MPI_Get_count(&statuses[i], MPI_BYTE, &bytes);
+    if (bytes == receives[i].bytes) continue;
+    std::snprintf(error_text, sizeof error_text,
+                  "a message of %d bytes came from rank %d where %d were expected", bytes, receives[i].peer,
+                  receives[i].bytes);
+    return error_text;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -278,6 +341,8 @@ extern "C" __attribute__((visibility("default"))) const WarrenMpi* warren_mpi_pl
       .broadcast = &Broadcast,
       .allgather = &Allgather,
       .barrier = &Barrier,
+      .exchange = &Exchange,
+      .split = &Split,
   };
   return &table;
 }

@@ -4,7 +4,9 @@
 // exception crosses this line.
 //
 // Every function returns nullptr when it succeeded, else a text that says what MPI said; the text lives until
-// the next call. Not thread safe. Collectives as in communicator.h, with counts that fit an int.
+// the next call of the thread. Groups may be used at once by several threads where MPI allows it
+// (MPI_THREAD_MULTIPLE, which is asked for), each group by one. Collectives as in communicator.h, with counts
+// that fit an int.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +26,15 @@ struct WarrenMpiReduction {
   void* context;
 };
 
-/// A communicator of the plugin: a duplicate of MPI_COMM_WORLD.
+/// A communicator of the plugin: a duplicate of MPI_COMM_WORLD, or one split off.
 struct WarrenMpiGroup;
+
+/// A message to another rank, or from it.
+struct WarrenMpiMessage {
+  int peer;
+  void* data;
+  int bytes;
+};
 
 struct WarrenMpi {
   std::int32_t version;  ///< kWarrenMpiVersion of the plugin
@@ -44,12 +53,18 @@ struct WarrenMpi {
   const char* (*broadcast)(WarrenMpiGroup*, void* buffer, int bytes, int root);
   const char* (*allgather)(WarrenMpiGroup*, void* buffer, const int* bytes, const int* offsets);
   const char* (*barrier)(WarrenMpiGroup*);
+  /// All at once. Messages between two ranks keep their order; one that is not as long as was expected is an
+  /// error.
+  const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
+                          const WarrenMpiMessage* receives, int num_receives);
+  /// The group of the ranks that give the same color, ordered by key; nullptr for a negative color.
+  const char* (*split)(WarrenMpiGroup*, int color, int key, WarrenMpiGroup** made, int* rank, int* size);
 };
 
 }  // extern "C"
 
 /// Changes with every change of the table.
-inline constexpr std::int32_t kWarrenMpiVersion = 1;
+inline constexpr std::int32_t kWarrenMpiVersion = 2;
 /// The one symbol a plugin exports: `extern "C" const WarrenMpi* warren_mpi_plugin()`.
 inline constexpr const char* kWarrenMpiSymbol = "warren_mpi_plugin";
 using WarrenMpiEntry = const WarrenMpi* (*)();

@@ -22,7 +22,9 @@ namespace warren::testing {
 
 class RandomProgram {
  public:
-  RandomProgram(std::uint64_t seed, Communicator& world) : random_(seed), seed_(seed) {
+  /// `any_order`: the communicator does not say in which order it adds up floats.
+  RandomProgram(std::uint64_t seed, Communicator& world, bool any_order = false)
+      : random_(seed), seed_(seed), any_order_(any_order) {
     std::vector<int> all(static_cast<std::size_t>(world.world_size()));
     std::iota(all.begin(), all.end(), 0);
     world_rank_ = world.rank();
@@ -130,7 +132,9 @@ class RandomProgram {
                                {DataType::kFloat16, Operation::kSum}, {DataType::kBFloat16, Operation::kMax},
                                {DataType::kInt, Operation::kSum},     {DataType::kUChar, Operation::kBitOr},
                                {DataType::kLong, Operation::kMin},    {DataType::kUInt, Operation::kBitXor}};
-    return kKinds[Draw(std::size(kKinds))];
+    const Kind drawn = kKinds[Draw(std::size(kKinds))];
+    const bool is_sum_of_floats = drawn.operation == Operation::kSum && drawn.type != DataType::kInt;
+    return any_order_ && is_sum_of_floats ? Kind{DataType::kLong, Operation::kSum} : drawn;
   }
   /// The engine's order is that of one CombineAll over the members.
   Bytes Reduced(const Group& group, const Reduction& reduction, std::size_t count) const {
@@ -348,6 +352,7 @@ class RandomProgram {
 
   std::mt19937_64 random_;
   std::uint64_t seed_;
+  bool any_order_;
   int world_rank_ = 0;
   int step_ = 0;
   std::vector<Group> groups_;

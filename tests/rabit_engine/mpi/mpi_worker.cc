@@ -35,6 +35,7 @@
 #include "rabit_engine/mpi/mpi_communicator.h"
 #include "rabit_engine/mpi/mpi_engine.h"
 #include "rabit_engine/mpi/mpi_library.h"
+#include "tests/rabit_engine/engine/random_program.h"
 
 namespace {
 
@@ -281,6 +282,12 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
+/// Everything else, on communicators of every shape.
+void CheckPrograms(Communicator& world) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) warren::testing::RandomProgram(seed, world, true).Run(40);
+  Require(!::testing::Test::HasFailure(), "a random program");
+}
+
 void CheckCollectives(Communicator& world) {
   CheckType<char>(world, DataType::kChar);
   CheckType<unsigned char>(world, DataType::kUChar);
@@ -301,6 +308,7 @@ void CheckCollectives(Communicator& world) {
   CheckCustom(world);
   CheckBroadcast(world);
   CheckAllgather(world);
+  CheckPrograms(world);
   world.Barrier();
   Require(!world.host().empty(), "the name of the host");
   Require(world.is_distributed() == (world.world_size() > 1), "is_distributed");

@@ -1,0 +1,36 @@
+// How the C faces answer: 0, or -1 and a text that stays until the thread's next error.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "rabit_engine/api/session.h"
+
+namespace warren::api {
+
+inline std::string& LastError() {
+  thread_local std::string text;
+  return text;
+}
+
+/// 0, or -1 with the error kept.
+template <typename Function>
+int Attempt(Function&& function) {
+  try {
+    function();
+    return 0;
+  } catch (const std::exception& error) {
+    LastError() = error.what();
+  } catch (...) {
+    LastError() = "an exception of the caller's function";
+  }
+  return -1;
+}
+
+/// The same with the session of this thread.
+template <typename Function>
+int AttemptWithSession(const Call& call, Function&& function) {
+  return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });
+}
+
+}  // namespace warren::api

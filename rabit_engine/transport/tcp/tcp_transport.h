@@ -141,7 +141,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::vector<std::vector<std::string>> addresses_;
   tcp::LinkKey key_;
   tcp::Socket epoll_;
-  CloseOnForkDescriptor spare_;  ///< for a connection that comes when there is none left
+  CloseOnForkDescriptor spare_;                  ///< for a connection that comes when there is none left
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;

@@ -17,6 +17,7 @@ void GatherLinear(PeerGroup& group, const void* data, std::size_t bytes, void* b
   const std::vector<int> others = group.Others();
   const VectorView all(buffer, 1);
   std::vector<Receive> receives;
+  receives.reserve(others.size());
   for (const int peer : others) receives.push_back(all.ReceiveInto(peer, Slice(offsets, peer)));
   group.Connect(others);
   group.Exchange({}, receives);
@@ -32,6 +33,7 @@ void ScatterLinear(PeerGroup& group, const void* buffer, std::span<const std::si
   const std::vector<int> others = group.Others();
   const auto* all = static_cast<const std::byte*>(buffer);
   std::vector<Send> sends;
+  sends.reserve(others.size());
   for (const int peer : others) {
     const Range slice = Slice(offsets, peer);
     sends.push_back({peer, all + slice.begin, slice.size()});

@@ -169,6 +169,7 @@ namespace {
 /// Who shares memory, as a communicator of these ranks of the job numbers them.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
+  leaders.reserve(members.size());
   std::map<int, int> first_on;
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
     leaders.push_back(first_on.emplace(job.layout.host_of(members[i]), i).first->second);

@@ -170,6 +170,7 @@ std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
   attempt([&] {
     if (group.empty()) return;
     std::vector<int> members;
+    members.reserve(group.size());
     for (const int rank : group) members.push_back(members_[rank]);
     const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
     offer.emplace(*job_, std::move(members), static_cast<int>(index));
@@ -179,6 +180,7 @@ std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
   if (offer) {
     attempt([&] {
       std::vector<std::string> of_group;
+      of_group.reserve(group.size());
       for (const int rank : group) of_group.push_back(offers[rank]);
       made.reset(new NativeCommunicator(*this, name, offer->Join(of_group, name, settings_)));
     });

@@ -61,13 +61,13 @@ class NcclPath final : public CollectivePath {
 
   void Enqueue(std::span<const Collective> calls) override {
     for (const Collective& call : calls) CheckType(call);
-    if (calls.size() == 1) return Settle(Start(calls.front()), Name(calls.front().kind));
+    if (calls.size() == 1) return Settle(Start(calls.front()), Text(calls.front()));
     Settle(nccl_.GroupStart(), "a group");
     for (const Collective& call : calls) {
       const ncclResult_t result = Start(call);
       if (result == ncclSuccess || result == ncclInProgress) continue;
       nccl_.GroupEnd();
-      Settle(result, Name(call.kind));
+      Settle(result, Text(call));
     }
     Settle(nccl_.GroupEnd(), "a group");
   }
@@ -119,7 +119,9 @@ class NcclPath final : public CollectivePath {
 
   ncclResult_t Start(const Collective& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
-    const auto operation = static_cast<ncclRedOp_t>(call.operation);
+    // Of one rank NCCL (2.28) refuses averages of float8; they are what the rank has.
+    const bool is_plain = call.operation == Operation::kAverage && host_.world_size == 1;
+    const auto operation = static_cast<ncclRedOp_t>(is_plain ? Operation::kSum : call.operation);
     cudaStream_t stream = StreamOf(call);
     switch (call.kind) {
       case Kind::kAllreduce:
@@ -132,6 +134,12 @@ class NcclPath final : public CollectivePath {
         return nccl_.ReduceScatter(call.send, call.receive, call.count, type, operation, communicator_,
                                    stream);
     }
+  }
+
+  static std::string Text(const Collective& call) {
+    const bool reduces = call.kind == Kind::kAllreduce || call.kind == Kind::kReduceScatter;
+    return fmt::format("{}{} of {} elements of {}", Name(call.kind),
+                       reduces ? fmt::format(" ({})", Name(call.operation)) : "", call.count, Name(call.type));
   }
 
   void CheckType(const Collective& call) const {

@@ -1,0 +1,205 @@
+#include "rabit_engine/coordinator/participant.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace warren::coordinator {
+namespace {
+
+// Of the first word, which the bitwise and takes like all others.
+constexpr std::uint64_t kHasNothingToTell = 1;
+constexpr std::uint64_t kIsIdle = 2;
+
+constexpr std::size_t kBits = 64;
+
+}  // namespace
+
+Participant::Participant(int rank, Settings settings, std::size_t capacity, double patience)
+    : rank_(rank), settings_(settings), capacity_(capacity), patience_(patience) {}
+
+void Participant::Add(Request request, double now) {
+  std::string name = request.name;
+  Waiting& waiting = waiting_.emplace(std::move(name), Waiting{std::move(request), now, ++num_added_, false, {}}).first->second;
+  ++num_untold_;
+  TakeBit(waiting);
+}
+
+/// Where all know it as it was given.
+void Participant::TakeBit(Waiting& waiting) {
+  const Request& wanted = waiting.request;
+  const auto place = places_.find(wanted.name);
+  if (place == places_.end()) return;
+  const Known& known = *known_[place->second];
+  if (known.request->signature != wanted.signature || known.request->group != wanted.group ||
+      known.request->group_size != wanted.group_size || known.own_priority != wanted.priority)
+    return;
+  waiting.bit = place->second;
+  own_bits_[place->second / kBits] |= std::uint64_t{1} << place->second % kBits;
+  --num_untold_;
+}
+
+void Participant::LoseBit(Waiting& waiting) {
+  if (!waiting.bit) return;
+  own_bits_[*waiting.bit / kBits] &= ~(std::uint64_t{1} << *waiting.bit % kBits);
+  waiting.bit.reset();
+  ++num_untold_;
+}
+
+/// Rank 0 has to know what waits for so long, to tell whom it waits for.
+void Participant::AskAgain(double now) {
+  if (now < next_look_) return;
+  next_look_ = now + patience_ / 4;
+  for (auto& [name, waiting] : waiting_) {
+    if (now - waiting.since >= patience_) LoseBit(waiting);
+  }
+}
+
+std::vector<std::uint64_t> Participant::Words(double now, bool has_news) {
+  AskAgain(now);
+  const bool tells = has_news || num_untold_ > 0 || TellsJoin() || leaves_ == Said::kNew;
+  const bool idle = waiting_.empty() && !tells;
+  std::vector<std::uint64_t> words{(tells ? 0 : kHasNothingToTell) | (idle ? kIsIdle : 0)};
+  words.insert(words.end(), own_bits_.begin(), own_bits_.end());
+  if (has_joined_) {
+    for (std::size_t bit = 0; bit < known_.size(); ++bit) {
+      if (known_[bit]) words[1 + bit / kBits] |= std::uint64_t{1} << bit % kBits;
+    }
+  }
+  return words;
+}
+
+bool Participant::Agree(std::span<const std::uint64_t> all) {
+  all_are_idle_ = (all[0] & kIsIdle) != 0;
+  std::vector<std::size_t> bits;
+  std::unordered_map<std::string_view, std::size_t> of_group;
+  for (std::size_t word = 1; word < all.size(); ++word) {
+    for (std::uint64_t left = all[word]; left != 0; left &= left - 1) {
+      const std::size_t bit = (word - 1) * kBits + static_cast<std::size_t>(std::countr_zero(left));
+      bits.push_back(bit);
+      const Request& request = *known_[bit]->request;
+      if (!request.group.empty()) ++of_group[request.group];
+    }
+  }
+  for (const std::size_t bit : bits) {
+    Known& known = *known_[bit];
+    const Request& request = *known.request;
+    if (!request.group.empty() && of_group[request.group] < request.group_size) continue;
+    const auto waiting = waiting_.find(request.name);
+    if (waiting != waiting_.end()) {  // it is not there on a rank that has joined
+      LoseBit(waiting->second);
+      --num_untold_;
+      waiting_.erase(waiting);
+    }
+    known.last_used = ++uses_;
+    ready_.Add({known.request, {}});
+  }
+  return (all[0] & kHasNothingToTell) == 0;
+}
+
+Message Participant::TakeMessage(double now) {
+  Message message;
+  message.joins = TellsJoin();
+  std::vector<Waiting*> untold;
+  for (auto& [name, waiting] : waiting_) {
+    if (!waiting.told && !waiting.bit) untold.push_back(&waiting);
+  }
+  std::sort(untold.begin(), untold.end(), [](const Waiting* one, const Waiting* two) { return one->number < two->number; });
+  for (Waiting* const waiting : untold) {
+    message.requests.push_back({waiting->request, now - waiting->since});
+    waiting->told = true;
+    --num_untold_;
+  }
+  if (message.joins) joins_ = Said::kTold;
+  message.leaves = leaves_ == Said::kNew;
+  if (message.leaves) leaves_ = Said::kTold;
+  return message;
+}
+
+void Participant::Accept(const Answer& answer) {
+  settings_ = answer.settings;
+  for (const std::string& name : answer.forgotten) Forget(name);
+  if (!answer.joined.empty()) {
+    others_have_joined_ = true;
+    has_joined_ = has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
+    // They have no part in these any more; rank 0 will say so.
+    for (std::size_t bit = 0; bit < known_.size(); ++bit) {
+      if (known_[bit] && !known_[bit]->request->signature.takes_joined()) Forget(std::string(known_[bit]->request->name));
+    }
+  }
+  for (const Agreed& agreed : answer.agreed) {
+    auto request = std::make_shared<const Request>(agreed.request);
+    std::int32_t own_priority = request->priority;
+    const auto waiting = waiting_.find(request->name);
+    if (waiting != waiting_.end()) {
+      own_priority = waiting->second.request.priority;
+      LoseBit(waiting->second);
+      if (!waiting->second.told) --num_untold_;
+      waiting_.erase(waiting);
+    }
+    if (agreed.error.empty()) Remember(request, own_priority);
+    ready_.Add({std::move(request), agreed.error});
+  }
+  if (answer.last_joined >= 0) {
+    if (has_joined_) last_joined_ = answer.last_joined;
+    has_joined_ = others_have_joined_ = false;
+    joins_ = Said::kNothing;
+  }
+  left_ = answer.left;
+}
+
+std::string Participant::KnownBeside(const Request& request) const {
+  if (Knows(request.name)) return request.name;
+  const auto group = known_of_group_.find(request.group);
+  return group == known_of_group_.end() ? "" : known_[group->second.front()]->request->name;
+}
+
+std::optional<int> Participant::TakeLastJoined() {
+  return std::exchange(last_joined_, std::nullopt);
+}
+
+void Participant::Remember(const std::shared_ptr<const Request>& request, std::int32_t own_priority) {
+  if (capacity_ == 0 || request->group_size > capacity_) return;
+  Forget(request->name);
+  if (places_.size() >= capacity_) {
+    const auto is_older = [](const std::optional<Known>& one, const std::optional<Known>& two) {
+      return one && (!two || one->last_used < two->last_used);
+    };
+    const auto oldest = std::min_element(known_.begin(), known_.end(), is_older);
+    Forget(std::string((*oldest)->request->name));
+  }
+  std::size_t bit = known_.size();
+  if (free_bits_.empty()) {
+    known_.emplace_back();
+    own_bits_.resize((known_.size() + kBits - 1) / kBits);
+  } else {
+    bit = free_bits_.back();
+    free_bits_.pop_back();
+  }
+  known_[bit] = Known{request, own_priority, ++uses_};
+  places_[request->name] = bit;
+  if (!request->group.empty()) known_of_group_[request->group].push_back(bit);
+}
+
+/// With all of its group: bits speak for a group only when all of it has bits.
+void Participant::Forget(const std::string& name) {
+  const auto place = places_.find(name);
+  if (place == places_.end()) return;
+  const std::size_t bit = place->second;
+  const auto group = known_of_group_.find(known_[bit]->request->group);
+  if (group == known_of_group_.end()) return ForgetOne(bit);
+  const std::vector<std::size_t> bits = std::move(group->second);
+  known_of_group_.erase(group);
+  for (const std::size_t one : bits) ForgetOne(one);
+}
+
+void Participant::ForgetOne(std::size_t bit) {
+  const std::string& name = known_[bit]->request->name;
+  const auto waiting = waiting_.find(name);
+  if (waiting != waiting_.end()) LoseBit(waiting->second);
+  places_.erase(name);
+  known_[bit].reset();
+  free_bits_.push_back(bit);
+}
+
+}  // namespace warren::coordinator

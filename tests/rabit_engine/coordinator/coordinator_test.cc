@@ -1,0 +1,360 @@
+#include "rabit_engine/coordinator/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/rabit_engine/coordinator/simulated_world.h"
+
+namespace warren::coordinator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+void AddToAll(SimulatedWorld& world, const Request& request) {
+  for (Participant& rank : world.ranks) rank.Add(request, world.now);
+}
+
+TEST(Coordinator, RunsWhatIsReadyEverywhereAndNothingElse) {
+  SimulatedWorld world({.size = 3});
+  AddToAll(world, Sum("a"));
+  world.ranks[1].Add(Sum("b"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("a"));
+  EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
+  world.ranks[0].Add(Sum("b"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
+  world.ranks[2].Add(Sum("b"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("b"));
+}
+
+TEST(Coordinator, ASteadyTrainingSendsOneWordForEach64Names) {
+  SimulatedWorld world({.size = 4, .capacity = 1000});
+  for (int step = 0; step < 10; ++step) {
+    std::mt19937 random(static_cast<unsigned>(step));
+    for (Participant& rank : world.ranks) {
+      std::vector<int> order(100);
+      for (int i = 0; i < 100; ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (const int i : order) rank.Add(Sum("tensor" + std::to_string(i)), 0);
+    }
+    EXPECT_EQ(world.Cycle().size(), 100u);
+  }
+  EXPECT_EQ(world.num_talks, 1);
+  EXPECT_EQ(world.most_words, 3u);
+}
+
+TEST(Coordinator, OrdersByPriorityThenByWhoCameFirst) {
+  SimulatedWorld world({.settings = {0, 0}});
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& [name, priority] : {std::pair{"c", 0}, {"a", 0}, {"b", 5}}) {
+      Request request = Sum(name);
+      request.priority = priority;
+      AddToAll(world, request);
+    }
+    EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("b"));
+    EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("c"));
+    EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("a"));
+  }
+  EXPECT_EQ(world.num_talks, 1);
+}
+
+TEST(Coordinator, APriorityThatChangesIsAskedForAnew) {
+  SimulatedWorld world({.settings = {0, 0}});
+  const auto add = [&](int a, int b) {
+    for (Participant& rank : world.ranks) {
+      Request request = Sum("a");
+      request.priority = a;
+      rank.Add(request, 0);
+      request = Sum("b");
+      request.priority = b;
+      rank.Add(request, 0);
+    }
+  };
+  add(1, 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("a"));
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("b"));
+  add(1, 2);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("b"));
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("a"));
+  EXPECT_EQ(world.num_talks, 2);
+  add(1, 2);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("b"));
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("a"));
+  EXPECT_EQ(world.num_talks, 2);
+}
+
+TEST(Coordinator, DifferentShapesAreAnErrorOfThatNameAlone) {
+  SimulatedWorld world({.size = 3});
+  for (int step = 0; step < 3; ++step) {
+    for (int rank = 0; rank < 3; ++rank) {
+      world.ranks[rank].Add(Sum("x", rank == 2 && step == 1 ? 11 : 10), 0);
+      world.ranks[rank].Add(Sum("y"), 0);
+    }
+    std::map<std::string, std::string> errors;
+    for (int cycle = 0; cycle < 3; ++cycle) {
+      for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
+    }
+    ASSERT_EQ(errors.size(), 2u) << step;
+    EXPECT_EQ(errors["y"], "");
+    if (step == 1) {
+      EXPECT_THAT(errors["x"], HasSubstr("different things 'x'"));
+      EXPECT_THAT(errors["x"], HasSubstr("on rank 2"));
+      EXPECT_THAT(errors["x"], HasSubstr("an allreduce (sum) of 11 elements of float"));
+    } else {
+      EXPECT_EQ(errors["x"], "");
+    }
+  }
+}
+
+TEST(Coordinator, WhoIsMissingIsNamed) {
+  SimulatedWorld world({.size = 4, .patience = {60, 0}});
+  for (const bool is_known : {false, true}) {
+    world.warnings.clear();
+    for (const int rank : {0, 2, 3}) world.ranks[rank].Add(Sum("x"), world.now);
+    for (int second = 0; second < 59; ++second, world.now += 1) world.Cycle();
+    EXPECT_THAT(world.warnings, IsEmpty());
+    for (int second = 0; second < 20; ++second, world.now += 1) world.Cycle();
+    EXPECT_THAT(world.warnings,
+                ElementsAre(HasSubstr("'x' (an allreduce (sum) of 10 elements of float) is ready on ranks 0, 2, 3 "
+                                      "and not on rank 1 since")))
+        << is_known;
+    for (int second = 0; second < 80; ++second, world.now += 1) world.Cycle();
+    EXPECT_EQ(world.warnings.size(), 2u);
+    world.ranks[1].Add(Sum("x"), world.now);
+    EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("x"));
+  }
+}
+
+TEST(Coordinator, WhatNeverComesIsAnErrorWhereThatIsWanted) {
+  SimulatedWorld world({.size = 3, .patience = {2, 5}});
+  world.ranks[1].Add(Sum("x"), 0);
+  std::vector<Ready> ended;
+  for (int step = 0; step < 60 && ended.empty(); ++step, world.now += 0.1) ended = world.Cycle();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(ended[0].error, HasSubstr("is ready on rank 1 and not on ranks 0, 2 since 5 s"));
+  EXPECT_FALSE(world.ranks[1].IsWaiting("x"));
+}
+
+TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
+  SimulatedWorld world({.size = 2, .settings = {0, 0}});
+  const auto member = [](const std::string& name, std::uint64_t count = 10) {
+    Request request = Sum(name, count);
+    request.group = "g";
+    request.group_size = 3;
+    return request;
+  };
+  for (int step = 0; step < 3; ++step) {
+    AddToAll(world, member("a"));
+    world.ranks[0].Add(member("b"), 0);
+    AddToAll(world, Sum("alone"));
+    world.ranks[0].Add(member("c"), 0);
+    std::vector<std::string> names;
+    for (int cycle = 0; cycle < 4; ++cycle) {
+      for (const Ready& ready : world.Cycle()) names.push_back(ready.request->name);
+    }
+    EXPECT_THAT(names, ElementsAre("alone")) << step;
+    world.ranks[1].Add(member("c"), 0);
+    EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
+    // A wrong shape of one is an error of all three.
+    world.ranks[1].Add(member("b", step == 1 ? 11 : 10), 0);
+    std::map<std::string, std::string> errors;
+    for (int cycle = 0; cycle < 5; ++cycle) {
+      for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
+    }
+    ASSERT_EQ(errors.size(), 3u) << step;
+    for (const auto& [name, error] : errors) EXPECT_EQ(error.empty(), step != 1) << step << " " << name;
+  }
+}
+
+TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
+  SimulatedWorld world({.size = 3});
+  AddToAll(world, Sum("x"));
+  EXPECT_EQ(world.Cycle().size(), 1u);
+  world.ranks[1].Join();
+  world.Cycle();
+  for (const int rank : {0, 2}) {
+    world.ranks[rank].Add(Sum("x"), 0);  // all know it
+    world.ranks[rank].Add(Sum("new"), 0);
+    Request broadcast = Sum("b");
+    broadcast.signature.kind = Kind::kBroadcast;
+    world.ranks[rank].Add(broadcast, 0);
+  }
+  std::map<std::string, std::string> errors;
+  for (int cycle = 0; cycle < 4; ++cycle) {
+    for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
+  }
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors["x"] + errors["new"], "");
+  EXPECT_THAT(errors["b"], HasSubstr("rank 1 cannot take part any more"));
+  world.ranks[2].Join();
+  world.Cycle();
+  world.ranks[0].Add(Sum("x"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("x"));
+  EXPECT_EQ(world.ranks[0].TakeLastJoined(), std::nullopt);
+  world.ranks[0].Join();
+  EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
+  for (Participant& rank : world.ranks) EXPECT_EQ(rank.TakeLastJoined(), 0);
+  // And all begin anew.
+  world.ranks[0].Add(Sum("x"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
+  for (const int rank : {1, 2}) world.ranks[rank].Add(Sum("x"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("x"));
+}
+
+TEST(Coordinator, ARankThatJoinsWaitsForItsOwnFirst) {
+  SimulatedWorld world({.size = 2});
+  world.ranks[1].Add(Sum("x"), 0);
+  world.ranks[1].Join();
+  world.Cycle();
+  world.ranks[0].Add(Sum("x"), 0);
+  EXPECT_THAT(NamesOf(world.Cycle()), ElementsAre("x"));
+  world.ranks[0].Join();
+  world.Cycle();
+  EXPECT_EQ(world.ranks[0].TakeLastJoined(), 1);
+}
+
+TEST(Coordinator, WhoLeavesEndsItForAll) {
+  SimulatedWorld world({.size = 3});
+  world.ranks[2].Leave();
+  world.Cycle();
+  for (const Participant& rank : world.ranks) EXPECT_EQ(rank.left(), 2);
+}
+
+TEST(Coordinator, NewSettingsReachAll) {
+  SimulatedWorld world({.size = 2});
+  world.coordinator().Propose({123, 45});
+  world.Cycle();
+  for (const Participant& rank : world.ranks) EXPECT_EQ(rank.settings(), (Settings{123, 45}));
+  world.coordinator().Propose({123, 45});
+  const int talks = world.num_talks;
+  world.Cycle();
+  EXPECT_EQ(world.num_talks, talks);
+}
+
+TEST(Coordinator, IdleRanksAreKnownToBe) {
+  SimulatedWorld world({.size = 2});
+  world.Cycle();
+  EXPECT_TRUE(world.ranks[0].all_are_idle());
+  world.ranks[1].Add(Sum("x"), 0);
+  world.Cycle();
+  EXPECT_FALSE(world.ranks[0].all_are_idle());
+}
+
+/// Some names, each of which is given once on each rank in every round, in an order of the rank's own and
+/// over several cycles. Some have a wrong shape on a rank, some are in groups, some ranks join.
+class RandomProgram {
+ public:
+  explicit RandomProgram(unsigned seed)
+      : random_(seed),
+        world_({.size = Below(7) + 1,
+                .capacity = static_cast<std::size_t>(Below(3) == 0 ? Below(6) : 40),
+                .settings = {static_cast<std::uint64_t>(Below(3) * 100), 0}}) {}
+
+  void Run() {
+    const int rounds = 2 + Below(4);
+    for (int round = 0; round < rounds; ++round) {
+      Round();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+
+ private:
+  int Below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
+
+  void Round() {
+    const int num_names = 1 + Below(12);
+    const int grouped = Below(2) == 0 ? 0 : Below(num_names + 1);
+    std::vector<std::vector<Request>> to_add(world_.ranks.size());
+    std::set<std::size_t> joining;
+    if (Below(4) == 0) {
+      for (std::size_t rank = 0; rank < world_.ranks.size(); ++rank) {
+        if (Below(3) == 0 && joining.size() + 1 < world_.ranks.size()) joining.insert(rank);
+      }
+    }
+    std::set<std::string> expected;
+    for (int i = 0; i < num_names; ++i) {
+      Request request = Sum("n" + std::to_string(Below(3) == 0 ? i + 100 : i), 1 + static_cast<std::uint64_t>(Below(3)));
+      request.priority = Below(8) == 0 ? Below(3) : 0;
+      if (i < grouped) {
+        request.group = "g";
+        request.group_size = static_cast<std::uint32_t>(grouped);
+      }
+      for (std::size_t rank = 0; rank < world_.ranks.size(); ++rank) {
+        if (joining.contains(rank)) continue;
+        Request own = request;
+        if (Below(30) == 0) own.signature.count += 7;
+        to_add[rank].push_back(own);
+      }
+      expected.insert(request.name);
+    }
+    // A name has a wrong shape where two ranks differ.
+    std::map<std::string, std::set<std::uint64_t>> shapes;
+    for (const auto& requests : to_add) {
+      for (const Request& request : requests) shapes[request.name].insert(request.signature.count);
+    }
+    bool group_is_wrong = false;
+    for (const auto& requests : to_add) {
+      for (const Request& request : requests) {
+        group_is_wrong = group_is_wrong || (!request.group.empty() && shapes[request.name].size() > 1);
+      }
+    }
+    for (auto& requests : to_add) std::shuffle(requests.begin(), requests.end(), random_);
+    const bool all_join = !joining.empty();
+    for (const std::size_t rank : joining) world_.ranks[rank].Join();
+    std::map<std::string, std::string> ended;
+    std::set<std::size_t> late_joins;
+    int quiet = 0;
+    while (quiet < 6) {
+      bool adds = false;
+      for (std::size_t rank = 0; rank < world_.ranks.size(); ++rank) {
+        for (int n = Below(4); n > 0 && !to_add[rank].empty(); --n) {
+          world_.ranks[rank].Add(to_add[rank].back(), world_.now);
+          to_add[rank].pop_back();
+        }
+        adds = adds || !to_add[rank].empty();
+        if (to_add[rank].empty() && all_join && !joining.contains(rank) && late_joins.insert(rank).second) {
+          world_.ranks[rank].Join();
+          adds = true;
+        }
+      }
+      const std::vector<Ready> batch = world_.Cycle();
+      for (const Ready& ready : batch) {
+        EXPECT_TRUE(ended.emplace(ready.request->name, ready.error).second) << ready.request->name << " twice";
+      }
+      quiet = adds || !batch.empty() ? 0 : quiet + 1;
+      for (const std::string& name : expected) {
+        for (const Participant& rank : world_.ranks) EXPECT_EQ(rank.Knows(name), world_.ranks[0].Knows(name));
+      }
+    }
+    EXPECT_EQ(ended.size(), expected.size());
+    for (const auto& [name, error] : ended) {
+      const bool in_group = std::stoi(name.substr(1)) % 100 < grouped;
+      EXPECT_EQ(!error.empty(), in_group ? group_is_wrong : shapes[name].size() > 1) << name << " " << error;
+    }
+    for (Participant& rank : world_.ranks) {
+      EXPECT_EQ(rank.TakeLastJoined().has_value(), all_join);
+      for (const std::string& name : expected) EXPECT_FALSE(rank.IsWaiting(name)) << name;
+    }
+  }
+
+  std::mt19937 random_;
+  SimulatedWorld world_;
+};
+
+TEST(Coordinator, RandomProgramsEndAlikeOnAllRanks) {
+  for (unsigned seed = 0; seed < 10'000; ++seed) {
+    RandomProgram(seed).Run();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace warren::coordinator

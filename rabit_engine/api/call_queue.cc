@@ -31,21 +31,21 @@ thread_local const CallQueue* current = nullptr;
 
 }  // namespace
 
-bool PendingCall::HasEnded() {
+bool QueuedCall::HasEnded() {
   queue_->RequireNoFork();
   CallQueue::Lock lock(queue_->mutex_);
   if (!queue_->has_thread_) queue_->HelpUntil(lock, [this] { return has_ended_ || queue_->is_running_; });
   return has_ended_;
 }
 
-void PendingCall::Wait() {
+void QueuedCall::Wait() {
   queue_->RequireNoFork();
   CallQueue::Lock lock(queue_->mutex_);
   queue_->HelpUntil(lock, [this] { return has_ended_; });
   if (error_) std::rethrow_exception(error_);
 }
 
-void PendingCall::WhenEnded(std::function<void(const std::exception_ptr& error)> function) {
+void QueuedCall::WhenEnded(std::function<void(const std::exception_ptr& error)> function) {
   {
     const std::lock_guard lock(queue_->mutex_);
     if (!has_ended_) {
@@ -56,8 +56,8 @@ void PendingCall::WhenEnded(std::function<void(const std::exception_ptr& error)>
   function(error_);  // which changes no more
 }
 
-std::shared_ptr<PendingCall> CallQueue::Add(std::function<void()> work) {
-  std::shared_ptr<PendingCall> operation(new PendingCall(shared_from_this(), std::move(work)));
+std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
+  std::shared_ptr<QueuedCall> operation(new QueuedCall(shared_from_this(), std::move(work)));
   const Lock lock(mutex_);
   waiting_.push_back(operation);
   last_added_ = Clock::now();
@@ -117,7 +117,7 @@ void CallQueue::HelpUntil(Lock& lock, Reached&& reached) {
 }
 
 void CallQueue::RunFirst(Lock& lock) {
-  const std::shared_ptr<PendingCall> operation = std::move(waiting_.front());
+  const std::shared_ptr<QueuedCall> operation = std::move(waiting_.front());
   waiting_.pop_front();
   is_running_ = true;
   std::function<void()> work = std::move(operation->work_);

@@ -16,27 +16,23 @@
 #include <memory>
 #include <mutex>
 
+#include "rabit_engine/api/pending_call.h"
 #include "rabit_engine/base/descriptor.h"
 
 namespace warren::api {
 
 class CallQueue;
 
-/// One that was given. Thread safe.
-class PendingCall {
+/// One that was given. Where there can be no thread, it is run by who asks for it.
+class QueuedCall final : public PendingCall {
  public:
-  /// Whether it has ended, well or not. Where there can be no thread, it is run for that.
-  bool HasEnded();
-  /// Returns when it has ended; runs it, and those before it, if nobody does. Throws its error, or Misuse in
-  /// a process that was forked after it was given.
-  void Wait();
-  /// Calls the function when it has ended, with its error or nullptr, at once if it has; from any thread. The
-  /// function must neither throw nor wait for operations.
-  void WhenEnded(std::function<void(const std::exception_ptr& error)> function);
+  bool HasEnded() override;
+  void Wait() override;
+  void WhenEnded(std::function<void(const std::exception_ptr& error)> function) override;
 
  private:
   friend class CallQueue;
-  PendingCall(std::shared_ptr<CallQueue> queue, std::function<void()> work)
+  QueuedCall(std::shared_ptr<CallQueue> queue, std::function<void()> work)
       : queue_(std::move(queue)), work_(std::move(work)) {}
 
   // All under the queue's mutex.
@@ -51,14 +47,14 @@ class PendingCall {
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   /// `work` is called once, after all that were added before, and then destroyed.
-  std::shared_ptr<PendingCall> Add(std::function<void()> work);
+  std::shared_ptr<QueuedCall> Add(std::function<void()> work);
   /// Returns when there is none left; runs those that nobody runs. In an operation itself: at once.
   void Drain();
   /// None will be added any more: the thread ends when it has run those that are there.
   void Close();
 
  private:
-  friend class PendingCall;
+  friend class QueuedCall;
   using Lock = std::unique_lock<std::mutex>;
 
   void StartThread();
@@ -71,7 +67,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::mutex mutex_;
   std::condition_variable changed_;  ///< an operation has ended
   std::condition_variable added_;
-  std::deque<std::shared_ptr<PendingCall>> waiting_;
+  std::deque<std::shared_ptr<QueuedCall>> waiting_;
   bool is_running_ = false;  ///< somebody runs one
   bool has_thread_ = false;
   bool is_closed_ = false;

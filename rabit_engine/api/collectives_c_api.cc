@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "rabit_engine/api/c_result.h"
-#include "rabit_engine/api/call_queue.h"
+#include "rabit_engine/api/named_calls.h"
+#include "rabit_engine/api/pending_call.h"
+#include "rabit_engine/api/reducing.h"
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/slices.h"
@@ -24,6 +26,9 @@ struct WarrenComm_ {
 };
 struct WarrenHandle_ {
   std::shared_ptr<warren::api::PendingCall> call;
+};
+struct WarrenCoordinator_ {
+  std::shared_ptr<warren::api::NamedCalls> calls;
 };
 
 namespace {
@@ -37,9 +42,18 @@ using warren::Outbound;
 using warren::Reduction;
 using warren::api::Attempt;
 using warren::api::Call;
+using warren::api::Copy;
 using warren::api::LastError;
+using warren::api::NamedCallOptions;
+using warren::api::NamedCalls;
+using warren::api::NamedWork;
+using warren::api::Reduce;
+using warren::api::Reducing;
 using warren::api::Session;
 using warren::api::Threads;
+using warren::api::Wanted;
+using warren::coordinator::Request;
+using warren::coordinator::Signature;
 
 using Offsets = std::vector<std::size_t>;
 
@@ -125,23 +139,12 @@ Offsets Ragged(const Session& session, const Call& call, const size_t* counts, s
   return offsets;
 }
 
-void Copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
-}
-
 void RequireBuffer(const Session& session, const Call& call, const void* buffer, std::size_t bytes) {
   if (buffer == nullptr && bytes > 0)
     session.Refuse(call, fmt::format("a buffer is null, for {} bytes", bytes));
 }
 
 // --- reductions --------------------------------------------------------------------------------------------
-
-/// An operation as the caller names it.
-struct Wanted {
-  Reduction reduction;
-  bool average = false;
-  std::shared_ptr<WarrenCustomOp> custom;  ///< what the reduction calls
-};
 
 Wanted Typed(const Session& session, const Call& call, int type, int op) {
   ElementBytes(session, call, type);
@@ -174,68 +177,10 @@ Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op
   return {reduction, false, std::move(kept)};
 }
 
-template <typename Float>
-void Divide(void* buffer, std::size_t count, int by) {
-  auto* bytes = static_cast<std::byte*>(buffer);
-  for (std::size_t i = 0; i < count; ++i, bytes += sizeof(Float)) {
-    Float value;
-    std::memcpy(&value, bytes, sizeof(value));
-    value /= static_cast<Float>(by);
-    std::memcpy(bytes, &value, sizeof(value));
-  }
-}
-
-/// A reduction over `count` elements of `send` of which `length` from `first` on become `recv`. Where that is
-/// what the engine does in place (`recv` has room for all), it does; else it works on a copy.
-struct Reducing {
-  const void* send;
-  std::size_t count;
-  void* recv;  ///< nullptr: this rank gets nothing
-  std::size_t first;
-  std::size_t length;
-};
-
 void CheckReduction(const Session& session, const Call& call, const Wanted& wanted, const Reducing& what) {
   RequireBuffer(session, call, what.send,
                 Product(session, call, what.count, wanted.reduction.element_bytes()));
   if (what.recv == nullptr && what.length > 0) session.Refuse(call, "the buffer for the result is null");
-}
-
-/// `run(buffer, reduction)` is the engine's, in place on all `count` elements.
-template <typename Run>
-void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, Run&& run) {
-  const Reduction& reduction = wanted.reduction;
-  const std::size_t element = reduction.element_bytes();
-  const std::size_t bytes = what.count * element;
-  const int ranks = session.world_size();
-  if (wanted.average && reduction.rounds()) {  // one rounding, after the division
-    std::vector<float> floats(what.count);
-    reduction.Widen(floats.data(), what.send, what.count);
-    run(floats.data(), reduction.Wide());
-    Divide<float>(floats.data() + what.first, what.length, ranks);
-    if (what.length > 0) reduction.Narrow(what.recv, floats.data() + what.first, what.length);
-    return;
-  }
-  const auto finish = [&](void* result) {
-    if (!wanted.average) return;
-    reduction.type() == DataType::kDouble ? Divide<double>(result, what.length, ranks)
-                                          : Divide<float>(result, what.length, ranks);
-  };
-  const auto* send = static_cast<const std::byte*>(what.send);
-  if (what.length == what.count) {
-    Copy(what.recv, send, bytes);
-    run(what.recv, reduction);
-    return finish(what.recv);
-  }
-  const std::byte* const place = send == nullptr ? nullptr : send + what.first * element;
-  if (what.recv == place && what.length > 0) {  // in place of the slice: the caller gives up the rest
-    run(const_cast<std::byte*>(send), reduction);
-    return finish(what.recv);
-  }
-  std::vector<std::byte> copy(send, send + bytes);
-  run(copy.data(), reduction);
-  Copy(what.recv, copy.data() + what.first * element, what.length * element);
-  finish(what.recv);
 }
 
 auto Allreduce(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
@@ -765,6 +710,198 @@ int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, in
                         size_t recv_count, int from, int type, WarrenHandle* handle) {
   return SendRecvOn({"WarrenSendRecvAsync", true, handle}, comm, send, send_count, to, recv, recv_count, from,
                     type);
+}
+
+// --- named operations --------------------------------------------------------------------------------------
+
+namespace {
+
+using NamedKind = warren::coordinator::Kind;
+
+NamedCallOptions OptionsOf(const Session& session, const Call& call,
+                           const WarrenCoordinatorOptions* options) {
+  NamedCallOptions result = session.options().named;
+  if (options == nullptr) return result;
+  if (options->struct_bytes < sizeof(WarrenCoordinatorOptions)) {
+    session.Refuse(call,
+                   "the options are of no version of this library: begin with WARREN_COORDINATOR_OPTIONS");
+  }
+  if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
+  if (options->cycle_us >= 0) result.cycle = std::chrono::microseconds(options->cycle_us);
+  if (options->autotune >= 0) result.autotune = options->autotune != 0;
+  if (options->stall_warning_seconds > 0) result.warns_after = options->stall_warning_seconds;
+  if (options->stall_error_seconds >= 0) result.fails_after = options->stall_error_seconds;
+  return result;
+}
+
+/// With the name, the options and a place for the handle. `prepare(session, call, signature, work)` checks
+/// the arguments and fills in both.
+template <typename Prepare>
+int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
+            const WarrenEnqueueOptions* options, WarrenHandle* handle, Prepare&& prepare) {
+  return Attempt([&] {
+    const Call call{function};
+    if (coordinator == nullptr)
+      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", function));
+    const std::shared_ptr<NamedCalls> calls = coordinator->calls;
+    Session& session = calls->session();
+    if (handle == nullptr) session.Refuse(call, "the place for the handle is null");
+    *handle = nullptr;
+    if (name == nullptr || *name == '\0') session.Refuse(call, "the operation has no name");
+    Request request;
+    request.name = name;
+    if (options != nullptr) {
+      if (options->struct_bytes < sizeof(WarrenEnqueueOptions)) {
+        session.Refuse(call,
+                       "the options are of no version of this library: begin with WARREN_ENQUEUE_OPTIONS");
+      }
+      request.priority = options->priority;
+      if (options->group != nullptr && *options->group != '\0') {
+        if (options->group_size == 0 || options->group_size > std::numeric_limits<std::uint32_t>::max())
+          session.Refuse(call,
+                         fmt::format("group '{}' has a size of {}", options->group, options->group_size));
+        request.group = options->group;
+        request.group_size = static_cast<std::uint32_t>(options->group_size);
+      }
+    }
+    NamedWork work;
+    prepare(session, call, request.signature, work);
+    *handle = new WarrenHandle_{calls->Add(call, std::move(request), std::move(work))};
+  });
+}
+
+std::uint64_t DigestOfSlices(std::span<const std::size_t> offsets) {
+  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
+  for (const std::size_t offset : offsets) digest = (digest ^ offset) * 0x100000001b3;
+  return digest;
+}
+
+void Sign(Signature& signature, const Wanted& wanted, std::size_t count) {
+  const Reduction& reduction = wanted.reduction;
+  signature.custom = reduction.is_custom();
+  if (!signature.custom) {
+    signature.type = static_cast<std::uint8_t>(reduction.type());
+    signature.operation = static_cast<std::uint8_t>(reduction.operation());
+  }
+  signature.average = wanted.average;
+  signature.element_bytes = static_cast<std::uint32_t>(reduction.element_bytes());
+  signature.count = count;
+}
+
+void SignSlices(Signature& signature, NamedKind kind, std::span<const std::size_t> offsets) {
+  signature.kind = kind;
+  signature.count = offsets.back();
+  signature.digest = DigestOfSlices(offsets);
+}
+
+}  // namespace
+
+int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
+                            WarrenCoordinator* out) {
+  return On(comm, "WarrenCoordinatorCreate", [&](Session& session, const Call& call) {
+    if (out == nullptr) session.Refuse(call, "the place for the coordinator is null");
+    *out = nullptr;
+    *out = new WarrenCoordinator_{NamedCalls::Make(call, session, OptionsOf(session, call, options))};
+  });
+}
+
+int WarrenCoordinatorFree(WarrenCoordinator coordinator) {
+  const std::unique_ptr<WarrenCoordinator_> owned(coordinator);
+  return Attempt([&] {
+    if (owned) owned->calls->Close();
+  });
+}
+
+int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank) {
+  return Attempt([&] {
+    const Call call{"WarrenCoordinatorJoin"};
+    if (coordinator == nullptr)
+      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", call.name));
+    const int last = std::shared_ptr<NamedCalls>(coordinator->calls)->Join(call);
+    if (last_rank != nullptr) *last_rank = last;
+  });
+}
+
+int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
+                           size_t count, int type, int op, const WarrenEnqueueOptions* options,
+                           WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueAllreduce", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const Wanted wanted = Typed(session, call, type, op);
+                   work = {Allreduce(session, call, send, recv, count, wanted), send, recv};
+                   Sign(signature, wanted, count);
+                 });
+}
+
+int WarrenEnqueueAllreduceCustom(WarrenCoordinator coordinator, const char* name, const void* send,
+                                 void* recv, size_t count, const WarrenCustomOp* op,
+                                 const WarrenEnqueueOptions* options, WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueAllreduceCustom", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const Wanted wanted = Custom(session, call, op);
+                   work.run = Allreduce(session, call, send, recv, count, wanted);
+                   Sign(signature, wanted, count);
+                 });
+}
+
+int WarrenEnqueueReduceScatterV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
+                                const size_t* counts, int type, int op, const WarrenEnqueueOptions* options,
+                                WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueReduceScatterV", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const Wanted wanted = Typed(session, call, type, op);
+                   const Offsets offsets = Ragged(session, call, counts, 1);
+                   work.run = ReduceScatter(session, call, send, recv, offsets, wanted);
+                   Sign(signature, wanted, offsets.back());
+                   SignSlices(signature, NamedKind::kReduceScatter, offsets);
+                 });
+}
+
+int WarrenEnqueueBroadcast(WarrenCoordinator coordinator, const char* name, void* buffer, size_t count,
+                           int type, int root, const WarrenEnqueueOptions* options, WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueBroadcast", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
+                   session.CheckRoot(call, root);
+                   RequireBuffer(session, call, buffer, bytes);
+                   work.run = [=, &session] { session.Broadcast(call, buffer, bytes, root); };
+                   signature.kind = NamedKind::kBroadcast;
+                   signature.count = bytes;
+                   signature.root = root;
+                 });
+}
+
+int WarrenEnqueueAllgatherV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
+                            const size_t* counts, int type, const WarrenEnqueueOptions* options,
+                            WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueAllgatherV", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const Offsets offsets = Ragged(session, call, counts, ElementBytes(session, call, type));
+                   work.run = Allgather(session, call, send, recv, offsets);
+                   SignSlices(signature, NamedKind::kAllgather, offsets);
+                 });
+}
+
+int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char* name, const void* send,
+                           const size_t* send_counts, void* recv, const size_t* recv_counts, int type,
+                           const WarrenEnqueueOptions* options, WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueAllToAllV", name, options, handle,
+                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   const std::size_t element = ElementBytes(session, call, type);
+                   Offsets sent = Ragged(session, call, send_counts, element);
+                   work.run = AllToAll(session, call, send, std::move(sent), recv,
+                                       Ragged(session, call, recv_counts, element));
+                   signature.kind = NamedKind::kAllToAll;
+                 });
+}
+
+int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name, const WarrenEnqueueOptions* options,
+                         WarrenHandle* handle) {
+  return Enqueue(coordinator, "WarrenEnqueueBarrier", name, options, handle,
+                 [](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                   work.run = [&session, call] { session.Barrier(call); };
+                   signature.kind = NamedKind::kBarrier;
+                 });
 }
 
 // --- handles -----------------------------------------------------------------------------------------------

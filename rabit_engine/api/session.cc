@@ -104,6 +104,15 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
+SessionOptions OptionsOf(const Settings& settings) {
+  SessionOptions options;
+  options.device = {settings.collective_timeout, settings.debug, settings.tls};
+  const auto seconds = [](std::chrono::seconds some) { return static_cast<double>(some.count()); };
+  options.named = {settings.fusion_bytes, settings.cycle, settings.autotune, seconds(settings.stall_warning),
+                   seconds(settings.collective_timeout)};
+  return options;
+}
+
 }  // namespace
 
 void Session::Init(const Call& call, int argc, const char* const* argv) {
@@ -122,9 +131,13 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
                  settings.role);
       std::exit(0);
     }
-    auto session = std::make_shared<Session>(
-        recovery::RecoverableCommunicator::Join(settings),
-        device::DeviceOptions{settings.collective_timeout, settings.debug, settings.tls});
+    auto communicator = recovery::RecoverableCommunicator::Join(settings);
+    SessionOptions options = OptionsOf(settings);
+    if (!settings.timeline.empty()) {
+      options.timeline =
+          std::make_shared<Timeline>(settings.timeline, communicator->rank(), communicator->host());
+    }
+    auto session = std::make_shared<Session>(std::move(communicator), std::move(options));
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);
     session_of_this_thread = ++registry.last_number;
@@ -163,6 +176,7 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
 bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Session> session = Find(threads);
   if (!session || AllSessions().owner) return true;  // a fork has nothing to leave
+  session->RunEndings();
   session->AwaitPendingCalls();
   const Turn turn(*session, call);
   {
@@ -186,10 +200,25 @@ bool Session::Finalize(const Call& call, Threads threads) {
   return true;
 }
 
-Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
-                 const device::DeviceOptions& options)
+void Session::BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function) {
+  const std::lock_guard lock(endings_->mutex);
+  std::erase_if(endings_->functions, [](const auto& entry) { return entry.first.expired(); });
+  endings_->functions.emplace_back(std::move(whose), std::move(function));
+}
+
+void Session::RunEndings() {
+  std::unique_lock lock(endings_->mutex);
+  const auto functions = std::exchange(endings_->functions, {});
+  lock.unlock();
+  for (const auto& [whose, function] : functions) {
+    const std::shared_ptr<void> kept = whose.lock();
+    if (kept) function();
+  }
+}
+
+Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator, SessionOptions options)
     : communicator_(std::move(communicator)),
-      device_options_(options),
+      options_(std::move(options)),
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
@@ -204,8 +233,12 @@ Session::~Session() {
   call_queue_->Close();
 }
 
+std::string Session::Where(const Call& call) const {
+  return Place(place_, call);
+}
+
 void Session::Refuse(const Call& call, const std::string& what) const {
-  throw Misuse(fmt::format("{}: {}", Place(place_, call), what));
+  throw Misuse(fmt::format("{}: {}", Where(call), what));
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
@@ -243,6 +276,30 @@ void Session::AwaitPendingCalls() {
   if (has_queued_.load(std::memory_order_relaxed)) call_queue_->Drain();
 }
 
+/// On the timeline, where somebody wants one.
+class Session::Record {
+ public:
+  Record(const Session& session, const Call& call) : timeline_(session.options_.timeline.get()) {
+    if (timeline_ == nullptr) [[likely]]
+      return;
+    line_ = &session.name_;
+    what_ = call.name;
+    begin_ = Timeline::Clock::now();
+  }
+  ~Record() {
+    if (timeline_ != nullptr) [[unlikely]]
+      timeline_->Add(*line_, what_, begin_, Timeline::Clock::now());
+  }
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+ private:
+  Timeline* timeline_;
+  const std::string* line_ = nullptr;
+  const char* what_ = nullptr;
+  Timeline::Clock::time_point begin_;
+};
+
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
   AwaitPendingCalls();
@@ -258,6 +315,7 @@ void Session::Communicate(const Call& call, Function&& function) {
         "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Place(place_, call),
         name_ == "world" ? "the job; Finalize is all that is left" : "this communicator", first_error_));
   }
+  const Record record(*this, call);
   try {
     function();
   } catch (const Refused&) {
@@ -471,8 +529,10 @@ std::shared_ptr<Session> Session::Split(const Call& call, int color, int key) {
   std::unique_ptr<Communicator> group;
   Communicate(call, [&] { group = communicator_->Split(color, key); });
   if (!group) return nullptr;
-  return std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(group)),
-                                   device_options_);
+  auto made = std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(group)),
+                                        options_);
+  made->endings_ = endings_;
+  return made;
 }
 
 std::size_t Session::ElementBytes(const Call& call, int type) const {
@@ -499,7 +559,7 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
 device::DeviceCollectives& Session::Devices() {
   if (!devices_) {
     devices_ = std::make_unique<device::DeviceCollectives>(
-        *communicator_, device_options_,
+        *communicator_, options_.device,
         [this](const std::function<void()>& function) { WhenIdle(function); });
   }
   return *devices_;

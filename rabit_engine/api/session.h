@@ -11,12 +11,15 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/api/call_queue.h"
+#include "rabit_engine/base/timeline.h"
 #include "rabit_engine/device/device_collectives.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -38,6 +41,21 @@ struct Prepare {
   void* argument = nullptr;
 };
 
+/// How named operations work, where a program does not say so itself; see Settings.
+struct NamedCallOptions {
+  std::size_t fusion_bytes = std::size_t{2} << 20;
+  std::chrono::microseconds cycle{1000};
+  bool autotune = false;
+  double warns_after = 60;  ///< seconds
+  double fails_after = 0;   ///< 0: never
+};
+
+struct SessionOptions {
+  device::DeviceOptions device;
+  NamedCallOptions named;
+  std::shared_ptr<Timeline> timeline;  ///< none: nobody wants one
+};
+
 /// Whose session a thread uses that has called no Init itself.
 enum class Threads {
   kShare,    ///< the process's, if there is just one
@@ -55,14 +73,19 @@ class Session {
   /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
-  /// `options`: of collectives on devices.
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
-                   const device::DeviceOptions& options = {});
+                   SessionOptions options = {});
 
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  const SessionOptions& options() const { return options_; }
+  /// For who writes there what its calls are for.
+  void StayOffTimeline() { options_.timeline = nullptr; }
+  /// Calls the function before this session, or that of the world it was made of, ends; of those that are
+  /// there when that happens.
+  void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   /// This session's communicator as messages call it.
@@ -143,6 +166,8 @@ class Session {
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
+  /// How messages about a call of this session begin: "rank 3: WarrenAllreduce".
+  std::string Where(const Call& call) const;
   /// The answer to a call that was made wrongly.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
@@ -188,14 +213,22 @@ class Session {
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
 
+  class Record;
+
   void AwaitPendingCalls();
+  void RunEndings();
 
   std::shared_ptr<CallQueue> call_queue_ = std::make_shared<CallQueue>();
   std::atomic<bool> has_queued_ = false;  ///< had some, ever: until then nobody asks the queue
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made when first asked for
-  device::DeviceOptions device_options_;
-  std::atomic<int> version_ = 0;  // for threads that only ask
+  SessionOptions options_;
+  struct Endings {
+    std::mutex mutex;
+    std::vector<std::pair<std::weak_ptr<void>, std::function<void()>>> functions;
+  };
+  std::shared_ptr<Endings> endings_ = std::make_shared<Endings>();  ///< those made of one world share them
+  std::atomic<int> version_ = 0;                                    // for threads that only ask
   int rank_;
   int world_size_;
   bool is_distributed_;

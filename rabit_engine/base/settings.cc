@@ -208,6 +208,27 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tcp_no_delay); }},
     {"rabit_debug", "rabit_debug", kBool,
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.debug); }},
+    {nullptr, "WARREN_TIMELINE", "a file name",
+     [](const std::string& text, Reading& r) {
+       r.settings.timeline = text;
+       return true;
+     }},
+    // --- named operations ---
+    {nullptr, "WARREN_FUSION_THRESHOLD", "a size in bytes such as 0, 65536, 64KB or 2MB",
+     [](const std::string& text, Reading& r) { return ParseBytes(text, r.settings.fusion_bytes); }},
+    {nullptr, "WARREN_CYCLE_TIME_US", "a whole number of microseconds from 0 to 1000000",
+     [](const std::string& text, Reading& r) {
+       int microseconds = 0;
+       if (!ParseNumber(text, 0, kMaxCount, microseconds)) return false;
+       r.settings.cycle = std::chrono::microseconds(microseconds);
+       return true;
+     }},
+    {nullptr, "WARREN_AUTOTUNE", kBool,
+     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.autotune); }},
+    {nullptr, "WARREN_STALL_SECONDS", "a whole number of seconds, at least 1",
+     [](const std::string& text, Reading& r) {
+       return ParseSeconds(text, r.settings.stall_warning) && r.settings.stall_warning.count() > 0;
+     }},
     // --- recovery ---
     {"rabit_global_replica", "rabit_global_replica", kCount,
      [](const std::string& text, Reading& r) {

@@ -17,8 +17,6 @@ enum class EngineKind { kNative, kMpi };
 /// How ranks find each other: kAuto takes the tracker when one is named, Slurm or MPI only when asked.
 enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
-/// How one rank reads another's large buffer on the same host: through the kernel, or copied into shared
-/// memory and out of it.
 
 struct Settings {
   // --- the job ---
@@ -52,6 +50,14 @@ struct Settings {
   std::chrono::seconds host_timeout{30};     ///< RABIT_HOST_TIMEOUT: silence after which a host is gone
   bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
   bool debug = false;                        ///< rabit_debug
+  std::string timeline;                      ///< WARREN_TIMELINE: a file for what happened when
+
+  // --- named operations: read here, used by api/named_calls.h ---
+  /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to so many bytes; 0: never
+  std::size_t fusion_bytes = std::size_t{2} << 20;
+  std::chrono::microseconds cycle{1000};   ///< WARREN_CYCLE_TIME_US: how long names are collected
+  bool autotune = false;                   ///< WARREN_AUTOTUNE: both of these are found by trying
+  std::chrono::seconds stall_warning{60};  ///< WARREN_STALL_SECONDS: until it is said whom a name waits for
 
   // --- recovery: read here, used by recovery/ ---
   /// rabit_timeout_sec: how long ranks wait for one that was lost to be started again

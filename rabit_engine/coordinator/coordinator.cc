@@ -24,8 +24,7 @@ void Coordinator::Propose(const Settings& settings) {
   settings_ = settings;
 }
 
-Answer Coordinator::Take(std::span<const Message> messages,
-                         const KnownBeside& known_beside, double now) {
+Answer Coordinator::Take(std::span<const Message> messages, const KnownBeside& known_beside, double now) {
   Answer answer;
   has_proposal_ = false;
   for (int rank = 0; rank < size_; ++rank) {
@@ -36,7 +35,8 @@ Answer Coordinator::Take(std::span<const Message> messages,
     answer.joined.push_back(rank);
   }
   for (int rank = 0; rank < size_; ++rank) {
-    for (const Message::Entry& entry : messages[rank].requests) TakeRequest(rank, entry, now, answer, known_beside);
+    for (const Message::Entry& entry : messages[rank].requests)
+      TakeRequest(rank, entry, now, answer, known_beside);
     if (messages[rank].leaves && answer.left < 0) answer.left = rank_in_job_(rank);
   }
   if (!answer.joined.empty()) EndJoin(answer);
@@ -57,16 +57,16 @@ void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now,
     // as it was tell me.
     std::string known = known_beside(request);
     if (!known.empty()) answer.forgotten.push_back(std::move(known));
-  } else if (row.error.empty() && (row.request.signature != request.signature ||
-                                   row.request.group != request.group ||
-                                   row.request.group_size != request.group_size)) {
+  } else if (row.error.empty() &&
+             (row.request.signature != request.signature || row.request.group != request.group ||
+              row.request.group_size != request.group_size)) {
     const auto say = [](const Request& one) {
       return Describe(one.signature) +
              (one.group.empty() ? "" : fmt::format(" in group '{}' of {}", one.group, one.group_size));
     };
-    row.error = fmt::format("the ranks call different things '{}': on rank {} it is {}, on rank {} {}",
-                            request.name, rank_in_job_(row.first), say(row.request), rank_in_job_(rank),
-                            say(request));
+    row.error =
+        fmt::format("the ranks call different things '{}': on rank {} it is {}, on rank {} {}", request.name,
+                    rank_in_job_(row.first), say(row.request), rank_in_job_(rank), say(request));
   }
   if (rank == 0) row.request.priority = request.priority;
   if (row.has[rank]) return;
@@ -91,10 +91,10 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
   Row& row = rows_.at(name);
   row.is_complete = true;
   if (row.error.empty() && row.num < size_ && !row.request.signature.takes_joined()) {
-    row.error = fmt::format("'{}' is {}, in which {} cannot take part any more: joined ranks go on only with "
-                            "allreduces by operations of the engine's, and barriers",
-                            name, Describe(row.request.signature),
-                            Ranks([&](int rank) { return joined_[rank]; }));
+    row.error = fmt::format(
+        "'{}' is {}, in which {} cannot take part any more: joined ranks go on only with "
+        "allreduces by operations of the engine's, and barriers",
+        name, Describe(row.request.signature), Ranks([&](int rank) { return joined_[rank]; }));
   }
   if (row.request.group.empty()) return End(name, row.error, answer);
   Group& group = groups_[row.request.group];
@@ -153,9 +153,11 @@ std::string Coordinator::Ranks(const std::function<bool(int)>& is_one) const {
 std::string Coordinator::WhoIsMissing(const Row& row, double now) const {
   const std::string who = Ranks([&](int rank) { return row.has[rank]; });
   if (row.is_complete) {
-    return fmt::format("'{}' ({}) is ready everywhere since {:.0f} s, and waits for the rest of its group '{}': {} of {} are",
-                       row.request.name, Describe(row.request.signature), now - row.since, row.request.group,
-                       groups_.at(row.request.group).complete.size(), row.request.group_size);
+    return fmt::format(
+        "'{}' ({}) is ready everywhere since {:.0f} s, and waits for the rest of its group '{}': {} of {} "
+        "are",
+        row.request.name, Describe(row.request.signature), now - row.since, row.request.group,
+        groups_.at(row.request.group).complete.size(), row.request.group_size);
   }
   return fmt::format("'{}' ({}) is ready on {} and not on {} since {:.0f} s", row.request.name,
                      Describe(row.request.signature), who,

@@ -15,8 +15,9 @@
 namespace warren::coordinator {
 
 struct Patience {
-  double warns_after = 60;  ///< seconds until somebody is told whom a name waits for; again after twice as long
-  double fails_after = 0;   ///< and until it ends with that as an error; 0: never
+  double warns_after =
+      60;  ///< seconds until somebody is told whom a name waits for; again after twice as long
+  double fails_after = 0;  ///< and until it ends with that as an error; 0: never
 };
 
 class Coordinator {
@@ -31,8 +32,7 @@ class Coordinator {
   /// From the next answer on.
   void Propose(const Settings& settings);
   /// Of one cycle, in rank order. `known_beside`: Participant's.
-  Answer Take(std::span<const Message> messages, const KnownBeside& known_beside,
-              double now);
+  Answer Take(std::span<const Message> messages, const KnownBeside& known_beside, double now);
   /// What people should hear since the last call: "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60
   /// s".
   std::vector<std::string> TakeWarnings();

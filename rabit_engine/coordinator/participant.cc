@@ -20,7 +20,9 @@ Participant::Participant(int rank, Settings settings, std::size_t capacity, doub
 
 void Participant::Add(Request request, double now) {
   std::string name = request.name;
-  Waiting& waiting = waiting_.emplace(std::move(name), Waiting{std::move(request), now, ++num_added_, false, {}}).first->second;
+  Waiting& waiting =
+      waiting_.emplace(std::move(name), Waiting{std::move(request), now, ++num_added_, false, {}})
+          .first->second;
   ++num_untold_;
   TakeBit(waiting);
 }
@@ -91,7 +93,7 @@ bool Participant::Agree(std::span<const std::uint64_t> all) {
       --num_untold_;
       waiting_.erase(waiting);
     }
-    known.last_used = ++uses_;
+    uses_.splice(uses_.end(), uses_, known.use);
     ready_.Add({known.request, {}});
   }
   return (all[0] & kHasNothingToTell) == 0;
@@ -104,7 +106,8 @@ Message Participant::TakeMessage(double now) {
   for (auto& [name, waiting] : waiting_) {
     if (!waiting.told && !waiting.bit) untold.push_back(&waiting);
   }
-  std::sort(untold.begin(), untold.end(), [](const Waiting* one, const Waiting* two) { return one->number < two->number; });
+  std::sort(untold.begin(), untold.end(),
+            [](const Waiting* one, const Waiting* two) { return one->number < two->number; });
   for (Waiting* const waiting : untold) {
     message.requests.push_back({waiting->request, now - waiting->since});
     waiting->told = true;
@@ -121,10 +124,12 @@ void Participant::Accept(const Answer& answer) {
   for (const std::string& name : answer.forgotten) Forget(name);
   if (!answer.joined.empty()) {
     others_have_joined_ = true;
-    has_joined_ = has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
+    has_joined_ =
+        has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
     // They have no part in these any more; rank 0 will say so.
     for (std::size_t bit = 0; bit < known_.size(); ++bit) {
-      if (known_[bit] && !known_[bit]->request->signature.takes_joined()) Forget(std::string(known_[bit]->request->name));
+      if (known_[bit] && !known_[bit]->request->signature.takes_joined())
+        Forget(std::string(known_[bit]->request->name));
     }
   }
   for (const Agreed& agreed : answer.agreed) {
@@ -161,13 +166,7 @@ std::optional<int> Participant::TakeLastJoined() {
 void Participant::Remember(const std::shared_ptr<const Request>& request, std::int32_t own_priority) {
   if (capacity_ == 0 || request->group_size > capacity_) return;
   Forget(request->name);
-  if (places_.size() >= capacity_) {
-    const auto is_older = [](const std::optional<Known>& one, const std::optional<Known>& two) {
-      return one && (!two || one->last_used < two->last_used);
-    };
-    const auto oldest = std::min_element(known_.begin(), known_.end(), is_older);
-    Forget(std::string((*oldest)->request->name));
-  }
+  if (places_.size() >= capacity_) Forget(std::string(known_[uses_.front()]->request->name));
   std::size_t bit = known_.size();
   if (free_bits_.empty()) {
     known_.emplace_back();
@@ -176,7 +175,7 @@ void Participant::Remember(const std::shared_ptr<const Request>& request, std::i
     bit = free_bits_.back();
     free_bits_.pop_back();
   }
-  known_[bit] = Known{request, own_priority, ++uses_};
+  known_[bit] = Known{request, own_priority, uses_.insert(uses_.end(), bit)};
   places_[request->name] = bit;
   if (!request->group.empty()) known_of_group_[request->group].push_back(bit);
 }
@@ -198,6 +197,7 @@ void Participant::ForgetOne(std::size_t bit) {
   const auto waiting = waiting_.find(name);
   if (waiting != waiting_.end()) LoseBit(waiting->second);
   places_.erase(name);
+  uses_.erase(known_[bit]->use);
   known_[bit].reset();
   free_bits_.push_back(bit);
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,7 +70,7 @@ class Participant {
   struct Known {
     std::shared_ptr<const Request> request;
     std::int32_t own_priority = 0;  ///< what this rank gave
-    std::uint64_t last_used = 0;
+    std::list<std::size_t>::iterator use;
   };
 
   bool TellsJoin() const { return joins_ == Said::kNew && waiting_.empty(); }
@@ -92,7 +93,7 @@ class Participant {
   std::vector<std::size_t> free_bits_;
   std::unordered_map<std::string, std::size_t> places_;                       ///< bits by name
   std::unordered_map<std::string, std::vector<std::size_t>> known_of_group_;  ///< bits by group
-  std::uint64_t uses_ = 0;
+  std::list<std::size_t> uses_;  ///< bits, the one that was not used for longest first
   std::uint64_t num_added_ = 0;
   Said joins_ = Said::kNothing;
   Said leaves_ = Said::kNothing;

@@ -113,8 +113,9 @@ class Reader {
     return begin;
   }
   [[noreturn]] static void Fail() {
-    throw EngineError("what another rank says about named operations has another form: do all ranks have "
-                      "the same version of librabit?");
+    throw EngineError(
+        "what another rank says about named operations has another form: do all ranks have "
+        "the same version of librabit?");
   }
 
   std::string_view bytes_;
@@ -140,8 +141,8 @@ std::string Describe(const Signature& what) {
   if (what.kind == Kind::kBroadcast) text += fmt::format(" from rank {}", what.root);
   if (what.kind == Kind::kBarrier || what.kind == Kind::kAllToAll) return text;
   if (reduces && !what.custom) {
-    return text + fmt::format(" of {} elements of {}", what.count,
-                              warren::Name(static_cast<DataType>(what.type)));
+    return text +
+           fmt::format(" of {} elements of {}", what.count, warren::Name(static_cast<DataType>(what.type)));
   }
   text += fmt::format(" of {} bytes", what.bytes());
   if (what.digest != 0) text += fmt::format(" in slices {:04x}", what.digest & 0xffff);

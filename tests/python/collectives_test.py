@@ -184,7 +184,8 @@ class EveryCall(unittest.TestCase):
                 try:
                     print("result", world.allreduce(np.zeros({count}), add))
                 except (ValueError, RuntimeError) as error:
-                    print("told:", type(error).__name__)
+                    print("told:", type(error).__name__, flush=True)
+                    __import__("time").sleep(1)  # the first to end with an error ends the others
             """)
             # Whoever has everything it needs before the other fails may have a result, and a right one.
             self.assertRegex(output, r"\[1\] told: ValueError")
@@ -396,6 +397,105 @@ class Names(unittest.TestCase):
             self.assertEqual(codes[name], code)
         for op in collectives.Op:
             self.assertEqual(codes[op.name.lower()], op.value)
+
+
+
+class Named(unittest.TestCase):
+    def check(self, workers, code, **how):
+        status, said = run(workers, code, **how)
+        self.assertEqual(status, 0, said)
+        return said
+
+    def test_each_rank_gives_them_in_an_order_of_its_own(self):
+        code = """
+            import random
+            me, size = world.rank, world.size
+            gradients = {f"layer{i}.weight": np.full((2, 3), me + i, "float32") for i in range(50)}
+            with world.coordinator(fusion_bytes=1 << 16, cycle_time=0.0005) as named:
+                for step in range(3):
+                    names = random.sample(sorted(gradients), len(gradients))
+                    handles = {name: named.allreduce(name, gradients[name], Op.AVG, priority=len(name)) for name in names}
+                    for name, handle in handles.items():
+                        i = int(name[5:].split(".")[0])
+                        assert np.array_equal(handle.wait(), np.full((2, 3), (size - 1) / 2 + i, "float32")), name
+                counts = [rank + 1 for rank in range(size)]
+                rows = named.allgather("rows", np.full((me + 1, 2), me), counts).wait()
+                assert np.array_equal(rows, np.repeat(np.arange(size), counts)[:, None].repeat(2, 1)), rows
+                model = named.broadcast("model", np.full(4, me), root=size - 1).wait()
+                assert (model == size - 1).all()
+                part = named.reduce_scatter("part", np.arange(size * 2.0)).wait()
+                assert np.array_equal(part, np.arange(size * 2.0)[2 * me:2 * me + 2] * size)
+                swapped = named.all_to_all("swapped", np.full(size, me)).wait()
+                assert np.array_equal(swapped, np.arange(size))
+                assert named.allreduce("own", np.array([me]), lambda lower, higher: lower).wait() == 0
+                named.barrier("end").wait()
+                pair = [named.allreduce(name, np.ones(3), group=("pair", 2)) for name in ("one", "two")]
+                assert [total.sum() for total in collectives.wait_all(pair)] == [3 * size] * 2
+            try:
+                named.barrier("late")
+                raise SystemExit("it was not refused")
+            except ValueError as error:
+                assert "closed" in str(error)
+        """
+        self.check(1, code)
+        self.check(3, code)
+
+    def test_ranks_with_fewer_batches_join(self):
+        self.check(3, """
+            with world.coordinator() as named:
+                for batch in range(world.rank + 1):
+                    total = named.allreduce("loss", np.array([1.0])).wait()
+                    assert total == 3 - batch, total
+                assert named.join() == 2
+        """)
+
+    def test_ranks_that_differ_are_told(self):
+        said = self.check(2, """
+            with world.coordinator() as named:
+                wrong = named.allreduce("x", np.zeros(world.rank + 1))
+                try:
+                    wrong.wait()
+                    raise SystemExit("no error")
+                except RuntimeError as error:
+                    print(error)
+                assert named.allreduce("x", np.ones(1)).wait() == 2
+                try:
+                    named.allreduce("", np.ones(1))
+                    raise SystemExit("no error")
+                except RuntimeError as error:
+                    assert "no name" in str(error), error
+        """)
+        self.assertIn("the ranks call different things 'x'", said)
+        self.assertRegex(said, r"on rank [01] it is an allreduce \(sum\) of [12] elements of double")
+
+    def test_finalize_ends_what_is_left(self):
+        self.check(2, """
+            named = world.coordinator()
+            named.allreduce("x", np.ones(1)).wait()
+        """)
+
+    def test_the_environment_says_how_they_work(self):
+        status, said = run(2, "world.coordinator()", env={"WARREN_FUSION_THRESHOLD": "lots"})
+        self.assertNotEqual(status, 0)
+        self.assertIn('WARREN_FUSION_THRESHOLD in the environment: "lots" is not understood', said)
+        self.check(2, """
+            with world.coordinator() as named:
+                for step in range(2):
+                    handles = [named.allreduce(str(i), np.ones(100)) for i in range(100)]
+                    collectives.wait_all(handles)
+        """, env={"WARREN_FUSION_THRESHOLD": "0", "WARREN_CYCLE_TIME_US": "0"})
+
+    def test_settings_are_found_by_trying(self):
+        said = self.check(2, """
+            import time
+            with world.coordinator(autotune=True, cycle_time=0.0001) as named:
+                end = time.monotonic() + 20
+                go_on = 1
+                while go_on:
+                    collectives.wait_all([named.allreduce(str(i), np.ones(10000)) for i in range(20)])
+                    go_on = world.broadcast(np.array([time.monotonic() < end]), root=0)[0]
+        """)
+        self.assertRegex(said, r"named operations are packed up to \d+ bytes, in cycles of \d+ us")
 
 
 if __name__ == "__main__":

@@ -69,6 +69,17 @@ _BYTES = _TYPES["uint8"]
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
+class _CoordinatorOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("fusion_bytes", ctypes.c_longlong), ("cycle_us", ctypes.c_int),
+                ("autotune", ctypes.c_int), ("stall_warning_seconds", ctypes.c_double),
+                ("stall_error_seconds", ctypes.c_double)]
+
+
+class _EnqueueOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("priority", ctypes.c_int), ("group", ctypes.c_char_p),
+                ("group_size", ctypes.c_size_t)]
+
+
 class _CustomOp(ctypes.Structure):
     _fields_ = [("function", _FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t)]
 
@@ -107,6 +118,20 @@ def _library() -> ctypes.CDLL:
         getattr(library, name).argtypes = arguments
         if hasattr(library, f"{name}Async"):
             getattr(library, f"{name}Async").argtypes = [*arguments, pointer]
+    named: Dict[str, List[Any]] = {
+        "WarrenEnqueueAllreduce": [pointer, pointer, size, number, number],
+        "WarrenEnqueueAllreduceCustom": [pointer, pointer, size, pointer],
+        "WarrenEnqueueReduceScatterV": [pointer, pointer, pointer, number, number],
+        "WarrenEnqueueBroadcast": [pointer, size, number, number],
+        "WarrenEnqueueAllgatherV": [pointer, pointer, pointer, number],
+        "WarrenEnqueueAllToAllV": [pointer, pointer, pointer, pointer, number],
+        "WarrenEnqueueBarrier": [],
+    }
+    for name, arguments in named.items():
+        getattr(library, name).argtypes = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
+    library.WarrenCoordinatorCreate.argtypes = [comm, pointer, pointer]
+    library.WarrenCoordinatorFree.argtypes = [pointer]
+    library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
     library.WarrenWait.argtypes = [pointer]
     library.WarrenTest.argtypes = [pointer, pointer]
     library.WarrenHandleFree.argtypes = [pointer]
@@ -326,6 +351,17 @@ class _Call(Generic[T]):
         handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments)
         return Handle(handle, self._result, self._kept)
 
+    def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
+        """By name, on a coordinator instead of the communicator that the arguments begin with."""
+        if _dropped:
+            _free_dropped()
+        options = _EnqueueOptions(ctypes.sizeof(_EnqueueOptions), _int(priority, "priority"), None, 0)
+        if group is not None:
+            options.group, options.group_size = group[0].encode(), operator.index(group[1])
+        function = getattr(_LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
+        handle = _handle(function, coordinator, name.encode(), *self._arguments[1:], ctypes.byref(options))
+        return Handle(handle, self._result, self._kept)
+
 
 class Communicator:
     """Some ranks of the job. Made by `world` and by `split`, `create`, `local`, `cross` of another, which all ranks of that
@@ -381,6 +417,18 @@ class Communicator:
     def cross(self) -> "Communicator":
         """The ranks that have the same place on their hosts."""
         return _made(_LIB.WarrenCommCross, self._comm)
+
+    def coordinator(self, fusion_bytes: Optional[int] = None, cycle_time: Optional[float] = None,
+                    autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
+                    stall_error: Optional[float] = None) -> "Coordinator":
+        """For operations that the ranks give by name, each in an order of its own. All ranks call it. Times are in seconds;
+        the arguments of rank 0 count, and what is left out is what warren/c_api.h says of WarrenCoordinatorOptions."""
+        cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
+        options = _CoordinatorOptions(ctypes.sizeof(_CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
+                                      _int(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
+                                      -1 if stall_warning is None else stall_warning,
+                                      -1 if stall_error is None else stall_error)
+        return Coordinator(self, _handle(_LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
 
@@ -629,3 +677,86 @@ class Communicator:
         if rows is not None and len(array) != rows:
             raise ValueError(f"{what}: this rank brings {len(array)} rows, and the counts say {rows}")
         return array
+
+
+Group = Optional[Tuple[str, int]]
+
+
+class Coordinator:
+    """Operations that each rank gives by name, in any order and from any thread: they are carried out, in the same order on all
+    ranks, once all ranks have given them; small allreduces are packed into larger ones, and their sums are the same, bit for
+    bit. Made by `Communicator.coordinator`; ended, for all ranks, by `close`, the end of a `with`, or when it is no longer
+    referred to.
+
+        with world.coordinator() as named:
+            handles = [named.allreduce(name, gradient, Op.AVG, out=gradient) for name, gradient in gradients]
+            collectives.wait_all(handles)
+
+    A name may be given again when its operation has ended. What ranks call by one name has to be alike, or is an error of that
+    operation alone. `priority`: of what is ready, larger ones run first. `group`, a name and a number: so many operations are
+    carried out together, or, when one of them is wrong, none."""
+
+    def __init__(self, communicator: Communicator, handle: int) -> None:
+        self._communicator = communicator
+        self._coordinator: Optional[int] = handle
+
+    def _begin(self, call: "_Call[T]", name: str, priority: int, group: Group) -> "Handle[T]":
+        if self._coordinator is None:
+            raise ValueError("this coordinator was closed")
+        return call.enqueue(self._coordinator, name, priority, group)
+
+    def allreduce(self, name: str, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
+                  priority: int = 0, group: Group = None) -> "Handle[Array]":
+        """See `Communicator.allreduce`."""
+        return self._begin(self._communicator._allreduce(data, op, out), name, priority, group)
+
+    def reduce_scatter(self, name: str, data: ArrayLike, op: int = Op.SUM, counts: Optional[Sequence[int]] = None,
+                       priority: int = 0, group: Group = None) -> "Handle[Array]":
+        """See `Communicator.reduce_scatter`."""
+        if callable(op):
+            raise TypeError("a named reduce_scatter takes an Op")
+        return self._begin(self._communicator._reduce_scatter(data, op, counts), name, priority, group)
+
+    def broadcast(self, name: str, data: Array, root: int, priority: int = 0, group: Group = None) -> "Handle[Array]":
+        """See `Communicator.broadcast`."""
+        return self._begin(self._communicator._broadcast(data, root), name, priority, group)
+
+    def allgather(self, name: str, data: ArrayLike, counts: Optional[Sequence[int]] = None, priority: int = 0,
+                  group: Group = None) -> "Handle[Array]":
+        """See `Communicator.allgather`."""
+        return self._begin(self._communicator._allgather(data, counts), name, priority, group)
+
+    def all_to_all(self, name: str, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
+                   recv_counts: Optional[Sequence[int]] = None, priority: int = 0, group: Group = None) -> "Handle[Array]":
+        """See `Communicator.all_to_all`."""
+        return self._begin(self._communicator._all_to_all(data, send_counts, recv_counts), name, priority, group)
+
+    def barrier(self, name: str, priority: int = 0, group: Group = None) -> "Handle[None]":
+        """See `Communicator.barrier`."""
+        return self._begin(self._communicator._barrier(), name, priority, group)
+
+    def join(self) -> int:
+        """This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers of the
+        others with elements that change nothing (an average still divides by all ranks), until all ranks have joined. Returns
+        the rank of the job that was last."""
+        if self._coordinator is None:
+            raise ValueError("this coordinator was closed")
+        last = ctypes.c_int()
+        _check(_LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
+        return last.value
+
+    def close(self) -> None:
+        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too."""
+        coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            _check(_LIB.WarrenCoordinatorFree(coordinator))
+
+    def __enter__(self) -> "Coordinator":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_coordinator", None) is not None:
+            self.close()

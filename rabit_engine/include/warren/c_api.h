@@ -251,4 +251,75 @@ WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* 
 /* Gives the handle up; the operation is carried out all the same. NULL is allowed. */
 WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 
+/* --- by name, in any order --- */
+
+/* Operations that each rank gives in an order of its own, from any thread, and that are told apart by their
+ * names: as gradients of a network are, which become ready in another order on each rank. A thread of this
+ * library finds out, in cycles that cost one small allreduce, what is ready on all ranks, packs small
+ * allreduces into larger ones, and carries them out. Sums are those of the unpacked ones, bit for bit. */
+typedef struct WarrenCoordinator_* WarrenCoordinator;
+
+/* Those of rank 0 count. Negative: the default. Begin with WARREN_COORDINATOR_OPTIONS. */
+typedef struct WarrenCoordinatorOptions {
+  size_t struct_bytes;    /* sizeof(WarrenCoordinatorOptions) */
+  long long fusion_bytes; /* packs up to so many; 0: none; default: WARREN_FUSION_THRESHOLD, or 2 MiB */
+  int cycle_us;           /* names are collected for so long; default: WARREN_CYCLE_TIME_US, or 1000 */
+  int autotune;           /* 1: both are found by trying; default: WARREN_AUTOTUNE, or 0 */
+  /* After so long rank 0 says on stderr whom a name waits for; default: WARREN_STALL_SECONDS, or 60. */
+  double stall_warning_seconds;
+  /* After so long its operation ends with that as an error; 0: never; default: rabit_timeout_sec where
+   * rabit_timeout=1, else never. */
+  double stall_error_seconds;
+} WarrenCoordinatorOptions;
+#define WARREN_COORDINATOR_OPTIONS \
+  { sizeof(WarrenCoordinatorOptions), -1, -1, -1, -1, -1 }
+
+/* Begin with WARREN_ENQUEUE_OPTIONS. */
+typedef struct WarrenEnqueueOptions {
+  size_t struct_bytes; /* sizeof(WarrenEnqueueOptions) */
+  int priority;        /* of what is ready, larger ones run first; rank 0's counts */
+  /* Operations of one group are carried out when all group_size of them are ready everywhere; an error of
+   * one is an error of all, and then none is carried out. NULL: none. */
+  const char* group;
+  size_t group_size;
+} WarrenEnqueueOptions;
+#define WARREN_ENQUEUE_OPTIONS \
+  { sizeof(WarrenEnqueueOptions), 0, NULL, 0 }
+
+/* All ranks of `comm` call it. `options` may be NULL. It has a communicator of its own, and a thread. */
+WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
+                                       WarrenCoordinator* out);
+/* Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Wait for the
+ * handles first. NULL is allowed. WarrenFinalize does the same for those that are left. */
+WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
+/* This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers
+ * of the others with elements that change nothing (an average still divides by all ranks), until all ranks
+ * have joined. Then it returns, *last_rank is the rank of the job that was last (NULL is allowed), and all
+ * may go on. Other operations and custom functions end with an error meanwhile. */
+WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
+
+/* The calls of the same names, by name. Ranks that call different things by one name are told, and that ends
+ * nothing else. A name may be given again when its operation has ended. `options` may be NULL. Buffers
+ * belong to the operation until it has ended. */
+WARREN_DLL int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send,
+                                      void* recv, size_t count, int type, int op,
+                                      const WarrenEnqueueOptions* options, WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueAllreduceCustom(WarrenCoordinator coordinator, const char* name, const void* send,
+                                            void* recv, size_t count, const WarrenCustomOp* op,
+                                            const WarrenEnqueueOptions* options, WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueReduceScatterV(WarrenCoordinator coordinator, const char* name, const void* send,
+                                           void* recv, const size_t* counts, int type, int op,
+                                           const WarrenEnqueueOptions* options, WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueBroadcast(WarrenCoordinator coordinator, const char* name, void* buffer,
+                                      size_t count, int type, int root, const WarrenEnqueueOptions* options,
+                                      WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueAllgatherV(WarrenCoordinator coordinator, const char* name, const void* send,
+                                       void* recv, const size_t* counts, int type,
+                                       const WarrenEnqueueOptions* options, WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char* name, const void* send,
+                                      const size_t* send_counts, void* recv, const size_t* recv_counts,
+                                      int type, const WarrenEnqueueOptions* options, WarrenHandle* handle);
+WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name,
+                                    const WarrenEnqueueOptions* options, WarrenHandle* handle);
+
 #endif /* WARREN_C_API_H_ */

@@ -162,6 +162,7 @@ class Handle {
 
  private:
   friend class Communicator;
+  friend class Coordinator;
   struct Free {
     void operator()(WarrenHandle handle) const { WarrenHandleFree(handle); }
   };
@@ -481,6 +482,109 @@ inline Communicator World() {
   internal::Check(WarrenCommWorld(&world));
   return Communicator(world);
 }
+
+/// See WarrenCoordinatorOptions; negative: the default.
+struct CoordinatorOptions {
+  long long fusion_bytes = -1;  // NOLINT(google-runtime-int): as in C
+  int cycle_us = -1;
+  int autotune = -1;
+  double stall_warning_seconds = -1;
+  double stall_error_seconds = -1;
+};
+
+/// How one named operation is carried out; see WarrenEnqueueOptions.
+struct EnqueueOptions {
+  EnqueueOptions(int priority_ = 0) : priority(priority_) {}  // NOLINT(google-explicit-constructor)
+  EnqueueOptions(std::string group_, std::size_t group_size_, int priority_ = 0)
+      : priority(priority_), group(std::move(group_)), group_size(group_size_) {}
+
+  int priority;
+  std::string group;
+  std::size_t group_size = 0;
+};
+
+/// Operations that each rank gives by name, in an order of its own and from any thread; see
+/// WarrenCoordinator. Copies are the same; the last of them ends it for all ranks.
+class Coordinator {
+ public:
+  /// All ranks of the communicator make one at the same time.
+  explicit Coordinator(const Communicator& communicator,
+                       const CoordinatorOptions& options = CoordinatorOptions()) {
+    WarrenCoordinatorOptions wanted = WARREN_COORDINATOR_OPTIONS;
+    wanted.fusion_bytes = options.fusion_bytes;
+    wanted.cycle_us = options.cycle_us;
+    wanted.autotune = options.autotune;
+    wanted.stall_warning_seconds = options.stall_warning_seconds;
+    wanted.stall_error_seconds = options.stall_error_seconds;
+    WarrenCoordinator made = nullptr;
+    internal::Check(WarrenCoordinatorCreate(communicator.get(), &wanted, &made));
+    coordinator_ = std::shared_ptr<WarrenCoordinator_>(made, WarrenCoordinatorFree);
+  }
+
+  /// See WarrenCoordinatorJoin: the rank of the job that was last.
+  int Join() const {
+    int last = -1;
+    internal::Check(WarrenCoordinatorJoin(coordinator_.get(), &last));
+    return last;
+  }
+
+  // Buffers belong to the operation until it has ended.
+
+  template <typename T>
+  Handle EnqueueAllreduce(const std::string& name, const T* send, T* recv, std::size_t count, Op op,
+                          const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueAllreduce, options, name.c_str(), send, recv, count, internal::TypeOf<T>(),
+                 static_cast<int>(op));
+  }
+  template <typename T>
+  Handle EnqueueReduceScatter(const std::string& name, const T* send, T* recv,
+                              const std::vector<std::size_t>& counts, Op op,
+                              const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueReduceScatterV, options, name.c_str(), send, recv, counts.data(),
+                 internal::TypeOf<T>(), static_cast<int>(op));
+  }
+  template <typename T>
+  Handle EnqueueBroadcast(const std::string& name, T* buffer, std::size_t count, int root,
+                          const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueBroadcast, options, name.c_str(), buffer, internal::Bytes<T>(count),
+                 WARREN_UINT8, root);
+  }
+  template <typename T>
+  Handle EnqueueAllgather(const std::string& name, const T* send, T* recv,
+                          const std::vector<std::size_t>& counts,
+                          const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueAllgatherV, options, name.c_str(), send, recv,
+                 internal::Bytes<T>(counts).data(), WARREN_UINT8);
+  }
+  template <typename T>
+  Handle EnqueueAllToAll(const std::string& name, const T* send, const std::vector<std::size_t>& send_counts,
+                         T* recv, const std::vector<std::size_t>& recv_counts,
+                         const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueAllToAllV, options, name.c_str(), send, internal::Bytes<T>(send_counts).data(),
+                 recv, internal::Bytes<T>(recv_counts).data(), WARREN_UINT8);
+  }
+  Handle EnqueueBarrier(const std::string& name, const EnqueueOptions& options = EnqueueOptions()) const {
+    return Begin(WarrenEnqueueBarrier, options, name.c_str());
+  }
+
+ private:
+  /// Calls the function of the C API with the coordinator before and the options and a place for the handle
+  /// behind.
+  template <typename Function, typename... Arguments>
+  Handle Begin(Function function, const EnqueueOptions& options, Arguments... arguments) const {
+    WarrenEnqueueOptions wanted = WARREN_ENQUEUE_OPTIONS;
+    wanted.priority = options.priority;
+    wanted.group = options.group.c_str();
+    wanted.group_size = options.group_size;
+    Handle handle;
+    WarrenHandle made = nullptr;
+    internal::Check(function(coordinator_.get(), arguments..., &wanted, &made));
+    handle.handle_.reset(made);
+    return handle;
+  }
+
+  std::shared_ptr<WarrenCoordinator_> coordinator_;
+};
 
 }  // namespace v1
 }  // namespace warren

@@ -122,9 +122,10 @@ TEST(Coordinator, WhoIsMissingIsNamed) {
     for (int second = 0; second < 59; ++second, world.now += 1) world.Cycle();
     EXPECT_THAT(world.warnings, IsEmpty());
     for (int second = 0; second < 20; ++second, world.now += 1) world.Cycle();
-    EXPECT_THAT(world.warnings,
-                ElementsAre(HasSubstr("'x' (an allreduce (sum) of 10 elements of float) is ready on ranks 0, 2, 3 "
-                                      "and not on rank 1 since")))
+    EXPECT_THAT(
+        world.warnings,
+        ElementsAre(HasSubstr("'x' (an allreduce (sum) of 10 elements of float) is ready on ranks 0, 2, 3 "
+                              "and not on rank 1 since")))
         << is_known;
     for (int second = 0; second < 80; ++second, world.now += 1) world.Cycle();
     EXPECT_EQ(world.warnings.size(), 2u);
@@ -281,7 +282,8 @@ class RandomProgram {
     }
     std::set<std::string> expected;
     for (int i = 0; i < num_names; ++i) {
-      Request request = Sum("n" + std::to_string(Below(3) == 0 ? i + 100 : i), 1 + static_cast<std::uint64_t>(Below(3)));
+      Request request =
+          Sum("n" + std::to_string(Below(3) == 0 ? i + 100 : i), 1 + static_cast<std::uint64_t>(Below(3)));
       request.priority = Below(8) == 0 ? Below(3) : 0;
       if (i < grouped) {
         request.group = "g";
@@ -327,7 +329,8 @@ class RandomProgram {
       }
       const std::vector<Ready> batch = world_.Cycle();
       for (const Ready& ready : batch) {
-        EXPECT_TRUE(ended.emplace(ready.request->name, ready.error).second) << ready.request->name << " twice";
+        EXPECT_TRUE(ended.emplace(ready.request->name, ready.error).second)
+            << ready.request->name << " twice";
       }
       quiet = adds || !batch.empty() ? 0 : quiet + 1;
       for (const std::string& name : expected) {

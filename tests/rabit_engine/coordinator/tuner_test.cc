@@ -17,7 +17,8 @@ Settings TunedTowards(const Settings& best, unsigned seed) {
     const auto distance = [](std::uint64_t one, std::uint64_t two) {
       return std::abs(std::log2(static_cast<double>(one)) - std::log2(static_cast<double>(two)));
     };
-    double seconds = 0.01 * (1 + 0.2 * distance(now.fusion_bytes, best.fusion_bytes) + 0.2 * distance(now.cycle_us, best.cycle_us));
+    double seconds = 0.01 * (1 + 0.2 * distance(now.fusion_bytes, best.fusion_bytes) +
+                             0.2 * distance(now.cycle_us, best.cycle_us));
     seconds *= 1 + 0.02 * static_cast<double>(random() % 100) / 100;
     if (random() % 200 == 0) seconds *= 10;
     tuner.Add(1'000'000, seconds);

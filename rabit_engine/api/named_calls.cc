@@ -1,0 +1,469 @@
+#include "rabit_engine/api/named_calls.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "rabit_engine/api/reducing.h"
+#include "rabit_engine/base/descriptor.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/slices.h"
+#include "rabit_engine/reduce/identity.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren::api {
+namespace {
+
+using coordinator::Answer;
+using coordinator::Kind;
+using coordinator::Message;
+using coordinator::Ready;
+using coordinator::Request;
+using coordinator::Signature;
+
+// Names that have bits: 512 bytes in each cycle.
+constexpr std::size_t kCapacity = 4096;
+// Ranks that have nothing to do meet so seldom.
+constexpr std::chrono::microseconds kIdleCycle{8'000};
+// And so often at most while some wait for others, however short the cycle.
+constexpr std::chrono::microseconds kPause{100};
+
+/// In the thread of one.
+thread_local const NamedCalls* current = nullptr;
+
+std::string MessageOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception of the caller's operation";
+  }
+}
+
+Wanted Plain(const Signature& what) {
+  return {Reduction::Typed(static_cast<DataType>(what.type), static_cast<Operation>(what.operation)),
+          what.average};
+}
+
+}  // namespace
+
+class NamedCalls::NamedCall final : public PendingCall {
+ public:
+  explicit NamedCall(std::shared_ptr<NamedCalls> owner) : owner_(std::move(owner)) {}
+
+  bool HasEnded() override {
+    owner_->RequireNoFork(kCall);
+    const Lock lock(owner_->mutex_);
+    return has_ended_;
+  }
+
+  void Wait() override {
+    owner_->RequireNoFork(kCall);
+    Lock lock(owner_->mutex_);
+    if (!has_ended_) {
+      is_waited_for_ = true;
+      owner_->is_urgent_ = true;
+      owner_->due_.notify_one();
+    }
+    owner_->ended_.wait(lock, [this] { return has_ended_; });
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  void WhenEnded(std::function<void(const std::exception_ptr& error)> function) override {
+    {
+      const Lock lock(owner_->mutex_);
+      if (!has_ended_) {
+        when_ended_ = std::move(function);
+        return;
+      }
+    }
+    function(error_);  // which changes no more
+  }
+
+  /// Under the owner's mutex. What has to be called without it.
+  std::function<void()> End(const std::exception_ptr& error) {
+    error_ = error;
+    has_ended_ = true;
+    if (is_waited_for_) owner_->somebody_waits_ = true;
+    if (!when_ended_) return nullptr;
+    return [function = std::move(when_ended_), error] { function(error); };
+  }
+
+ private:
+  const std::shared_ptr<NamedCalls> owner_;
+  // Under its mutex.
+  bool has_ended_ = false;
+  bool is_waited_for_ = false;
+  std::exception_ptr error_;
+  std::function<void(const std::exception_ptr&)> when_ended_;
+};
+
+std::shared_ptr<NamedCalls> NamedCalls::Make(const Call& call, Session& parent,
+                                             const NamedCallOptions& options) {
+  auto made = std::make_shared<NamedCalls>(parent.Split(call, 0, parent.rank()), options);
+  parent.BeforeFinalize(made, [calls = made.get()] { calls->Close(); });
+  made->StartThread();
+  return made;
+}
+
+NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions& options)
+    : session_(std::move(session)),
+      timeline_(session_->options().timeline),
+      num_forks_(NumForks()),
+      participant_(session_->rank(),
+                   {options.fusion_bytes, static_cast<std::uint64_t>(options.cycle.count())}, kCapacity,
+                   options.warns_after) {
+  session_->StayOffTimeline();
+  if (session_->rank() != 0) return;
+  coordinator_ = std::make_unique<coordinator::Coordinator>(
+      session_->world_size(), participant_.settings(),
+      coordinator::Patience{options.warns_after, options.fails_after},
+      [this](int rank) { return session_->RankInJob(kCall, rank); });
+  if (options.autotune) tuner_ = std::make_unique<coordinator::Tuner>(participant_.settings());
+}
+
+NamedCalls::~NamedCalls() = default;
+
+void NamedCalls::StartThread() {
+  // Signals are for the threads of the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([self = shared_from_this()] { self->Serve(); }).detach();
+    has_thread_ = true;
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw EngineError(
+        fmt::format("named operations need a thread, and it cannot be started: {}", error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void NamedCalls::RequireNoFork(const Call& call) const {
+  if (NumForks() == num_forks_) return;
+  session_->Refuse(call, "called in a process that was forked from the one whose named operations these are");
+}
+
+/// Under the mutex.
+void NamedCalls::RequireOpen(const Call& call) const {
+  if (!over_.empty()) throw EngineError(fmt::format("{}: {}", session_->Where(call), over_));
+  if (closes_) session_->Refuse(call, "these named operations were ended by this rank");
+  if (joins_) session_->Refuse(call, "this rank has joined, and goes on when all have");
+}
+
+std::shared_ptr<PendingCall> NamedCalls::Add(const Call& call, Request request, NamedWork work) {
+  RequireNoFork(call);
+  auto pending = std::make_shared<NamedCall>(shared_from_this());
+  const Lock lock(mutex_);
+  RequireOpen(call);
+  const Clock::time_point now = Clock::now();
+  const auto [place, is_new] =
+      waiting_.try_emplace(request.name, Waiting{std::move(work), pending, call, now, now});
+  if (!is_new) {
+    session_->Refuse(
+        call, fmt::format("'{}' is under way already: wait for it before it is given again", request.name));
+  }
+  participant_.Add(std::move(request), std::chrono::duration<double>(now - start_).count());
+  if (!first_added_) {
+    first_added_ = now;
+    due_.notify_one();
+  }
+  return pending;
+}
+
+int NamedCalls::Join(const Call& call) {
+  RequireNoFork(call);
+  Lock lock(mutex_);
+  RequireOpen(call);
+  joins_ = true;
+  last_joined_.reset();
+  participant_.Join();
+  is_urgent_ = true;
+  due_.notify_one();
+  ended_.wait(lock, [this] { return last_joined_ || !over_.empty(); });
+  if (!last_joined_) throw EngineError(fmt::format("{}: {}", session_->Where(call), over_));
+  return *last_joined_;
+}
+
+void NamedCalls::Close() {
+  if (NumForks() != num_forks_) return;
+  Lock lock(mutex_);
+  if (!closes_) {
+    closes_ = true;
+    participant_.Leave();
+    is_urgent_ = true;
+    due_.notify_one();
+  }
+  if (current == this) return;  // in a callback
+  ended_.wait(lock, [this] { return !has_thread_; });
+}
+
+/// The thread's life.
+void NamedCalls::Serve() {
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  current = this;
+  Lock lock(mutex_);
+  std::string why;
+  try {
+    while (participant_.left() < 0 || !participant_.ready().empty()) Cycle(lock);
+    why = participant_.left() == session_->RankInJob(kCall, session_->rank())
+              ? "this rank ended the named operations"
+              : fmt::format("rank {} ended the named operations", participant_.left());
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    over_by_ = std::current_exception();
+    why = MessageOf(over_by_);
+  }
+  over_ = why;
+  lock.unlock();
+  EndAll(why);
+  lock.lock();
+  has_thread_ = false;
+  ended_.notify_all();
+}
+
+void NamedCalls::WaitUntilDue(Lock& lock) {
+  if (!participant_.ready().empty()) return;
+  const std::chrono::microseconds cycle(participant_.settings().cycle_us);
+  if (!participant_.all_are_idle()) idle_ = std::max(cycle, kPause);
+  for (;;) {
+    if (is_urgent_) break;
+    Clock::time_point due = last_cycle_ + idle_;
+    if (first_added_) due = std::min(due, *first_added_ + cycle);
+    if (Clock::now() >= due) break;
+    due_.wait_until(lock, due);
+  }
+  idle_ = std::min(std::max(2 * idle_, kPause), std::max(kIdleCycle, cycle));
+}
+
+void NamedCalls::Cycle(Lock& lock) {
+  WaitUntilDue(lock);
+  is_urgent_ = false;
+  first_added_.reset();
+  const double now = Now();
+  std::vector<std::uint64_t> words = participant_.Words(now, coordinator_ && coordinator_->IsDue(now));
+  lock.unlock();
+  session_->Allreduce(kCall, words.data(), words.size(),
+                      Reduction::Typed(DataType::kULong, Operation::kBitAnd), {});
+  lock.lock();
+  if (participant_.Agree(words)) Talk(lock);
+  const std::vector<Ready> batch = participant_.ready().TakeBatch(participant_.settings().fusion_bytes);
+  lock.unlock();
+  const std::uint64_t bytes = batch.empty() ? 0 : Run(batch);
+  Tune(bytes);
+  lock.lock();
+  if (const std::optional<int> last = participant_.TakeLastJoined()) {
+    last_joined_ = last;
+    joins_ = false;
+    ended_.notify_all();
+  }
+}
+
+/// All tell rank 0 what they have, and get its answer.
+void NamedCalls::Talk(Lock& lock) {
+  const std::string message = Encode(participant_.TakeMessage(Now()));
+  lock.unlock();
+  const int size = session_->world_size();
+  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size));
+  lengths[session_->rank()] = message.size();
+  session_->Allgather(kCall, lengths.data(), EqualOffsets(size, sizeof(std::uint64_t)));
+  std::vector<std::size_t> offsets{0};
+  for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
+  std::string all(session_->rank() == 0 ? offsets.back() : 0, '\0');
+  session_->Gather(kCall, message.data(), message.size(), all.data(), offsets, 0);
+  std::string answer;
+  if (coordinator_) {
+    std::vector<Message> messages;
+    for (int rank = 0; rank < size; ++rank) {
+      messages.push_back(coordinator::DecodeMessage(
+          std::string_view(all).substr(offsets[rank], offsets[rank + 1] - offsets[rank])));
+    }
+    const auto known_beside = [this](const Request& request) { return participant_.KnownBeside(request); };
+    answer = Encode(coordinator_->Take(messages, known_beside, Now()));
+    for (const std::string& warning : coordinator_->TakeWarnings()) {
+      fmt::print(stderr, "rabit: rank {}: {}\n", session_->RankInJob(kCall, 0), warning);
+    }
+  }
+  std::uint64_t length = answer.size();
+  session_->Broadcast(kCall, &length, sizeof(length), 0);
+  answer.resize(length);
+  session_->Broadcast(kCall, answer.data(), length, 0);
+  lock.lock();
+  participant_.Accept(coordinator::DecodeAnswer(answer));
+}
+
+void NamedCalls::Tune(std::uint64_t bytes) {
+  const Clock::time_point end = Clock::now();
+  if (tuner_ && !tuner_->is_done()) {
+    tuner_->Add(bytes, std::chrono::duration<double>(end - last_cycle_).count());
+    coordinator_->Propose(tuner_->settings());
+    if (tuner_->is_done()) {
+      fmt::print(stderr, "rabit: named operations are packed up to {} bytes, in cycles of {} us\n",
+                 tuner_->settings().fusion_bytes, tuner_->settings().cycle_us);
+    }
+  }
+  last_cycle_ = end;
+}
+
+// --- running what all have agreed on -----------------------------------------------------------------------
+
+/// Of a batch, by place; nothing where this rank has joined.
+std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vector<Ready>& batch) {
+  std::vector<std::optional<Waiting>> taken(batch.size());
+  const Clock::time_point now = Clock::now();
+  const Lock lock(mutex_);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto place = waiting_.find(batch[i].request->name);
+    if (place == waiting_.end()) continue;
+    taken[i] = std::move(place->second);
+    taken[i]->agreed = now;
+    waiting_.erase(place);
+  }
+  return taken;
+}
+
+/// What was taken has ended; the names are for the timeline.
+void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::optional<Waiting>>& taken,
+                     const std::exception_ptr& error) {
+  std::vector<std::function<void()>> callbacks;
+  {
+    const Lock lock(mutex_);
+    for (const std::optional<Waiting>& one : taken) {
+      if (!one) continue;
+      auto callback = one->pending->End(error);
+      if (callback) callbacks.push_back(std::move(callback));
+    }
+    if (std::exchange(somebody_waits_, false)) ended_.notify_all();
+  }
+  if (timeline_) {
+    const Clock::time_point end = Clock::now();
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (taken[i]) timeline_->Add(batch[i].request->name, error ? "error" : "run", taken[i]->agreed, end);
+    }
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+void NamedCalls::EndAll(const std::string& why) {
+  std::unordered_map<std::string, Waiting> all;
+  {
+    const Lock lock(mutex_);
+    all = std::exchange(waiting_, {});
+  }
+  for (auto& [name, waiting] : all) {
+    const std::exception_ptr error =
+        over_by_
+            ? over_by_
+            : std::make_exception_ptr(EngineError(fmt::format("{}: '{}' was not ready everywhere before {}",
+                                                              session_->Where(waiting.call), name, why)));
+    waiting.agreed = waiting.added;
+    auto request = std::make_shared<Request>();
+    request->name = name;
+    std::vector<std::optional<Waiting>> taken;
+    taken.emplace_back(std::move(waiting));
+    End({{std::move(request), {}}}, taken, error);
+  }
+}
+
+std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
+  std::vector<std::optional<Waiting>> taken = Take(batch);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Request& request = *batch[i].request;
+    bytes += request.signature.bytes();
+    if (timeline_ && taken[i]) {
+      timeline_->Add(request.name, "wait for all ranks", taken[i]->added, taken[i]->agreed,
+                     {{"bytes", request.signature.bytes()}});
+    }
+  }
+  if (!batch.front().error.empty()) {
+    if (taken.front()) {
+      End(batch, taken,
+          std::make_exception_ptr(
+              Misuse(fmt::format("{}: {}", session_->Where(taken.front()->call), batch.front().error))));
+    }
+    return 0;
+  }
+  std::exception_ptr error;
+  try {
+    if (batch.size() > 1) {
+      RunPacked(batch, taken);
+    } else if (taken.front()) {
+      taken.front()->work.run();
+    } else {
+      RunWithout(batch.front().request->signature);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  // What they held is free before anybody hears of the end.
+  for (std::optional<Waiting>& one : taken) {
+    if (one) one->work.run = nullptr;
+  }
+  End(batch, taken, error);
+  if (error) std::rethrow_exception(error);
+  return bytes;
+}
+
+/// This rank has joined.
+void NamedCalls::RunWithout(const Signature& what) {
+  if (what.kind == Kind::kBarrier) return session_->Barrier(kCall);
+  packed_.resize(what.bytes());
+  FillWithIdentity(packed_.data(), what.count, static_cast<DataType>(what.type),
+                   static_cast<Operation>(what.operation));
+  Reduce(*session_, Plain(what), {packed_.data(), what.count, packed_.data(), 0, what.count},
+         [&](void* buffer, const Reduction& reduction) {
+           session_->Allreduce(kCall, buffer, what.count, reduction, {});
+         });
+}
+
+void NamedCalls::RunPacked(const std::vector<Ready>& batch,
+                           const std::vector<std::optional<Waiting>>& taken) {
+  const Signature& first = batch.front().request->signature;
+  std::size_t count = 0;
+  for (const Ready& ready : batch) count += ready.request->signature.count;
+  const std::size_t bytes = count * first.element_bytes;
+  packed_.resize(std::max(packed_.size(), bytes));
+  const Clock::time_point begin = Clock::now();
+  std::byte* place = packed_.data();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Signature& what = batch[i].request->signature;
+    if (taken[i]) {
+      Copy(place, taken[i]->work.send, what.bytes());
+    } else {
+      FillWithIdentity(place, what.count, static_cast<DataType>(what.type),
+                       static_cast<Operation>(what.operation));
+    }
+    place += what.bytes();
+  }
+  const Clock::time_point packed = Clock::now();
+  Reduce(*session_, Plain(first), {packed_.data(), count, packed_.data(), 0, count},
+         [&](void* buffer, const Reduction& reduction) {
+           session_->Allreduce(kCall, buffer, count, reduction, {});
+         });
+  const Clock::time_point reduced = Clock::now();
+  place = packed_.data();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::uint64_t part = batch[i].request->signature.bytes();
+    if (taken[i]) Copy(taken[i]->work.receive, place, part);
+    place += part;
+  }
+  if (!timeline_) return;
+  const std::string& line = session_->name();
+  timeline_->Add(line, "pack", begin, packed, {{"tensors", batch.size()}, {"bytes", bytes}});
+  timeline_->Add(line, "allreduce", packed, reduced, {{"bytes", bytes}});
+  timeline_->Add(line, "unpack", reduced, Clock::now());
+}
+
+}  // namespace warren::api

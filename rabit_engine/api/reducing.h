@@ -1,0 +1,84 @@
+// Reductions as the collectives' face has them, from one buffer to another and with averages, out of the
+// engine's, which are in place and have none.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/reduce/reduction.h"
+
+namespace warren::api {
+
+inline void Copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+/// An operation as the caller names it.
+struct Wanted {
+  Reduction reduction;
+  bool average = false;
+  std::shared_ptr<void> custom = nullptr;  ///< what the reduction calls
+};
+
+template <typename Float>
+void Divide(void* buffer, std::size_t count, int by) {
+  auto* bytes = static_cast<std::byte*>(buffer);
+  for (std::size_t i = 0; i < count; ++i, bytes += sizeof(Float)) {
+    Float value;
+    std::memcpy(&value, bytes, sizeof(value));
+    value /= static_cast<Float>(by);
+    std::memcpy(bytes, &value, sizeof(value));
+  }
+}
+
+/// A reduction over `count` elements of `send` of which `length` from `first` on become `recv`. Where that is
+/// what the engine does in place (`recv` has room for all), it does; else it works on a copy.
+struct Reducing {
+  const void* send;
+  std::size_t count;
+  void* recv;  ///< nullptr: this rank gets nothing
+  std::size_t first;
+  std::size_t length;
+};
+
+/// `run(buffer, reduction)` is the engine's, in place on all `count` elements.
+template <typename Run>
+void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, Run&& run) {
+  const Reduction& reduction = wanted.reduction;
+  const std::size_t element = reduction.element_bytes();
+  const std::size_t bytes = what.count * element;
+  const int ranks = session.world_size();
+  if (wanted.average && reduction.rounds()) {  // one rounding, after the division
+    std::vector<float> floats(what.count);
+    reduction.Widen(floats.data(), what.send, what.count);
+    run(floats.data(), reduction.Wide());
+    Divide<float>(floats.data() + what.first, what.length, ranks);
+    if (what.length > 0) reduction.Narrow(what.recv, floats.data() + what.first, what.length);
+    return;
+  }
+  const auto finish = [&](void* result) {
+    if (!wanted.average) return;
+    reduction.type() == DataType::kDouble ? Divide<double>(result, what.length, ranks)
+                                          : Divide<float>(result, what.length, ranks);
+  };
+  const auto* send = static_cast<const std::byte*>(what.send);
+  if (what.length == what.count) {
+    Copy(what.recv, send, bytes);
+    run(what.recv, reduction);
+    return finish(what.recv);
+  }
+  const std::byte* const place = send == nullptr ? nullptr : send + what.first * element;
+  if (what.recv == place && what.length > 0) {  // in place of the slice: the caller gives up the rest
+    run(const_cast<std::byte*>(send), reduction);
+    return finish(what.recv);
+  }
+  std::vector<std::byte> copy(send, send + bytes);
+  run(copy.data(), reduction);
+  Copy(what.recv, copy.data() + what.first * element, what.length * element);
+  finish(what.recv);
+}
+
+}  // namespace warren::api

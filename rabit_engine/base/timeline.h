@@ -1,0 +1,54 @@
+// What happened when, as Chrome's trace events: a file for each rank, which Perfetto and chrome://tracing
+// open. (The format: "Trace Event Format", by the Chromium project.)
+//
+// A file is complete when the timeline is destroyed; what a process that died had written can be opened, too,
+// since readers do without the end of the list.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace warren {
+
+/// Thread safe.
+class Timeline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Number {
+    std::string_view key;
+    std::uint64_t value;
+  };
+
+  /// "trace.json" becomes "trace.3.json" for rank 3, and other names get ".3" at their end. Throws Misuse
+  /// when it cannot be written.
+  Timeline(const std::string& path, int rank, const std::string& host);
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  /// Something that took from `begin` to `end`, on a line of this name. What is on one line does not overlap,
+  /// but for what lies within something else.
+  void Add(std::string_view line, std::string_view what, Clock::time_point begin, Clock::time_point end,
+           std::initializer_list<Number> numbers = {});
+
+ private:
+  double Microseconds(Clock::time_point time) const;
+  void Write(const std::string& event);
+
+  std::mutex mutex_;
+  std::FILE* file_;
+  bool has_events_ = false;
+  int rank_;
+  Clock::time_point start_ = Clock::now();
+  double start_of_epoch_;  ///< the same moment, as microseconds since 1970: ranks have that in common
+  std::unordered_map<std::string, int> lines_;
+  Clock::time_point last_flush_ = start_;
+};
+
+}  // namespace warren

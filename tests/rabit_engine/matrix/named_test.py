@@ -1,0 +1,92 @@
+"""Named operations of warren/collectives.h: against the plain calls, in random programs; what goes wrong; timelines."""
+
+import json
+import os
+import tempfile
+import unittest
+
+from jobs import Job
+from warren_testing import BIN
+
+WORKER = BIN / "named_worker"
+TCP = {"RABIT_SHARED_MEMORY": "off"}
+
+
+class Named(unittest.TestCase):
+    def finish(self, ranks, *arguments, **environment):
+        with Job(ranks, *arguments, program=WORKER, **environment) as job:
+            codes, results = job.finish(120)
+            self.assertEqual(codes, [0] * ranks, results)
+            return "".join(errors for _, errors in results)
+
+    def test_results_are_those_of_the_plain_calls(self):
+        for seed in range(24):
+            ranks = seed % 6 + 1
+            for name, environment in {"shared memory": {}, "TCP": {"env": TCP},
+                                      "hosts": {"env_of_task": lambda task: {"RABIT_HOST_GROUP": "abbaab"[task]}}}.items():
+                with self.subTest(seed=seed, ranks=ranks, transport=name):
+                    self.finish(ranks, "random", seed, **environment)
+
+    def test_ranks_that_differ_are_told_and_go_on(self):
+        for ranks in (2, 3):
+            self.finish(ranks, "wrong")
+
+    def test_who_is_waited_for_is_named(self):
+        said = self.finish(3, "stall")
+        self.assertIn("'x' (an allreduce (sum) of 1 elements of double) is ready on ranks 0, 2 and not on rank 1 since", said)
+
+    def test_where_it_is_wanted_waiting_ends_with_an_error(self):
+        self.finish(3, "give-up")
+        self.finish(3, "give-up", env=TCP)
+
+    def test_ranks_with_fewer_batches_join(self):
+        for ranks in (1, 2, 4, 5):
+            self.finish(ranks, "join")
+            self.finish(ranks, "join", env=TCP)
+
+    def test_whoever_ends_it_ends_it_for_all(self):
+        self.finish(3, "leave")
+        self.finish(4, "leave", env=TCP)
+
+    def test_a_rank_that_dies_is_named_within_a_second(self):
+        for environment in ({}, TCP):
+            for ranks, victim in ((2, 1), (4, 2), (4, 0)):
+                with self.subTest(ranks=ranks, victim=victim, env=environment), \
+                        Job(ranks, "wait", victim, program=WORKER, env=environment) as job:
+                    job.await_ready()
+                    job.kill(victim, self)
+
+    def test_a_timeline_says_what_happened_when(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.finish(3, "random", 5, env={"WARREN_TIMELINE": os.path.join(folder, "trace.json")})
+            self.assertEqual(sorted(os.listdir(folder)), ["trace.0.json", "trace.1.json", "trace.2.json"])
+            for rank in range(3):
+                with open(os.path.join(folder, f"trace.{rank}.json"), encoding="utf-8") as file:
+                    self.check_timeline(json.load(file), rank)
+
+    def check_timeline(self, events, rank):
+        self.assertEqual({event["pid"] for event in events}, {rank})
+        lines = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertTrue({"world", "n0"} <= set(lines.values()), lines)
+        ends = {}
+        seen = set()
+        for event in events:
+            if event["ph"] == "M":
+                continue
+            self.assertEqual(event["ph"], "X")
+            self.assertGreaterEqual(event["dur"], 0)
+            # What is on one line does not overlap. (Microseconds since 1970 have four decimals in a double at most.)
+            self.assertGreaterEqual(event["ts"], ends.get(event["tid"], 0) - 1)
+            ends[event["tid"]] = event["ts"] + event["dur"]
+            seen.add(event["name"])
+        self.assertTrue({"wait for all ranks", "run", "WarrenAllreduce", "WarrenBarrier"} <= seen, seen)
+
+    def test_a_timeline_that_cannot_be_written_is_an_error(self):
+        with Job(1, "join", program=WORKER, env={"WARREN_TIMELINE": "/no/such/folder/trace.json"}) as job:
+            codes, results = job.finish(60)
+            self.assertEqual(codes, [2], results)
+            self.assertIn("WARREN_TIMELINE: '/no/such/folder/trace.0.json' cannot be written", results[0][1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,352 @@
+// A program over the named operations of warren/collectives.h.
+//   random SEED    operations of all kinds by name, in an order of each rank's own and from two threads; each
+//                  result is that of the plain call, bit for bit; exit code 1 when one is not
+//   wrong          ranks that call different things by one name, alone and in a group
+//   stall          rank 1 does not give "x" for three seconds
+//   give-up        rank 1 never does, and the others get an error
+//   join           rank r has r + 1 batches
+//   leave          rank 1 ends it while others wait
+//   wait RANK      prints "rank N" when all is set up; rank RANK then stays away from what the others wait
+//                  for; exit code 2 and a message when that is an error
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "warren/collectives.h"
+
+namespace {
+
+using warren::Communicator;
+using warren::Coordinator;
+using warren::CoordinatorOptions;
+using warren::EnqueueOptions;
+using warren::Handle;
+using warren::Op;
+
+void Require(bool holds, const char* what, int line) {
+  if (holds) return;
+  std::fprintf(stderr, "%s is not as expected (line %d)\n", what, line);
+  std::exit(1);
+}
+#define REQUIRE(condition) Require(condition, #condition, __LINE__)
+
+std::string ErrorOf(Handle handle) {
+  try {
+    handle.Wait();
+    return "";
+  } catch (const warren::Error& error) {
+    return error.what();
+  }
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  std::fprintf(stderr, "'%s' has no '%s'\n", text.c_str(), part.c_str());
+  return false;
+}
+
+/// One operation of a program, with this rank's buffers and what the plain call makes of them.
+struct Step {
+  std::string name;
+  std::function<Handle()> enqueue;
+  std::function<bool()> is_right;
+};
+
+template <typename T>
+std::vector<T> Numbers(std::mt19937& random, std::size_t count) {
+  std::vector<T> numbers(count);
+  for (T& number : numbers) number = static_cast<T>(static_cast<float>(random() % 1000) / 7 - 50);
+  return numbers;
+}
+
+template <typename T>
+bool Same(const std::vector<T>& one, const std::vector<T>& two) {
+  return one.size() == two.size() && std::memcmp(one.data(), two.data(), one.size() * sizeof(T)) == 0;
+}
+
+template <typename T>
+Step Allreduce(const Communicator& world, const Coordinator& named, const std::string& name,
+               std::mt19937& own, std::size_t count, Op op, bool in_place, const EnqueueOptions& options) {
+  auto send = std::make_shared<std::vector<T>>(Numbers<T>(own, count));
+  auto recv = std::make_shared<std::vector<T>>(in_place ? *send : std::vector<T>(count));
+  auto expected = std::make_shared<std::vector<T>>(count);
+  world.Allreduce(send->data(), expected->data(), count, op);
+  return {name,
+          [=] {
+            return named.EnqueueAllreduce(name, in_place ? recv->data() : send->data(), recv->data(), count,
+                                          op, options);
+          },
+          [=] { return Same(*recv, *expected); }};
+}
+
+/// `shared` gives the same numbers on all ranks, `own` others on each.
+Step RandomStep(const Communicator& world, const Coordinator& named, const std::string& name,
+                std::mt19937& shared, std::mt19937& own, const EnqueueOptions& options) {
+  const std::size_t sizes[] = {0, 1, 3, 100, 1'000, 20'000, 300'000};
+  const std::size_t count = sizes[shared() % 7];
+  const auto size = static_cast<std::size_t>(world.size());
+  const bool in_place = shared() % 2 == 0;
+  std::vector<std::size_t> counts(size);
+  for (std::size_t& one : counts) one = shared() % 4 * (count / 4);
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const std::size_t mine = counts[static_cast<std::size_t>(world.rank())];
+  const int root = static_cast<int>(shared() % size);
+  switch (shared() % 9) {
+    case 0:
+      return Allreduce<double>(world, named, name, own, count, Op::kSum, in_place, options);
+    case 1:
+      return Allreduce<float>(world, named, name, own, count, Op::kAverage, in_place, options);
+    case 2:
+      return Allreduce<rabit::BFloat16>(world, named, name, own, count, Op::kAverage, in_place, options);
+    case 3:
+      return Allreduce<int>(world, named, name, own, count, Op::kMax, in_place, options);
+    case 4: {
+      auto buffer = std::make_shared<std::vector<float>>(Numbers<float>(own, count));
+      auto expected = std::make_shared<std::vector<float>>(*buffer);
+      world.Broadcast(expected->data(), count, root);
+      return {name, [=] { return named.EnqueueBroadcast(name, buffer->data(), count, root, options); },
+              [=] { return Same(*buffer, *expected); }};
+    }
+    case 5: {
+      auto send = std::make_shared<std::vector<float>>(Numbers<float>(own, mine));
+      auto recv = std::make_shared<std::vector<float>>(total);
+      auto expected = std::make_shared<std::vector<float>>(total);
+      world.Allgather(send->data(), expected->data(), counts);
+      return {name, [=] { return named.EnqueueAllgather(name, send->data(), recv->data(), counts, options); },
+              [=] { return Same(*recv, *expected); }};
+    }
+    case 6: {
+      auto send = std::make_shared<std::vector<float>>(Numbers<float>(own, total));
+      auto recv = std::make_shared<std::vector<float>>(mine);
+      auto expected = std::make_shared<std::vector<float>>(mine);
+      world.ReduceScatter(send->data(), expected->data(), counts, Op::kSum);
+      return {name,
+              [=] {
+                return named.EnqueueReduceScatter(name, send->data(), recv->data(), counts, Op::kSum,
+                                                  options);
+              },
+              [=] { return Same(*recv, *expected); }};
+    }
+    case 7: {
+      const std::vector<std::size_t> equal(size, count / size);
+      auto send = std::make_shared<std::vector<float>>(Numbers<float>(own, count / size * size));
+      auto recv = std::make_shared<std::vector<float>>(send->size());
+      auto expected = std::make_shared<std::vector<float>>(send->size());
+      world.AllToAll(send->data(), expected->data(), count / size);
+      return {name,
+              [=] { return named.EnqueueAllToAll(name, send->data(), equal, recv->data(), equal, options); },
+              [=] { return Same(*recv, *expected); }};
+    }
+    default:
+      return Allreduce<float>(world, named, name, own, count, Op::kSum, in_place, options);
+  }
+}
+
+int Random(unsigned seed) {
+  const Communicator world = warren::World();
+  std::mt19937 shared(seed);
+  std::mt19937 own(seed * 1000 + static_cast<unsigned>(world.rank()) + 1);
+  CoordinatorOptions options;
+  options.cycle_us = static_cast<int>(shared() % 3) * 300;
+  const long long fusions[] = {0, 10'000, 1 << 20, 64 << 20};
+  options.fusion_bytes = fusions[shared() % 4];
+  options.autotune = shared() % 4 == 0 ? 1 : 0;
+  const Coordinator named(world, options);
+  for (int round = 0; round < 6; ++round) {
+    // Every other round the same names come back, in the same shapes.
+    std::mt19937 shapes(round % 2 == 0 ? seed : static_cast<unsigned>(shared()));
+    const std::size_t num_steps = 1 + shapes() % 60;
+    const std::size_t grouped = shapes() % 2 == 0 ? 0 : shapes() % num_steps;
+    std::vector<Step> steps;
+    for (std::size_t i = 0; i < num_steps; ++i) {
+      const int priority = static_cast<int>(shapes() % 3);
+      const EnqueueOptions how =
+          i < grouped ? EnqueueOptions("g", grouped, priority) : EnqueueOptions(priority);
+      steps.push_back(RandomStep(world, named, std::string("n").append(std::to_string(i)), shapes, own, how));
+    }
+    std::vector<std::size_t> order(num_steps);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), own);
+    std::vector<Handle> handles(num_steps);
+    const auto enqueue = [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) handles[order[i]] = steps[order[i]].enqueue();
+    };
+    std::thread other(enqueue, num_steps / 2, num_steps);
+    enqueue(0, num_steps / 2);
+    if (own() % 2 == 0) usleep(own() % 3'000);
+    other.join();
+    std::shuffle(order.begin(), order.end(), own);
+    for (const std::size_t i : order) {
+      handles[i].Wait();
+      REQUIRE(steps[i].is_right());
+    }
+  }
+  world.Barrier();
+  return 0;
+}
+
+int Wrong() {
+  const Communicator world = warren::World();
+  const Coordinator named(world);
+  float x[4] = {1, 1, 1, 1};
+  float y = 1;
+  for (int round = 0; round < 2; ++round) {
+    Handle wrong = named.EnqueueAllreduce("x", x, x, world.rank() == 1 ? 4 : 3, Op::kSum);
+    Handle right = named.EnqueueAllreduce("y", &y, &y, 1, Op::kMax);
+    const std::string error = ErrorOf(std::move(wrong));
+    REQUIRE(Has(error, "the ranks call different things 'x'"));
+    REQUIRE(Has(error, "an allreduce (sum) of 4 elements of float"));
+    right.Wait();
+    float one = 1;
+    Handle first = named.EnqueueAllreduce("first", &one, &one, 1, Op::kSum, EnqueueOptions("g", 2));
+    Handle second =
+        named.EnqueueBroadcast("second", &y, 1, world.rank() == 1 ? 1 : 0, EnqueueOptions("g", 2));
+    REQUIRE(Has(ErrorOf(std::move(first)), "'second'"));
+    REQUIRE(Has(ErrorOf(std::move(second)), "a broadcast from rank 1 of 4 bytes"));
+    REQUIRE(one == 1);
+  }
+  // The same name twice; no name; a count that is none.
+  Handle once = named.EnqueueBarrier("b");
+  try {
+    named.EnqueueBarrier("b");
+    REQUIRE(world.size() == 1);  // where it may have ended
+  } catch (const warren::Error& error) {
+    REQUIRE(Has(error.what(), "'b' is under way already"));
+  }
+  once.Wait();
+  try {
+    named.EnqueueBarrier("");
+    REQUIRE(false);
+  } catch (const warren::Error& error) {
+    REQUIRE(Has(error.what(), "has no name"));
+  }
+  world.Barrier();
+  return 0;
+}
+
+int Stall() {
+  const Communicator world = warren::World();
+  CoordinatorOptions options;
+  options.stall_warning_seconds = 1;
+  const Coordinator named(world, options);
+  double x = 1;
+  if (world.rank() == 1) sleep(3);
+  named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum).Wait();
+  REQUIRE(x == world.size());
+  world.Barrier();
+  return 0;
+}
+
+int GiveUp() {
+  const Communicator world = warren::World();
+  CoordinatorOptions options;
+  options.stall_error_seconds = 1;
+  const Coordinator named(world, options);
+  double x = 1;
+  double y = 1;
+  if (world.rank() == 1) {
+    usleep(700'000);  // others wait for that less long
+  } else {
+    REQUIRE(Has(ErrorOf(named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum)), "and not on rank 1 since 1 s"));
+  }
+  named.EnqueueAllreduce("y", &y, &y, 1, Op::kSum).Wait();
+  REQUIRE(x == 1 && y == world.size());
+  world.Barrier();
+  return 0;
+}
+
+int Join() {
+  const Communicator world = warren::World();
+  const Coordinator named(world);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int batch = 0; batch <= world.rank(); ++batch) {
+      std::vector<double> sum(100, 1);
+      std::vector<int> highest(50'000, world.rank());
+      std::vector<rabit::Float16> average(3, rabit::Float16(8.0F));
+      Handle a = named.EnqueueAllreduce("sum", sum.data(), sum.data(), sum.size(), Op::kSum);
+      Handle b = named.EnqueueAllreduce("max", highest.data(), highest.data(), highest.size(), Op::kMax);
+      Handle c =
+          named.EnqueueAllreduce("average", average.data(), average.data(), average.size(), Op::kAverage);
+      a.Wait();
+      b.Wait();
+      c.Wait();
+      const int left = world.size() - batch;
+      REQUIRE(sum[99] == left && highest[49'999] == world.size() - 1);
+      REQUIRE(average[2] ==
+              rabit::Float16(8.0F * static_cast<float>(left) / static_cast<float>(world.size())));
+    }
+    REQUIRE(named.Join() == world.size() - 1);
+  }
+  world.Barrier();
+  return 0;
+}
+
+int Leave() {
+  const Communicator world = warren::World();
+  double x = 1;
+  {
+    const Coordinator named(world);
+    if (world.rank() == 1) {
+      usleep(200'000);
+    } else {
+      REQUIRE(Has(ErrorOf(named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum)),
+                  "'x' was not ready everywhere before rank 1 ended the named operations"));
+      try {
+        named.EnqueueBarrier("b");
+        REQUIRE(false);
+      } catch (const warren::Error& error) {
+        REQUIRE(Has(error.what(), "rank 1 ended the named operations"));
+      }
+    }
+  }
+  // And another one.
+  const Coordinator named(world);
+  named.EnqueueAllreduce("x", &x, &x, 1, Op::kSum).Wait();
+  REQUIRE(x == world.size());
+  world.Barrier();
+  return 0;
+}
+
+int Wait(int victim) {
+  const Communicator world = warren::World();
+  const Coordinator named(world);
+  std::vector<float> x(100'000, 1);
+  named.EnqueueAllreduce("x", x.data(), x.data(), x.size(), Op::kSum).Wait();
+  world.Barrier();
+  std::printf("rank %d\n", world.rank());
+  std::fflush(stdout);
+  if (world.rank() == victim) pause();
+  named.EnqueueAllreduce("x", x.data(), x.data(), x.size(), Op::kSum).Wait();
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  try {
+    warren::Init(argc, argv);
+    int result = 1;
+    if (mode == "random") result = Random(static_cast<unsigned>(std::atoi(argv[2])));
+    if (mode == "wrong") result = Wrong();
+    if (mode == "stall") result = Stall();
+    if (mode == "give-up") result = GiveUp();
+    if (mode == "join") result = Join();
+    if (mode == "leave") result = Leave();
+    if (mode == "wait") result = Wait(std::atoi(argv[2]));
+    if (result == 0) warren::Finalize();
+    return result;
+  } catch (const warren::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

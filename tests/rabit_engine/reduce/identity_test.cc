@@ -1,0 +1,63 @@
+#include "rabit_engine/reduce/identity.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace warren {
+namespace {
+
+bool IsFloat(DataType type) {
+  return !IsDefined(type, Operation::kBitOr);
+}
+
+/// Whether the bytes are a NaN's.
+bool IsNan(const std::byte* bytes, DataType type) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, bytes, SizeOf(type));
+  const auto is_nan = [&](std::uint64_t exponent, std::uint64_t mantissa) {
+    return (bits & exponent) == exponent && (bits & mantissa) != 0;
+  };
+  if (type == DataType::kDouble) return is_nan(0x7ff0000000000000, 0x000fffffffffffff);
+  if (type == DataType::kFloat) return is_nan(0x7f800000, 0x007fffff);
+  if (type == DataType::kFloat16) return is_nan(0x7c00, 0x03ff);
+  return is_nan(0x7f80, 0x007f);
+}
+
+TEST(Identity, ChangesNoBitOnEitherSide) {
+  std::mt19937_64 random(1);
+  constexpr std::size_t kCount = 10'000;
+  for (int t = 0; t < kNumDataTypes; ++t) {
+    for (int o = 0; o < kNumOperations; ++o) {
+      const auto type = static_cast<DataType>(t);
+      const auto operation = static_cast<Operation>(o);
+      if (!IsDefined(type, operation)) continue;
+      const std::size_t size = SizeOf(type);
+      std::vector<std::byte> values(kCount * size);
+      for (std::byte& byte : values) byte = static_cast<std::byte>(random());
+      std::fill(values.begin(), values.begin() + 8, std::byte{0});
+      // A negative zero.
+      if (IsFloat(type)) values[size - 1] = std::byte{0x80};
+      std::vector<std::byte> identity(values.size() + 1);
+      FillWithIdentity(identity.data() + 1, kCount, type, operation);
+      for (const bool is_left : {true, false}) {
+        std::vector<std::byte> result(values.size());
+        const void* left = is_left ? static_cast<const void*>(identity.data() + 1) : values.data();
+        const void* right = is_left ? static_cast<const void*>(values.data()) : identity.data() + 1;
+        Reduction::Typed(type, operation).Combine(result.data(), left, right, kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          if (IsFloat(type) && IsNan(values.data() + i * size, type))
+            continue;  // made quiet, or lost to infinity
+          ASSERT_EQ(std::memcmp(result.data() + i * size, values.data() + i * size, size), 0)
+              << Name(type) << " " << Name(operation) << " " << i << " " << is_left;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warren

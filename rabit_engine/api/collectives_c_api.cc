@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rabit_engine/api/c_result.h"
+#include "rabit_engine/api/device_call.h"
 #include "rabit_engine/api/named_calls.h"
 #include "rabit_engine/api/pending_call.h"
 #include "rabit_engine/api/reducing.h"
@@ -710,6 +711,113 @@ int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, in
                         size_t recv_count, int from, int type, WarrenHandle* handle) {
   return SendRecvOn({"WarrenSendRecvAsync", true, handle}, comm, send, send_count, to, recv, recv_count, from,
                     type);
+}
+
+// --- on the memory of GPUs ---------------------------------------------------------------------------------
+
+namespace {
+
+using warren::api::DeviceCall;
+using DeviceCollective = warren::device::Collective;
+using DeviceKind = warren::device::Kind;
+using DeviceOperation = warren::device::Operation;
+using DeviceType = warren::device::Type;
+
+DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
+  ElementBytes(session, call, type);
+  switch (static_cast<WarrenType>(type)) {
+    case WARREN_INT8:
+      return DeviceType::kInt8;
+    case WARREN_UINT8:
+      return DeviceType::kUint8;
+    case WARREN_INT32:
+      return DeviceType::kInt32;
+    case WARREN_UINT32:
+      return DeviceType::kUint32;
+    case WARREN_INT64:
+      return DeviceType::kInt64;
+    case WARREN_UINT64:
+      return DeviceType::kUint64;
+    case WARREN_FLOAT32:
+      return DeviceType::kFloat32;
+    case WARREN_FLOAT64:
+      return DeviceType::kFloat64;
+    case WARREN_FLOAT16:
+      return DeviceType::kFloat16;
+    case WARREN_BFLOAT16:
+      return DeviceType::kBFloat16;
+  }
+  session.Refuse(call, "there is no such element type on devices");
+}
+
+DeviceOperation DeviceOperationOf(const Session& session, const Call& call, int op) {
+  switch (op) {
+    case WARREN_SUM:
+      return DeviceOperation::kSum;
+    case WARREN_PROD:
+      return DeviceOperation::kProduct;
+    case WARREN_MAX:
+      return DeviceOperation::kMax;
+    case WARREN_MIN:
+      return DeviceOperation::kMin;
+    case WARREN_AVG:
+      return DeviceOperation::kAverage;
+    default:
+      session.Refuse(call, fmt::format("there is no operation {} on devices", op));
+  }
+}
+
+/// `fill(session, call, collective)` says what kind it is; the rest is common.
+template <typename Fill>
+int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, size_t count, int type,
+             void* stream, WarrenHandle* handle, Fill&& fill) {
+  return On(comm, name, [&](Session& session, const Call& call) {
+    DeviceCollective collective;
+    collective.send = send;
+    collective.receive = recv;
+    collective.count = count;
+    collective.type = DeviceTypeOf(session, call, type);
+    collective.stream = stream;
+    fill(session, call, collective);
+    if (handle == nullptr) return session.OnDevice(call, collective);
+    *handle = nullptr;
+    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, collective)};
+  });
+}
+
+}  // namespace
+
+int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                          void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceAllreduce", send, recv, count, type, stream, handle,
+                  [&](Session& session, const Call& call, DeviceCollective& collective) {
+                    collective.operation = DeviceOperationOf(session, call, op);
+                  });
+}
+
+int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                              void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceReduceScatter", send, recv, count, type, stream, handle,
+                  [&](Session& session, const Call& call, DeviceCollective& collective) {
+                    collective.kind = DeviceKind::kReduceScatter;
+                    collective.operation = DeviceOperationOf(session, call, op);
+                  });
+}
+
+int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
+                          void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceBroadcast", send, recv, count, type, stream, handle,
+                  [&](Session&, const Call&, DeviceCollective& collective) {
+                    collective.kind = DeviceKind::kBroadcast;
+                    collective.root = root;
+                  });
+}
+
+int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type, void* stream,
+                          WarrenHandle* handle) {
+  return OnDevice(
+      comm, "WarrenDeviceAllgather", send, recv, count, type, stream, handle,
+      [&](Session&, const Call&, DeviceCollective& collective) { collective.kind = DeviceKind::kAllgather; });
 }
 
 // --- named operations --------------------------------------------------------------------------------------

@@ -575,10 +575,30 @@ void Session::WhenIdle(const std::function<void()>& function) {
   looked_into_ = false;
 }
 
-void Session::OnDevice(const Call& call, const device::Collective& collective) {
+void Session::CheckDeviceCall(const Call& call, const device::Collective& collective) const {
   const std::string complaint = device::Complaint(collective, rank_, world_size_);
   if (!complaint.empty()) Refuse(call, complaint);
+}
+
+void Session::OnDevice(const Call& call, const device::Collective& collective) {
+  CheckDeviceCall(call, collective);
   Communicate(call, [&] { Devices().Run(collective); });
+}
+
+Session::DeviceMark Session::OnDeviceWithMark(const Call& call, const device::Collective& collective) {
+  CheckDeviceCall(call, collective);
+  DeviceMark mark;
+  Communicate(call, [&] { mark = Devices().RunWithMark(collective); });
+  return mark;
+}
+
+/// After Finalize, too: then there is nobody to ask.
+bool Session::IsDeviceReached(const DeviceMark& mark) {
+  return !devices_ || devices_->IsReached(mark);
+}
+
+void Session::DeviceWait(const Call& call, const DeviceMark& mark) {
+  Communicate(call, [&] { Devices().Wait(mark); });
 }
 
 void Session::DeviceGroupStart(const Call& call) {

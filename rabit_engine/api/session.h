@@ -144,6 +144,10 @@ class Session {
   // --- memory of GPUs: see device/device_collectives.h ---
 
   void OnDevice(const Call& call, const device::Collective& collective);
+  using DeviceMark = device::DeviceCollectives::Mark;
+  DeviceMark OnDeviceWithMark(const Call& call, const device::Collective& collective);
+  bool IsDeviceReached(const DeviceMark& mark);
+  void DeviceWait(const Call& call, const DeviceMark& mark);
   void DeviceGroupStart(const Call& call);
   void DeviceGroupEnd(const Call& call);
   void DeviceSynchronize(const Call& call, void* stream);
@@ -193,6 +197,7 @@ class Session {
   [[noreturn]] void RefuseBuffer(const Call& call, const void* buffer, std::size_t count,
                                  std::size_t element_bytes) const;
   [[noreturn]] void RefuseReduction(const Call& call, int type, int operation) const;
+  void CheckDeviceCall(const Call& call, const device::Collective& collective) const;
   void CheckOwnSlice(const Call& call, std::span<const std::size_t> offsets, std::size_t bytes) const;
   // While it lives, this thread has the communicator to itself. Misuse when another has it.
   class Turn {

@@ -96,6 +96,11 @@ DeviceCollectives::~DeviceCollectives() {
   }
   watch_end_.notify_all();
   if (watch_.joinable()) watch_.join();
+  try {
+    for (void* stream : std::set<void*>(streams_)) Synchronize(stream);
+  } catch (const EngineError&) {
+    // Others are lost, or the stream is gone.
+  }
   Abort();
 }
 
@@ -174,7 +179,7 @@ void DeviceCollectives::RunRecorded(const Collective& call) {
     OpenFor(links, call);
     Check(devices_->scratch(group_, std::max<std::size_t>(bytes, 1), &whole.receive));
     Check(devices_->enqueue(group_, &whole, 1));
-    Check(devices_->wait(group_, call.stream));
+    Check(devices_->wait(group_, SetMark(call.stream).get()));
   };
   const auto save = [&](void* to) {
     Check(devices_->copy(to, whole.receive, bytes, call.stream));
@@ -217,17 +222,44 @@ void DeviceCollectives::OpenFor(Communicator& links, const Collective& call) {
   linkings_ = communicator_.linkings();
 }
 
+DeviceCollectives::Mark DeviceCollectives::SetMark(void* stream) {
+  void* mark = nullptr;
+  Check(devices_->set_mark(group_, stream, &mark));
+  return {mark, devices_->drop_mark};
+}
+
+DeviceCollectives::Mark DeviceCollectives::RunWithMark(const Collective& call) {
+  ThrowTrouble();
+  devices_ = &LoadDevices();
+  if (groups_ > 0) throw Refused("a call in a group has no handle: it begins with the GroupEnd");
+  if (IsCaptured(call)) throw Refused("a call that is captured into a CUDA graph has no handle");
+  Run(call);
+  return SetMark(call.stream);
+}
+
+bool DeviceCollectives::IsReached(const Mark& mark) {
+  if (has_trouble_) return true;
+  std::int32_t reached = 0;
+  return devices_->is_reached(mark.get(), &reached) != nullptr || reached != 0;
+}
+
 void DeviceCollectives::Synchronize(void* stream) {
   ThrowTrouble();
   if (groups_ > 0) throw Refused("a group is open: its calls begin with the GroupEnd that is missing");
   devices_ = &LoadDevices();
   if (group_ == nullptr) return;  // what is on the stream is the program's own
+  Wait(SetMark(stream));
+  streams_.erase(stream);
+}
+
+void DeviceCollectives::Wait(const Mark& mark) {
+  ThrowTrouble();
   StartDeadline();
   minds_losses_ = !communicator_.recovers();  // else all collectives are through
   const std::unique_ptr<bool, void (*)(bool*)> end(&minds_losses_, [](bool* minds) { *minds = true; });
   bool late = false;
   try {
-    Check(devices_->wait(group_, stream));
+    Check(devices_->wait(group_, mark.get()));
   } catch (const TimedOut&) {
     late = true;
   }
@@ -239,7 +271,6 @@ void DeviceCollectives::Synchronize(void* stream) {
                     "is stuck elsewhere",
                     timeout_.count()));
   }
-  streams_.erase(stream);
 }
 
 std::string DeviceCollectives::Describe() const {
@@ -303,6 +334,7 @@ void DeviceCollectives::LookOnce() {
     Check(said);
   } catch (const EngineError&) {
     trouble_ = std::current_exception();
+    has_trouble_ = true;
     Abort();
   }
 }

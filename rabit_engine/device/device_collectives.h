@@ -8,12 +8,14 @@
 // that was started again make a new group and go on with that call (recovery/).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <span>
@@ -45,7 +47,7 @@ class DeviceCollectives {
 
   DeviceCollectives(recovery::RecoverableCommunicator& communicator, const DeviceOptions& options,
                     WhenIdle when_idle);
-  /// Breaks off what is under way.
+  /// Waits for what is under way, unless that cannot end any more.
   ~DeviceCollectives();
   DeviceCollectives(const DeviceCollectives&) = delete;
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
@@ -55,6 +57,14 @@ class DeviceCollectives {
   /// One collective, or, after BeginGroup, one to be put on its stream by the EndGroup that matches it.
   /// Refused where a stream is captured into a CUDA graph and that cannot be; then its group is, too.
   void Run(const Collective& call);
+  /// Somewhere on a stream; what was put there before is done when it is reached.
+  using Mark = std::shared_ptr<void>;
+  /// The same as Run, with a mark behind it. Refused in a group and where the stream is captured.
+  Mark RunWithMark(const Collective& call);
+  /// Whether Wait would not have to wait. From any thread.
+  bool IsReached(const Mark& mark);
+  /// Returns when the mark is reached, or throws when it cannot be any more.
+  void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
   /// A group has to have been begun.
   void EndGroup();
@@ -67,6 +77,7 @@ class DeviceCollectives {
   void Finish();
 
  private:
+  Mark SetMark(void* stream);
   void Execute(std::span<const Collective> calls);
   void RunRecorded(const Collective& call);
   bool IsCaptured(const Collective& call);
@@ -93,6 +104,7 @@ class DeviceCollectives {
   Communicator* links_ = nullptr;    ///< what the CUDA part talks over
   std::exception_ptr host_failure_;  ///< of a function of host_
   std::exception_ptr trouble_;       ///< found while nobody called
+  std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
   bool minds_losses_ = true;  ///< whether the call that waits is one that a loss breaks off
   int groups_ = 0;            ///< begun and not ended

@@ -4,7 +4,7 @@
 //
 // Each function of WarrenDevices returns nullptr when it succeeded, else a text that says what went wrong,
 // which lives until the thread's next call; the empty text means that a function of WarrenDeviceHost has
-// failed, and librabit knows how. Not thread safe, but for `look`.
+// failed, and librabit knows how. Not thread safe, but where that is said.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +57,14 @@ struct WarrenDevices {
   /// Puts collectives on their streams, as one group. May return before they are done.
   const char* (*enqueue)(WarrenDeviceGroup* group, const warren::device::Collective* calls,
                          std::size_t num_calls);
-  /// Waits for all work of the stream.
-  const char* (*wait)(WarrenDeviceGroup* group, void* stream);
+  /// A mark behind the work that the stream has now; for drop_mark.
+  const char* (*set_mark)(WarrenDeviceGroup* group, void* stream, void** mark);
+  /// 1 when all that is before it is done, else 0. From any thread.
+  const char* (*is_reached)(void* mark, std::int32_t* reached);
+  /// Waits until it is.
+  const char* (*wait)(WarrenDeviceGroup* group, void* mark);
+  /// From any thread.
+  void (*drop_mark)(void* mark);
   /// Whether something has gone wrong with what is under way. From any thread, not at the same time as other
   /// calls for this group.
   const char* (*look)(WarrenDeviceGroup* group);
@@ -74,7 +80,7 @@ struct WarrenDevices {
 }  // extern "C"
 
 /// Changes with every change of the tables.
-inline constexpr std::int32_t kWarrenDevicesVersion = 3;
+inline constexpr std::int32_t kWarrenDevicesVersion = 4;
 /// The one symbol a plugin exports: `extern "C" const WarrenDevices* warren_devices()`.
 inline constexpr const char* kWarrenDevicesSymbol = "warren_devices";
 using WarrenDevicesEntry = const WarrenDevices* (*)();

@@ -129,7 +129,39 @@ def rank_of_a_job():
             device.allreduce(Interface(memory, 2), stream="0")
         with case.assertRaisesRegex(RuntimeError, "5 is no operation"):
             device.allreduce(Interface(memory, 2), 5)
+        handles_of_a_communicator(case, floats)
         print("all fine")
+
+
+def handles_of_a_communicator(case, floats):
+    import numpy as np
+
+    from warren import collectives
+
+    world = collectives.world()
+    for comm in (world, world.split(world.rank, 0)):
+        memory, values = floats(comm.rank + 1, 5)
+        array = Interface(memory, 2)
+        handle = comm.allreduce_async(array, out=array)
+        case.assertIs(handle.wait(), array)
+        case.assertEqual(values[:], [sum(range(1, comm.size + 1)), 5 * comm.size])
+        comm.broadcast(Interface(memory, 2), comm.size - 1)
+        everything, all_values = floats(*[0] * 2 * comm.size)
+        comm.allgather(array, out=Interface(everything, 2 * comm.size))
+        case.assertEqual(all_values[:], values[:] * comm.size)
+        comm.reduce_scatter(Interface(everything, 2 * comm.size), collectives.Op.AVG, out=array)
+        case.assertEqual(values[:], all_values[:2])
+    for wrong, error, text in (
+            (lambda: world.allreduce(array), TypeError, "needs an array for its result"),
+            (lambda: world.allreduce(array, lambda one, two: one, out=array), TypeError, "on a GPU takes an Op"),
+            (lambda: world.allreduce(array, out=Interface(memory, 1)), ValueError, "2 elements into 1"),
+            (lambda: world.allgather(array, out=array), ValueError, "equal parts"),
+            (lambda: world.allreduce(array, collectives.Op.BITOR, out=array), RuntimeError, "no operation 3 on devices"),
+            (lambda: world.allreduce(np.zeros(2), stream=1), TypeError, "a stream is for arrays on a GPU, not for ndarray")):
+        with case.assertRaisesRegex(error, text):
+            wrong()
+    with world.coordinator() as named, case.assertRaisesRegex(TypeError, "take arrays in host memory"):
+        named.allreduce("x", array, out=array)
 
 
 class DeviceTest(unittest.TestCase):

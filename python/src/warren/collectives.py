@@ -110,6 +110,10 @@ def _library() -> ctypes.CDLL:
         "WarrenScatterV": [comm, pointer, pointer, pointer, size, number, number],
         "WarrenAllToAllV": [comm, pointer, pointer, pointer, pointer, number],
         "WarrenBarrier": [comm],
+        "WarrenDeviceAllreduce": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceReduceScatter": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceBroadcast": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceAllgather": [comm, pointer, pointer, size, number, pointer, pointer],
         "WarrenSend": [comm, pointer, size, number, number],
         "WarrenRecv": [comm, pointer, size, number, number],
         "WarrenSendRecv": [comm, pointer, size, number, pointer, size, number, number],
@@ -363,6 +367,46 @@ class _Call(Generic[T]):
         return Handle(handle, self._result, self._kept)
 
 
+class _DeviceCall(_Call[T]):
+    """The same on the memory of GPUs."""
+
+    def run(self) -> T:
+        return self.begin().wait()
+
+    def begin(self) -> Handle[T]:
+        if _dropped:
+            _free_dropped()
+        return Handle(_handle(getattr(_LIB, self._name), *self._arguments), self._result, self._kept)
+
+    def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
+        raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
+
+
+#: What warren/c_api.h calls the element types of rabit/device.h, as far as it has them.
+_DEVICE_TYPES = (*range(6), _TYPES["float16"], _TYPES["float32"], _TYPES["float64"], _TYPES["bfloat16"])
+
+
+def _on_device(data: Any, stream: Any, what: str) -> bool:
+    kind = data.__dlpack_device__()[0] if hasattr(data, "__dlpack_device__") else None
+    if hasattr(data, "__cuda_array_interface__") or kind in (2, 13):  # DLPack's kDLCUDA and kDLCUDAManaged
+        return True
+    if stream is not None:
+        raise TypeError(f"{what}: a stream is for arrays on a GPU, not for {type(data).__name__}")
+    return False
+
+
+def _device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int, Any]:
+    """The arrays, which are of one type, that type, and the stream's address."""
+    from warren import device  # pylint: disable=import-outside-toplevel
+    on = device.stream_address(stream)
+    found = [device.array_of(array, on) for array in arrays]
+    if any(array.type != found[0].type for array in found):
+        raise TypeError(f"{what}: the arrays are not of one type")
+    if found[0].type >= len(_DEVICE_TYPES):
+        raise TypeError(f"{what} takes no arrays of 8-bit floats")
+    return found, _DEVICE_TYPES[found[0].type], on
+
+
 class Communicator:
     """Some ranks of the job. Made by `world` and by `split`, `create`, `local`, `cross` of another, which all ranks of that
     one call; false when this rank is in no group. Freed when it is no longer referred to, or by `free`."""
@@ -431,14 +475,19 @@ class Communicator:
         return Coordinator(self, _handle(_LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
+    #
+    # allreduce, reduce_scatter, broadcast and allgather take arrays on a GPU, too (a torch.Tensor, a cupy.ndarray, ...; see
+    # warren.device): with an `out` on the GPU, by an Op, with equal parts, on `stream`, by default the default one.
 
-    def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None) -> Array:
+    def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
+                  stream: Any = None) -> Array:
         """The reduction of each element over all ranks. `out` may be `data`."""
-        return self._allreduce(data, op, out).run()
+        return self._allreduce(data, op, out, stream).run()
 
-    def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None) -> Handle[Array]:
+    def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
+                        stream: Any = None) -> Handle[Array]:
         """`allreduce` without waiting."""
-        return self._allreduce(data, op, out).begin()
+        return self._allreduce(data, op, out, stream).begin()
 
     def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Optional[Array]:
         """The same at the root alone; None elsewhere."""
@@ -448,34 +497,37 @@ class Communicator:
         """`reduce` without waiting."""
         return self._reduce(data, root, op).begin()
 
-    def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None) -> Array:
+    def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
+                       out: Optional[Array] = None, stream: Any = None) -> Array:
         """This rank's part of the reduction: counts[rank] rows of the first axis; all ranks give the same counts, by default
         equal ones."""
-        return self._reduce_scatter(data, op, counts).run()
+        return self._reduce_scatter(data, op, counts, out, stream).run()
 
-    def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM,
-                             counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+    def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
+                             out: Optional[Array] = None, stream: Any = None) -> Handle[Array]:
         """`reduce_scatter` without waiting."""
-        return self._reduce_scatter(data, op, counts).begin()
+        return self._reduce_scatter(data, op, counts, out, stream).begin()
 
     # --- moving elements ---
 
-    def broadcast(self, data: Array, root: int) -> Array:
+    def broadcast(self, data: Array, root: int, stream: Any = None) -> Array:
         """Makes `data`, a contiguous array, the root's, in place, and returns it."""
-        return self._broadcast(data, root).run()
+        return self._broadcast(data, root, stream).run()
 
-    def broadcast_async(self, data: Array, root: int) -> Handle[Array]:
+    def broadcast_async(self, data: Array, root: int, stream: Any = None) -> Handle[Array]:
         """`broadcast` without waiting."""
-        return self._broadcast(data, root).begin()
+        return self._broadcast(data, root, stream).begin()
 
-    def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None) -> Array:
+    def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
+                  stream: Any = None) -> Array:
         """All ranks' arrays, one after the other along the first axis; single numbers become a row. `counts`, the same on all
         ranks, where they bring different numbers of rows."""
-        return self._allgather(data, counts).run()
+        return self._allgather(data, counts, out, stream).run()
 
-    def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+    def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
+                        stream: Any = None) -> Handle[Array]:
         """`allgather` without waiting."""
-        return self._allgather(data, counts).begin()
+        return self._allgather(data, counts, out, stream).begin()
 
     def gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Optional[Array]:
         """The same at the root, which alone needs the counts; None elsewhere."""
@@ -543,7 +595,12 @@ class Communicator:
 
     # --- what each call is made of ---
 
-    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array]) -> _Call[Array]:
+    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> _Call[Array]:
+        if _on_device(data, stream, "allreduce"):
+            arrays, kind, on = self._device_pair("allreduce", op, data, out, stream)
+            if arrays[0].size != arrays[1].size:
+                raise ValueError(f"allreduce of {arrays[0].size} elements into {arrays[1].size}")
+            return self._device_call("WarrenDeviceAllreduce", arrays, arrays[0].size, (kind, op, on), out)
         array = _contiguous(data, "allreduce")
         result = _out(out, array.shape, array.dtype, "allreduce")
         place = (self._comm, array.ctypes.data, result.ctypes.data, array.size)
@@ -562,10 +619,27 @@ class Communicator:
             return _Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
         return _Call("WarrenReduce", (*place, _type(array, op, "reduce"), int(op), root), result, array)
 
-    def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]]) -> _Call[Array]:
+    def _device_call(self, name: str, arrays: Sequence[Any], count: int, rest: Tuple[Any, ...], out: Any) -> _DeviceCall[Array]:
+        return _DeviceCall(name, (self._comm, arrays[0].pointer, arrays[1].pointer, count, *rest), out, *arrays)
+
+    @staticmethod
+    def _device_pair(what: str, op: Union[int, Combine], data: Any, out: Any, stream: Any) -> Tuple[List[Any], int, Any]:
+        if callable(op):
+            raise TypeError(f"{what} on a GPU takes an Op")
+        if out is None:
+            raise TypeError(f"{what} on a GPU needs an array for its result (`out`)")
+        return _device_arrays(what, stream, data, out)
+
+    def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]],
+                        out: Optional[Array] = None, stream: Any = None) -> _Call[Array]:
+        if _on_device(data, stream, "reduce_scatter"):
+            arrays, kind, on = self._device_pair("reduce_scatter", op, data, out, stream)
+            if counts is not None or arrays[0].size != arrays[1].size * self.size:
+                raise ValueError("reduce_scatter on a GPU has equal parts: `data` is so many times `out` as there are ranks")
+            return self._device_call("WarrenDeviceReduceScatter", arrays, arrays[1].size, (kind, op, on), out)
         array = _contiguous(data, "reduce_scatter")
         rows = self._rows(array, counts, "reduce_scatter")
-        result = np.empty((rows[self.rank], *array.shape[1:]), array.dtype)
+        result = _out(out, (rows[self.rank], *array.shape[1:]), array.dtype, "reduce_scatter")
         elements = _sizes([row * self._row(array) for row in rows])
         place = (self._comm, array.ctypes.data, result.ctypes.data, elements)
         if callable(op):
@@ -573,17 +647,26 @@ class Communicator:
             return _Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
         return _Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), int(op)), result, array)
 
-    def _broadcast(self, data: Array, root: int) -> _Call[Array]:
+    def _broadcast(self, data: Array, root: int, stream: Any = None) -> _Call[Array]:
         root = _int(root, "root")
+        if _on_device(data, stream, "broadcast"):
+            (one,), kind, on = _device_arrays("broadcast", stream, data)
+            return self._device_call("WarrenDeviceBroadcast", [one, one], one.size, (kind, root, on), data)
         array = data if self.rank != root else _contiguous(data, "broadcast")
         if self.rank != root:
             _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
         return _Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _BYTES, root), data, array)
 
-    def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]]) -> _Call[Array]:
+    def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
+                   stream: Any = None) -> _Call[Array]:
+        if _on_device(data, stream, "allgather"):
+            arrays, kind, on = self._device_pair("allgather", Op.SUM, data, out, stream)
+            if counts is not None or arrays[1].size != arrays[0].size * self.size:
+                raise ValueError("allgather on a GPU has equal parts: `out` is so many times `data` as there are ranks")
+            return self._device_call("WarrenDeviceAllgather", arrays, arrays[0].size, (kind, on), out)
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
-        result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
+        result = _out(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
         place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _BYTES)
         return _Call("WarrenAllgatherV", place, result, array)
 

@@ -118,7 +118,8 @@ def _from_interface(data: Any) -> _Array:
     return _Array(pointer or 0, count, kind, data)
 
 
-def _array(data: Any, stream: Optional[int]) -> _Array:
+def array_of(data: Any, stream: Optional[int]) -> _Array:
+    """Where its elements are. Without a stream the default one will wait for what was to happen to the array before."""
     if hasattr(data, "__dlpack_device__") and data.__dlpack_device__()[0] in _CUDA_DEVICES:
         return _from_dlpack(data, stream)
     if hasattr(data, "__cuda_array_interface__"):
@@ -127,7 +128,8 @@ def _array(data: Any, stream: Optional[int]) -> _Array:
                     "numpy.ndarray")
 
 
-def _address(stream: Any) -> Optional[int]:
+def stream_address(stream: Any) -> Optional[int]:
+    """The address of any kind of stream; None for None."""
     if stream is None or isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):
@@ -140,8 +142,8 @@ def _address(stream: Any) -> Optional[int]:
 
 
 def _pair(send: Any, receive: Any, stream: Optional[int]) -> Tuple[_Array, _Array]:
-    one = _array(send, stream)
-    two = _array(receive, stream)
+    one = array_of(send, stream)
+    two = array_of(receive, stream)
     if one.type != two.type:
         raise TypeError("both arrays have to be of one type")
     return one, two
@@ -169,8 +171,8 @@ def select() -> int:
 
 def allreduce(data: Any, op: int = SUM, stream: Any = None) -> Any:
     """Replaces each element of `data` by the reduction of that element over all ranks, and returns `data`."""
-    on = _address(stream)
-    array = _array(data, on)
+    on = stream_address(stream)
+    array = array_of(data, on)
     _require(_LIB.RabitDeviceAllreduce(array.pointer, array.pointer, array.size, array.type, int(op), on))
     _end(on, array)
     return data
@@ -178,8 +180,8 @@ def allreduce(data: Any, op: int = SUM, stream: Any = None) -> Any:
 
 def broadcast(data: Any, root: int, stream: Any = None) -> Any:
     """Makes `data` that of rank `root`, and returns it. It has to be there, of the same type and size, on all ranks."""
-    on = _address(stream)
-    array = _array(data, on)
+    on = stream_address(stream)
+    array = array_of(data, on)
     _require(_LIB.RabitDeviceBroadcast(array.pointer, array.pointer, array.size, array.type, root, on))
     _end(on, array)
     return data
@@ -187,7 +189,7 @@ def broadcast(data: Any, root: int, stream: Any = None) -> Any:
 
 def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
     """Fills `receive`, which is world size times as large, with all ranks' `send` in rank order, and returns it."""
-    on = _address(stream)
+    on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if two.size != one.size * _LIB.RabitGetWorldSize():
         raise ValueError(f"{two.size} elements cannot take {one.size} of each rank")
@@ -199,7 +201,7 @@ def allgather(send: Any, receive: Any, stream: Any = None) -> Any:
 def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -> Any:
     """Reduces `send`, which is world size times as large as `receive`, over all ranks; rank r's `receive` becomes the r-th
     part of that, and is returned."""
-    on = _address(stream)
+    on = stream_address(stream)
     one, two = _pair(send, receive, on)
     if one.size != two.size * _LIB.RabitGetWorldSize():
         raise ValueError(f"{one.size} elements are not {two.size} for each rank")
@@ -222,12 +224,12 @@ def group(stream: Any = None) -> Iterator[None]:
         grouped = _GROUPED[:] if _GROUPS == 0 else []
         del _GROUPED[:len(grouped)]
         _require(_LIB.RabitDeviceGroupEnd())
-    _end(_address(stream))
+    _end(stream_address(stream))
 
 
 def synchronize(stream: Any = None) -> None:
     """Returns when all work of the stream is done; raises when a rank was lost or did not come in time, and says which."""
-    _require(_LIB.RabitDeviceSynchronize(_address(stream)))
+    _require(_LIB.RabitDeviceSynchronize(stream_address(stream)))
 
 
 def describe() -> str:

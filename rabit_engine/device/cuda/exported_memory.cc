@@ -1,6 +1,7 @@
 #include "rabit_engine/device/cuda/exported_memory.h"
 
 #include <cuda.h>
+#include <unistd.h>
 
 #include <array>
 #include <iterator>
@@ -49,17 +50,23 @@ bool Export(const void* buffer, ExportedBuffer& exported) {
   exported.base = begin;
   exported.bytes = bytes;
   exported.offset = address - begin;
+  exported.process = getpid();
   auto* const base = const_cast<char*>(static_cast<const char*>(buffer)) - exported.offset;
   if (cudaIpcGetMemHandle(&exported.handle, base) == cudaSuccess) return true;
   cudaGetLastError();
   return false;
 }
 
-ImportedMemory::~ImportedMemory() {
-  CloseAll();
+std::shared_ptr<ImportedMemory> ImportedMemory::OfThisProcess() {
+  static std::mutex mutex;
+  static std::weak_ptr<ImportedMemory> current;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<ImportedMemory> memory = current.lock();
+  if (!memory) current = memory = std::make_shared<ImportedMemory>();
+  return memory;
 }
 
-void ImportedMemory::CloseAll() {
+ImportedMemory::~ImportedMemory() {
   while (!mappings_.empty()) Close(mappings_.begin());
 }
 
@@ -69,8 +76,9 @@ void ImportedMemory::Close(std::map<Key, Mapping>::iterator mapping) {
   mappings_.erase(mapping);
 }
 
-void* ImportedMemory::Open(int rank, const ExportedBuffer& buffer, const std::function<void()>& wait) {
-  const Key key(rank, buffer.allocation);
+void* ImportedMemory::Open(const ExportedBuffer& buffer, const std::function<void()>& wait) {
+  const Key key(buffer.process, buffer.allocation);
+  const std::lock_guard lock(mutex_);
   auto found = mappings_.find(key);
   if (found == mappings_.end()) {
     // What overlaps was freed by its owner, and while it is mapped here nothing else can be at its place.
@@ -82,7 +90,7 @@ void* ImportedMemory::Open(int rank, const ExportedBuffer& buffer, const std::fu
     for (auto next = mappings_.begin(); next != mappings_.end();) {
       const auto mapping = next++;
       const Mapping& old = mapping->second;
-      if (mapping->first.first == rank && old.base < buffer.base + buffer.bytes &&
+      if (mapping->first.first == buffer.process && old.base < buffer.base + buffer.bytes &&
           buffer.base < old.base + old.bytes)
         close(mapping);
     }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 namespace warren::device {
@@ -19,28 +21,31 @@ struct ExportedBuffer {
   std::uint64_t bytes = 0;       ///< how large it is
   std::uint64_t allocation = 0;  ///< its number: another one at the same address has another number
   std::uint64_t offset = 0;      ///< of the buffer in it, in bytes
+  std::int64_t process = 0;      ///< whose it is
 };
 
 /// Null pointers and memory that cannot be exported (not of cudaMalloc, say) give none.
 bool Export(const void* buffer, ExportedBuffer& exported);
 
-/// The other ranks' memory as this process sees it. Opening takes long, so what was opened stays so, until
-/// its owner has something else at the same place (which is how it is found out that it was freed), there are
-/// too many, or the end. Not thread safe.
+/// Other processes' memory as this one sees it. Opening takes long, so what was opened stays so, until its
+/// owner has something else at the same place (which is how it is found out that it was freed), there are too
+/// many, or the end. All communicators of a process share one, since a place can be mapped once only. Thread
+/// safe.
 class ImportedMemory {
  public:
+  /// It ends with the last that has it.
+  static std::shared_ptr<ImportedMemory> OfThisProcess();
   ImportedMemory() = default;
   ImportedMemory(const ImportedMemory&) = delete;
   ImportedMemory& operator=(const ImportedMemory&) = delete;
   ~ImportedMemory();
 
-  /// The buffer of another rank. `wait` is called before something is closed that the device may still work
+  /// A buffer of another process. `wait` is called before something is closed that the device may still work
   /// on. Throws CudaError, and what `wait` throws.
-  void* Open(int rank, const ExportedBuffer& buffer, const std::function<void()>& wait);
-  void CloseAll();
+  void* Open(const ExportedBuffer& buffer, const std::function<void()>& wait);
 
  private:
-  using Key = std::pair<int, std::uint64_t>;  ///< rank, allocation
+  using Key = std::pair<std::int64_t, std::uint64_t>;  ///< process, allocation
   struct Mapping {
     void* data = nullptr;
     std::uint64_t base = 0;  ///< as its owner sees it
@@ -49,6 +54,7 @@ class ImportedMemory {
   };
   void Close(std::map<Key, Mapping>::iterator mapping);
 
+  std::mutex mutex_;
   std::map<Key, Mapping> mappings_;
   std::list<Key> order_;  ///< the one used last at the end
 };

@@ -139,7 +139,8 @@ class NcclPath final : public CollectivePath {
   static std::string Text(const Collective& call) {
     const bool reduces = call.kind == Kind::kAllreduce || call.kind == Kind::kReduceScatter;
     return fmt::format("{}{} of {} elements of {}", Name(call.kind),
-                       reduces ? fmt::format(" ({})", Name(call.operation)) : "", call.count, Name(call.type));
+                       reduces ? fmt::format(" ({})", Name(call.operation)) : "", call.count,
+                       Name(call.type));
   }
 
   void CheckType(const Collective& call) const {

@@ -146,11 +146,23 @@ const char* EnqueueEntry(WarrenDeviceGroup* group, const Collective* calls, std:
   });
 }
 
-const char* WaitEntry(WarrenDeviceGroup* group, void* stream) {
+const char* SetMarkEntry(WarrenDeviceGroup* group, void* stream, void** mark) {
   return AsText([&] {
     const OnDevice on(group->device);
-    Event end;
-    end.Record(static_cast<cudaStream_t>(stream));
+    auto event = std::make_unique<Event>();
+    event->Record(static_cast<cudaStream_t>(stream));
+    *mark = event.release();
+  });
+}
+
+const char* IsReachedEntry(void* mark, std::int32_t* reached) {
+  return AsText([&] { *reached = static_cast<const Event*>(mark)->IsDone() ? 1 : 0; });
+}
+
+const char* WaitEntry(WarrenDeviceGroup* group, void* mark) {
+  return AsText([&] {
+    const OnDevice on(group->device);
+    const auto& end = *static_cast<const Event*>(mark);
     try {
       WaitFor(*group->host, [&] {
         if (end.IsDone()) return true;
@@ -161,6 +173,10 @@ const char* WaitEntry(WarrenDeviceGroup* group, void* stream) {
       ThrowUnlessLost(*group->host, error);
     }
   });
+}
+
+void DropMarkEntry(void* mark) {
+  delete static_cast<Event*>(mark);
 }
 
 const char* LookEntry(WarrenDeviceGroup* group) {
@@ -201,8 +217,9 @@ const char* IsCapturedEntry(void* stream, std::int32_t* captured) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const WarrenDevices* warren_devices() {
-  static const WarrenDevices table = {
-      kWarrenDevicesVersion, SelectEntry, OpenEntry, CloseEntry,   DescribeEntry, CapturesEntry,
-      EnqueueEntry,          WaitEntry,   LookEntry, ScratchEntry, CopyEntry,     IsCapturedEntry};
+  static const WarrenDevices table = {kWarrenDevicesVersion, SelectEntry,   OpenEntry,      CloseEntry,
+                                      DescribeEntry,         CapturesEntry, EnqueueEntry,   SetMarkEntry,
+                                      IsReachedEntry,        WaitEntry,     DropMarkEntry,  LookEntry,
+                                      ScratchEntry,          CopyEntry,     IsCapturedEntry};
   return &table;
 }

@@ -92,7 +92,7 @@ class SharedPath final : public CollectivePath {
   void Finish() override {
     WaitForLast();
     held_->others.clear();
-    held_->imported.CloseAll();
+    held_->imported.reset();
     std::vector<std::int32_t> all(Ranks());
     CheckHost(host_.allgather(host_.context, all.data(), sizeof(std::int32_t)));
   }
@@ -210,15 +210,15 @@ class SharedPath final : public CollectivePath {
   void WaitForLast() {
     WaitFor(host_, [this] { return held_->last.IsDone(); });
   }
-  void* Open(int rank, const ExportedBuffer& buffer) {
-    return held_->imported.Open(rank, buffer, [this] { WaitForLast(); });
+  void* Open(const ExportedBuffer& buffer) {
+    return held_->imported->Open(buffer, [this] { WaitForLast(); });
   }
 
   Buffers Map(const std::vector<Notice>& notices, ExportedBuffer Notice::*which, void* own) {
     Buffers buffers;
     buffers.count = host_.world_size;
     for (std::size_t rank = 0; rank < Ranks(); ++rank) {
-      buffers.of[rank] = rank == Own() ? own : Open(static_cast<int>(rank), notices[rank].*which);
+      buffers.of[rank] = rank == Own() ? own : Open(notices[rank].*which);
     }
     return buffers;
   }
@@ -259,7 +259,7 @@ class SharedPath final : public CollectivePath {
       }
       case Kind::kBroadcast: {
         const auto root = static_cast<std::size_t>(call.root);
-        const void* from = root == Own() ? working.send : Open(call.root, notices[root].send);
+        const void* from = root == Own() ? working.send : Open(notices[root].send);
         if (from != working.receive) Copy(working.receive, from, call.count * size, stream);
         return;
       }
@@ -276,7 +276,7 @@ class SharedPath final : public CollectivePath {
     Event done{Event::Use::kInterprocess};
     Event last;  ///< of the call before: calls go one by one, whatever their streams
     std::vector<Other> others;
-    ImportedMemory imported;
+    std::shared_ptr<ImportedMemory> imported = ImportedMemory::OfThisProcess();
     Memory send{Memory::Where::kDevice};
     Memory receive{Memory::Where::kDevice};
   };

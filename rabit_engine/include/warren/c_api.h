@@ -251,6 +251,23 @@ WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* 
 /* Gives the handle up; the operation is carried out all the same. NULL is allowed. */
 WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 
+/* --- on the memory of GPUs --- */
+
+/* Collectives on device memory, put on `stream`, a cudaStream_t (NULL: the default one), behind the work that
+ * is there; they may still run when the call returns. docs/gpu.md says by which way they go, and
+ * rabit/device.h more: this is the same for any communicator, with handles. `handle` may be NULL; else it
+ * ends when what was put on the stream is done, and knows when another rank is lost. Operations: sum,
+ * product, maximum, minimum, average. In place as WarrenAllreduce and so on; a broadcast's `send` and `recv`
+ * may be equal. */
+WARREN_DLL int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                     int op, void* stream, WarrenHandle* handle);
+WARREN_DLL int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count,
+                                         int type, int op, void* stream, WarrenHandle* handle);
+WARREN_DLL int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                     int root, void* stream, WarrenHandle* handle);
+WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                     void* stream, WarrenHandle* handle);
+
 /* --- by name, in any order --- */
 
 /* Operations that each rank gives in an order of its own, from any thread, and that are told apart by their

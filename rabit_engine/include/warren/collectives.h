@@ -446,6 +446,32 @@ class Communicator {
                  internal::Bytes<T>(recv_count), from, WARREN_UINT8);
   }
 
+  // --- on the memory of GPUs: put on the stream, a cudaStream_t; the handle ends when that is done. See
+  // WarrenDeviceAllreduce and so on. half and bfloat16 of CUDA are rabit::Float16 and rabit::BFloat16 here
+  // ---
+
+  template <typename T>
+  Handle DeviceAllreduce(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
+    return Begin(WarrenDeviceAllreduce, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
+                 stream);
+  }
+  /// Slices of `count` elements: send has count * size().
+  template <typename T>
+  Handle DeviceReduceScatter(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
+    return Begin(WarrenDeviceReduceScatter, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
+                 stream);
+  }
+  template <typename T>
+  Handle DeviceBroadcast(T* buffer, std::size_t count, int root, void* stream) const {
+    return Begin(WarrenDeviceBroadcast, buffer, buffer, internal::Bytes<T>(count), WARREN_UINT8, root,
+                 stream);
+  }
+  /// recv has count * size() elements.
+  template <typename T>
+  Handle DeviceAllgather(const T* send, T* recv, std::size_t count, void* stream) const {
+    return Begin(WarrenDeviceAllgather, send, recv, internal::Bytes<T>(count), WARREN_UINT8, stream);
+  }
+
  private:
   /// Calls the function of the C API with the communicator before and a place for the handle behind.
   template <typename Function, typename... Arguments>

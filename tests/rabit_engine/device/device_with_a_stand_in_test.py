@@ -70,6 +70,24 @@ class PathTest(DeviceCase):
             with self.subTest(path=path):
                 self.check(3, path, gpus=gpus, words=("recovering",), env=env)
 
+    def test_handles_on_any_communicator(self):
+        for path, (gpus, env) in PATHS.items():
+            for ranks in (1, 4):
+                with self.subTest(path=path, ranks=ranks):
+                    result = run(ranks, "handles", gpus=gpus, env=env)
+                    self.assertEqual(result.code, 0, str(result))
+                    self.assertRegex(result.output + result.errors,
+                                     r"rank 0: WarrenDeviceAllreduce: there is no operation 3 on devices")
+
+    def test_a_handle_knows_of_a_loss(self):
+        for path, (_, env) in PATHS.items():
+            with self.subTest(path=path):
+                ended = run_one_by_one(3, "die-by-handle", 1, gpus=3 if path == NCCL else 1, env=env)
+                self.assertEqual(sorted(code for _, code in ended), [1, 1, 9], ended)
+                for errors, code in ended:
+                    if code == 1:
+                        self.assertRegex(errors, r"rank [02]: WarrenDeviceAllreduce: .*rank 1\b")
+
     def test_pieces_by_way_of_the_host(self):
         result = run(3, "large", env={"RABIT_DEVICE_PATH": "staged"})
         self.fine(result, STAGED)

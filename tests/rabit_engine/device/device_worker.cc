@@ -4,8 +4,10 @@
 #include <rabit/device.h>
 #include <rabit/rabit.h>
 #include <unistd.h>
+#include <warren/collectives.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -489,6 +491,71 @@ void MissOnAnotherStream(int who) {
   rabit::device::Synchronize(second);
 }
 
+/// The ranks' numbers 1, 2, ..., on a communicator of these ranks, by handles.
+void CheckHandlesOf(const warren::Communicator& comm, std::size_t count) {
+  const auto size = static_cast<std::size_t>(comm.size());
+  const float total = static_cast<float>(comm.size() * (comm.size() + 1)) / 2;
+  const auto filled = [](std::size_t length, float value) {
+    std::vector<float> floats(length, value);
+    return std::string(reinterpret_cast<const char*>(floats.data()), length * sizeof(float));
+  };
+  const auto at = [](const Buffer& buffer) { return static_cast<float*>(buffer.at()); };
+  cudaStream_t stream = NewStream();
+  const auto own = static_cast<float>(comm.rank() + 1);
+  const Buffer sum(filled(count, own));
+  const Buffer average(filled(count, own));
+  const Buffer first(filled(count, own));
+  const Buffer all(count * size * sizeof(float));
+  const Buffer many(filled(count * size, own));
+  const Buffer part(count * sizeof(float));
+  std::vector<warren::Handle> handles;
+  handles.push_back(comm.DeviceAllreduce(at(sum), at(sum), count, warren::Op::kSum, stream));
+  handles.push_back(comm.DeviceAllreduce(at(average), at(average), count, warren::Op::kAverage, stream));
+  handles.push_back(comm.DeviceBroadcast(at(first), count, comm.size() - 1, stream));
+  handles.push_back(comm.DeviceAllgather(at(average), at(all), count, stream));
+  handles.push_back(comm.DeviceReduceScatter(at(many), at(part), count, warren::Op::kSum, stream));
+  std::atomic<int> called{0};
+  handles[1].WhenDone([&](const char* error) { called += error == nullptr ? 1 : 100; });
+  while (!handles[2].Test()) std::this_thread::yield();
+  warren::WaitAll(handles);
+  Require(sum.Get() == filled(count, total), "an allreduce by a handle");
+  Require(average.Get() == filled(count, total / static_cast<float>(size)), "an average by a handle");
+  Require(first.Get() == filled(count, static_cast<float>(comm.size())), "a broadcast by a handle");
+  Require(all.Get() == filled(count * size, total / static_cast<float>(size)), "an allgather by a handle");
+  Require(part.Get() == filled(count, total), "a reduce-scatter by a handle");
+  while (called == 0) std::this_thread::yield();
+  Require(called == 1, "a callback without an error");
+}
+
+/// On the world and on communicators made of it.
+void CheckHandles() {
+  const warren::Communicator world = warren::World();
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3'000'000}}) {
+    CheckHandlesOf(world, count);
+    CheckHandlesOf(world.Split(world.rank() % 2, -world.rank()), count);
+  }
+  const Buffer buffer(4000);
+  auto* data = static_cast<float*>(buffer.at());
+  try {
+    world.DeviceAllreduce(data, data, 10, warren::Op::kBitOr, nullptr);
+    Require(false, "an operation that devices have not is refused");
+  } catch (const warren::Error& error) {
+    std::printf("%s\n", error.what());
+  }
+}
+
+/// The others find out by their handles.
+void MissByHandle(int who) {
+  const warren::Communicator world = warren::World();
+  const Buffer buffer(4'000'000);
+  auto* data = static_cast<float*>(buffer.at());
+  world.DeviceAllreduce(data, data, 1'000'000, warren::Op::kSum, nullptr).Wait();
+  if (world.rank() == who) std::_Exit(9);
+  warren::Handle handle = world.DeviceAllreduce(data, data, 1'000'000, warren::Op::kSum, nullptr);
+  while (!handle.Test()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  handle.Wait();
+}
+
 void Run(const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   const int selected = rabit::device::Select();
@@ -519,6 +586,10 @@ void Run(const std::vector<std::string>& words) {
   } else if (mode == "hang") {
     Miss(
         std::stoi(words.at(1)), [] { std::this_thread::sleep_for(std::chrono::hours(1)); }, WaitByRabit);
+  } else if (mode == "handles") {
+    CheckHandles();
+  } else if (mode == "die-by-handle") {
+    MissByHandle(std::stoi(words.at(1)));
   } else if (mode == "host-memory") {
     std::vector<float> numbers(10);
     rabit::device::Allreduce(numbers.data(), numbers.size(), RABIT_DEVICE_SUM, nullptr);

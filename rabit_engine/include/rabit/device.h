@@ -1,5 +1,5 @@
 /* Collectives on the memory of GPUs, in C and C++, between RabitInit and RabitFinalize (rabit/c_api.h,
- * rabit.h). Experimental: not yet run on a real GPU.
+ * rabit.h). Experimental: run on one GPU, never on several. warren/c_api.h has the same with handles.
  *
  * They are NCCL's where each rank has a GPU of its own; ranks that share a GPU work in each other's memory,
  * and where neither can be, the way goes through the host. The first call finds out which it is, and rank 0

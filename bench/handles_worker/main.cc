@@ -28,8 +28,11 @@ std::string NameOf(const char* kind, int round, std::size_t tensor) {
 
 class Measurement {
  public:
-  Measurement(std::size_t tensors, std::size_t count, std::string only)
-      : only_(std::move(only)), tensors_(tensors, std::vector<float>(count, 1.0F)), handles_(tensors) {
+  Measurement(std::size_t tensors, std::size_t count, int times, std::string only)
+      : times_(times),
+        only_(std::move(only)),
+        tensors_(tensors, std::vector<float>(count, 1.0F)),
+        handles_(tensors) {
     warren::CoordinatorOptions unpacked;
     unpacked.fusion_bytes = 0;
     named_ = std::make_unique<Coordinator>(world_, unpacked);
@@ -37,19 +40,19 @@ class Measurement {
   }
 
   void Run(int round) {
-    Time("plain", [&] {
+    Time("plain", [&](int) {
       for (auto& tensor : tensors_) world_.Allreduce(tensor.data(), tensor.size(), Op::kMax);
     });
-    Time("handles", [&] {
+    Time("handles", [&](int) {
       for (std::size_t i = 0; i < tensors_.size(); ++i) {
         handles_[i] =
             world_.AsyncAllreduce(tensors_[i].data(), tensors_[i].data(), tensors_[i].size(), Op::kMax);
       }
       warren::WaitAll(handles_);
     });
-    Time("named", [&] { Enqueue(*named_, "", -1); });
-    Time("packed", [&] { Enqueue(*packed_, "", -1); });
-    Time("new names", [&] { Enqueue(*packed_, "new", round); });
+    Time("named", [&](int) { Enqueue(*named_, "", -1); });
+    Time("packed", [&](int) { Enqueue(*packed_, "", -1); });
+    Time("new names", [&](int time) { Enqueue(*packed_, "new", round * times_ + time); });
   }
 
  private:
@@ -66,12 +69,13 @@ class Measurement {
     if (!only_.empty() && only_ != way) return;
     world_.Barrier();
     const Clock::time_point begin = Clock::now();
-    function();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    for (int time = 0; time < times_; ++time) function(time);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count() / times_;
     if (world_.rank() == 0) std::printf("%s: %.9f\n", way, seconds);
   }
 
   const Communicator world_ = warren::World();
+  const int times_;
   const std::string only_;
   std::vector<std::vector<float>> tensors_;
   std::vector<Handle> handles_;
@@ -85,7 +89,8 @@ int main(int argc, char** argv) {
   warren::Init(argc, argv);
   {
     Measurement measurement(std::strtoul(argv[1], nullptr, 10),
-                            std::strtoul(argv[2], nullptr, 10) / sizeof(float), argc > 4 ? argv[4] : "");
+                            std::strtoul(argv[2], nullptr, 10) / sizeof(float), std::atoi(argv[4]),
+                            argc > 5 ? argv[5] : "");
     for (int round = 0; round < std::atoi(argv[3]); ++round) measurement.Run(round);
   }
   warren::Finalize();

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   int* send = malloc(size * block * sizeof(int));
   int* recv = malloc(size * block * sizeof(int));
   if (send == NULL || recv == NULL) return 1;
-  /* Row r of the matrix is 100 r, 100 r + 1, ... Block b of `send` is what rank b needs, transposed already. */
+  /* Row r of the matrix is 100 r, 100 r + 1, ... Block b of `send` is what rank b needs, transposed already.
+   */
   for (int b = 0; b < size; ++b) {
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kRows; ++column) {

@@ -1,6 +1,7 @@
-// Operations that each rank gives by name, in any order: a thread takes part in the cycles in which the ranks
-// agree on what is ready everywhere (coordinator/), packs what is small, and runs it, in the same order on
-// all ranks. It has a communicator of its own, so that nothing else has to wait.
+// Operations that each rank gives by name, in any order: a thread, or whoever waits for one, takes part in
+// the cycles in which the ranks agree on what is ready everywhere (coordinator/), packs what is small, and
+// runs it, in the same order on all ranks. This has a communicator of its own, so that nothing else has to
+// wait.
 //
 // Errors are EngineError. An error of the engine ends it for all ranks, and all that waits gets it; one that
 // ranks find in what they call by a name is that name's alone.
@@ -70,7 +71,10 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   void RequireNoFork(const Call& call) const;
   void RequireOpen(const Call& call) const;
   void Serve();
-  void WaitUntilDue(Lock& lock);
+  template <typename Reached>
+  void HelpUntil(Lock& lock, Reached&& reached);
+  Clock::time_point Due() const;
+  void RunCycle(Lock& lock);
   void Cycle(Lock& lock);
   void Talk(Lock& lock);
   std::uint64_t Run(const std::vector<coordinator::Ready>& batch);
@@ -81,7 +85,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::vector<std::optional<Waiting>> Take(const std::vector<coordinator::Ready>& batch);
   void End(const std::vector<coordinator::Ready>& batch, const std::vector<std::optional<Waiting>>& taken,
            const std::exception_ptr& error);
-  void EndAll(const std::string& why);
+  void End(Lock& lock, const std::string& why, const std::exception_ptr& error);
   double Now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   static constexpr Call kCall{"named operations"};
@@ -91,25 +95,25 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   const std::uint64_t num_forks_;
 
   std::mutex mutex_;
-  std::condition_variable due_;    ///< the thread has something to do
-  std::condition_variable ended_;  ///< an operation, a join, or everything
+  std::condition_variable due_;      ///< for the thread: there may be something to do
+  std::condition_variable changed_;  ///< for all others: a cycle is over, or the thread
   coordinator::Participant participant_;
   std::unordered_map<std::string, Waiting> waiting_;
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle
   bool is_urgent_ = false;                        ///< somebody waits, since the last cycle
-  bool somebody_waits_ = false;                   ///< for what ends now
+  bool is_running_ = false;                       ///< somebody is in a cycle
+  int num_helpers_ = 0;                           ///< who wait, and run cycles
+  Clock::time_point last_cycle_ = start_;         ///< its end
+  std::chrono::microseconds idle_{100};           ///< until the next, when there is no reason for one
   bool joins_ = false;
   std::optional<int> last_joined_;
   bool closes_ = false;
   bool has_thread_ = false;
   std::string over_;  ///< why nothing more is done
-  std::exception_ptr over_by_;
 
-  // Of the thread alone.
+  // Of whoever is in a cycle.
   std::unique_ptr<coordinator::Coordinator> coordinator_;  ///< on rank 0
   std::unique_ptr<coordinator::Tuner> tuner_;              ///< on rank 0, where it is asked for
-  Clock::time_point last_cycle_ = start_;
-  std::chrono::microseconds idle_{0};
   std::vector<std::byte> packed_;
 };
 

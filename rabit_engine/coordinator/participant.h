@@ -48,6 +48,7 @@ class Participant {
   void Accept(const Answer& answer);
 
   ReadyList& ready() { return ready_; }
+  const ReadyList& ready() const { return ready_; }
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
   /// A name that all know and that has to be forgotten when somebody asks for this, which has no bit: the

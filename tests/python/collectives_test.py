@@ -1,7 +1,9 @@
 """warren.collectives: every call, alone and in jobs; what is refused; a rank that dies."""
+import json
 import os
 import re
 import subprocess
+import tempfile
 import textwrap
 import unittest
 
@@ -467,6 +469,21 @@ class Named(unittest.TestCase):
         """)
         self.assertIn("the ranks call different things 'x'", said)
         self.assertRegex(said, r"on rank [01] it is an allreduce \(sum\) of [12] elements of double")
+
+    def test_the_example_of_a_network_learns_and_leaves_a_timeline(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "3", PYTHON,
+                 SOURCE / "examples/collectives/network.py"], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent),
+                     "WARREN_TIMELINE": os.path.join(folder, "trace.json")})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            losses = re.search(r"loss (\S+), after 40 epochs (\S+)", done.stdout)
+            self.assertLess(float(losses[2]), float(losses[1]) * 0.9)
+            for rank in range(3):
+                with open(os.path.join(folder, f"trace.{rank}.json"), encoding="utf-8") as file:
+                    lines = {event["args"]["name"] for event in json.load(file) if event["name"] == "thread_name"}
+                self.assertTrue({"layer 0", "layer 1", "layer 2"} <= lines, lines)
 
     def test_finalize_ends_what_is_left(self):
         self.check(2, """

@@ -63,6 +63,18 @@ class Examples(unittest.TestCase):
             for row in range(2 * workers):
                 self.assertIn(f"row {row}: " + " ".join(str(100 * column + row) for column in range(2 * workers)), lines)
 
+    def test_collectives_overlap_has_the_sums_by_handles_and_by_names(self):
+        for workers in WORKERS:
+            total = workers * (workers + 1) // 2
+            self.assertEqual(self.lines(job(workers, BIN / "collectives-overlap")),
+                             [f"{workers} ranks: the sums are {total}; computed meanwhile: 1.645 and 1.645"])
+
+    def test_collectives_named_gives_in_any_order(self):
+        for workers in WORKERS:
+            lines = self.lines(job(workers, BIN / "collectives-named"))
+            for rank in range(workers):
+                self.assertIn(f"rank {rank}: gradient {workers} {2 * workers} {3 * workers}, bias {workers}, losses 0", lines)
+
     def test_kmeans_finds_the_same_centres_with_any_number_of_workers(self):
         expected = self.lines(alone(BIN / "rabit-kmeans"))
         self.assertEqual(len(expected), 3)

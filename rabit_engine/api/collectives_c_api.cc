@@ -170,12 +170,16 @@ void CallCustom(const void* right, void* left, std::size_t count, void* context)
 }
 
 Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op) {
-  if (op == nullptr || op->function == nullptr || op->element_bytes == 0) {
+  if (op == nullptr) session.Refuse(call, "the operation is null");
+  const std::shared_ptr<WarrenCustomOp> kept(new WarrenCustomOp(*op), [](WarrenCustomOp* ended) {
+    if (ended->release != nullptr) ended->release(ended->context);
+    delete ended;
+  });
+  if (op->function == nullptr || op->element_bytes == 0) {
     session.Refuse(call, "the operation has no function, or its elements have no bytes");
   }
-  auto kept = std::make_shared<WarrenCustomOp>(*op);
   const Reduction reduction = Reduction::Custom(CallCustom, kept.get(), kept->element_bytes);
-  return {reduction, false, std::move(kept)};
+  return {reduction, false, kept};
 }
 
 void CheckReduction(const Session& session, const Call& call, const Wanted& wanted, const Reducing& what) {

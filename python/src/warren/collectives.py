@@ -81,7 +81,8 @@ class _EnqueueOptions(ctypes.Structure):
 
 
 class _CustomOp(ctypes.Structure):
-    _fields_ = [("function", _FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t)]
+    _fields_ = [("function", _FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t),
+                ("release", ctypes.c_void_p)]
 
 
 def _library() -> ctypes.CDLL:
@@ -238,7 +239,7 @@ class _Custom:
                 return 1
 
         self._function = _FUNCTION(run)  # as long as the engine may call it
-        self.op = _CustomOp(self._function, None, dtype.itemsize)
+        self.op = _CustomOp(self._function, None, dtype.itemsize, None)
 
     def check(self, result: int) -> None:
         if self.failure is not None:

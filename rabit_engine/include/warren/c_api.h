@@ -86,6 +86,9 @@ typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
   size_t element_bytes;
+  /* Called once with the context when no call needs it any more, in whatever thread, or by a call that is
+   * refused. NULL: it stays the caller's. */
+  void (*release)(void* context);
 } WarrenCustomOp;
 
 /* A communicator, owned by who was given it, until WarrenCommFree. */

@@ -118,6 +118,17 @@ WarrenCustomOp Custom(const Combine& combine) {
   };
   op.context = const_cast<void*>(static_cast<const void*>(&combine));
   op.element_bytes = sizeof(T);
+  op.release = nullptr;
+  return op;
+}
+
+/// The same with a copy that lives until no call needs it any more.
+template <typename T, typename Combine>
+WarrenCustomOp OwnCustom(Combine combine) {
+  std::unique_ptr<Combine> own(new Combine(std::move(combine)));
+  WarrenCustomOp op = Custom<T>(*own);
+  op.release = [](void* context) { delete static_cast<Combine*>(context); };
+  own.release();  // NOLINT(bugprone-unused-return-value): the call frees it
   return op;
 }
 
@@ -369,6 +380,23 @@ class Communicator {
   Handle AsyncAllreduce(const T* send, T* recv, std::size_t count, Op op) const {
     return Begin(WarrenAllreduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op));
   }
+  template <typename T, typename Combine>
+  Handle AsyncAllreduceBy(const T* send, T* recv, std::size_t count, Combine combine) const {
+    const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
+    return Begin(WarrenAllreduceCustomAsync, send, recv, count, &op);
+  }
+  template <typename T, typename Combine>
+  Handle AsyncReduceBy(const T* send, T* recv, std::size_t count, Combine combine, int root) const {
+    const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
+    return Begin(WarrenReduceCustomAsync, send, recv, count, &op, root);
+  }
+  template <typename T, typename Combine>
+  Handle AsyncReduceScatterBy(const T* send, T* recv, const std::vector<std::size_t>& counts,
+                              Combine combine) const {
+    RequireCounts(counts);
+    const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
+    return Begin(WarrenReduceScatterVCustomAsync, send, recv, counts.data(), &op);
+  }
   template <typename T>
   Handle AsyncReduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
     return Begin(WarrenReduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op), root);
@@ -561,6 +589,12 @@ class Coordinator {
                           const EnqueueOptions& options = EnqueueOptions()) const {
     return Begin(WarrenEnqueueAllreduce, options, name.c_str(), send, recv, count, internal::TypeOf<T>(),
                  static_cast<int>(op));
+  }
+  template <typename T, typename Combine>
+  Handle EnqueueAllreduceBy(const std::string& name, const T* send, T* recv, std::size_t count,
+                            Combine combine, const EnqueueOptions& options = EnqueueOptions()) const {
+    const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
+    return Begin(WarrenEnqueueAllreduceCustom, options, name.c_str(), send, recv, count, &op);
   }
   template <typename T>
   Handle EnqueueReduceScatter(const std::string& name, const T* send, T* recv,

@@ -187,6 +187,46 @@ void CheckMessages(const Communicator& comm) {
   }
 }
 
+/// A function that is counted as long as it lives.
+struct Lower {
+  std::atomic<int>* alive;
+  explicit Lower(std::atomic<int>* count) : alive(count) { ++*alive; }
+  Lower(const Lower& other) : alive(other.alive) { ++*alive; }
+  Lower& operator=(const Lower&) = delete;
+  ~Lower() { --*alive; }
+  int operator()(int low, int /*high*/) const { return low; }
+};
+
+/// Functions of the caller's without waiting live as long as they are needed, and no longer.
+void CheckFunctionsWithoutWaiting(const Communicator& comm) {
+  std::atomic<int> alive{0};
+  const auto size = static_cast<std::size_t>(comm.size());
+  const std::vector<int> own(100 * size, comm.rank() + 7);
+  std::vector<int> all(own.size());
+  std::vector<int> root(own.size());
+  std::vector<int> part(100);
+  {
+    std::vector<warren::Handle> handles;
+    handles.push_back(comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive)));
+    handles.push_back(comm.AsyncReduceBy(own.data(), root.data(), own.size(), Lower(&alive), 0));
+    handles.push_back(comm.AsyncReduceScatterBy(own.data(), part.data(), std::vector<std::size_t>(size, 100),
+                                                Lower(&alive)));
+    comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive));  // dropped
+    const warren::Coordinator named(comm);
+    handles.push_back(named.EnqueueAllreduceBy("lower", own.data(), all.data(), own.size(), Lower(&alive)));
+    warren::WaitAll(handles);
+    comm.Barrier();  // behind the one that was dropped
+  }
+  REQUIRE(all.back() == 7 && part.back() == 7 && (comm.rank() != 0 || root.back() == 7));
+  REQUIRE(alive == 0);
+  try {
+    comm.AsyncAllreduceBy(static_cast<const int*>(nullptr), all.data(), 1, Lower(&alive));
+    REQUIRE(false);
+  } catch (const warren::Error&) {
+    REQUIRE(alive == 0);
+  }
+}
+
 void CheckHandles(const Communicator& comm) {
   const auto size = static_cast<std::size_t>(comm.size());
   const auto rank = static_cast<std::size_t>(comm.rank());
@@ -292,6 +332,7 @@ void CheckAll(const Communicator& comm) {
   CheckSlices(comm);
   CheckMessages(comm);
   CheckHandles(comm);
+  CheckFunctionsWithoutWaiting(comm);
 }
 
 int Check() {

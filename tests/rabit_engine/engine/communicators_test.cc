@@ -66,7 +66,7 @@ class Communicators : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Communicators, OfEveryShapeGiveWhatAPlainComputationGives) {
   const Case& world = GetParam();
-  for (std::uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::NumPrograms(6) && !HasFailure(); ++seed) {
     ThreadWorld(world.size).Run(SettingsOf(world.places), [seed](NativeCommunicator& communicator) {
       RandomProgram(seed, communicator).Run(60);
     });

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -19,6 +20,12 @@
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren::testing {
+
+/// How many there are of each kind: some, or as many as WARREN_RANDOM_PROGRAMS says (scripts/nightly).
+inline std::uint64_t NumPrograms(std::uint64_t some) {
+  const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
+  return wanted == nullptr ? some : std::strtoull(wanted, nullptr, 10);
+}
 
 class RandomProgram {
  public:

@@ -9,8 +9,10 @@
 //   mpi_worker misuse            calls that break the rules
 //   mpi_worker die <rank>        this rank is killed while the others are in a barrier
 //   mpi_worker lose <rank>       this rank of our engine is killed before the first call; the others say what
-//   they see mpi_worker again             a second bootstrap after the first has ended mpi_worker leave
-//   <rank>      this rank ends after the bootstrap's first round; the others go on
+//                                they see
+//   mpi_worker again             a second bootstrap after the first has ended
+//   mpi_worker leave <rank>      this rank ends after the bootstrap's first round; the others go on
+//   mpi_worker programs          random programs alone, as many as WARREN_RANDOM_PROGRAMS says
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -284,7 +286,9 @@ void CheckAllgather(Communicator& world) {
 
 /// Everything else, on communicators of every shape.
 void CheckPrograms(Communicator& world) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) warren::testing::RandomProgram(seed, world, true).Run(40);
+  for (std::uint64_t seed = 1; seed <= warren::testing::NumPrograms(4); ++seed) {
+    warren::testing::RandomProgram(seed, world, true).Run(40);
+  }
   Require(!::testing::Test::HasFailure(), "a random program");
 }
 
@@ -427,6 +431,8 @@ std::string RunWorld(const std::string& what, std::unique_ptr<Communicator> worl
                      const std::string& argument) {
   if (what == "join" || what == "collectives") {
     CheckCollectives(*world);
+  } else if (what == "programs") {
+    CheckPrograms(*world);
   } else if (what == "print") {
     world->TrackerPrint(argument);
   } else if (what == "throw") {

@@ -219,6 +219,7 @@ void Session::RunEndings() {
 Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator, SessionOptions options)
     : communicator_(std::move(communicator)),
       options_(std::move(options)),
+      timeline_(options_.timeline.get()),
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
@@ -279,26 +280,26 @@ void Session::AwaitPendingCalls() {
 /// On the timeline, where somebody wants one.
 class Session::Record {
  public:
-  Record(const Session& session, const Call& call) : timeline_(session.options_.timeline.get()) {
-    if (timeline_ == nullptr) [[likely]]
-      return;
-    line_ = &session.name_;
-    what_ = call.name;
-    begin_ = Timeline::Clock::now();
+  Record(const Session& session, const Call& call) : session_(session), call_(call) {
+    if (session.timeline_ != nullptr) [[unlikely]]
+      begin_ = Timeline::Clock::now();
   }
   ~Record() {
-    if (timeline_ != nullptr) [[unlikely]]
-      timeline_->Add(*line_, what_, begin_, Timeline::Clock::now());
+    if (session_.timeline_ != nullptr) [[unlikely]]
+      session_.AddToTimeline(call_, begin_);
   }
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 
  private:
-  Timeline* timeline_;
-  const std::string* line_ = nullptr;
-  const char* what_ = nullptr;
+  const Session& session_;
+  const Call& call_;
   Timeline::Clock::time_point begin_;
 };
+
+void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const {
+  timeline_->Add(name_, call.name, begin, Timeline::Clock::now());
+}
 
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {

@@ -82,7 +82,7 @@ class Session {
 
   const SessionOptions& options() const { return options_; }
   /// For who writes there what its calls are for.
-  void StayOffTimeline() { options_.timeline = nullptr; }
+  void StayOffTimeline() { timeline_ = nullptr; }
   /// Calls the function before this session, or that of the world it was made of, ends; of those that are
   /// there when that happens.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
@@ -220,6 +220,7 @@ class Session {
 
   class Record;
 
+  void AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const;
   void AwaitPendingCalls();
   void RunEndings();
 
@@ -228,6 +229,7 @@ class Session {
   std::unique_ptr<recovery::RecoverableCommunicator> communicator_;
   std::unique_ptr<device::DeviceCollectives> devices_;  ///< made when first asked for
   SessionOptions options_;
+  Timeline* timeline_;  ///< or nobody wants one
   struct Endings {
     std::mutex mutex;
     std::vector<std::pair<std::weak_ptr<void>, std::function<void()>>> functions;

@@ -12,6 +12,11 @@ namespace {
 
 // What is written is in the file after so long, if the process goes on: programs are often killed.
 constexpr std::chrono::seconds kFlush{1};
+// Readers keep microseconds in a double, in which those since 1970 have no nanoseconds: two events that
+// follow each other would overlap, and one would be dropped. So times begin anew every 2^20 seconds.
+constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
+// Perfetto takes lines of one number for the same, whatever their rank.
+constexpr std::int64_t kLinesOfRank = 1'000'000;
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
@@ -43,8 +48,8 @@ Timeline::Timeline(const std::string& path, int rank, const std::string& host) :
     throw Misuse(
         fmt::format("rank {}: WARREN_TIMELINE: '{}' cannot be written: {}", rank, own, std::strerror(errno)));
   }
-  using Epoch = std::chrono::duration<double, std::micro>;
-  start_of_epoch_ = Epoch(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  start_ns_ = std::chrono::nanoseconds(since_1970).count() % kPeriod;
   std::fputs("[", file_);
   Write(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", rank,
                     Quoted(fmt::format("rank {} on {}", rank, host))));
@@ -57,8 +62,8 @@ Timeline::~Timeline() {
   std::fclose(file_);
 }
 
-double Timeline::Microseconds(Clock::time_point time) const {
-  return start_of_epoch_ + std::chrono::duration<double, std::micro>(time - start_).count();
+std::int64_t Timeline::Nanoseconds(Clock::time_point time) const {
+  return start_ns_ + std::chrono::nanoseconds(time - start_).count();
 }
 
 void Timeline::Write(const std::string& event) {
@@ -73,15 +78,18 @@ void Timeline::Add(std::string_view line, std::string_view what, Clock::time_poi
   for (const Number& number : numbers) {
     arguments += fmt::format("{}\"{}\":{}", arguments.empty() ? "" : ",", number.key, number.value);
   }
+  const std::int64_t begin_ns = Nanoseconds(begin);
+  const std::int64_t length_ns = Nanoseconds(end) - begin_ns;
   const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = lines_.try_emplace(std::string(line), static_cast<int>(lines_.size()) + 1);
+  const auto [place, is_new] = lines_.try_emplace(
+      std::string(line), rank_ * kLinesOfRank + static_cast<std::int64_t>(lines_.size()) + 1);
   if (is_new) {
     Write(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank_,
                       place->second, Quoted(line)));
   }
-  Write(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})",
-                    Quoted(what), rank_, place->second, Microseconds(begin),
-                    std::chrono::duration<double, std::micro>(end - begin).count(), arguments));
+  Write(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{}.{:03},"dur":{}.{:03},"args":{{{}}}}})",
+                    Quoted(what), rank_, place->second, begin_ns / 1000, begin_ns % 1000, length_ns / 1000,
+                    length_ns % 1000, arguments));
   if (end - last_flush_ >= kFlush) {
     std::fflush(file_);
     last_flush_ = end;

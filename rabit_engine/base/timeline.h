@@ -38,7 +38,7 @@ class Timeline {
            std::initializer_list<Number> numbers = {});
 
  private:
-  double Microseconds(Clock::time_point time) const;
+  std::int64_t Nanoseconds(Clock::time_point time) const;
   void Write(const std::string& event);
 
   std::mutex mutex_;
@@ -46,8 +46,8 @@ class Timeline {
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();
-  double start_of_epoch_;  ///< the same moment, as microseconds since 1970: ranks have that in common
-  std::unordered_map<std::string, int> lines_;
+  std::int64_t start_ns_;  ///< the same moment in a time that all ranks have
+  std::unordered_map<std::string, std::int64_t> lines_;
   Clock::time_point last_flush_ = start_;
 };
 

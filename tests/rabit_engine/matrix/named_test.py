@@ -75,9 +75,10 @@ class Named(unittest.TestCase):
                 continue
             self.assertEqual(event["ph"], "X")
             self.assertGreaterEqual(event["dur"], 0)
-            # What is on one line does not overlap. (Microseconds since 1970 have four decimals in a double at most.)
-            self.assertGreaterEqual(event["ts"], ends.get(event["tid"], 0) - 1)
-            ends[event["tid"]] = event["ts"] + event["dur"]
+            # What is on one line does not overlap, in nanoseconds as readers have them.
+            begin = round(event["ts"] * 1000)
+            self.assertGreaterEqual(begin, ends.get(event["tid"], 0), event)
+            ends[event["tid"]] = begin + round(event["dur"] * 1000)
             seen.add(event["name"])
         self.assertTrue({"wait for all ranks", "run", "WarrenAllreduce", "WarrenBarrier"} <= seen, seen)
 

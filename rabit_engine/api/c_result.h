@@ -1,6 +1,8 @@
 // How the C faces answer: 0, or -1 and a text that stays until the thread's next error.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <string>
 
@@ -19,6 +21,8 @@ int Attempt(Function&& function) {
   try {
     function();
     return 0;
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being ended, as Python ends those in its functions
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {

@@ -1,5 +1,6 @@
 #include "rabit_engine/api/call_queue.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -126,6 +127,14 @@ void CallQueue::RunFirst(Lock& lock) {
   const CallQueue* const before = std::exchange(current, this);
   try {
     work();
+  } catch (const abi::__forced_unwind&) {
+    // The thread is being ended, as Python ends those that are in its functions when it exits.
+    lock.lock();
+    is_running_ = false;
+    operation->error_ = std::make_exception_ptr(EngineError("the thread was ended that carried this out"));
+    operation->has_ended_ = true;
+    changed_.notify_all();
+    throw;
   } catch (...) {
     error = std::current_exception();
   }

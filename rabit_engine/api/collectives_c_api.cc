@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -76,17 +77,30 @@ struct Way {
   WarrenHandle* handle = nullptr;
 };
 
+/// A rank that has no memory for its part tells the others, who wait for it.
+template <typename Work>
+void Perform(Session& session, const Call& call, Work&& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    session.GiveUp("out of memory");
+    throw warren::EngineError(fmt::format("{}: out of memory", session.Where(call)));
+  }
+}
+
 /// `prepare(session, call)` checks the arguments, and returns the work that is left: it holds by value what
 /// it needs besides the caller's buffers.
 template <typename Prepare>
 int Run(const Way& way, WarrenComm comm, Prepare&& prepare) {
   return On(comm, way.name, [&](Session& session, const Call& call) {
-    if (!way.is_async) return prepare(session, call)();
+    if (!way.is_async) return Perform(session, call, prepare(session, call));
     if (way.handle == nullptr) session.Refuse(call, "the place for the handle is null");
     *way.handle = nullptr;
     // The work refers to the session, which the operation keeps.
     *way.handle = new WarrenHandle_{
-        session.Enqueue(call, [kept = comm->session, work = prepare(session, call)]() mutable { work(); })};
+        session.Enqueue(call, [kept = comm->session, call, work = prepare(session, call)]() mutable {
+          Perform(*kept, call, work);
+        })};
   });
 }
 
@@ -839,6 +853,9 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
                    "the options are of no version of this library: begin with WARREN_COORDINATOR_OPTIONS");
   }
   if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
+  constexpr int kLongestCycle = 1'000'000;
+  if (options->cycle_us > kLongestCycle)
+    session.Refuse(call, fmt::format("a cycle of {} us; at most {}", options->cycle_us, kLongestCycle));
   if (options->cycle_us >= 0) result.cycle = std::chrono::microseconds(options->cycle_us);
   if (options->autotune >= 0) result.autotune = options->autotune != 0;
   if (options->stall_warning_seconds > 0) result.warns_after = options->stall_warning_seconds;
@@ -846,8 +863,8 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   return result;
 }
 
-/// With the name, the options and a place for the handle. `prepare(session, call, signature, work)` checks
-/// the arguments and fills in both.
+/// With the name, the options and a place for the handle. `prepare(session, call, request, work)` checks
+/// the arguments and fills in what the request says of them, and the work.
 template <typename Prepare>
 int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
             const WarrenEnqueueOptions* options, WarrenHandle* handle, Prepare&& prepare) {
@@ -874,10 +891,12 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
                          fmt::format("group '{}' has a size of {}", options->group, options->group_size));
         request.group = options->group;
         request.group_size = static_cast<std::uint32_t>(options->group_size);
+      } else if (options->group_size != 0) {
+        session.Refuse(call, fmt::format("a group of {} has no name", options->group_size));
       }
     }
     NamedWork work;
-    prepare(session, call, request.signature, work);
+    prepare(session, call, request, work);
     *handle = new WarrenHandle_{calls->Add(call, std::move(request), std::move(work))};
   });
 }
@@ -896,7 +915,7 @@ void Sign(Signature& signature, const Wanted& wanted, std::size_t count) {
     signature.operation = static_cast<std::uint8_t>(reduction.operation());
   }
   signature.average = wanted.average;
-  signature.element_bytes = static_cast<std::uint32_t>(reduction.element_bytes());
+  signature.element_bytes = reduction.element_bytes();
   signature.count = count;
 }
 
@@ -914,6 +933,13 @@ int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* opt
     if (out == nullptr) session.Refuse(call, "the place for the coordinator is null");
     *out = nullptr;
     *out = new WarrenCoordinator_{NamedCalls::Make(call, session, OptionsOf(session, call, options))};
+  });
+}
+
+int WarrenCoordinatorClose(WarrenCoordinator coordinator) {
+  return Attempt([&] {
+    if (coordinator == nullptr) throw Misuse("rank unknown: WarrenCoordinatorClose: the coordinator is null");
+    std::shared_ptr<NamedCalls>(coordinator->calls)->Close();
   });
 }
 
@@ -938,10 +964,10 @@ int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, cons
                            size_t count, int type, int op, const WarrenEnqueueOptions* options,
                            WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllreduce", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const Wanted wanted = Typed(session, call, type, op);
                    work = {Allreduce(session, call, send, recv, count, wanted), send, recv};
-                   Sign(signature, wanted, count);
+                   Sign(request.signature, wanted, count);
                  });
 }
 
@@ -949,10 +975,10 @@ int WarrenEnqueueAllreduceCustom(WarrenCoordinator coordinator, const char* name
                                  void* recv, size_t count, const WarrenCustomOp* op,
                                  const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllreduceCustom", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const Wanted wanted = Custom(session, call, op);
                    work.run = Allreduce(session, call, send, recv, count, wanted);
-                   Sign(signature, wanted, count);
+                   Sign(request.signature, wanted, count);
                  });
 }
 
@@ -960,26 +986,26 @@ int WarrenEnqueueReduceScatterV(WarrenCoordinator coordinator, const char* name,
                                 const size_t* counts, int type, int op, const WarrenEnqueueOptions* options,
                                 WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueReduceScatterV", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const Wanted wanted = Typed(session, call, type, op);
                    const Offsets offsets = Ragged(session, call, counts, 1);
                    work.run = ReduceScatter(session, call, send, recv, offsets, wanted);
-                   Sign(signature, wanted, offsets.back());
-                   SignSlices(signature, NamedKind::kReduceScatter, offsets);
+                   Sign(request.signature, wanted, offsets.back());
+                   SignSlices(request.signature, NamedKind::kReduceScatter, offsets);
                  });
 }
 
 int WarrenEnqueueBroadcast(WarrenCoordinator coordinator, const char* name, void* buffer, size_t count,
                            int type, int root, const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueBroadcast", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
                    session.CheckRoot(call, root);
                    RequireBuffer(session, call, buffer, bytes);
                    work.run = [=, &session] { session.Broadcast(call, buffer, bytes, root); };
-                   signature.kind = NamedKind::kBroadcast;
-                   signature.count = bytes;
-                   signature.root = root;
+                   request.signature.kind = NamedKind::kBroadcast;
+                   request.signature.count = bytes;
+                   request.signature.root = root;
                  });
 }
 
@@ -987,10 +1013,10 @@ int WarrenEnqueueAllgatherV(WarrenCoordinator coordinator, const char* name, con
                             const size_t* counts, int type, const WarrenEnqueueOptions* options,
                             WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllgatherV", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const Offsets offsets = Ragged(session, call, counts, ElementBytes(session, call, type));
                    work.run = Allgather(session, call, send, recv, offsets);
-                   SignSlices(signature, NamedKind::kAllgather, offsets);
+                   SignSlices(request.signature, NamedKind::kAllgather, offsets);
                  });
 }
 
@@ -998,21 +1024,25 @@ int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char* name, cons
                            const size_t* send_counts, void* recv, const size_t* recv_counts, int type,
                            const WarrenEnqueueOptions* options, WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueAllToAllV", name, options, handle,
-                 [&](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
                    const std::size_t element = ElementBytes(session, call, type);
-                   Offsets sent = Ragged(session, call, send_counts, element);
-                   work.run = AllToAll(session, call, send, std::move(sent), recv,
-                                       Ragged(session, call, recv_counts, element));
-                   signature.kind = NamedKind::kAllToAll;
+                   const Offsets sent = Ragged(session, call, send_counts, element);
+                   const Offsets received = Ragged(session, call, recv_counts, element);
+                   for (int rank = 0; rank < session.world_size(); ++rank) {
+                     request.sent.push_back(sent[rank + 1] - sent[rank]);
+                     request.received.push_back(received[rank + 1] - received[rank]);
+                   }
+                   work.run = AllToAll(session, call, send, sent, recv, received);
+                   request.signature.kind = NamedKind::kAllToAll;
                  });
 }
 
 int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name, const WarrenEnqueueOptions* options,
                          WarrenHandle* handle) {
   return Enqueue(coordinator, "WarrenEnqueueBarrier", name, options, handle,
-                 [](Session& session, const Call& call, Signature& signature, NamedWork& work) {
+                 [](Session& session, const Call& call, Request& request, NamedWork& work) {
                    work.run = [&session, call] { session.Barrier(call); };
-                   signature.kind = NamedKind::kBarrier;
+                   request.signature.kind = NamedKind::kBarrier;
                  });
 }
 

@@ -1,5 +1,6 @@
 #include "rabit_engine/api/named_calls.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include "rabit_engine/api/reducing.h"
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/reduce/identity.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -35,6 +37,8 @@ constexpr std::size_t kCapacity = 4096;
 // same on all ranks.
 constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
+// Memory that is kept for packing.
+constexpr std::size_t kMostKept = 64 << 20;
 // Ranks that have nothing to do meet so seldom.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
 // And so often at most while some wait for others, however short the cycle.
@@ -42,6 +46,12 @@ constexpr std::chrono::microseconds kPause{100};
 
 /// In the thread of one.
 thread_local const NamedCalls* current = nullptr;
+
+coordinator::Settings SettingsOf(const NamedCallOptions& options) {
+  const double patience =
+      options.fails_after > 0 ? std::min(options.warns_after, options.fails_after) : options.warns_after;
+  return {options.fusion_bytes, static_cast<std::uint64_t>(options.cycle.count()), patience};
+}
 
 std::string MessageOf(const std::exception_ptr& error) {
   try {
@@ -78,6 +88,7 @@ class NamedCalls::NamedCall final : public PendingCall {
   }
 
   void WhenEnded(std::function<void(const std::exception_ptr& error)> function) override {
+    owner_->RequireNoFork(kCall);
     {
       const Lock lock(owner_->mutex_);
       if (!has_ended_) {
@@ -116,9 +127,7 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
     : session_(std::move(session)),
       timeline_(session_->options().timeline),
       num_forks_(NumForks()),
-      participant_(session_->rank(),
-                   {options.fusion_bytes, static_cast<std::uint64_t>(options.cycle.count())}, kCapacity,
-                   options.warns_after) {
+      participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
   if (session_->rank() != 0) return;
   coordinator_ = std::make_unique<coordinator::Coordinator>(
@@ -136,10 +145,11 @@ void NamedCalls::StartThread() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  has_thread_ = true;  // until it ends, which may be at once
   try {
     std::thread([self = shared_from_this()] { self->Serve(); }).detach();
-    has_thread_ = true;
   } catch (const std::system_error& error) {
+    has_thread_ = false;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw EngineError(
         fmt::format("named operations need a thread, and it cannot be started: {}", error.what()));
@@ -165,8 +175,8 @@ std::shared_ptr<PendingCall> NamedCalls::Add(const Call& call, Request request, 
   const Lock lock(mutex_);
   RequireOpen(call);
   const Clock::time_point now = Clock::now();
-  const auto [place, is_new] =
-      waiting_.try_emplace(request.name, Waiting{std::move(work), pending, call, now, now});
+  const auto [place, is_new] = waiting_.try_emplace(
+      request.name, Waiting{std::move(work), pending, call, request.signature, now, now});
   if (!is_new) {
     session_->Refuse(
         call, fmt::format("'{}' is under way already: wait for it before it is given again", request.name));
@@ -183,6 +193,8 @@ int NamedCalls::Join(const Call& call) {
   RequireNoFork(call);
   Lock lock(mutex_);
   RequireOpen(call);
+  if (current == this)
+    session_->Refuse(call, "called by a function of an operation's end, which must not wait");
   joins_ = true;
   last_joined_.reset();
   participant_.Join();
@@ -219,7 +231,9 @@ void NamedCalls::Serve() {
     } else if (const Clock::time_point due = Due(); Clock::now() < due) {
       due_.wait_until(lock, due);
     } else {
+      runs_in_thread_ = true;
       RunCycle(lock);
+      runs_in_thread_ = false;
     }
   }
   has_thread_ = false;
@@ -263,9 +277,23 @@ void NamedCalls::RunCycle(Lock& lock) {
                  : fmt::format("rank {} ended the named operations", participant_.left()),
           nullptr);
     }
+  } catch (const abi::__forced_unwind&) {
+    // The thread is being ended, as Python ends those that are in its functions when it exits.
+    if (lock.owns_lock()) lock.unlock();
+    const std::string why = "the thread was ended that ran the named operations";
+    session_->GiveUp(why);
+    lock.lock();
+    over_ = why;
+    is_running_ = false;
+    if (runs_in_thread_) has_thread_ = false;
+    changed_.notify_all();
+    due_.notify_one();
+    throw;
   } catch (...) {
-    if (!lock.owns_lock()) lock.lock();
     const std::exception_ptr error = std::current_exception();
+    if (lock.owns_lock()) lock.unlock();
+    session_->GiveUp(MessageOf(error));
+    lock.lock();
     End(lock, MessageOf(error), error);
   }
   current = before;
@@ -275,7 +303,7 @@ void NamedCalls::RunCycle(Lock& lock) {
   idle_ = participant_.all_are_idle() ? std::min(2 * idle_, std::max(kIdleCycle, cycle))
                                       : std::max(cycle, kPause);
   changed_.notify_all();
-  due_.notify_one();
+  if (!over_.empty()) due_.notify_one();  // else the thread is asleep until the last who waits leaves
 }
 
 void NamedCalls::Cycle(Lock& lock) {
@@ -297,6 +325,7 @@ void NamedCalls::Cycle(Lock& lock) {
     lock.lock();
   }
   Tune(bytes);
+  if (packed_.size() > kMostKept) packed_ = {};
   if (const std::optional<int> last = participant_.TakeLastJoined()) {
     last_joined_ = last;
     joins_ = false;
@@ -325,7 +354,7 @@ void NamedCalls::Talk(Lock& lock) {
     const auto known_beside = [this](const Request& request) { return participant_.KnownBeside(request); };
     answer = Encode(coordinator_->Take(messages, known_beside, Now()));
     for (const std::string& warning : coordinator_->TakeWarnings()) {
-      fmt::print(stderr, "rabit: rank {}: {}\n", session_->RankInJob(kCall, 0), warning);
+      Say("rabit: rank {}: {}", session_->RankInJob(kCall, 0), warning);
     }
   }
   std::uint64_t length = answer.size();
@@ -341,23 +370,27 @@ void NamedCalls::Tune(std::uint64_t bytes) {
   tuner_->Add(bytes, std::chrono::duration<double>(Clock::now() - last_cycle_).count());
   coordinator_->Propose(tuner_->settings());
   if (!tuner_->is_done()) return;
-  fmt::print(stderr, "rabit: named operations are packed up to {} bytes, in cycles of {} us\n",
-             tuner_->settings().fusion_bytes, tuner_->settings().cycle_us);
+  Say("rabit: named operations are packed up to {} bytes, in cycles of {} us",
+      tuner_->settings().fusion_bytes, tuner_->settings().cycle_us);
 }
 
 // --- running what all have agreed on -----------------------------------------------------------------------
 
-/// Of a batch, by place; nothing where this rank has joined.
+/// Of a batch, by place; nothing where this rank has joined. The names stay taken until the end.
 std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vector<Ready>& batch) {
   std::vector<std::optional<Waiting>> taken(batch.size());
   const Clock::time_point now = Clock::now();
   const Lock lock(mutex_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto place = waiting_.find(batch[i].request->name);
+    const Request& request = *batch[i].request;
+    const auto place = waiting_.find(request.name);
     if (place == waiting_.end()) continue;
+    if (batch[i].error.empty() && place->second.signature != request.signature) {
+      throw EngineError(fmt::format("'{}' was agreed on as {}, and is {} here", request.name,
+                                    Describe(request.signature), Describe(place->second.signature)));
+    }
+    place->second.agreed = now;
     taken[i] = std::move(place->second);
-    taken[i]->agreed = now;
-    waiting_.erase(place);
   }
   return taken;
 }
@@ -368,16 +401,19 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
   std::vector<std::function<void()>> callbacks;
   {
     const Lock lock(mutex_);
-    for (const std::optional<Waiting>& one : taken) {
-      if (!one) continue;
-      auto callback = one->pending->End(error);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (!taken[i]) continue;
+      waiting_.erase(batch[i].request->name);
+      auto callback = taken[i]->pending->End(error);
       if (callback) callbacks.push_back(std::move(callback));
     }
   }
   if (timeline_) {
     const Clock::time_point end = Clock::now();
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (taken[i]) timeline_->Add(batch[i].request->name, error ? "error" : "run", taken[i]->agreed, end);
+      if (taken[i])
+        timeline_->Add({session_->name(), batch[i].request->name}, error ? "error" : "run", taken[i]->agreed,
+                       end);
     }
   }
   for (const auto& callback : callbacks) callback();
@@ -411,8 +447,8 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
     const Request& request = *batch[i].request;
     bytes += request.signature.bytes();
     if (timeline_ && taken[i]) {
-      timeline_->Add(request.name, "wait for all ranks", taken[i]->added, taken[i]->agreed,
-                     {{"bytes", request.signature.bytes()}});
+      timeline_->Add({session_->name(), request.name}, "wait for all ranks", taken[i]->added,
+                     taken[i]->agreed, {{"bytes", request.signature.bytes()}});
     }
   }
   if (!batch.front().error.empty()) {
@@ -432,8 +468,14 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
     } else {
       RunWithout(batch.front().request->signature);
     }
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
-    error = std::current_exception();
+    // Which one it was, for those, too, that end with it.
+    const std::string packed =
+        batch.size() > 1 ? fmt::format(" and {} packed with it", batch.size() - 1) : "";
+    error = std::make_exception_ptr(EngineError(
+        fmt::format("'{}'{}: {}", batch.front().request->name, packed, MessageOf(std::current_exception()))));
   }
   // What they held is free before anybody hears of the end.
   for (std::optional<Waiting>& one : taken) {
@@ -447,7 +489,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
 /// This rank has joined.
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Kind::kBarrier) return session_->Barrier(kCall);
-  packed_.resize(what.bytes());
+  packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));
   FillWithIdentity(packed_.data(), what.count, static_cast<DataType>(what.type),
                    static_cast<Operation>(what.operation));
   Reduce(*session_, Plain(what), {packed_.data(), what.count, packed_.data(), 0, what.count},
@@ -488,7 +530,7 @@ void NamedCalls::RunPacked(const std::vector<Ready>& batch,
     place += part;
   }
   if (!timeline_) return;
-  const std::string& line = session_->name();
+  const Timeline::Line line{session_->name(), {}};
   timeline_->Add(line, "pack", begin, packed, {{"tensors", batch.size()}, {"bytes", bytes}});
   timeline_->Add(line, "allreduce", packed, reduced, {{"bytes", bytes}});
   timeline_->Add(line, "unpack", reduced, Clock::now());

@@ -63,6 +63,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
     NamedWork work;
     std::shared_ptr<NamedCall> pending;
     Call call;
+    coordinator::Signature signature;
     Clock::time_point added;
     Clock::time_point agreed;
   };
@@ -102,6 +103,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::optional<Clock::time_point> first_added_;  ///< since the last cycle
   bool is_urgent_ = false;                        ///< somebody waits, since the last cycle
   bool is_running_ = false;                       ///< somebody is in a cycle
+  bool runs_in_thread_ = false;                   ///< which is the thread
   int num_helpers_ = 0;                           ///< who wait, and run cycles
   Clock::time_point last_cycle_ = start_;         ///< its end
   std::chrono::microseconds idle_{100};           ///< until the next, when there is no reason for one

@@ -19,6 +19,7 @@
 
 #include "rabit_engine/api/caller_function.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/base/slices.h"
 
@@ -126,9 +127,8 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
     const Settings settings = ReadSettings(arguments);
     if (settings.role != "worker") {
       // Jobs with parameter servers start one command in every role; rabit programs are for workers.
-      fmt::print(stderr,
-                 "rabit: this process was started as a {}, and only workers have something to do; exit 0\n",
-                 settings.role);
+      Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",
+          settings.role);
       std::exit(0);
     }
     auto communicator = recovery::RecoverableCommunicator::Join(settings);
@@ -185,6 +185,9 @@ bool Session::Finalize(const Call& call, Threads threads) {
     std::erase_if(registry.sessions, [&](const auto& entry) { return entry.second == session; });
     registry.rank_that_left = session->rank_;
   }
+  const std::shared_ptr<Timeline> timeline = session->options_.timeline;
+  const std::unique_ptr<Timeline, void (*)(Timeline*)> end(timeline.get(),
+                                                           [](Timeline* of) { of->Finish(); });
   // In this order they end: what is under way on devices needs the communicator.
   const auto communicator = std::move(session->communicator_);
   const auto devices = std::move(session->devices_);
@@ -298,7 +301,7 @@ class Session::Record {
 };
 
 void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const {
-  timeline_->Add(name_, call.name, begin, Timeline::Clock::now());
+  timeline_->Add({name_, {}}, call.name, begin, Timeline::Clock::now());
 }
 
 template <typename Function>
@@ -327,6 +330,17 @@ void Session::Communicate(const Call& call, Function&& function) {
   } catch (...) {
     first_error_ = "an exception of the caller's reduction function";
     throw;
+  }
+}
+
+void Session::GiveUp(const std::string& why) noexcept {
+  try {
+    const Turn turn(*this, Call{"giving up"});
+    if (!first_error_.empty() || !communicator_) return;
+    first_error_ = why;
+    communicator_->GiveUp();
+  } catch (const EngineError&) {
+    // Another thread is in a call, or this is a fork.
   }
 }
 

@@ -170,6 +170,8 @@ class Session {
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
+  /// Leaves the communicator after an error outside of its calls: the others are told.
+  void GiveUp(const std::string& why) noexcept;
   /// How messages about a call of this session begin: "rank 3: WarrenAllreduce".
   std::string Where(const Call& call) const;
   /// The answer to a call that was made wrongly.

@@ -1,7 +1,10 @@
 #include "rabit_engine/base/timeline.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,23 +15,47 @@ namespace {
 
 // What is written is in the file after so long, if the process goes on: programs are often killed.
 constexpr std::chrono::seconds kFlush{1};
+constexpr std::size_t kMostUnwritten = 64 << 10;
 // Readers keep microseconds in a double, in which those since 1970 have no nanoseconds: two events that
 // follow each other would overlap, and one would be dropped. So times begin anew every 2^20 seconds.
 constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
 // Perfetto takes lines of one number for the same, whatever their rank.
 constexpr std::int64_t kLinesOfRank = 1'000'000;
 
+/// The length of the UTF-8 sequence that begins here; 0 where there is none.
+std::size_t LengthOfLetter(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
+  const unsigned first = byte(0);
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xc2 ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool is_beyond = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+                         (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90);
+  return is_beyond ? 0 : length;
+}
+
+/// As JSON has it. Bytes that are no UTF-8 become the letters of their numbers.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') {
+  while (!text.empty()) {
+    const std::size_t length = LengthOfLetter(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    if (first == '"' || first == '\\') {
       quoted += '\\';
-      quoted += letter;
-    } else if (static_cast<unsigned char>(letter) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(letter));
+      quoted += text.front();
+    } else if (first < 0x20 || length == 0) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(first));
     } else {
-      quoted += letter;
+      quoted += text.substr(0, length);
     }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return quoted + '"';
 }
@@ -43,14 +70,14 @@ std::string PathOf(const std::string& path, int rank) {
 
 Timeline::Timeline(const std::string& path, int rank, const std::string& host) : rank_(rank) {
   const std::string own = PathOf(path, rank);
-  file_ = std::fopen(own.c_str(), "we");
-  if (file_ == nullptr) {
+  file_ = CloseOnForkDescriptor(open(own.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file_) {
     throw Misuse(
         fmt::format("rank {}: WARREN_TIMELINE: '{}' cannot be written: {}", rank, own, std::strerror(errno)));
   }
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   start_ns_ = std::chrono::nanoseconds(since_1970).count() % kPeriod;
-  std::fputs("[", file_);
+  unwritten_.assign(1, '[');
   Write(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", rank,
                     Quoted(fmt::format("rank {} on {}", rank, host))));
   Write(fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", rank,
@@ -58,8 +85,27 @@ Timeline::Timeline(const std::string& path, int rank, const std::string& host) :
 }
 
 Timeline::~Timeline() {
-  std::fputs("\n]\n", file_);
-  std::fclose(file_);
+  Finish();
+}
+
+void Timeline::Finish() {
+  if (NumForks() != num_forks_) return;
+  const std::lock_guard lock(mutex_);
+  if (!file_) return;
+  unwritten_ += "\n]\n";
+  Flush();
+  file_.Close();
+}
+
+/// What cannot be written is lost: no job fails for that.
+void Timeline::Flush() {
+  std::string_view left = unwritten_;
+  while (!left.empty()) {
+    const ssize_t written = write(file_.fd(), left.data(), left.size());
+    if (written < 0 && errno != EINTR) break;
+    if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
+  }
+  unwritten_.clear();
 }
 
 std::int64_t Timeline::Nanoseconds(Clock::time_point time) const {
@@ -67,31 +113,36 @@ std::int64_t Timeline::Nanoseconds(Clock::time_point time) const {
 }
 
 void Timeline::Write(const std::string& event) {
-  std::fputs(has_events_ ? ",\n" : "\n", file_);
+  unwritten_ += has_events_ ? ",\n" : "\n";
+  unwritten_ += event;
   has_events_ = true;
-  std::fwrite(event.data(), 1, event.size(), file_);
 }
 
-void Timeline::Add(std::string_view line, std::string_view what, Clock::time_point begin,
-                   Clock::time_point end, std::initializer_list<Number> numbers) {
+void Timeline::Add(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
+                   std::initializer_list<Number> numbers) {
+  if (NumForks() != num_forks_) return;
   std::string arguments;
   for (const Number& number : numbers) {
     arguments += fmt::format("{}\"{}\":{}", arguments.empty() ? "" : ",", number.key, number.value);
   }
   const std::int64_t begin_ns = Nanoseconds(begin);
   const std::int64_t length_ns = Nanoseconds(end) - begin_ns;
+  std::string key(line.owner);
+  key += '\0';
+  key += line.name;
   const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = lines_.try_emplace(
-      std::string(line), rank_ * kLinesOfRank + static_cast<std::int64_t>(lines_.size()) + 1);
+  if (!file_) return;
+  const auto [place, is_new] =
+      lines_.try_emplace(key, rank_ * kLinesOfRank + static_cast<std::int64_t>(lines_.size()) + 1);
   if (is_new) {
     Write(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank_,
-                      place->second, Quoted(line)));
+                      place->second, Quoted(line.name.empty() ? line.owner : line.name)));
   }
   Write(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{}.{:03},"dur":{}.{:03},"args":{{{}}}}})",
                     Quoted(what), rank_, place->second, begin_ns / 1000, begin_ns % 1000, length_ns / 1000,
                     length_ns % 1000, arguments));
-  if (end - last_flush_ >= kFlush) {
-    std::fflush(file_);
+  if (end - last_flush_ >= kFlush || unwritten_.size() >= kMostUnwritten) {
+    Flush();
     last_flush_ = end;
   }
 }

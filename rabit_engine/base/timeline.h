@@ -1,18 +1,19 @@
 // What happened when, as Chrome's trace events: a file for each rank, which Perfetto and chrome://tracing
 // open. (The format: "Trace Event Format", by the Chromium project.)
 //
-// A file is complete when the timeline is destroyed; what a process that died had written can be opened, too,
-// since readers do without the end of the list.
+// A file is complete after Finish; what a process that died had written can be opened, too, since readers do
+// without the end of the list.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "rabit_engine/base/descriptor.h"
 
 namespace warren {
 
@@ -20,6 +21,11 @@ namespace warren {
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
+  /// Whose it is (a communicator), and what it is called, when it differs.
+  struct Line {
+    std::string_view owner;
+    std::string_view name;
+  };
   struct Number {
     std::string_view key;
     std::uint64_t value;
@@ -32,17 +38,21 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  /// Something that took from `begin` to `end`, on a line of this name. What is on one line does not overlap,
-  /// but for what lies within something else.
-  void Add(std::string_view line, std::string_view what, Clock::time_point begin, Clock::time_point end,
+  /// Something that took from `begin` to `end`. What is on one line does not overlap, but for what lies
+  /// within something else. Nothing after Finish, and in a process that was forked.
+  void Add(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
            std::initializer_list<Number> numbers = {});
+  void Finish();
 
  private:
   std::int64_t Nanoseconds(Clock::time_point time) const;
   void Write(const std::string& event);
+  void Flush();
 
   std::mutex mutex_;
-  std::FILE* file_;
+  CloseOnForkDescriptor file_;
+  const std::uint64_t num_forks_ = NumForks();
+  std::string unwritten_;
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/bootstrap/tracker_connection.h"
 
@@ -665,8 +666,7 @@ bool TrackerBootstrap::ShutdownTogether() {
 
 // All ranks have come to the end, and what the tracker does not know costs nobody anything.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
-  fmt::print(stderr, "rabit: {} is done and leaves, though the tracker cannot be told: {}\n", Name(),
-             error.what());
+  Say("rabit: {} is done and leaves, though the tracker cannot be told: {}", Name(), error.what());
 }
 
 classic::Hello TrackerBootstrap::Hello(classic::Command command) const {

@@ -52,29 +52,81 @@ void Coordinator::TakeRequest(int rank, const Message::Entry& entry, double now,
   const auto [place, is_new] = rows_.try_emplace(request.name);
   Row& row = place->second;
   if (is_new) {
-    row = {request, rank, std::vector<bool>(static_cast<std::size_t>(size_)), 0, since, 0, {}, false};
+    row.request = request;
+    row.first = rank;
+    row.has.resize(static_cast<std::size_t>(size_));
+    row.since = since;
     // Somebody gave it another shape or its group another member, or waits for it too long: all who have it
     // as it was tell me.
-    std::string known = known_beside(request);
-    if (!known.empty()) answer.forgotten.push_back(std::move(known));
-  } else if (row.error.empty() &&
-             (row.request.signature != request.signature || row.request.group != request.group ||
-              row.request.group_size != request.group_size)) {
-    const auto say = [](const Request& one) {
-      return Describe(one.signature) +
-             (one.group.empty() ? "" : fmt::format(" in group '{}' of {}", one.group, one.group_size));
-    };
-    row.error =
-        fmt::format("the ranks call different things '{}': on rank {} it is {}, on rank {} {}", request.name,
-                    rank_in_job_(row.first), say(row.request), rank_in_job_(rank), say(request));
+    for (std::string& known : known_beside(request)) answer.forgotten.push_back(std::move(known));
+  } else {
+    Compare(row, rank, request);
   }
-  if (rank == 0) row.request.priority = request.priority;
   if (row.has[rank]) return;
+  if (rank == 0) row.request.priority = request.priority;
+  if (!request.group.empty()) PutInGroup(request.name, rank, request);
+  if (request.signature.kind == Kind::kAllToAll) {
+    row.sent.resize(static_cast<std::size_t>(size_));
+    row.received.resize(static_cast<std::size_t>(size_));
+    row.sent[rank] = request.sent;
+    row.received[rank] = request.received;
+  }
   row.has[rank] = true;
   ++row.num;
   row.since = std::min(row.since, since);
   row.next_warning = row.since + patience_.warns_after;
   if (IsComplete(row)) Complete(request.name, answer);
+}
+
+/// With what the first of the ranks gave.
+void Coordinator::Compare(Row& row, int rank, const Request& request) const {
+  const Request& first = row.request;
+  if (!row.error.empty() || (first.signature == request.signature && first.group == request.group)) return;
+  const auto say = [](const Request& one) {
+    return Describe(one.signature) + (one.group.empty() ? "" : fmt::format(" in group '{}'", one.group));
+  };
+  row.error =
+      fmt::format("the ranks call different things '{}': on rank {} it is {}, on rank {} {}", request.name,
+                  rank_in_job_(row.first), say(first), rank_in_job_(rank), say(request));
+}
+
+void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
+  Group& group = groups_[request.group];
+  // Another use of the name: the rest of the one before, which failed, does not come.
+  if (std::find(group.ended.begin(), group.ended.end(), name) != group.ended.end()) {
+    group.size = 0;
+    group.error.clear();
+    group.ended.clear();
+  }
+  if (group.size == 0) {
+    group.size = request.group_size;
+    group.first = rank;
+  } else if (group.size != request.group_size && group.error.empty()) {
+    group.error = fmt::format(
+        "the ranks do not agree on how large group '{}' is: on rank {} it has {} members, on rank {} {}",
+        request.group, rank_in_job_(group.first), group.size, rank_in_job_(rank), request.group_size);
+    group.size = std::min(group.size, request.group_size);
+  }
+  Row& row = rows_.at(name);
+  if (std::find(row.groups.begin(), row.groups.end(), request.group) != row.groups.end()) return;
+  row.groups.push_back(request.group);
+  group.names.push_back(name);
+}
+
+/// What ranks have for each other in an all-to-all, and what they expect.
+void Coordinator::CompareCounts(Row& row) const {
+  for (int from = 0; from < size_ && row.error.empty(); ++from) {
+    for (int to = 0; to < size_; ++to) {
+      if (row.sent[from].size() <= static_cast<std::size_t>(to) ||
+          row.received[to].size() <= static_cast<std::size_t>(from) ||
+          row.sent[from][to] == row.received[to][from])
+        continue;
+      row.error = fmt::format("in '{}', {}, rank {} has {} bytes for rank {}, which expects {}",
+                              row.request.name, Describe(row.request.signature), rank_in_job_(from),
+                              row.sent[from][to], rank_in_job_(to), row.received[to][from]);
+      break;
+    }
+  }
 }
 
 bool Coordinator::IsComplete(const Row& row) const {
@@ -96,26 +148,53 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
         "allreduces by operations of the engine's, and barriers",
         name, Describe(row.request.signature), Ranks([&](int rank) { return joined_[rank]; }));
   }
-  if (row.request.group.empty()) return End(name, row.error, answer);
-  Group& group = groups_[row.request.group];
-  group.complete.push_back(name);
-  if (group.complete.size() < row.request.group_size) return;
-  const std::vector<std::string> names = std::move(group.complete);
-  groups_.erase(row.request.group);
-  std::string error;
-  for (const std::string& one : names) {
-    if (error.empty()) error = rows_.at(one).error;
+  if (row.error.empty() && !row.sent.empty()) CompareCounts(row);
+  std::string error = row.error;
+  const std::vector<std::string> in_groups = row.groups;
+  for (const std::string& group : in_groups) {
+    groups_.at(group).complete.push_back(name);
+    if (error.empty()) error = groups_.at(group).error;
   }
-  EndAll(names, error, answer);
+  if (in_groups.empty()) return End(name, error, answer);
+  if (!error.empty()) {
+    for (const std::string& group : in_groups) FailGroup(group, error, answer);
+    return;
+  }
+  Group& group = groups_.at(in_groups.front());
+  if (group.complete.size() < group.size) return;
+  const std::vector<std::string> names = std::exchange(group.complete, {});
+  for (const std::string& one : names) End(one, "", answer);
 }
 
-void Coordinator::EndAll(const std::vector<std::string>& names, const std::string& error, Answer& answer) {
-  for (const std::string& name : names) End(name, error, answer);
+/// Its members end with the error: those that all ranks have at once, others when all have them.
+void Coordinator::FailGroup(const std::string& name, const std::string& error, Answer& answer) {
+  const auto place = groups_.find(name);
+  if (place == groups_.end()) return;  // the last of its members has ended
+  place->second.error = error;
+  const std::vector<std::string> names = std::exchange(place->second.complete, {});
+  for (const std::string& one : names) {
+    if (rows_.contains(one)) End(one, error, answer);
+  }
 }
 
+/// It leaves its groups, which end with their last member.
 void Coordinator::End(const std::string& name, const std::string& error, Answer& answer) {
   const auto row = rows_.find(name);
-  answer.agreed.push_back({std::move(row->second.request), error});
+  for (const std::string& in : row->second.groups) {
+    const auto group = groups_.find(in);
+    std::erase(group->second.names, name);
+    std::erase(group->second.complete, name);
+    if (!error.empty()) {
+      group->second.error = error;
+      group->second.ended.push_back(name);
+    }
+    const bool more_come = !group->second.error.empty() && group->second.ended.size() < group->second.size;
+    if (group->second.names.empty() && !more_come) groups_.erase(group);
+  }
+  Request request = std::move(row->second.request);
+  request.sent.clear();
+  request.received.clear();
+  answer.agreed.push_back({std::move(request), error});
   rows_.erase(row);
 }
 
@@ -151,17 +230,23 @@ std::string Coordinator::Ranks(const std::function<bool(int)>& is_one) const {
 }
 
 std::string Coordinator::WhoIsMissing(const Row& row, double now) const {
-  const std::string who = Ranks([&](int rank) { return row.has[rank]; });
+  const std::string name = fmt::format("'{}' ({})", row.request.name, Describe(row.request.signature));
+  const std::string known = row.error.empty() ? "" : "; " + row.error;
   if (row.is_complete) {
+    const Group& group = groups_.at(row.groups.front());
+    std::string others;
+    for (const std::string& other : group.names) {
+      if (!rows_.at(other).is_complete)
+        others += fmt::format("{}'{}'", others.empty() ? ", not ready: " : ", ", other);
+    }
     return fmt::format(
-        "'{}' ({}) is ready everywhere since {:.0f} s, and waits for the rest of its group '{}': {} of {} "
-        "are",
-        row.request.name, Describe(row.request.signature), now - row.since, row.request.group,
-        groups_.at(row.request.group).complete.size(), row.request.group_size);
+        "{} is ready everywhere since {:.0f} s, and waits for the rest of its group '{}': {} of {} are{}{}",
+        name, now - row.since, row.groups.front(), group.complete.size(), group.size, others, known);
   }
-  return fmt::format("'{}' ({}) is ready on {} and not on {} since {:.0f} s", row.request.name,
-                     Describe(row.request.signature), who,
-                     Ranks([&](int rank) { return !row.has[rank] && !joined_[rank]; }), now - row.since);
+  return fmt::format("{} is ready on {} and not on {} since {:.0f} s{}", name,
+                     Ranks([&](int rank) { return row.has[rank]; }),
+                     Ranks([&](int rank) { return !row.has[rank] && !joined_[rank]; }), now - row.since,
+                     known);
 }
 
 void Coordinator::LookForLate(double now, Answer& answer) {
@@ -183,18 +268,15 @@ void Coordinator::LookForLate(double now, Answer& answer) {
   for (const auto& [name, error] : failed) {
     const auto row = rows_.find(name);
     if (row == rows_.end()) continue;  // with its group
-    if (row->second.request.group.empty()) {
-      End(name, error, answer);
-      continue;
+    // All of a group, whoever has it.
+    std::vector<std::string> names{name};
+    for (const std::string& group : row->second.groups) {
+      const std::vector<std::string>& members = groups_.at(group).names;
+      names.insert(names.end(), members.begin(), members.end());
     }
-    const std::string group = row->second.request.group;
-    std::vector<std::string> names;
-    for (const auto& [other, one] : rows_) {
-      if (one.request.group == group) names.push_back(other);
+    for (const std::string& one : names) {
+      if (rows_.contains(one)) End(one, error, answer);
     }
-    std::sort(names.begin(), names.end());
-    groups_.erase(group);
-    EndAll(names, error, answer);
   }
 }
 

@@ -22,7 +22,8 @@ struct Patience {
 
 class Coordinator {
  public:
-  using KnownBeside = std::function<std::string(const Request&)>;
+  /// Participant's.
+  using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
   /// `rank_in_job`: what messages call a rank.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
@@ -31,7 +32,7 @@ class Coordinator {
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
   /// From the next answer on.
   void Propose(const Settings& settings);
-  /// Of one cycle, in rank order. `known_beside`: Participant's.
+  /// Of one cycle, in rank order.
   Answer Take(std::span<const Message> messages, const KnownBeside& known_beside, double now);
   /// What people should hear since the last call: "'x' ... is ready on ranks 0, 2 and 3 and not on 1 since 60
   /// s".
@@ -39,25 +40,37 @@ class Coordinator {
 
  private:
   struct Row {
-    Request request;  ///< as the lowest of the first ranks gave it
+    Request request;  ///< as the first of the ranks gave it
     int first = 0;    ///< that rank
     std::vector<bool> has;
     int num = 0;
     double since = 0;
     double next_warning = 0;
     std::string error;
-    bool is_complete = false;  ///< and waits for its group
+    bool is_complete = false;                      ///< and waits for its group
+    std::vector<std::string> groups;               ///< that ranks put it in
+    std::vector<std::vector<std::uint64_t>> sent;  ///< of an all-to-all, by rank
+    std::vector<std::vector<std::uint64_t>> received;
   };
+  /// Names that ranks have put together, until they end.
   struct Group {
-    std::vector<std::string> complete;  ///< names, in the order in which they became it
+    std::uint32_t size = 0;  ///< as the first of the ranks said
+    int first = 0;           ///< that rank
+    std::vector<std::string> names;
+    std::vector<std::string> complete;  ///< in the order in which they became it
+    std::string error;                  ///< of all of them, also of those that nobody has given yet
+    std::vector<std::string> ended;     ///< with it
   };
 
   void TakeRequest(int rank, const Message::Entry& entry, double now, Answer& answer,
                    const KnownBeside& known_beside);
+  void Compare(Row& row, int rank, const Request& request) const;
+  void PutInGroup(const std::string& name, int rank, const Request& request);
+  void CompareCounts(Row& row) const;
   bool IsComplete(const Row& row) const;
   void Complete(const std::string& name, Answer& answer);
+  void FailGroup(const std::string& name, const std::string& error, Answer& answer);
   void End(const std::string& name, const std::string& error, Answer& answer);
-  void EndAll(const std::vector<std::string>& names, const std::string& error, Answer& answer);
   void EndJoin(Answer& answer);
   void LookForLate(double now, Answer& answer);
   std::string Ranks(const std::function<bool(int)>& is_one) const;

@@ -15,8 +15,8 @@ constexpr std::size_t kBits = 64;
 
 }  // namespace
 
-Participant::Participant(int rank, Settings settings, std::size_t capacity, double patience)
-    : rank_(rank), settings_(settings), capacity_(capacity), patience_(patience) {}
+Participant::Participant(int rank, Settings settings, std::size_t capacity)
+    : rank_(rank), settings_(settings), capacity_(capacity) {}
 
 void Participant::Add(Request request, double now) {
   std::string name = request.name;
@@ -34,7 +34,8 @@ void Participant::TakeBit(Waiting& waiting) {
   if (place == places_.end()) return;
   const Known& known = *known_[place->second];
   if (known.request->signature != wanted.signature || known.request->group != wanted.group ||
-      known.request->group_size != wanted.group_size || known.own_priority != wanted.priority)
+      known.request->group_size != wanted.group_size || known.own_priority != wanted.priority ||
+      known.own_sent != wanted.sent || known.own_received != wanted.received)
     return;
   waiting.bit = place->second;
   own_bits_[place->second / kBits] |= std::uint64_t{1} << place->second % kBits;
@@ -51,9 +52,9 @@ void Participant::LoseBit(Waiting& waiting) {
 /// Rank 0 has to know what waits for so long, to tell whom it waits for.
 void Participant::AskAgain(double now) {
   if (now < next_look_) return;
-  next_look_ = now + patience_ / 4;
+  next_look_ = now + settings_.patience / 4;
   for (auto& [name, waiting] : waiting_) {
-    if (now - waiting.since >= patience_) LoseBit(waiting);
+    if (now - waiting.since >= settings_.patience) LoseBit(waiting);
   }
 }
 
@@ -134,15 +135,15 @@ void Participant::Accept(const Answer& answer) {
   }
   for (const Agreed& agreed : answer.agreed) {
     auto request = std::make_shared<const Request>(agreed.request);
-    std::int32_t own_priority = request->priority;
+    Request own = *request;
     const auto waiting = waiting_.find(request->name);
     if (waiting != waiting_.end()) {
-      own_priority = waiting->second.request.priority;
       LoseBit(waiting->second);
       if (!waiting->second.told) --num_untold_;
+      own = std::move(waiting->second.request);
       waiting_.erase(waiting);
     }
-    if (agreed.error.empty()) Remember(request, own_priority);
+    if (agreed.error.empty()) Remember(request, own);
     ready_.Add({std::move(request), agreed.error});
   }
   if (answer.last_joined >= 0) {
@@ -150,22 +151,29 @@ void Participant::Accept(const Answer& answer) {
     has_joined_ = others_have_joined_ = false;
     joins_ = Said::kNothing;
   }
-  left_ = answer.left;
+  if (left_ < 0) left_ = answer.left;
 }
 
-std::string Participant::KnownBeside(const Request& request) const {
-  if (Knows(request.name)) return request.name;
+std::vector<std::string> Participant::KnownBeside(const Request& request) const {
+  std::vector<std::string> names;
+  if (Knows(request.name)) names.push_back(request.name);
   const auto group = known_of_group_.find(request.group);
-  return group == known_of_group_.end() ? "" : known_[group->second.front()]->request->name;
+  if (group != known_of_group_.end()) names.push_back(known_[group->second.front()]->request->name);
+  return names;
 }
 
 std::optional<int> Participant::TakeLastJoined() {
+  if (!ready_.empty()) return std::nullopt;
   return std::exchange(last_joined_, std::nullopt);
 }
 
-void Participant::Remember(const std::shared_ptr<const Request>& request, std::int32_t own_priority) {
+void Participant::Remember(const std::shared_ptr<const Request>& request, const Request& own) {
   if (capacity_ == 0 || request->group_size > capacity_) return;
   Forget(request->name);
+  // A group that is used for others meanwhile has bits for one set of names.
+  const auto group = known_of_group_.find(request->group);
+  if (group != known_of_group_.end() && group->second.size() >= request->group_size)
+    ForgetGroup(request->group);
   if (places_.size() >= capacity_) Forget(std::string(known_[uses_.front()]->request->name));
   std::size_t bit = known_.size();
   if (free_bits_.empty()) {
@@ -175,7 +183,7 @@ void Participant::Remember(const std::shared_ptr<const Request>& request, std::i
     bit = free_bits_.back();
     free_bits_.pop_back();
   }
-  known_[bit] = Known{request, own_priority, uses_.insert(uses_.end(), bit)};
+  known_[bit] = Known{request, own.priority, own.sent, own.received, uses_.insert(uses_.end(), bit)};
   places_[request->name] = bit;
   if (!request->group.empty()) known_of_group_[request->group].push_back(bit);
 }
@@ -185,11 +193,15 @@ void Participant::Forget(const std::string& name) {
   const auto place = places_.find(name);
   if (place == places_.end()) return;
   const std::size_t bit = place->second;
-  const auto group = known_of_group_.find(known_[bit]->request->group);
-  if (group == known_of_group_.end()) return ForgetOne(bit);
-  const std::vector<std::size_t> bits = std::move(group->second);
-  known_of_group_.erase(group);
-  for (const std::size_t one : bits) ForgetOne(one);
+  const std::string group = known_[bit]->request->group;
+  return group.empty() ? ForgetOne(bit) : ForgetGroup(group);
+}
+
+void Participant::ForgetGroup(const std::string& group) {
+  const auto place = known_of_group_.find(group);
+  const std::vector<std::size_t> bits = std::move(place->second);
+  known_of_group_.erase(place);
+  for (const std::size_t bit : bits) ForgetOne(bit);
 }
 
 void Participant::ForgetOne(std::size_t bit) {

@@ -24,9 +24,9 @@ namespace warren::coordinator {
 
 class Participant {
  public:
-  /// `capacity`: so many names have bits; those that were not used for longest lose theirs. A name that all
-  /// know and that is not ready everywhere is told to rank 0 after `patience` seconds. Both as on all ranks.
-  Participant(int rank, Settings settings, std::size_t capacity, double patience);
+  /// `capacity`: so many names have bits, on all ranks alike; those that were not used for longest lose
+  /// theirs.
+  Participant(int rank, Settings settings, std::size_t capacity);
 
   /// Times are seconds of any clock of this rank's. The name must not be one that IsWaiting.
   void Add(Request request, double now);
@@ -51,10 +51,10 @@ class Participant {
   const ReadyList& ready() const { return ready_; }
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
-  /// A name that all know and that has to be forgotten when somebody asks for this, which has no bit: the
-  /// same, in another shape, or one of its group; empty when there is none.
-  std::string KnownBeside(const Request& request) const;
-  /// After all have joined, who was the last, once.
+  /// Names that all know and that have to be forgotten when somebody asks for this, which has no bit: the
+  /// same, in another shape, and one of its group.
+  std::vector<std::string> KnownBeside(const Request& request) const;
+  /// After all have joined, who was the last, once: when everything is through that was agreed on before.
   std::optional<int> TakeLastJoined();
   /// Who has left, or -1.
   int left() const { return left_; }
@@ -70,22 +70,25 @@ class Participant {
   };
   struct Known {
     std::shared_ptr<const Request> request;
-    std::int32_t own_priority = 0;  ///< what this rank gave
+    // What this rank gave, where ranks may differ.
+    std::int32_t own_priority = 0;
+    std::vector<std::uint64_t> own_sent;
+    std::vector<std::uint64_t> own_received;
     std::list<std::size_t>::iterator use;
   };
 
   bool TellsJoin() const { return joins_ == Said::kNew && waiting_.empty(); }
   void TakeBit(Waiting& waiting);
   void LoseBit(Waiting& waiting);
-  void Remember(const std::shared_ptr<const Request>& request, std::int32_t own_priority);
+  void Remember(const std::shared_ptr<const Request>& request, const Request& own);
   void Forget(const std::string& name);
+  void ForgetGroup(const std::string& group);
   void ForgetOne(std::size_t bit);
   void AskAgain(double now);
 
   int rank_;
   Settings settings_;
   std::size_t capacity_;
-  double patience_;
   std::unordered_map<std::string, Waiting> waiting_;
   std::size_t num_untold_ = 0;  ///< of waiting_, neither told nor with a bit
   double next_look_ = 0;

@@ -42,6 +42,8 @@ class Writer {
     Put(request.priority);
     Put(request.group);
     Put(request.group_size);
+    PutAll(request.sent);
+    PutAll(request.received);
   }
   void Put(const Message::Entry& entry) {
     Put(entry.request);
@@ -92,6 +94,8 @@ class Reader {
     Get(request.priority);
     Get(request.group);
     Get(request.group_size);
+    GetAll(request.sent);
+    GetAll(request.received);
   }
   void Get(Message::Entry& entry) {
     Get(entry.request);
@@ -166,6 +170,7 @@ std::string Encode(const Answer& answer) {
   writer.Put(answer.left);
   writer.Put(answer.settings.fusion_bytes);
   writer.Put(answer.settings.cycle_us);
+  writer.Put(answer.settings.patience);
   return writer.Take();
 }
 
@@ -189,6 +194,7 @@ Answer DecodeAnswer(std::string_view bytes) {
   reader.Get(answer.left);
   reader.Get(answer.settings.fusion_bytes);
   reader.Get(answer.settings.cycle_us);
+  reader.Get(answer.settings.patience);
   reader.End();
   return answer;
 }

@@ -29,7 +29,7 @@ struct Signature {
   std::uint8_t operation = 0;  ///< Operation
   bool average = false;
   bool custom = false;  ///< a function of the caller's, on elements of element_bytes
-  std::uint32_t element_bytes = 1;
+  std::uint64_t element_bytes = 1;
   std::int32_t root = 0;
   std::uint64_t count = 0;   ///< elements of an allreduce, of a broadcast, of all slices; 0 for an all-to-all
   std::uint64_t digest = 0;  ///< of the counts of slices
@@ -48,6 +48,9 @@ struct Request {
   std::int32_t priority = 0;     ///< larger ones run first; rank 0's counts
   std::string group;             ///< empty: none
   std::uint32_t group_size = 0;  ///< names in it; they are run when all of them are ready, or none
+  /// Of an all-to-all, in bytes: what this rank has for each rank, and expects of it.
+  std::vector<std::uint64_t> sent;
+  std::vector<std::uint64_t> received;
 
   bool operator==(const Request&) const = default;
 };
@@ -62,6 +65,7 @@ struct Agreed {
 struct Settings {
   std::uint64_t fusion_bytes = 0;  ///< small allreduces are packed up to so many bytes; 0: never
   std::uint64_t cycle_us = 0;      ///< how long names are collected before the ranks talk
+  double patience = 60;            ///< seconds after which rank 0 is told of a name that waits, known or not
   bool operator==(const Settings&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
@@ -97,9 +98,9 @@ void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
                : std::string("shares memory with nobody");
-  fmt::print(stderr, "rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}\n", rank_,
-             world_size_, host(), layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
-             job_->may_spin ? "spinning at first" : "giving way at once");
+  Say("rabit: rank {} of {} on {}, {} of {} hosts: {}; {} links made; waits {}", rank_, world_size_, host(),
+      layout_.host_of(rank_) + 1, layout_.num_hosts(), beside, links,
+      job_->may_spin ? "spinning at first" : "giving way at once");
 }
 
 NativeCommunicator::~NativeCommunicator() {

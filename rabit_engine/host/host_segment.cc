@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/host/cores.h"
 #include "rabit_engine/host/futex.h"
 
@@ -208,10 +209,9 @@ constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-    fmt::print(stderr,
-               "rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes "
-               "(ulimit -f) is {} bytes; the ranks here use TCP\n",
-               rank, bytes, limit.rlim_cur);
+    Say("rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes "
+        "(ulimit -f) is {} bytes; the ranks here use TCP",
+        rank, bytes, limit.rlim_cur);
     return {};
   }
   CloseOnForkDescriptor memory(memfd_create("warren", MFD_CLOEXEC));

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 
 namespace warren::recovery {
 namespace {
@@ -30,8 +31,8 @@ void MockBefore(const char* call, const Settings& settings, int rank, int versio
     }
     if (of_rank != rank || of_version != version || of_seqno != seqno || of_trial != settings.num_attempt)
       continue;
-    fmt::print(stderr, "rabit: rank {} ends before {} of version {}, call {}, as mock={} says\n", rank, call,
-               version, seqno, text);
+    Say("rabit: rank {} ends before {} of version {}, call {}, as mock={} says", rank, call, version, seqno,
+        text);
     std::fflush(nullptr);
     std::_Exit(kExitCode);
   }

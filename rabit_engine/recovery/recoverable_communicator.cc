@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/recovery/mock.h"
@@ -192,7 +193,7 @@ void RecoverableCommunicator::Rejoin(const EngineError& loss) {
   // That one is stuck is worth a line even if it goes on in the end: the others may be ended before they can
   // tell.
   const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
-  if (settings_.debug || late) fmt::print(stderr, "rabit: {}; waiting to be linked again\n", loss.what());
+  if (settings_.debug || late) Say("rabit: {}; waiting to be linked again", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
 }
 

@@ -135,6 +135,7 @@ def _library() -> ctypes.CDLL:
     for name, arguments in named.items():
         getattr(library, name).argtypes = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
     library.WarrenCoordinatorCreate.argtypes = [comm, pointer, pointer]
+    library.WarrenCoordinatorClose.argtypes = [pointer]
     library.WarrenCoordinatorFree.argtypes = [pointer]
     library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
     library.WarrenWait.argtypes = [pointer]
@@ -255,6 +256,14 @@ def _int(value: Any, what: str) -> int:
     return number
 
 
+def _name(name: Any, what: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of {what} is a str, not {type(name).__name__}")
+    if "\0" in name:
+        raise ValueError(f"the name of {what} has a null character in it: {name!r}")
+    return name.encode()
+
+
 def _sizes(counts: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(counts))(*counts)
 
@@ -362,9 +371,11 @@ class _Call(Generic[T]):
             _free_dropped()
         options = _EnqueueOptions(ctypes.sizeof(_EnqueueOptions), _int(priority, "priority"), None, 0)
         if group is not None:
-            options.group, options.group_size = group[0].encode(), operator.index(group[1])
+            if not isinstance(group, tuple) or len(group) != 2:
+                raise TypeError(f"a group is its name and how many operations are in it, not {group!r}")
+            options.group, options.group_size = _name(group[0], "a group"), _int(group[1], "the size of a group")
         function = getattr(_LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
-        handle = _handle(function, coordinator, name.encode(), *self._arguments[1:], ctypes.byref(options))
+        handle = _handle(function, coordinator, _name(name, "an operation"), *self._arguments[1:], ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
 
@@ -469,6 +480,8 @@ class Communicator:
         """For operations that the ranks give by name, each in an order of its own. All ranks call it. Times are in seconds;
         the arguments of rank 0 count, and what is left out is what warren/c_api.h says of WarrenCoordinatorOptions."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
+        if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
+            raise ValueError(f"fusion_bytes is {fusion_bytes}; expected bytes from 0 on")
         options = _CoordinatorOptions(ctypes.sizeof(_CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
                                       _int(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
@@ -665,6 +678,8 @@ class Communicator:
             if counts is not None or arrays[1].size != arrays[0].size * self.size:
                 raise ValueError("allgather on a GPU has equal parts: `out` is so many times `data` as there are ranks")
             return self._device_call("WarrenDeviceAllgather", arrays, arrays[0].size, (kind, on), out)
+        if self.size == 0:
+            raise ValueError("allgather: this is no communicator, or it was freed")
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
         result = _out(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
@@ -781,11 +796,14 @@ class Coordinator:
     carried out together, or, when one of them is wrong, none."""
 
     def __init__(self, communicator: Communicator, handle: int) -> None:
-        self._communicator = communicator
-        self._coordinator: Optional[int] = handle
+        # Ranks and sizes stay, also when the communicator is freed.
+        self._communicator = Communicator(0)
+        self._communicator.rank, self._communicator.size = communicator.rank, communicator.size
+        self._coordinator = handle
+        self._is_closed = False
 
     def _begin(self, call: "_Call[T]", name: str, priority: int, group: Group) -> "Handle[T]":
-        if self._coordinator is None:
+        if self._is_closed:
             raise ValueError("this coordinator was closed")
         return call.enqueue(self._coordinator, name, priority, group)
 
@@ -823,17 +841,17 @@ class Coordinator:
         """This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers of the
         others with elements that change nothing (an average still divides by all ranks), until all ranks have joined. Returns
         the rank of the job that was last."""
-        if self._coordinator is None:
+        if self._is_closed:
             raise ValueError("this coordinator was closed")
         last = ctypes.c_int()
         _check(_LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
         return last.value
 
     def close(self) -> None:
-        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too."""
-        coordinator, self._coordinator = self._coordinator, None
-        if coordinator is not None:
-            _check(_LIB.WarrenCoordinatorFree(coordinator))
+        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. From any thread, also
+        while others are in its methods."""
+        self._is_closed = True
+        _check(_LIB.WarrenCoordinatorClose(self._coordinator))
 
     def __enter__(self) -> "Coordinator":
         return self
@@ -842,5 +860,5 @@ class Coordinator:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_coordinator", None) is not None:
-            self.close()
+        if getattr(self, "_coordinator", 0):
+            _LIB.WarrenCoordinatorFree(self._coordinator)

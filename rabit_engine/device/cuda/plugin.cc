@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/device/cuda/error.h"
 #include "rabit_engine/device/cuda/gpu.h"
 #include "rabit_engine/device/cuda/path.h"
@@ -62,8 +63,8 @@ void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, cons
             const CollectivePath& path) {
   const Place& own = places[static_cast<std::size_t>(host.rank)];
   if (host.debug != 0) {
-    fmt::print(stderr, "rabit: rank {} uses GPU {} on {} ({})\n", host.rank, own.device, own.host_name.data(),
-               own.gpu_name.data());
+    warren::Say("rabit: rank {} uses GPU {} on {} ({})", host.rank, own.device, own.host_name.data(),
+                own.gpu_name.data());
   }
   if (host.rank != 0) return;
   std::set<std::array<unsigned char, 16>> gpus;
@@ -72,8 +73,8 @@ void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, cons
     gpus.insert(place.gpu);
     names.insert(place.gpu_name.data());
   }
-  fmt::print(stderr, "rabit: device collectives by {} ({}); {} ranks on {} GPUs ({}{})\n", path.Describe(),
-             choice.why, places.size(), gpus.size(), *names.begin(), names.size() > 1 ? " and others" : "");
+  warren::Say("rabit: device collectives by {} ({}); {} ranks on {} GPUs ({}{})", path.Describe(), choice.why,
+              places.size(), gpus.size(), *names.begin(), names.size() > 1 ? " and others" : "");
 }
 
 void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<WarrenDeviceGroup>& group) {

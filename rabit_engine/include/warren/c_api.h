@@ -79,7 +79,7 @@ enum WarrenOp {
 
 /* An operation of the caller's on elements of a size of its own. left[i] = left[i] op right[i] for i in
  * [0, count), where left holds the lower ranks; associative, commutative or not. Returns 0; anything else
- * ends the call with an error on all ranks. Called from the thread that carries out the collective, with
+ * ends the call with an error, which every rank gets in this call or, where it has a result, in the next. Called from the thread that carries out the collective, with
  * pieces of any length, whose pointers need not be aligned: elements are copied out and in where that
  * matters. */
 typedef struct WarrenCustomOp {
@@ -310,7 +310,10 @@ typedef struct WarrenEnqueueOptions {
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
 /* Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Wait for the
- * handles first. NULL is allowed. WarrenFinalize does the same for those that are left. */
+ * handles first. WarrenFinalize does the same for those that are left. Other threads may be in calls of it.
+ */
+WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
+/* The same, and gives it back: no other thread is in a call of it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
 /* This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers
  * of the others with elements that change nothing (an average still divides by all ranks), until all ranks

@@ -18,7 +18,7 @@ struct WorldOptions {
   int size = 2;
   std::size_t capacity = 64;
   Patience patience = {};
-  Settings settings = {1 << 20, 1000};
+  Settings settings = {1 << 20, 1000, 60};
 };
 
 class SimulatedWorld {
@@ -26,7 +26,7 @@ class SimulatedWorld {
   explicit SimulatedWorld(const WorldOptions& options)
       : coordinator_(options.size, options.settings, options.patience, [](int rank) { return rank; }) {
     for (int rank = 0; rank < options.size; ++rank)
-      ranks.emplace_back(rank, options.settings, options.capacity, options.patience.warns_after);
+      ranks.emplace_back(rank, options.settings, options.capacity);
   }
 
   /// One cycle, at `now`. What all of them run, which has to be the same.

@@ -1,0 +1,17 @@
+// Lines for people, on stderr: one that cannot be written is nobody's error.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace warren {
+
+/// Formats a line and writes it.
+template <typename... Arguments>
+void Say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  std::fputs((fmt::format(format, std::forward<Arguments>(arguments)...) + "\n").c_str(), stderr);
+}
+
+}  // namespace warren

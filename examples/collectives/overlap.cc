@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     std::vector<std::vector<float>> vectors(4, std::vector<float>(100'000, rank + 1));
 
     std::vector<warren::Handle> handles;
+    handles.reserve(vectors.size());
     for (auto& vector : vectors) {
       handles.push_back(world.AsyncAllreduce(vector.data(), vector.data(), vector.size(), warren::Op::kSum));
     }

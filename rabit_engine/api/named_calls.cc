@@ -24,7 +24,6 @@
 namespace warren::api {
 namespace {
 
-using coordinator::Answer;
 using coordinator::Kind;
 using coordinator::Message;
 using coordinator::Ready;
@@ -347,6 +346,7 @@ void NamedCalls::Talk(Lock& lock) {
   std::string answer;
   if (coordinator_) {
     std::vector<Message> messages;
+    messages.reserve(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) {
       messages.push_back(coordinator::DecodeMessage(
           std::string_view(all).substr(offsets[rank], offsets[rank + 1] - offsets[rank])));

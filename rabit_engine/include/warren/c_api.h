@@ -79,9 +79,9 @@ enum WarrenOp {
 
 /* An operation of the caller's on elements of a size of its own. left[i] = left[i] op right[i] for i in
  * [0, count), where left holds the lower ranks; associative, commutative or not. Returns 0; anything else
- * ends the call with an error, which every rank gets in this call or, where it has a result, in the next. Called from the thread that carries out the collective, with
- * pieces of any length, whose pointers need not be aligned: elements are copied out and in where that
- * matters. */
+ * ends the call with an error, which every rank gets in this call or, where it has a result, in the next.
+ * Called from the thread that carries out the collective, with pieces of any length, whose pointers need not
+ * be aligned: elements are copied out and in where that matters. */
 typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;

@@ -1,0 +1,137 @@
+// Named operations with ranks as threads, each of which gives from several: for the thread sanitizer, too.
+// What ranks agree on is in tests/rabit_engine/coordinator/, whole programs in tests/rabit_engine/matrix/.
+#include "rabit_engine/api/named_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/recovery/recoverable_communicator.h"
+#include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/engine/thread_world.h"
+
+namespace warren::api {
+namespace {
+
+using coordinator::Request;
+
+constexpr Call kCall{"a named call"};
+
+std::shared_ptr<Session> SessionOver(NativeCommunicator& world) {
+  return std::make_shared<Session>(
+      std::make_unique<recovery::RecoverableCommunicator>(world.Split(0, world.rank())));
+}
+
+/// A sum in place.
+std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers) {
+  const Reduction sum = Reduction::Typed(DataType::kInt, Operation::kSum);
+  Request request;
+  request.name = name;
+  request.signature.type = static_cast<std::uint8_t>(sum.type());
+  request.signature.operation = static_cast<std::uint8_t>(sum.operation());
+  request.signature.element_bytes = sum.element_bytes();
+  request.signature.count = numbers.size();
+  const auto run = [&named, &numbers, sum] {
+    named.session().Allreduce(kCall, numbers.data(), numbers.size(), sum, {});
+  };
+  return named.Add(kCall, request, {run, numbers.data(), numbers.data()});
+}
+
+void RunWorld(int size, const std::function<void(Session&)>& function) {
+  testing::ThreadWorld(size).Run(Settings{},
+                                 [&](NativeCommunicator& world) { function(*SessionOver(world)); });
+}
+
+TEST(NamedCalls, GivenByManyThreadsInAnyOrderAreRight) {
+  for (const std::size_t fusion_bytes : {std::size_t{0}, std::size_t{1} << 20}) {
+    RunWorld(3, [&](Session& session) {
+      NamedCallOptions options;
+      options.fusion_bytes = fusion_bytes;
+      const auto named = NamedCalls::Make(kCall, session, options);
+      for (int round = 0; round < 5; ++round) {
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < 3; ++thread) {
+          threads.emplace_back([&, thread] {
+            std::mt19937 random(static_cast<unsigned>(session.rank() * 100 + thread));
+            std::vector<std::vector<int>> all(20, std::vector<int>(50, session.rank() + 1));
+            std::vector<std::size_t> order(all.size());
+            std::iota(order.begin(), order.end(), std::size_t{0});
+            std::shuffle(order.begin(), order.end(), random);
+            std::vector<std::shared_ptr<PendingCall>> pending;
+            for (const std::size_t i : order) {
+              pending.push_back(Give(*named, std::to_string(thread * 100 + static_cast<int>(i)), all[i]));
+            }
+            for (const auto& call : pending) call->Wait();
+            for (const auto& numbers : all) EXPECT_THAT(numbers, ::testing::Each(6));
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+      }
+      const int last = named->Join(kCall);
+      EXPECT_TRUE(last >= 0 && last < session.world_size());
+      named->Close();
+    });
+  }
+}
+
+TEST(NamedCalls, EndWithAnErrorWhenARankEndsThem) {
+  RunWorld(2, [](Session& session) {
+    const auto named = NamedCalls::Make(kCall, session, {});
+    std::vector<int> numbers(10, 1);
+    std::atomic<int> called{0};
+    if (session.rank() == 0) {
+      const auto pending = Give(*named, "never", numbers);
+      pending->WhenEnded([&](const std::exception_ptr& error) { called = error ? 1 : 2; });
+      std::thread other([&] { EXPECT_THROW(pending->Wait(), EngineError); });
+      other.join();
+      while (called == 0) std::this_thread::yield();
+      EXPECT_EQ(called, 1);
+      EXPECT_THROW(Give(*named, "late", numbers), EngineError);
+    }
+    named->Close();
+    named->Close();
+  });
+}
+
+TEST(NamedCalls, GivenWhileOthersCloseEndAllTheSame) {
+  RunWorld(2, [](Session& session) {
+    for (int round = 0; round < 10; ++round) {
+      const auto named = NamedCalls::Make(kCall, session, {});
+      std::thread giver([&] {
+        std::vector<std::vector<int>> all(200, std::vector<int>(5, 1));
+        std::vector<std::shared_ptr<PendingCall>> pending;
+        try {
+          for (std::size_t i = 0; i < all.size(); ++i)
+            pending.push_back(Give(*named, std::to_string(i), all[i]));
+        } catch (const EngineError&) {
+          // It is closed.
+        }
+        for (const auto& call : pending) {
+          try {
+            call->Wait();
+          } catch (const EngineError&) {
+            // So are those that were given before.
+          }
+          EXPECT_TRUE(call->HasEnded());
+        }
+      });
+      if (session.rank() == round % 2) named->Close();
+      giver.join();
+      named->Close();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace warren::api

@@ -136,7 +136,10 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
   if (options.autotune) tuner_ = std::make_unique<coordinator::Tuner>(participant_.settings());
 }
 
-NamedCalls::~NamedCalls() = default;
+/// Not by itself while the thread runs, which has a reference; it may be the last, or this may be a fork.
+NamedCalls::~NamedCalls() {
+  if (thread_.joinable()) thread_.detach();
+}
 
 void NamedCalls::StartThread() {
   // Signals are for the threads of the program.
@@ -146,7 +149,7 @@ void NamedCalls::StartThread() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   has_thread_ = true;  // until it ends, which may be at once
   try {
-    std::thread([self = shared_from_this()] { self->Serve(); }).detach();
+    thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
   } catch (const std::system_error& error) {
     has_thread_ = false;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -216,6 +219,10 @@ void NamedCalls::Close() {
   HelpUntil(lock, [this] { return !over_.empty(); });
   due_.notify_one();
   changed_.wait(lock, [this] { return !has_thread_; });
+  lock.unlock();
+  // It lets go of this, too, so that the communicator is freed by who closes it, before the job is left.
+  const std::lock_guard joining(join_mutex_);
+  if (thread_.joinable()) thread_.join();
 }
 
 // --- cycles ------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -111,6 +112,8 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   std::optional<int> last_joined_;
   bool closes_ = false;
   bool has_thread_ = false;
+  std::mutex join_mutex_;
+  std::thread thread_;
   std::string over_;  ///< why nothing more is done
 
   // Of whoever is in a cycle.

@@ -10,6 +10,7 @@ from mpi_case import BIN, MPICH, OPENMPI, PLUGINS, WORKER, Ranks, needs_mpich, n
 from warren_testing import Tracker
 
 BY_LINKING = BIN / "mpi_by_linking"
+NAMED = BIN / "named_worker"
 
 
 class AnyMpi:
@@ -27,6 +28,13 @@ class AnyMpi:
     def test_collectives_longer_than_one_call_of_mpi_may_carry_are_cut(self):
         # 1000 bytes a call: every buffer of 3001 elements takes several, and the last one is shorter.
         self.expect_well(self.run_ranks(self.launcher, 3, "collectives", "1000"), 3)
+
+    @unittest.skipUnless(NAMED.exists(), "SKIPPED: librabit is not built; apt-get install libdmlc-dev")
+    def test_named_operations(self):
+        for mode in ("wrong", "join", "leave", "give-up"):
+            with self.subTest(mode=mode):
+                run = self.run_ranks(self.launcher, 3, mode, program=NAMED, RABIT_ENGINE="mpi")
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
     def test_the_bootstrap_exchanges_records(self):
         run = self.run_ranks(self.launcher, 3, "bootstrap", "mpi")

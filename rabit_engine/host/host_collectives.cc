@@ -432,19 +432,23 @@ void HostCollectives::Broadcast(const CallTag& tag, void* buffer, std::size_t by
   Begin(tag, nullptr, 0);
   const std::size_t most = BroadcastBytes(size_, bytes);
   const bool past_caches = bytes * (static_cast<std::size_t>(size_) - 1) >= kCachedBytes;
+  // Small pieces go about in their entries: into lines that the reader has had last a while ago.
+  const auto place = [&](std::uint64_t number) {
+    return segment_.entry(root, number) + number / kEntries % (kEntryBytes / most) * most;
+  };
   const auto piece_of = [&](std::size_t round) {
     const std::size_t begin = round * most;
     return Piece{begin, std::min(most, bytes - begin)};
   };
   const auto in = [&](std::size_t round, std::uint64_t number) {
     const Piece piece = piece_of(round);
-    CopyToShared(segment_.entry(root, number), data + piece.offset, piece.bytes);
+    CopyToShared(place(number), data + piece.offset, piece.bytes);
   };
   const auto out = [&](std::size_t round, std::uint64_t number) {
     if (me_ == root) return;
     const Piece piece = piece_of(round);
     AwaitInput(root, number + 1);
-    CopyOut(data + piece.offset, segment_.entry(root, number), piece.bytes, past_caches);
+    CopyOut(data + piece.offset, place(number), piece.bytes, past_caches);
   };
   RunTwoStages(DivideRoundingUp(bytes, most), me_ == root, in, out);
   End();

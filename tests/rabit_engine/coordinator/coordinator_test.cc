@@ -503,7 +503,7 @@ TEST(Coordinator, RandomProgramsEndAlikeOnAllRanks) {
 #ifdef NDEBUG
   constexpr unsigned kPrograms = 10'000;
 #else
-  constexpr unsigned kPrograms = 1'000;  // under sanitizers
+  constexpr unsigned kPrograms = 300;  // under sanitizers
 #endif
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
     RandomProgram(seed).Run();

@@ -1,74 +1,40 @@
-// The C face of the collectives: warren/c_api.h. Bytes and offsets are made of counts and types here; what a
-// call means, and what is refused, is in session.h.
+// The C face of the collectives: warren/c_api.h, but for named operations (named_c_api.cc) and memory of GPUs
+// (device_api.cc). Bytes and offsets are made of counts and types here; what a call means, and what is
+// refused, is in session.h.
 #include <fmt/format.h>
 
-#include <cstring>
 #include <exception>
-#include <limits>
 #include <memory>
-#include <new>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rabit_engine/api/c_result.h"
-#include "rabit_engine/api/device_call.h"
-#include "rabit_engine/api/named_calls.h"
+#include "rabit_engine/api/collectives_face.h"
 #include "rabit_engine/api/pending_call.h"
-#include "rabit_engine/api/reducing.h"
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/slices.h"
 #include "warren/c_api.h"
 
-struct WarrenComm_ {
-  std::shared_ptr<warren::api::Session> session;
-};
-struct WarrenHandle_ {
-  std::shared_ptr<warren::api::PendingCall> call;
-};
-struct WarrenCoordinator_ {
-  std::shared_ptr<warren::api::NamedCalls> calls;
-};
+using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the functions below are C's
 
 namespace {
 
-using warren::DataType;
 using warren::EqualOffsets;
 using warren::Inbound;
 using warren::Misuse;
-using warren::Operation;
 using warren::Outbound;
 using warren::Reduction;
 using warren::api::Attempt;
 using warren::api::Call;
-using warren::api::Copy;
 using warren::api::LastError;
-using warren::api::NamedCallOptions;
-using warren::api::NamedCalls;
-using warren::api::NamedWork;
 using warren::api::Reduce;
 using warren::api::Reducing;
 using warren::api::Session;
 using warren::api::Threads;
 using warren::api::Wanted;
-using warren::coordinator::Request;
-using warren::coordinator::Signature;
-
-using Offsets = std::vector<std::size_t>;
-
-/// With the communicator's session, which lives until the call has ended.
-template <typename Function>
-int On(WarrenComm comm, const char* name, Function&& function) {
-  return Attempt([&] {
-    const Call call{name};
-    if (comm == nullptr) throw Misuse(fmt::format("rank unknown: {}: the communicator is null", name));
-    const std::shared_ptr<Session> session = comm->session;
-    function(*session, call);
-  });
-}
 
 /// How a collective was called: to be waited for, or with a place for its handle.
 struct Way {
@@ -76,17 +42,6 @@ struct Way {
   bool is_async = false;
   WarrenHandle* handle = nullptr;
 };
-
-/// A rank that has no memory for its part tells the others, who wait for it.
-template <typename Work>
-void Perform(Session& session, const Call& call, Work&& work) {
-  try {
-    work();
-  } catch (const std::bad_alloc&) {
-    session.GiveUp("out of memory");
-    throw warren::EngineError(fmt::format("{}: out of memory", session.Where(call)));
-  }
-}
 
 /// `prepare(session, call)` checks the arguments, and returns the work that is left: it holds by value what
 /// it needs besides the caller's buffers.
@@ -118,101 +73,6 @@ int Make(WarrenComm comm, const char* name, WarrenComm* out, Function&& function
   });
 }
 
-std::size_t ElementBytes(const Session& session, const Call& call, int type) {
-  const bool known =
-      (type >= WARREN_INT8 && type <= WARREN_FLOAT64) || type == WARREN_FLOAT16 || type == WARREN_BFLOAT16;
-  if (!known)
-    session.Refuse(call, fmt::format("{} is no element type; see WarrenType in warren/c_api.h", type));
-  // The codes up to 7 are rabit's: 4 and 5 are its long types, of 64 bits where this engine runs.
-  return SizeOf(static_cast<DataType>(type));
-}
-
-std::size_t Product(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
-  if (unit != 0 && count > std::numeric_limits<std::ptrdiff_t>::max() / unit) {
-    session.Refuse(call, fmt::format("{} times {} bytes are more than memory can hold", count, unit));
-  }
-  return count * unit;
-}
-
-/// Of as many equal slices as there are ranks.
-Offsets Equal(const Session& session, const Call& call, std::size_t count, std::size_t unit) {
-  const std::size_t slice = Product(session, call, count, unit);
-  Product(session, call, slice, static_cast<std::size_t>(session.world_size()));
-  return EqualOffsets(session.world_size(), slice);
-}
-
-Offsets Ragged(const Session& session, const Call& call, const size_t* counts, std::size_t unit) {
-  if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
-  Offsets offsets{0};
-  for (int rank = 0; rank < session.world_size(); ++rank) {
-    const std::size_t bytes = Product(session, call, counts[rank], unit);
-    if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - offsets.back()) {
-      session.Refuse(call, "the slices are more than memory can hold");
-    }
-    offsets.push_back(offsets.back() + bytes);
-  }
-  return offsets;
-}
-
-void RequireBuffer(const Session& session, const Call& call, const void* buffer, std::size_t bytes) {
-  if (buffer == nullptr && bytes > 0)
-    session.Refuse(call, fmt::format("a buffer is null, for {} bytes", bytes));
-}
-
-// --- reductions --------------------------------------------------------------------------------------------
-
-Wanted Typed(const Session& session, const Call& call, int type, int op) {
-  ElementBytes(session, call, type);
-  if (op < WARREN_MAX || op > WARREN_AVG) {
-    session.Refuse(call, fmt::format("{} is no operation; see WarrenOp in warren/c_api.h", op));
-  }
-  const auto data_type = static_cast<DataType>(type);
-  const bool average = op == WARREN_AVG;
-  const auto operation = average ? Operation::kSum : static_cast<Operation>(op);
-  const bool is_float = !IsDefined(data_type, Operation::kBitOr);
-  if ((average && !is_float) || !IsDefined(data_type, operation)) {
-    session.Refuse(
-        call, fmt::format("there is no {} of {}", average ? "average" : Name(operation), Name(data_type)));
-  }
-  return {Reduction::Typed(data_type, operation), average, nullptr};
-}
-
-void CallCustom(const void* right, void* left, std::size_t count, void* context) {
-  const auto& op = *static_cast<const WarrenCustomOp*>(context);
-  if (op.function(right, left, count, op.context) == 0) return;
-  throw Misuse("the caller's operation says that it has failed");
-}
-
-Wanted Custom(const Session& session, const Call& call, const WarrenCustomOp* op) {
-  if (op == nullptr) session.Refuse(call, "the operation is null");
-  const std::shared_ptr<WarrenCustomOp> kept(new WarrenCustomOp(*op), [](WarrenCustomOp* ended) {
-    if (ended->release != nullptr) ended->release(ended->context);
-    delete ended;
-  });
-  if (op->function == nullptr || op->element_bytes == 0) {
-    session.Refuse(call, "the operation has no function, or its elements have no bytes");
-  }
-  const Reduction reduction = Reduction::Custom(CallCustom, kept.get(), kept->element_bytes);
-  return {reduction, false, kept};
-}
-
-void CheckReduction(const Session& session, const Call& call, const Wanted& wanted, const Reducing& what) {
-  RequireBuffer(session, call, what.send,
-                Product(session, call, what.count, wanted.reduction.element_bytes()));
-  if (what.recv == nullptr && what.length > 0) session.Refuse(call, "the buffer for the result is null");
-}
-
-auto Allreduce(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
-               const Wanted& wanted) {
-  const Reducing what{send, count, recv, 0, count};
-  CheckReduction(session, call, wanted, what);
-  return [=, &session] {
-    Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
-      session.Allreduce(call, buffer, count, reduction, {});
-    });
-  };
-}
-
 auto ReduceToRoot(Session& session, const Call& call, const void* send, void* recv, std::size_t count,
                   const Wanted& wanted, int root) {
   session.CheckRoot(call, root);
@@ -223,32 +83,6 @@ auto ReduceToRoot(Session& session, const Call& call, const void* send, void* re
     Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
       session.Reduce(call, buffer, count, reduction, root);
     });
-  };
-}
-
-/// Offsets in elements.
-auto ReduceScatter(Session& session, const Call& call, const void* send, void* recv, Offsets offsets,
-                   const Wanted& wanted) {
-  const std::size_t first = offsets[session.rank()];
-  const Reducing what{send, offsets.back(), recv, first, offsets[session.rank() + 1] - first};
-  CheckReduction(session, call, wanted, what);
-  return [=, &session, offsets = std::move(offsets)] {
-    Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
-      session.ReduceScatter(call, buffer, offsets, reduction);
-    });
-  };
-}
-
-// --- slices ------------------------------------------------------------------------------------------------
-
-auto Allgather(Session& session, const Call& call, const void* send, void* recv, Offsets offsets) {
-  const std::size_t first = offsets[session.rank()];
-  const std::size_t bytes = offsets[session.rank() + 1] - first;
-  RequireBuffer(session, call, send, bytes);
-  RequireBuffer(session, call, recv, offsets.back());
-  return [=, &session, offsets = std::move(offsets)] {
-    if (bytes > 0) Copy(static_cast<std::byte*>(recv) + first, send, bytes);
-    session.Allgather(call, recv, offsets);
   };
 }
 
@@ -263,14 +97,6 @@ auto Scatter(Session& session, const Call& call, const void* send, Offsets offse
   session.CheckGather(call, recv, bytes, send, offsets, root);
   return [=, &session, offsets = std::move(offsets)] {
     session.Scatter(call, send, offsets, recv, bytes, root);
-  };
-}
-
-auto AllToAll(Session& session, const Call& call, const void* send, Offsets sent, void* recv,
-              Offsets received) {
-  session.CheckAllToAll(call, send, sent, recv, received);
-  return [=, &session, sent = std::move(sent), received = std::move(received)] {
-    session.AllToAll(call, send, sent, recv, received);
   };
 }
 
@@ -729,321 +555,6 @@ int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, in
                         size_t recv_count, int from, int type, WarrenHandle* handle) {
   return SendRecvOn({"WarrenSendRecvAsync", true, handle}, comm, send, send_count, to, recv, recv_count, from,
                     type);
-}
-
-// --- on the memory of GPUs ---------------------------------------------------------------------------------
-
-namespace {
-
-using warren::api::DeviceCall;
-using DeviceCollective = warren::device::Collective;
-using DeviceKind = warren::device::Kind;
-using DeviceOperation = warren::device::Operation;
-using DeviceType = warren::device::Type;
-
-DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
-  ElementBytes(session, call, type);
-  switch (static_cast<WarrenType>(type)) {
-    case WARREN_INT8:
-      return DeviceType::kInt8;
-    case WARREN_UINT8:
-      return DeviceType::kUint8;
-    case WARREN_INT32:
-      return DeviceType::kInt32;
-    case WARREN_UINT32:
-      return DeviceType::kUint32;
-    case WARREN_INT64:
-      return DeviceType::kInt64;
-    case WARREN_UINT64:
-      return DeviceType::kUint64;
-    case WARREN_FLOAT32:
-      return DeviceType::kFloat32;
-    case WARREN_FLOAT64:
-      return DeviceType::kFloat64;
-    case WARREN_FLOAT16:
-      return DeviceType::kFloat16;
-    case WARREN_BFLOAT16:
-      return DeviceType::kBFloat16;
-  }
-  session.Refuse(call, "there is no such element type on devices");
-}
-
-DeviceOperation DeviceOperationOf(const Session& session, const Call& call, int op) {
-  switch (op) {
-    case WARREN_SUM:
-      return DeviceOperation::kSum;
-    case WARREN_PROD:
-      return DeviceOperation::kProduct;
-    case WARREN_MAX:
-      return DeviceOperation::kMax;
-    case WARREN_MIN:
-      return DeviceOperation::kMin;
-    case WARREN_AVG:
-      return DeviceOperation::kAverage;
-    default:
-      session.Refuse(call, fmt::format("there is no operation {} on devices", op));
-  }
-}
-
-/// `fill(session, call, collective)` says what kind it is; the rest is common.
-template <typename Fill>
-int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, size_t count, int type,
-             void* stream, WarrenHandle* handle, Fill&& fill) {
-  return On(comm, name, [&](Session& session, const Call& call) {
-    DeviceCollective collective;
-    collective.send = send;
-    collective.receive = recv;
-    collective.count = count;
-    collective.type = DeviceTypeOf(session, call, type);
-    collective.stream = stream;
-    fill(session, call, collective);
-    if (handle == nullptr) return session.OnDevice(call, collective);
-    *handle = nullptr;
-    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, collective)};
-  });
-}
-
-}  // namespace
-
-int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
-                          void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceAllreduce", send, recv, count, type, stream, handle,
-                  [&](Session& session, const Call& call, DeviceCollective& collective) {
-                    collective.operation = DeviceOperationOf(session, call, op);
-                  });
-}
-
-int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
-                              void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceReduceScatter", send, recv, count, type, stream, handle,
-                  [&](Session& session, const Call& call, DeviceCollective& collective) {
-                    collective.kind = DeviceKind::kReduceScatter;
-                    collective.operation = DeviceOperationOf(session, call, op);
-                  });
-}
-
-int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
-                          void* stream, WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceBroadcast", send, recv, count, type, stream, handle,
-                  [&](Session&, const Call&, DeviceCollective& collective) {
-                    collective.kind = DeviceKind::kBroadcast;
-                    collective.root = root;
-                  });
-}
-
-int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type, void* stream,
-                          WarrenHandle* handle) {
-  return OnDevice(
-      comm, "WarrenDeviceAllgather", send, recv, count, type, stream, handle,
-      [&](Session&, const Call&, DeviceCollective& collective) { collective.kind = DeviceKind::kAllgather; });
-}
-
-// --- named operations --------------------------------------------------------------------------------------
-
-namespace {
-
-using NamedKind = warren::coordinator::Kind;
-
-NamedCallOptions OptionsOf(const Session& session, const Call& call,
-                           const WarrenCoordinatorOptions* options) {
-  NamedCallOptions result = session.options().named;
-  if (options == nullptr) return result;
-  if (options->struct_bytes < sizeof(WarrenCoordinatorOptions)) {
-    session.Refuse(call,
-                   "the options are of no version of this library: begin with WARREN_COORDINATOR_OPTIONS");
-  }
-  if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
-  constexpr int kLongestCycle = 1'000'000;
-  if (options->cycle_us > kLongestCycle)
-    session.Refuse(call, fmt::format("a cycle of {} us; at most {}", options->cycle_us, kLongestCycle));
-  if (options->cycle_us >= 0) result.cycle = std::chrono::microseconds(options->cycle_us);
-  if (options->autotune >= 0) result.autotune = options->autotune != 0;
-  if (options->stall_warning_seconds > 0) result.warns_after = options->stall_warning_seconds;
-  if (options->stall_error_seconds >= 0) result.fails_after = options->stall_error_seconds;
-  return result;
-}
-
-/// With the name, the options and a place for the handle. `prepare(session, call, request, work)` checks
-/// the arguments and fills in what the request says of them, and the work.
-template <typename Prepare>
-int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
-            const WarrenEnqueueOptions* options, WarrenHandle* handle, Prepare&& prepare) {
-  return Attempt([&] {
-    const Call call{function};
-    if (coordinator == nullptr)
-      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", function));
-    const std::shared_ptr<NamedCalls> calls = coordinator->calls;
-    Session& session = calls->session();
-    if (handle == nullptr) session.Refuse(call, "the place for the handle is null");
-    *handle = nullptr;
-    if (name == nullptr || *name == '\0') session.Refuse(call, "the operation has no name");
-    Request request;
-    request.name = name;
-    if (options != nullptr) {
-      if (options->struct_bytes < sizeof(WarrenEnqueueOptions)) {
-        session.Refuse(call,
-                       "the options are of no version of this library: begin with WARREN_ENQUEUE_OPTIONS");
-      }
-      request.priority = options->priority;
-      if (options->group != nullptr && *options->group != '\0') {
-        if (options->group_size == 0 || options->group_size > std::numeric_limits<std::uint32_t>::max())
-          session.Refuse(call,
-                         fmt::format("group '{}' has a size of {}", options->group, options->group_size));
-        request.group = options->group;
-        request.group_size = static_cast<std::uint32_t>(options->group_size);
-      } else if (options->group_size != 0) {
-        session.Refuse(call, fmt::format("a group of {} has no name", options->group_size));
-      }
-    }
-    NamedWork work;
-    prepare(session, call, request, work);
-    *handle = new WarrenHandle_{calls->Add(call, std::move(request), std::move(work))};
-  });
-}
-
-std::uint64_t DigestOfSlices(std::span<const std::size_t> offsets) {
-  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
-  for (const std::size_t offset : offsets) digest = (digest ^ offset) * 0x100000001b3;
-  return digest;
-}
-
-void Sign(Signature& signature, const Wanted& wanted, std::size_t count) {
-  const Reduction& reduction = wanted.reduction;
-  signature.custom = reduction.is_custom();
-  if (!signature.custom) {
-    signature.type = static_cast<std::uint8_t>(reduction.type());
-    signature.operation = static_cast<std::uint8_t>(reduction.operation());
-  }
-  signature.average = wanted.average;
-  signature.element_bytes = reduction.element_bytes();
-  signature.count = count;
-}
-
-void SignSlices(Signature& signature, NamedKind kind, std::span<const std::size_t> offsets) {
-  signature.kind = kind;
-  signature.count = offsets.back();
-  signature.digest = DigestOfSlices(offsets);
-}
-
-}  // namespace
-
-int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
-                            WarrenCoordinator* out) {
-  return On(comm, "WarrenCoordinatorCreate", [&](Session& session, const Call& call) {
-    if (out == nullptr) session.Refuse(call, "the place for the coordinator is null");
-    *out = nullptr;
-    *out = new WarrenCoordinator_{NamedCalls::Make(call, session, OptionsOf(session, call, options))};
-  });
-}
-
-int WarrenCoordinatorClose(WarrenCoordinator coordinator) {
-  return Attempt([&] {
-    if (coordinator == nullptr) throw Misuse("rank unknown: WarrenCoordinatorClose: the coordinator is null");
-    std::shared_ptr<NamedCalls>(coordinator->calls)->Close();
-  });
-}
-
-int WarrenCoordinatorFree(WarrenCoordinator coordinator) {
-  const std::unique_ptr<WarrenCoordinator_> owned(coordinator);
-  return Attempt([&] {
-    if (owned) owned->calls->Close();
-  });
-}
-
-int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank) {
-  return Attempt([&] {
-    const Call call{"WarrenCoordinatorJoin"};
-    if (coordinator == nullptr)
-      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", call.name));
-    const int last = std::shared_ptr<NamedCalls>(coordinator->calls)->Join(call);
-    if (last_rank != nullptr) *last_rank = last;
-  });
-}
-
-int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
-                           size_t count, int type, int op, const WarrenEnqueueOptions* options,
-                           WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueAllreduce", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Typed(session, call, type, op);
-                   work = {Allreduce(session, call, send, recv, count, wanted), send, recv};
-                   Sign(request.signature, wanted, count);
-                 });
-}
-
-int WarrenEnqueueAllreduceCustom(WarrenCoordinator coordinator, const char* name, const void* send,
-                                 void* recv, size_t count, const WarrenCustomOp* op,
-                                 const WarrenEnqueueOptions* options, WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueAllreduceCustom", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Custom(session, call, op);
-                   work.run = Allreduce(session, call, send, recv, count, wanted);
-                   Sign(request.signature, wanted, count);
-                 });
-}
-
-int WarrenEnqueueReduceScatterV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
-                                const size_t* counts, int type, int op, const WarrenEnqueueOptions* options,
-                                WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueReduceScatterV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Wanted wanted = Typed(session, call, type, op);
-                   const Offsets offsets = Ragged(session, call, counts, 1);
-                   work.run = ReduceScatter(session, call, send, recv, offsets, wanted);
-                   Sign(request.signature, wanted, offsets.back());
-                   SignSlices(request.signature, NamedKind::kReduceScatter, offsets);
-                 });
-}
-
-int WarrenEnqueueBroadcast(WarrenCoordinator coordinator, const char* name, void* buffer, size_t count,
-                           int type, int root, const WarrenEnqueueOptions* options, WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueBroadcast", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const std::size_t bytes = Product(session, call, count, ElementBytes(session, call, type));
-                   session.CheckRoot(call, root);
-                   RequireBuffer(session, call, buffer, bytes);
-                   work.run = [=, &session] { session.Broadcast(call, buffer, bytes, root); };
-                   request.signature.kind = NamedKind::kBroadcast;
-                   request.signature.count = bytes;
-                   request.signature.root = root;
-                 });
-}
-
-int WarrenEnqueueAllgatherV(WarrenCoordinator coordinator, const char* name, const void* send, void* recv,
-                            const size_t* counts, int type, const WarrenEnqueueOptions* options,
-                            WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueAllgatherV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const Offsets offsets = Ragged(session, call, counts, ElementBytes(session, call, type));
-                   work.run = Allgather(session, call, send, recv, offsets);
-                   SignSlices(request.signature, NamedKind::kAllgather, offsets);
-                 });
-}
-
-int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char* name, const void* send,
-                           const size_t* send_counts, void* recv, const size_t* recv_counts, int type,
-                           const WarrenEnqueueOptions* options, WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueAllToAllV", name, options, handle,
-                 [&](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   const std::size_t element = ElementBytes(session, call, type);
-                   const Offsets sent = Ragged(session, call, send_counts, element);
-                   const Offsets received = Ragged(session, call, recv_counts, element);
-                   for (int rank = 0; rank < session.world_size(); ++rank) {
-                     request.sent.push_back(sent[rank + 1] - sent[rank]);
-                     request.received.push_back(received[rank + 1] - received[rank]);
-                   }
-                   work.run = AllToAll(session, call, send, sent, recv, received);
-                   request.signature.kind = NamedKind::kAllToAll;
-                 });
-}
-
-int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name, const WarrenEnqueueOptions* options,
-                         WarrenHandle* handle) {
-  return Enqueue(coordinator, "WarrenEnqueueBarrier", name, options, handle,
-                 [](Session& session, const Call& call, Request& request, NamedWork& work) {
-                   work.run = [&session, call] { session.Barrier(call); };
-                   request.signature.kind = NamedKind::kBarrier;
-                 });
 }
 
 // --- handles -----------------------------------------------------------------------------------------------

@@ -1,9 +1,15 @@
-// The device face: rabit/device.h.
+// The faces for memory of GPUs: rabit/device.h, and with handles, on any communicator, warren/c_api.h.
+#include <fmt/format.h>
+
+#include <memory>
 #include <string>
 
 #include "rabit/device.h"
 #include "rabit_engine/api/c_result.h"
+#include "rabit_engine/api/collectives_face.h"
+#include "rabit_engine/api/device_call.h"
 #include "rabit_engine/api/session.h"
+#include "warren/c_api.h"
 
 namespace {
 
@@ -89,4 +95,111 @@ const char* RabitDeviceDescribe() {
 
 const char* RabitDeviceGetLastError() {
   return LastError().c_str();
+}
+
+// --- of warren/c_api.h -------------------------------------------------------------------------------------
+
+namespace {
+
+using warren::api::DeviceCall;
+using DeviceCollective = warren::device::Collective;
+using DeviceKind = warren::device::Kind;
+using DeviceOperation = warren::device::Operation;
+using DeviceType = warren::device::Type;
+
+DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
+  warren::api::face::ElementBytes(session, call, type);
+  switch (static_cast<WarrenType>(type)) {
+    case WARREN_INT8:
+      return DeviceType::kInt8;
+    case WARREN_UINT8:
+      return DeviceType::kUint8;
+    case WARREN_INT32:
+      return DeviceType::kInt32;
+    case WARREN_UINT32:
+      return DeviceType::kUint32;
+    case WARREN_INT64:
+      return DeviceType::kInt64;
+    case WARREN_UINT64:
+      return DeviceType::kUint64;
+    case WARREN_FLOAT32:
+      return DeviceType::kFloat32;
+    case WARREN_FLOAT64:
+      return DeviceType::kFloat64;
+    case WARREN_FLOAT16:
+      return DeviceType::kFloat16;
+    case WARREN_BFLOAT16:
+      return DeviceType::kBFloat16;
+  }
+  session.Refuse(call, "there is no such element type on devices");
+}
+
+DeviceOperation DeviceOperationOf(const Session& session, const Call& call, int op) {
+  switch (op) {
+    case WARREN_SUM:
+      return DeviceOperation::kSum;
+    case WARREN_PROD:
+      return DeviceOperation::kProduct;
+    case WARREN_MAX:
+      return DeviceOperation::kMax;
+    case WARREN_MIN:
+      return DeviceOperation::kMin;
+    case WARREN_AVG:
+      return DeviceOperation::kAverage;
+    default:
+      session.Refuse(call, fmt::format("there is no operation {} on devices", op));
+  }
+}
+
+/// `fill(session, call, collective)` says what kind it is; the rest is common.
+template <typename Fill>
+int OnDevice(WarrenComm comm, const char* name, const void* send, void* recv, size_t count, int type,
+             void* stream, WarrenHandle* handle, Fill&& fill) {
+  return warren::api::face::On(comm, name, [&](Session& session, const Call& call) {
+    DeviceCollective collective;
+    collective.send = send;
+    collective.receive = recv;
+    collective.count = count;
+    collective.type = DeviceTypeOf(session, call, type);
+    collective.stream = stream;
+    fill(session, call, collective);
+    if (handle == nullptr) return session.OnDevice(call, collective);
+    *handle = nullptr;
+    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, collective)};
+  });
+}
+
+}  // namespace
+
+int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                          void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceAllreduce", send, recv, count, type, stream, handle,
+                  [&](Session& session, const Call& call, DeviceCollective& collective) {
+                    collective.operation = DeviceOperationOf(session, call, op);
+                  });
+}
+
+int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
+                              void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceReduceScatter", send, recv, count, type, stream, handle,
+                  [&](Session& session, const Call& call, DeviceCollective& collective) {
+                    collective.kind = DeviceKind::kReduceScatter;
+                    collective.operation = DeviceOperationOf(session, call, op);
+                  });
+}
+
+int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
+                          void* stream, WarrenHandle* handle) {
+  return OnDevice(comm, "WarrenDeviceBroadcast", send, recv, count, type, stream, handle,
+                  [&](Session&, const Call&, DeviceCollective& collective) {
+                    collective.kind = DeviceKind::kBroadcast;
+                    collective.root = root;
+                  });
+}
+
+int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type, void* stream,
+                          WarrenHandle* handle) {
+  return OnDevice(
+      comm, "WarrenDeviceAllgather", send, recv, count, type, stream, handle,
+      [&](Session&, const Call&, DeviceCollective& collective) { collective.kind = DeviceKind::kAllgather; });
 }

@@ -11,51 +11,68 @@
 namespace warren::coordinator {
 namespace {
 
+// Each value names its fields once, for both ways.
+
+template <typename Archive>
+void Visit(Archive& archive, Signature& what) {
+  archive(what.kind, what.type, what.operation, what.average, what.custom, what.element_bytes, what.root,
+          what.count, what.digest);
+}
+template <typename Archive>
+void Visit(Archive& archive, Request& request) {
+  archive(request.name, request.signature, request.priority, request.group, request.group_size, request.sent,
+          request.received);
+}
+template <typename Archive>
+void Visit(Archive& archive, Message::Entry& entry) {
+  archive(entry.request, entry.waiting);
+}
+template <typename Archive>
+void Visit(Archive& archive, Message& message) {
+  archive(message.requests, message.joins, message.leaves);
+}
+template <typename Archive>
+void Visit(Archive& archive, Agreed& agreed) {
+  archive(agreed.request, agreed.error);
+}
+template <typename Archive>
+void Visit(Archive& archive, Settings& settings) {
+  archive(settings.fusion_bytes, settings.cycle_us, settings.patience);
+}
+template <typename Archive>
+void Visit(Archive& archive, Answer& answer) {
+  archive(answer.forgotten, answer.agreed, answer.joined, answer.last_joined, answer.left, answer.settings);
+}
+
 class Writer {
  public:
-  template <typename T>
-  void Put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  void Put(const std::string& text) {
-    Put(static_cast<std::uint32_t>(text.size()));
-    bytes_ += text;
-  }
-  template <typename T>
-  void PutAll(const std::vector<T>& values) {
-    Put(static_cast<std::uint32_t>(values.size()));
-    for (const T& value : values) Put(value);
-  }
-  void Put(const Request& request) {
-    Put(request.name);
-    const Signature& what = request.signature;
-    Put(what.kind);
-    Put(what.type);
-    Put(what.operation);
-    Put(what.average);
-    Put(what.custom);
-    Put(what.element_bytes);
-    Put(what.root);
-    Put(what.count);
-    Put(what.digest);
-    Put(request.priority);
-    Put(request.group);
-    Put(request.group_size);
-    PutAll(request.sent);
-    PutAll(request.received);
-  }
-  void Put(const Message::Entry& entry) {
-    Put(entry.request);
-    Put(entry.waiting);
-  }
-  void Put(const Agreed& agreed) {
-    Put(agreed.request);
-    Put(agreed.error);
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (Put(values), ...);
   }
   std::string Take() { return std::move(bytes_); }
 
  private:
+  template <typename T>
+  void Put(T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    } else {
+      Visit(*this, value);
+    }
+  }
+  void Put(std::string& text) {
+    auto length = static_cast<std::uint32_t>(text.size());
+    Put(length);
+    bytes_ += text;
+  }
+  template <typename T>
+  void Put(std::vector<T>& values) {
+    auto count = static_cast<std::uint32_t>(values.size());
+    Put(count);
+    for (T& value : values) Put(value);
+  }
+
   std::string bytes_;
 };
 
@@ -63,10 +80,22 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (Get(values), ...);
+  }
+  void End() const {
+    if (!bytes_.empty()) Fail();
+  }
+
+ private:
   template <typename T>
   void Get(T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    std::memcpy(&value, Next(sizeof(value)), sizeof(value));
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      std::memcpy(&value, Next(sizeof(value)), sizeof(value));
+    } else {
+      Visit(*this, value);
+    }
   }
   void Get(std::string& text) {
     std::uint32_t length = 0;
@@ -74,42 +103,11 @@ class Reader {
     text.assign(Next(length), length);
   }
   template <typename T>
-  void GetAll(std::vector<T>& values) {
+  void Get(std::vector<T>& values) {
     std::uint32_t count = 0;
     Get(count);
     for (std::uint32_t i = 0; i < count; ++i) Get(values.emplace_back());
   }
-  void Get(Request& request) {
-    Get(request.name);
-    Signature& what = request.signature;
-    Get(what.kind);
-    Get(what.type);
-    Get(what.operation);
-    Get(what.average);
-    Get(what.custom);
-    Get(what.element_bytes);
-    Get(what.root);
-    Get(what.count);
-    Get(what.digest);
-    Get(request.priority);
-    Get(request.group);
-    Get(request.group_size);
-    GetAll(request.sent);
-    GetAll(request.received);
-  }
-  void Get(Message::Entry& entry) {
-    Get(entry.request);
-    Get(entry.waiting);
-  }
-  void Get(Agreed& agreed) {
-    Get(agreed.request);
-    Get(agreed.error);
-  }
-  void End() const {
-    if (!bytes_.empty()) Fail();
-  }
-
- private:
   const char* Next(std::size_t count) {
     if (count > bytes_.size()) Fail();
     const char* const begin = bytes_.data();
@@ -124,6 +122,23 @@ class Reader {
 
   std::string_view bytes_;
 };
+
+/// A copy, since both ways take fields that can be changed.
+template <typename T>
+std::string Encoded(T value) {
+  Writer writer;
+  Visit(writer, value);
+  return writer.Take();
+}
+
+template <typename T>
+T Decoded(std::string_view bytes) {
+  Reader reader(bytes);
+  T value;
+  Visit(reader, value);
+  reader.End();
+  return value;
+}
 
 }  // namespace
 
@@ -154,49 +169,16 @@ std::string Describe(const Signature& what) {
 }
 
 std::string Encode(const Message& message) {
-  Writer writer;
-  writer.PutAll(message.requests);
-  writer.Put(message.joins);
-  writer.Put(message.leaves);
-  return writer.Take();
+  return Encoded(message);
 }
-
 std::string Encode(const Answer& answer) {
-  Writer writer;
-  writer.PutAll(answer.forgotten);
-  writer.PutAll(answer.agreed);
-  writer.PutAll(answer.joined);
-  writer.Put(answer.last_joined);
-  writer.Put(answer.left);
-  writer.Put(answer.settings.fusion_bytes);
-  writer.Put(answer.settings.cycle_us);
-  writer.Put(answer.settings.patience);
-  return writer.Take();
+  return Encoded(answer);
 }
-
 Message DecodeMessage(std::string_view bytes) {
-  Reader reader(bytes);
-  Message message;
-  reader.GetAll(message.requests);
-  reader.Get(message.joins);
-  reader.Get(message.leaves);
-  reader.End();
-  return message;
+  return Decoded<Message>(bytes);
 }
-
 Answer DecodeAnswer(std::string_view bytes) {
-  Reader reader(bytes);
-  Answer answer;
-  reader.GetAll(answer.forgotten);
-  reader.GetAll(answer.agreed);
-  reader.GetAll(answer.joined);
-  reader.Get(answer.last_joined);
-  reader.Get(answer.left);
-  reader.Get(answer.settings.fusion_bytes);
-  reader.Get(answer.settings.cycle_us);
-  reader.Get(answer.settings.patience);
-  reader.End();
-  return answer;
+  return Decoded<Answer>(bytes);
 }
 
 }  // namespace warren::coordinator

@@ -17,19 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/rabit_engine/matrix/require.h"
 #include "warren/collectives.h"
 
 namespace {
 
 using warren::Communicator;
 using warren::Op;
-
-void Require(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "%s is not as expected (line %d)\n", what, line);
-  std::exit(1);
-}
-#define REQUIRE(condition) Require(condition, #condition, __LINE__)
 
 template <typename T>
 std::vector<T> Filled(std::size_t count, T value) {

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/rabit_engine/matrix/require.h"
 #include "warren/collectives.h"
 
 namespace {
@@ -31,13 +32,6 @@ using warren::CoordinatorOptions;
 using warren::EnqueueOptions;
 using warren::Handle;
 using warren::Op;
-
-void Require(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "%s is not as expected (line %d)\n", what, line);
-  std::exit(1);
-}
-#define REQUIRE(condition) Require(condition, #condition, __LINE__)
 
 std::string ErrorOf(Handle handle) {
   try {

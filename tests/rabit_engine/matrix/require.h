@@ -1,0 +1,17 @@
+// For programs whose exit code says whether all was as expected, in every build type.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace warren::testing {
+
+inline void Require(bool holds, const char* what, int line) {
+  if (holds) return;
+  std::fprintf(stderr, "%s is not as expected (line %d)\n", what, line);
+  std::exit(1);
+}
+
+}  // namespace warren::testing
+
+#define REQUIRE(condition) ::warren::testing::Require(condition, #condition, __LINE__)

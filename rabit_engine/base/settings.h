@@ -55,9 +55,10 @@ struct Settings {
   // --- named operations: read here, used by api/named_calls.h ---
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to so many bytes; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
-  std::chrono::microseconds cycle{1000};   ///< WARREN_CYCLE_TIME_US: how long names are collected
-  bool autotune = false;                   ///< WARREN_AUTOTUNE: both of these are found by trying
-  std::chrono::seconds stall_warning{60};  ///< WARREN_STALL_SECONDS: until it is said whom a name waits for
+  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
+  bool autotune = false;                  ///< WARREN_AUTOTUNE: both of these are found by trying
+  std::chrono::seconds stall_warning{
+      60};  ///< WARREN_STALL_SECONDS: until it is said whom a call or a name waits for
 
   // --- recovery: read here, used by recovery/ ---
   /// rabit_timeout_sec: how long ranks wait for one that was lost to be started again

@@ -1,8 +1,14 @@
 #include "rabit_engine/engine/call_watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <string>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 
 namespace warren {
 namespace {
@@ -11,8 +17,30 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{150};
 // Whoever is not linked with this rank may have left since it was asked.
 constexpr std::chrono::milliseconds kAskAgain{500};
+// A rank that waits answers after 200 ms; so long it is waited for at most.
+constexpr std::chrono::seconds kAnswer{2};
+// A record names a few of those that are waited for; of many, others after this time.
+constexpr std::chrono::seconds kNextEdges{8};
+
+std::int64_t Nanoseconds(Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+double Seconds(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
 
 }  // namespace
+
+CallWatch::CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name,
+                     std::chrono::seconds patience, Job* job)
+    : segment_(segment),
+      tcp_(tcp),
+      job_(job),
+      search_(tcp.rank(), tcp.world_size(),
+              {.shares_memory = [this](int rank) { return SharesMemory(rank); },
+               .wait_of = [this](int rank) { return WaitOf(rank); }}),
+      name_(name),
+      patience_(patience) {}
 
 void CallWatch::Begin(CallTag& tag) {
   tag.before = digest_;
@@ -20,6 +48,7 @@ void CallWatch::Begin(CallTag& tag) {
   calls_[tag.sequence % kRememberedCalls] = tag;
   current_ = tag;
   asked_.clear();
+  in_messages_ = false;
   if (segment_ != nullptr) segment_->SayCall(tag);
 }
 
@@ -28,13 +57,15 @@ const CallTag* CallWatch::Remembered(std::uint32_t sequence) const {
   return tag.sequence == sequence && sequence != 0 ? &tag : nullptr;
 }
 
-void CallWatch::OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
+bool CallWatch::SharesMemory(int rank) const {
+  if (segment_ == nullptr) return false;
+  return std::find(segment_->ranks().begin(), segment_->ranks().end(), rank) != segment_->ranks().end();
+}
+
+void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point since) {
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
-               [this](const Interest& interest) {
-                 return segment_ == nullptr || std::find(segment_->ranks().begin(), segment_->ranks().end(),
-                                                         interest.peer) == segment_->ranks().end();
-               });
+               [this](const Interest& interest) { return !SharesMemory(interest.peer); });
   // Whoever waits in shared memory hears nothing of the links otherwise.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
@@ -45,7 +76,13 @@ void CallWatch::OnWait(std::span<const Interest> awaited, std::chrono::nanosecon
     CompareWithHost();
     CompareWithAskers();
   }
-  if (waited >= kPatience) Ask();
+  const Clock::time_point now = Clock::now();
+  if (now - since < kPatience) return;
+  Ask();
+  SayWait(awaited, since, now);
+  tcp_.SayThatThisWaits();
+  LookForDeadlock(awaited, now);
+  WarnIfLate(awaited, since, now);
 }
 
 void CallWatch::CompareWithHost() {
@@ -75,6 +112,115 @@ void CallWatch::Ask() {
     if (!was_asked) asked_.push_back(interest.peer);
     tcp_.Ask(interest.peer, current_);
   }
+}
+
+// --- ranks that wait for each other ---
+
+std::optional<WaitRecord> CallWatch::WaitOf(int rank) const {
+  if (rank == tcp_.rank()) return wait_;
+  const auto& ranks = segment_->ranks();
+  const auto place = std::find(ranks.begin(), ranks.end(), rank);
+  auto wait = segment_->WaitOf(static_cast<int>(place - ranks.begin()));
+  const double age = static_cast<double>(Nanoseconds(Clock::now()) - (wait ? wait->renewed : 0)) * 1e-9;
+  if (age > DeadlockSearch::kFresh) wait.reset();
+  return wait;
+}
+
+void CallWatch::SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now) {
+  wait_ = {Nanoseconds(since), Nanoseconds(now)};
+  const std::size_t first = (now - since) / kNextEdges * WaitRecord::kMostEdges;
+  for (std::size_t i = 0; i < awaited.size() && wait_.num_edges < WaitRecord::kMostEdges; ++i) {
+    const Interest& interest = awaited[(first + i) % awaited.size()];
+    if (const auto edge = EdgeOf(tcp_.rank(), interest, LinkWith(interest.peer))) {
+      wait_.edges[wait_.num_edges++] = *edge;
+    }
+  }
+  if (segment_ != nullptr) segment_->SayWait(wait_);
+}
+
+LinkState CallWatch::LinkWith(int peer) const {
+  if (SharesMemory(peer)) return {.shares_memory = true};
+  return {.is_linked = tcp_.IsLinked(peer),
+          .sent = tcp_.BytesSent(peer),
+          .received = tcp_.BytesReceived(peer),
+          .is_full = tcp_.IsFull(peer)};
+}
+
+void CallWatch::LookForDeadlock(std::span<const Interest> awaited, Clock::time_point now) {
+  const double seconds = Seconds(now);
+  const auto send = [this](const std::optional<DeadlockSearch::Message>& message) {
+    if (message) tcp_.Send(message->to, message->probe);
+  };
+  if (in_messages_) send(search_.Tick(wait_, seconds));
+  for (const auto& [origin, probe] : tcp_.TakeProbes()) {
+    const auto own = std::find_if(awaited.begin(), awaited.end(),
+                                  [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
+    if (!Holds(probe, own == awaited.end() ? nullptr : &*own, LinkWith(probe.waiter))) continue;
+    send(search_.Take(probe, in_messages_, seconds));
+  }
+  if (!search_.found().empty()) ThrowDeadlock();
+}
+
+void CallWatch::ThrowDeadlock() const {
+  std::string circle;
+  for (const int rank : search_.found()) circle += fmt::format("rank {} waits for ", rank);
+  if (search_.num_found() > search_.found().size()) {
+    circle += fmt::format("another, and so on over {} more, of which the last waits for ",
+                          search_.num_found() - search_.found().size());
+  }
+  throw Misuse(
+      fmt::format("rank {}: ranks wait for each other's messages, and none of them can go on: {}rank {}. Of "
+                  "two ranks let "
+                  "one send first and the other receive first, or do both in one call (SendRecv)",
+                  tcp_.rank(), circle, tcp_.rank()));
+}
+
+// --- ranks that do not come ---
+
+void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point since,
+                           Clock::time_point now) {
+  if (since != warned_since_) {
+    warned_since_ = since;
+    next_warning_ = since + patience_;
+    asked_whether_it_waits_ = {};
+  }
+  if (now < next_warning_ || awaited.empty()) return;
+  const Interest& first = awaited.front();
+  if (!SharesMemory(first.peer)) {
+    if (asked_whether_it_waits_ == Clock::time_point()) {
+      asked_whether_it_waits_ = now;
+      return tcp_.AskWhetherItWaits(first.peer);
+    }
+    if (now - asked_whether_it_waits_ < kAnswer) return;
+    asked_whether_it_waits_ = {};
+  }
+  if (const std::string culprit = CulpritOf(first); !culprit.empty()) {
+    Say("rabit: rank {} has waited {:.0f} s for {} in {}, in the communicator {}", tcp_.rank(),
+        std::chrono::duration<double>(now - since).count(), culprit,
+        in_messages_ ? "a call of messages" : Describe(current_), name_);
+  }
+  next_warning_ = since + 2 * (now - since);
+}
+
+/// Who does not wait and is waited for. Empty: another rank says it.
+std::string CallWatch::CulpritOf(const Interest& awaited) const {
+  if (!SharesMemory(awaited.peer)) {
+    return tcp_.SaysThatItWaits(awaited.peer) ? "" : tcp_.PeerName(awaited.peer);
+  }
+  int rank = awaited.peer;
+  for (int i = 0; i < segment_->local_size(); ++i) {
+    const auto wait = WaitOf(rank);
+    if (!wait || rank == tcp_.rank()) break;
+    if (wait->num_edges == 0 || !SharesMemory(wait->edges.front().on)) return "";
+    rank = wait->edges.front().on;
+  }
+  if (rank == tcp_.rank() || WaitOf(rank)) return "";
+  // Of those of this host who wait for it the first one.
+  for (const int other : segment_->ranks()) {
+    if (other == tcp_.rank()) break;
+    if (WaitOf(other)) return "";
+  }
+  return fmt::format("rank {}, on the same host,", rank);
 }
 
 }  // namespace warren

@@ -7,13 +7,20 @@
 // waits for is asked, once a call, by a short connection that tells this rank's call. A rank that is asked
 // compares when it waits itself. As each rank of a deadlock waits for another, at least one of them finds a
 // call that differs from its own, and says so to all.
+//
+// Messages between two ranks are calls that the others do not make: ranks that wait for each other's are
+// found by deadlock_search.h. And whoever waits for very long for a rank that does not wait itself says for
+// whom.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "rabit_engine/engine/deadlock_search.h"
 #include "rabit_engine/engine/job.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/transport/call_tag.h"
@@ -26,24 +33,37 @@ namespace warren {
 class CallWatch final : public WaitObserver {
  public:
   /// `segment` is nullptr for a rank that shares memory with nobody, `job` for the world: in others it is
-  /// asked for losses, too.
-  CallWatch(HostSegment* segment, TcpTransport& tcp, Job* job = nullptr)
-      : segment_(segment), tcp_(tcp), job_(job) {}
+  /// asked for losses, too. After `patience` it is said whom this rank waits for, in the communicator `name`.
+  CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
+            Job* job = nullptr);
 
   /// This rank begins a call. Fills in `tag.before`.
   void Begin(CallTag& tag);
+  /// It begins one that others do not make.
+  void BeginMessages() { in_messages_ = true; }
 
   /// Of this call and all before it.
   std::uint64_t digest() const { return digest_; }
 
-  /// Throws Misuse when a rank has called something else than this one, LostPeer when a linked rank is gone.
-  void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
+  /// Throws Misuse when a rank has called something else than this one or messages wait for each other,
+  /// LostPeer when a linked rank is gone.
+  void OnWait(std::span<const Interest> awaited, Clock::time_point since) override;
 
  private:
   const CallTag* Remembered(std::uint32_t sequence) const;
   void CompareWithHost();
   void CompareWithAskers();
   void Ask();
+
+  bool SharesMemory(int rank) const;
+  /// What that rank of this host says of its wait, if it is in it still.
+  std::optional<WaitRecord> WaitOf(int rank) const;
+  void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now);
+  LinkState LinkWith(int peer) const;
+  void LookForDeadlock(std::span<const Interest> awaited, Clock::time_point now);
+  [[noreturn]] void ThrowDeadlock() const;
+  void WarnIfLate(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now);
+  std::string CulpritOf(const Interest& awaited) const;
 
   HostSegment* segment_;
   TcpTransport& tcp_;
@@ -54,6 +74,15 @@ class CallWatch final : public WaitObserver {
   std::vector<int> asked_;  ///< about the current call
   Clock::time_point asked_last_;
   std::vector<Interest> on_links_;  ///< of those waited for, who are not on this host
+
+  bool in_messages_ = false;
+  WaitRecord wait_;
+  DeadlockSearch search_;
+  const std::string name_;
+  const std::chrono::seconds patience_;
+  Clock::time_point warned_since_{};  ///< the wait that next_warning_ is of
+  Clock::time_point next_warning_{};
+  Clock::time_point asked_whether_it_waits_{};  ///< the rank at the other end; never, for this warning
 };
 
 }  // namespace warren

@@ -20,9 +20,9 @@ void MixedTransport::Connect(std::span<const int> peers) {
   remote_.Connect(remote);
 }
 
-void MixedTransport::OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) {
+void MixedTransport::OnWait(std::span<const Interest> awaited, Clock::time_point since) {
   local_.ThrowIfLost({});
-  if (wait_observer_ != nullptr) wait_observer_->OnWait(awaited, waited);
+  if (wait_observer_ != nullptr) wait_observer_->OnWait(awaited, since);
 }
 
 void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
@@ -46,7 +46,7 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
     remote_.ThrowIfHostIsSilent();
     local_.ThrowIfLost(interests);
     const Clock::time_point now = Clock::now();
-    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, now - begin);
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
     if (now >= deadline) {
       std::vector<std::string> awaited;
       for (const Interest& interest : interests) {

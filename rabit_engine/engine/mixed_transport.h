@@ -32,7 +32,7 @@ class MixedTransport final : public Transport, private WaitObserver {
 
  private:
   /// For the remote part, which connects on its own.
-  void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) override;
+  void OnWait(std::span<const Interest> awaited, Clock::time_point since) override;
 
   ShmTransport& local_;
   TcpTransport& remote_;

@@ -69,7 +69,8 @@ void NativeCommunicator::Take(Membership membership) {
   if (world_size_ == 1) return;
   segment_ = std::move(membership.segment);
   tcp_ = std::move(membership.tcp);
-  watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_, is_world() ? nullptr : job_.get());
+  watch_ = std::make_unique<CallWatch>(segment_.get(), *tcp_, name_, settings_.stall_warning,
+                                       is_world() ? nullptr : job_.get());
   if (segment_) {
     shm_ = std::make_unique<ShmTransport>(*segment_, tcp_->world_size());
     mixed_ = std::make_unique<MixedTransport>(*shm_, *tcp_);
@@ -573,6 +574,7 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
     tag.sequence = calls_;
     tag.collective = Collective::kSendReceive;
     tag.before = watch_->digest();
+    watch_->BeginMessages();
     world_->Begin(tag, Deadline());
     std::sort(peers.begin(), peers.end());
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());

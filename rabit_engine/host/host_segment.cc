@@ -41,7 +41,7 @@ struct HostSegment::Header {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0005;  // "WARREN", layout 5
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0006;  // "WARREN", layout 6
 /// For one step of handing out descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
@@ -518,6 +518,26 @@ void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
       ThrowDifferentCalls(ranks_[local_index_], *own, ranks_[local], *theirs);
     }
   }
+}
+
+void HostSegment::SayWait(const WaitRecord& wait) {
+  WaitLines& lines = lines_[local_index_].wait;
+  const auto words = std::bit_cast<std::array<std::uint64_t, WaitLines::kWords>>(wait);
+  lines.renewed.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) lines.words[i].store(words[i], std::memory_order_relaxed);
+  lines.renewed.store(wait.renewed, std::memory_order_release);
+}
+
+std::optional<WaitRecord> HostSegment::WaitOf(int local) const {
+  const WaitLines& lines = lines_[local].wait;
+  std::array<std::uint64_t, WaitLines::kWords> words{};
+  const std::int64_t renewed = lines.renewed.load(std::memory_order_acquire);
+  if (renewed == 0) return std::nullopt;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = lines.words[i].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (lines.renewed.load(std::memory_order_relaxed) != renewed) return std::nullopt;
+  return std::bit_cast<WaitRecord>(words);
 }
 
 std::vector<int> HostSegment::FindLost() {

@@ -37,6 +37,7 @@
 #include "rabit_engine/base/oob_allgather.h"
 #include "rabit_engine/host/doorbell.h"
 #include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/transport/wait_record.h"
 #include "rabit_engine/transport/waiting.h"
 
 namespace warren {
@@ -64,6 +65,13 @@ struct alignas(kCacheLine) CallRecord {
   std::atomic<std::uint64_t> words[kWords];
 };
 
+/// What a rank says of the wait it is in. `renewed` is 0 while the words are written.
+struct alignas(kCacheLine) WaitLines {
+  static constexpr std::size_t kWords = sizeof(WaitRecord) / sizeof(std::uint64_t);
+  std::atomic<std::int64_t> renewed;
+  std::atomic<std::uint64_t> words[kWords];
+};
+
 /// One rank's progress, each word on a cache line of its own: the rank writes, the others poll.
 struct RankLines {
   /// Rounds whose input lies in the entry.
@@ -85,6 +93,8 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
   /// Its last collectives, by sequence: whoever waits for it in vain looks whether it is in the same.
   CallRecord calls[kRememberedCalls];
+  /// Whom it waits for, where it has waited for long.
+  WaitLines wait;
 };
 
 /// A small message: the call it belongs to and its payload. Valid when `sequence` says so.
@@ -162,6 +172,11 @@ class HostSegment {
   /// Throws Misuse that names the first call in which this rank and member `local` differ, as far back from
   /// `sequence` as both remember. Returns when there is none.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
+
+  /// Tells the others of the host that this rank waits, and for whom.
+  void SayWait(const WaitRecord& wait);
+  /// What member `local` said last, which may be long ago: see WaitRecord::renewed.
+  std::optional<WaitRecord> WaitOf(int local) const;
 
   /// Makes all waiting in this segment end with LostPeer naming `lost_rank`: this rank itself when it gives
   /// up after an error of its own. Only the first counts.

@@ -157,7 +157,7 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
     Sleep(interests, -1, kLookAround);
     if (ready()) return;
     ThrowIfLost(interests);
-    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, Clock::now() - begin);
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
     waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer, Clock::now() - begin);
   });
 }

@@ -16,16 +16,16 @@ void Waiter::Sleep(int local, std::uint32_t bell) {
   FutexWait(segment_.lines(local).bell, bell, limit);
 }
 
-void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::duration waited) {
+void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin) {
   ThrowIfAborted();
   if (!lost.empty()) ThrowLost(lost.front());
   if (has_left) ThrowLeft(awaited);
   const int rank = segment_.ranks()[awaited];
   if (wait_observer_ != nullptr) {
-    const Interest interest{rank, false, true};
-    wait_observer_->OnWait({&interest, 1}, waited);
+    const Interest interest{rank, false, false};
+    wait_observer_->OnWait({&interest, 1}, begin);
   }
-  ThrowIfLate(rank, waited);
+  ThrowIfLate(rank, Clock::now() - begin);
 }
 
 void Waiter::ThrowIfAborted() {

@@ -42,7 +42,7 @@ class Waiter {
       const std::vector<int> lost = segment_.FindLost();
       const bool has_left = segment_.HasLeft(local);
       // Asked last: whoever is through the call may have left before this rank looked.
-      if (!ready()) CheckPeers(local, lost, has_left, Clock::now() - *begin);
+      if (!ready()) CheckPeers(local, lost, has_left, *begin);
     });
   }
 
@@ -70,7 +70,7 @@ class Waiter {
   };
 
   void Sleep(int local, std::uint32_t bell);
-  void CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::duration waited);
+  void CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin);
 
   HostSegment& segment_;
   WaitObserver* wait_observer_ = nullptr;

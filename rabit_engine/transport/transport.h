@@ -26,7 +26,7 @@ class Link {
   virtual std::size_t TryReceive(void* data, std::size_t bytes) = 0;
 };
 
-/// What a rank waits for on one link.
+/// What a rank waits for on one link; neither: something that the peer does in shared memory.
 struct Interest {
   int peer = -1;
   bool to_send = false;
@@ -40,9 +40,9 @@ inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Called every now and then, at least five times a second, with the peers waited for and the time since
-  /// anything of them came. Throws what makes waiting any longer pointless.
-  virtual void OnWait(std::span<const Interest> awaited, std::chrono::nanoseconds waited) = 0;
+  /// Called every now and then, at least five times a second, with the peers waited for and the time when
+  /// this wait began: nothing of them has come since. Throws what makes waiting any longer pointless.
+  virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since) = 0;
 };
 
 /// All links of one rank. Not thread safe: one collective at a time.

@@ -34,8 +34,20 @@ std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, 
   const bool ours = hello.magic == Hello::kMagic && hello.version == Hello::kVersion && hello.to == to &&
                     wire::Same(BytesOf(hello.proof), BytesOf(ProofOf(hello, key, asked)));
   if (!ours || hello.from < 0 || hello.from >= world_size || hello.from == to) return std::nullopt;
-  if (hello.kind == HelloKind::kLink || hello.kind == HelloKind::kQuestion) return hello;
-  if (hello.kind == HelloKind::kAlarm && hello.lost >= 0 && hello.lost < world_size) return hello;
+  const auto is_rank = [world_size](int rank) { return rank >= 0 && rank < world_size; };
+  switch (hello.kind) {
+    case HelloKind::kLink:
+    case HelloKind::kQuestion:
+    case HelloKind::kDoYouWait:
+    case HelloKind::kIWait:
+      return hello;
+    case HelloKind::kAlarm:
+      if (is_rank(hello.lost)) return hello;
+      break;
+    case HelloKind::kProbe:
+      if (is_rank(hello.probe.origin) && is_rank(hello.probe.waiter)) return hello;
+      break;
+  }
   return std::nullopt;
 }
 

@@ -9,6 +9,9 @@
 //
 //   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
+//   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
+//   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes. Whoever waits
+//   itself Hello: kIWait, from, to               ->       says so, on a connection of its own; closes
 //
 // All fields are in native byte order; a peer of another order fails at the magic.
 #pragma once
@@ -19,6 +22,7 @@
 #include <span>
 
 #include "rabit_engine/transport/call_tag.h"
+#include "rabit_engine/transport/wait_record.h"
 #include "wire/job_token.h"
 
 namespace warren::tcp {
@@ -26,12 +30,19 @@ namespace warren::tcp {
 /// What all ranks of a job know and nobody else, made anew whenever they meet.
 using LinkKey = wire::Digest;
 
-enum class HelloKind : std::uint16_t { kLink = 1, kAlarm = 2, kQuestion = 3 };
+enum class HelloKind : std::uint16_t {
+  kLink = 1,
+  kAlarm = 2,
+  kQuestion = 3,
+  kProbe = 4,
+  kDoYouWait = 5,
+  kIWait = 6
+};
 
 /// Sent as it lies in memory.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
-  static constexpr std::uint16_t kVersion = 3;
+  static constexpr std::uint16_t kVersion = 4;
 
   std::uint32_t magic = kMagic;
   std::uint16_t version = kVersion;
@@ -40,11 +51,12 @@ struct Hello {
   std::int32_t to = -1;
   std::int32_t lost = -1;  ///< of an alarm
   std::int32_t reserved = 0;
-  CallTag call;         ///< of a question
+  CallTag call;  ///< of a question
+  WaitProbe probe;
   wire::Nonce nonce{};  ///< another in each hello
   wire::Digest proof{};
 };
-static_assert(sizeof(Hello) == 120);
+static_assert(sizeof(Hello) == 184);
 
 /// False when these bytes begin no hello: something else has connected.
 bool MayBeHello(std::span<const std::byte> bytes);

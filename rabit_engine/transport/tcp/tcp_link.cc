@@ -1,6 +1,7 @@
 #include "rabit_engine/transport/tcp/tcp_link.h"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
@@ -55,6 +56,7 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
   for (;;) {
     const ssize_t sent = stream_.Send(head, head_bytes, data, bytes);
     if (sent >= 0) {
+      bytes_sent_ += static_cast<std::size_t>(sent);
       if (static_cast<std::size_t>(sent) < wanted) NoteFull();
       return static_cast<std::size_t>(sent);
     }
@@ -89,11 +91,16 @@ std::size_t TcpLink::FailedSend(int error) {
 std::size_t TcpLink::TryReceive(void* data, std::size_t bytes) {
   if (bytes == 0) return 0;
   awaits_little_ = bytes < kDirectBytes;
-  if (stash_begin_ == stash_end_ && !awaits_little_) return Receive(data, std::min(bytes, kMaxCallBytes));
+  if (stash_begin_ == stash_end_ && !awaits_little_) {
+    const std::size_t count = Receive(data, std::min(bytes, kMaxCallBytes));
+    bytes_received_ += count;
+    return count;
+  }
   ReadAhead();
   const std::size_t count = std::min(bytes, stash_end_ - stash_begin_);
   std::memcpy(data, stash_.data() + stash_begin_, count);
   stash_begin_ += count;
+  bytes_received_ += count;
   return count;
 }
 
@@ -160,6 +167,14 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
   // It was silent for a while before that was seen.
   return unanswered >= MaxUnanswered(timeout) && now - silent_since_ >= timeout * 5 / 6;
+}
+
+bool TcpLink::IsFull() const {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  int queued = 0;
+  return getsockopt(stream_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_unacked == 0 &&
+         ioctl(stream_.fd(), SIOCOUTQ, &queued) == 0 && queued > 0;
 }
 
 void TcpLink::CloseSending() {

@@ -57,6 +57,11 @@ class TcpLink final : public Link {
   /// True when the peer's host has acknowledged nothing for about `timeout`, over several calls. The kernel
   /// itself gives up after a quarter of an hour only.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
+  // So far.
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_received() const { return bytes_received_; }
+  /// The peer has acknowledged all that went out, and has no room for what did not.
+  bool IsFull() const;
   /// Sends no more; the peer reads the end of the stream.
   void CloseSending();
 
@@ -75,6 +80,8 @@ class TcpLink final : public Link {
   bool awaits_little_ = false;
   bool ended_ = false;
   int error_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
   Clock::time_point silent_since_ = kNoDeadline;
   // Small reads go through here, so that a tag and the few bytes after it cost one system call.
   std::size_t stash_begin_ = 0;

@@ -214,7 +214,7 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
         if (AnyReady(interests)) return;
         ThrowIfHostIsSilent();
         const Clock::time_point now = Clock::now();
-        if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, now - begin);
+        if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
         if (now < deadline) return;
         std::vector<std::string> awaited;
         for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
@@ -422,6 +422,18 @@ bool TcpTransport::Answer(PendingConnection& pending) {
     questions_[hello->from] = hello->call;
     return false;
   }
+  if (hello->kind == tcp::HelloKind::kProbe) {
+    probes_[hello->probe.origin] = hello->probe;
+    return false;
+  }
+  if (hello->kind == tcp::HelloKind::kDoYouWait) {
+    those_who_ask_.insert(hello->from);
+    return false;
+  }
+  if (hello->kind == tcp::HelloKind::kIWait) {
+    waiting_.insert(hello->from);
+    return false;
+  }
   if (hello->from > rank_ || links_[hello->from]) return false;
   if (options_.tls && !pending.stream.is_encrypted()) return false;
   tcp::PrepareLink(pending.stream.fd(), options_.no_delay, options_.host_timeout);
@@ -467,7 +479,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
       for (const int peer : peers) {
         if (!linked(peer)) awaited.push_back({peer, false, true});
       }
-      if (!awaited.empty()) wait_observer_->OnWait(awaited, now - begin);
+      if (!awaited.empty()) wait_observer_->OnWait(awaited, begin);
       ThrowIfLost(awaited);
     }
     for (Dial& dial : dials_) {
@@ -582,6 +594,33 @@ void TcpTransport::ReadAnswer(Dial& dial) {
 // --- asking ---
 
 void TcpTransport::Ask(int peer, const CallTag& call) {
+  tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, peer);
+  hello.call = call;
+  Tell(hello);
+}
+
+void TcpTransport::Send(int peer, const WaitProbe& probe) {
+  tcp::Hello hello = MakeHello(tcp::HelloKind::kProbe, peer);
+  hello.probe = probe;
+  Tell(hello);
+}
+
+void TcpTransport::AskWhetherItWaits(int peer) {
+  waiting_.erase(peer);
+  Tell(MakeHello(tcp::HelloKind::kDoYouWait, peer));
+}
+
+void TcpTransport::SayThatThisWaits() {
+  for (const int peer : those_who_ask_) Tell(MakeHello(tcp::HelloKind::kIWait, peer));
+  those_who_ask_.clear();
+}
+
+std::map<int, WaitProbe> TcpTransport::TakeProbes() {
+  return std::exchange(probes_, {});
+}
+
+void TcpTransport::Tell(const tcp::Hello& hello) {
+  const int peer = hello.to;
   for (const std::string& text : addresses_[peer]) {
     const auto address = tcp::Address::Parse(text);
     int error = 0;
@@ -589,7 +628,7 @@ void TcpTransport::Ask(int peer, const CallTag& call) {
     if (!socket) continue;
     const std::uint64_t id = next_question_++;
     Watch(socket.fd(), Key(Subject::kQuestion, id), EPOLLOUT | EPOLLET);
-    own_questions_[id] = {tcp::Stream(std::move(socket)), peer, call};
+    own_questions_[id] = {tcp::Stream(std::move(socket)), hello};
     return;
   }
 }
@@ -618,11 +657,9 @@ void TcpTransport::SendQuestion(std::uint64_t id) {
   Question& question = found->second;
   const int error = tcp::ConnectError(question.stream.fd());
   if (error == 0) {
-    tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, question.peer);
-    hello.call = question.call;
-    SendWhole(question.stream, tcp::Proved(hello, key_));
-  } else if (error == ECONNREFUSED && HasEnded(question.peer)) {
-    absent_.push_back(question.peer);
+    SendWhole(question.stream, tcp::Proved(question.hello, key_));
+  } else if (error == ECONNREFUSED && HasEnded(question.hello.to)) {
+    absent_.push_back(question.hello.to);
   }
   own_questions_.erase(found);
 }

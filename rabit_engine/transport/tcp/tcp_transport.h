@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,23 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// The last call that each rank has asked about so, as far as the events taken so far tell.
   const std::map<int, CallTag>& questions() const { return questions_; }
 
+  // The same way, without waiting; see WaitProbe.
+  void Send(int peer, const WaitProbe& probe);
+  /// Those that have come since, the last one of each origin.
+  std::map<int, WaitProbe> TakeProbes();
+  /// Asks a rank whether it waits in a call itself.
+  void AskWhetherItWaits(int peer);
+  /// Whether it has said so since it was asked.
+  bool SaysThatItWaits(int peer) const { return waiting_.contains(peer); }
+  /// Answers those who have asked.
+  void SayThatThisWaits();
+
+  /// Bytes given to the link with a peer so far, and taken from it; 0 where there is none.
+  std::uint64_t BytesSent(int peer) const { return links_[peer] ? links_[peer]->bytes_sent() : 0; }
+  std::uint64_t BytesReceived(int peer) const { return links_[peer] ? links_[peer]->bytes_received() : 0; }
+  /// Whether what this rank has sent lies with the peer, which has no room for more until it reads.
+  bool IsFull(int peer) const { return links_[peer] && links_[peer]->IsFull(); }
+
   // --- for a transport that has other links beside these ---
 
   /// Throws LostPeer when a linked host has not answered for `host_timeout`, though its connection is open.
@@ -107,8 +125,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   struct Dial;
   struct Question {
     tcp::Stream stream;
-    int peer;
-    CallTag call;
+    tcp::Hello hello;
   };
 
   [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
@@ -133,6 +150,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void TryNextAddress(Dial& dial, const std::string& why);
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
   void SendAlarms(int lost_rank);
+  void Tell(const tcp::Hello& hello);
   void SendQuestion(std::uint64_t id);
 
   int rank_;
@@ -156,6 +174,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::vector<Dial> dials_;
   WaitObserver* wait_observer_ = nullptr;
   std::map<int, CallTag> questions_;
+  std::map<int, WaitProbe> probes_;                  ///< by origin
+  std::set<int> those_who_ask_;                      ///< whether this rank waits
+  std::set<int> waiting_;                            ///< those who have said it
   std::map<std::uint64_t, Question> own_questions_;  ///< that are not sent yet
   std::uint64_t next_question_ = 0;
 };

@@ -1,0 +1,129 @@
+#include "rabit_engine/engine/deadlock_search.h"
+
+#include <algorithm>
+
+namespace warren {
+namespace {
+
+// So many probes are sent one every second; later ones more seldom.
+constexpr int kQuickProbes = 4;
+
+std::uint64_t Mix(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+/// An order of the ranks that has nothing to do with who talks to whom.
+std::uint64_t OrderOf(int rank) {
+  return Mix(static_cast<std::uint64_t>(rank) + 1);
+}
+
+}  // namespace
+
+std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link) {
+  WaitEdge edge{interest.peer, WaitKind::kMemory};
+  if (link.shares_memory) return edge;
+  edge.received = link.received;
+  if (!link.is_linked) {
+    // The higher of two ranks takes links all the while; the lower one makes them.
+    if (interest.peer > rank) return std::nullopt;
+    edge.kind = WaitKind::kLink;
+  } else if (interest.to_receive) {
+    edge.kind = WaitKind::kReceive;
+  } else {
+    if (!link.is_full) return std::nullopt;
+    edge.kind = WaitKind::kSend;
+  }
+  return edge;
+}
+
+bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link) {
+  switch (probe.edge.kind) {
+    case WaitKind::kMemory:
+      return true;
+    case WaitKind::kReceive:
+      return probe.edge.received == link.sent && (own == nullptr || (!own->to_send && link.is_linked));
+    case WaitKind::kSend:
+      return own == nullptr || !own->to_receive;
+    case WaitKind::kLink:
+      return own == nullptr && !link.is_linked;
+  }
+  return false;
+}
+
+std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& own, double now) {
+  if (own.since != since_) {
+    since_ = own.since;
+    step_ = Step::kSearching;
+    next_ = static_cast<double>(own.since) * 1e-9 + kPatience;
+    pause_ = kSecondLook;
+    num_probes_ = 0;
+  }
+  if (now < next_) return std::nullopt;
+  if (step_ == Step::kSeen) {
+    step_ = Step::kLooksAgain;
+  } else {
+    step_ = Step::kSearching;
+    ++attempt_;
+  }
+  if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
+  next_ = now + pause_;
+  WaitProbe probe;
+  probe.origin = rank_;
+  probe.attempt = attempt_;
+  return Follow(probe, now);
+}
+
+std::optional<DeadlockSearch::Message> DeadlockSearch::Take(const WaitProbe& probe, bool sends_probes,
+                                                            double now) {
+  if (probe.origin == rank_) {
+    Return(probe, now);
+    return std::nullopt;
+  }
+  if (sends_probes && OrderOf(probe.origin) > OrderOf(rank_)) return std::nullopt;
+  return Follow(probe, now);
+}
+
+/// From this rank on, through the records of its host.
+std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe, double now) {
+  int rank = rank_;
+  while (probe.hops < static_cast<std::uint32_t>(size_)) {
+    const std::optional<WaitRecord> record = view_.wait_of(rank);
+    if (!record || record->num_edges == 0) return std::nullopt;
+    // Another one of the edges in each attempt, the same when a circle is looked at again.
+    const std::uint64_t choice = Mix(probe.attempt ^ static_cast<std::uint64_t>(rank) << 32);
+    const WaitEdge& edge = record->edges[choice % record->num_edges];
+    if (probe.hops < WaitProbe::kPathLength) probe.path[probe.hops] = rank;
+    ++probe.hops;
+    probe.digest = Mix(probe.digest ^ static_cast<std::uint64_t>(record->since)) ^
+                   Mix(static_cast<std::uint64_t>(rank) << 32 ^ static_cast<std::uint64_t>(edge.on));
+    probe.waiter = rank;
+    probe.edge = edge;
+    const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
+    if (!is_here) return Message{edge.on, probe};
+    probe.edge.kind = WaitKind::kMemory;  // what came of it is seen
+    if (edge.on == probe.origin) {
+      if (edge.on != rank_) return Message{edge.on, probe};
+      Return(probe, now);
+      return std::nullopt;
+    }
+    rank = edge.on;
+  }
+  return std::nullopt;  // it goes round in a circle that its origin is not in
+}
+
+void DeadlockSearch::Return(const WaitProbe& probe, double now) {
+  if (probe.attempt != attempt_) return;
+  if (step_ == Step::kSearching) {
+    step_ = Step::kSeen;
+    seen_ = probe.digest;
+    next_ = now + kSecondLook;
+  } else if (step_ == Step::kLooksAgain && probe.digest == seen_) {
+    num_found_ = probe.hops;
+    found_.assign(probe.path.begin(),
+                  probe.path.begin() + std::min<std::size_t>(probe.hops, WaitProbe::kPathLength));
+  }
+}
+
+}  // namespace warren

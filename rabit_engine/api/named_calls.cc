@@ -117,7 +117,13 @@ class NamedCalls::NamedCall final : public PendingCall {
 std::shared_ptr<NamedCalls> NamedCalls::Make(const Call& call, Session& parent,
                                              const NamedCallOptions& options) {
   auto made = std::make_shared<NamedCalls>(parent.Split(call, 0, parent.rank()), options);
-  parent.BeforeFinalize(made, [calls = made.get()] { calls->Close(); });
+  parent.BeforeFinalize(made, [calls = made.get()] {
+    try {
+      calls->Close();
+    } catch (const EngineError&) {
+      // Finalize meets the same ranks, and says itself what it finds.
+    }
+  });
   made->StartThread();
   return made;
 }
@@ -208,6 +214,7 @@ int NamedCalls::Join(const Call& call) {
 void NamedCalls::Close() {
   if (NumForks() != num_forks_) return;
   Lock lock(mutex_);
+  const bool was_over = !over_.empty();
   if (!closes_) {
     closes_ = true;
     participant_.Leave();
@@ -219,10 +226,14 @@ void NamedCalls::Close() {
   HelpUntil(lock, [this] { return !over_.empty(); });
   due_.notify_one();
   changed_.wait(lock, [this] { return !has_thread_; });
+  const std::exception_ptr error = was_over ? nullptr : error_;
   lock.unlock();
   // It lets go of this, too, so that the communicator is freed by who closes it, before the job is left.
-  const std::lock_guard joining(join_mutex_);
-  if (thread_.joinable()) thread_.join();
+  {
+    const std::lock_guard joining(join_mutex_);
+    if (thread_.joinable()) thread_.join();
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 // --- cycles ------------------------------------------------------------------------------------------------
@@ -430,6 +441,7 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
 /// lock.
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
+  error_ = error;
   std::unordered_map<std::string, Waiting> all = std::exchange(waiting_, {});
   lock.unlock();
   for (auto& [name, waiting] : all) {

@@ -53,7 +53,8 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   /// Waits until all ranks have joined, and meanwhile takes part in their sums with elements that change
   /// nothing; what this rank gave comes first. The last to join.
   int Join(const Call& call);
-  /// Ends it for all ranks: what is not ready everywhere by now ends with an error.
+  /// Ends it for all ranks: what is not ready everywhere by now ends with an error. Throws what ended it
+  /// instead while this waited for the others; not what had ended it before.
   void Close();
 
  private:
@@ -114,7 +115,8 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;  ///< why nothing more is done
+  std::string over_;          ///< why nothing more is done
+  std::exception_ptr error_;  ///< the same, where it was an error
 
   // Of whoever is in a cycle.
   std::unique_ptr<coordinator::Coordinator> coordinator_;  ///< on rank 0

@@ -848,8 +848,8 @@ class Coordinator:
         return last.value
 
     def close(self) -> None:
-        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. From any thread, also
-        while others are in its methods."""
+        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Waits for all ranks, and
+        raises an error when one is lost meanwhile. From any thread, also while others are in its methods."""
         self._is_closed = True
         _check(_LIB.WarrenCoordinatorClose(self._coordinator))
 

@@ -310,8 +310,8 @@ typedef struct WarrenEnqueueOptions {
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
 /* Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Wait for the
- * handles first. WarrenFinalize does the same for those that are left. Other threads may be in calls of it.
- */
+ * handles first. Waits for all ranks, and is told when one is lost meanwhile. WarrenFinalize does the same
+ * for those that are left. Other threads may be in calls of it. */
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
 /* The same, and gives it back: no other thread is in a call of it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);

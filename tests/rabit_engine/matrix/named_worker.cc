@@ -6,6 +6,8 @@
 //   give-up        rank 1 never does, and the others get an error
 //   join           rank r has r + 1 batches
 //   leave          rank 1 ends it while others wait
+//   storm SEED     prints "rank N", and then names are new and old, packed and alone, ranks join, and named
+//                  operations are ended and made anew, until an error; exit code 2 and its message
 //   wait RANK      prints "rank N" when all is set up; rank RANK then stays away from what the others wait
 //                  for; exit code 2 and a message when that is an error
 #include <unistd.h>
@@ -310,6 +312,38 @@ int Leave() {
   return 0;
 }
 
+/// All ranks draw the same, and each gives in an order of its own.
+int Storm(unsigned seed) {
+  const Communicator world = warren::World();
+  std::mt19937 shared(seed);
+  std::mt19937 own(seed * 1000 + static_cast<unsigned>(world.rank()) + 1);
+  std::vector<std::vector<float>> values(40);
+  world.Barrier();
+  std::printf("rank %d\n", world.rank());
+  std::fflush(stdout);
+  for (int number = 0;;) {
+    const Coordinator named(world);
+    for (unsigned rounds = 1 + shared() % 20; rounds > 0; --rounds) {
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool is_new = shared() % 4 == 0;
+        names.push_back(is_new ? "new" + std::to_string(number++) : "old" + std::to_string(i));
+        values[i].assign(is_new ? shared() % 5'000 : 100 * i, 1.0F);
+      }
+      std::vector<std::size_t> order(values.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::shuffle(order.begin(), order.end(), own);
+      std::vector<Handle> handles;
+      for (const std::size_t i : order) {
+        handles.push_back(
+            named.EnqueueAllreduce(names[i], values[i].data(), values[i].data(), values[i].size(), Op::kSum));
+      }
+      warren::WaitAll(handles);
+      if (shared() % 4 == 0) named.Join();
+    }
+  }
+}
+
 int Wait(int victim) {
   const Communicator world = warren::World();
   const Coordinator named(world);
@@ -336,6 +370,7 @@ int main(int argc, char** argv) {
     if (mode == "give-up") result = GiveUp();
     if (mode == "join") result = Join();
     if (mode == "leave") result = Leave();
+    if (mode == "storm") result = Storm(static_cast<unsigned>(std::atoi(argv[2])));
     if (mode == "wait") result = Wait(std::atoi(argv[2]));
     if (result == 0) warren::Finalize();
     return result;

@@ -1,0 +1,234 @@
+// Ranks that give named operations, of which one dies at a point of what the ranks tell each other.
+//
+//   named_loss_worker ACTION POINT before|after VICTIM
+//
+// Each prints "rank N" before it goes on. VICTIM is killed when its named operations come to POINT: before
+// its part there, when the others have waited for it a while, or after it, and says "dies at <seconds>" on
+// stderr before. Others say "told at <seconds>" and what they were told; exit code 2.
+//
+// ACTION                            POINT, a call of the communicator of the named operations
+//   new     gives new names           words          the allreduce that each cycle begins with
+//   packed  gives many known ones     lengths        \.
+//   join    all others join           names           | what is told to rank 0, and
+//   joined  all but one rank join     answer-length   | its answer
+//   close   all others end it         answer         /
+//   leave   the same, with an         one            an allreduce of one name
+//           operation under way       packed         one of several
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/api/collectives_face.h"
+#include "rabit_engine/api/session.h"
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/settings.h"
+#include "rabit_engine/engine/join.h"
+#include "rabit_engine/recovery/recoverable_communicator.h"
+#include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/matrix/require.h"
+#include "warren/c_api.h"
+
+namespace {
+
+using warren::Communicator;
+using warren::DataType;
+using warren::Inbound;
+using warren::Operation;
+using warren::Outbound;
+using warren::Reduction;
+
+constexpr std::size_t kCount = 2'000;  // of one operation
+constexpr int kNumNames = 20;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Where this rank dies, if it does.
+struct Plan {
+  std::string point;
+  bool before = false;
+  std::atomic<bool> is_set{false};
+  std::atomic<bool> is_reached{false};
+  std::atomic<bool> others_go_on{false};
+};
+Plan plan;
+
+void Die() {
+  std::fprintf(stderr, "dies at %.6f\n", Now());
+  std::raise(SIGKILL);
+}
+
+template <typename Call>
+void Pass(const std::string& point, Call&& call) {
+  const bool dies = plan.is_set && plan.point == point;
+  if (dies && plan.before) {
+    plan.is_reached = true;
+    while (!plan.others_go_on) usleep(100);
+    usleep(300'000);  // until the others are asleep
+    Die();
+  }
+  call();
+  if (dies) Die();
+}
+
+/// Another one, whose rank dies at the point that is planned.
+class Mortal final : public Communicator {
+ public:
+  explicit Mortal(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int world_size() const override { return inner_->world_size(); }
+  bool is_distributed() const override { return inner_->is_distributed(); }
+  std::string host() const override { return inner_->host(); }
+  int local_rank() const override { return inner_->local_rank(); }
+  int host_of(int rank) const override { return inner_->host_of(rank); }
+  std::string name() const override { return inner_->name(); }
+  int rank_in_job(int rank) const override { return inner_->rank_in_job(rank); }
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
+    const bool are_words =
+        reduction.type() == DataType::kULong && reduction.operation() == Operation::kBitAnd;
+    Pass(are_words        ? "words"
+         : count > kCount ? "packed"
+                          : "one",
+         [&] { inner_->Allreduce(buffer, count, reduction); });
+  }
+  void Broadcast(void* buffer, std::size_t bytes, int root) override {
+    is_answer_ = !is_answer_;
+    Pass(is_answer_ ? "answer-length" : "answer", [&] { inner_->Broadcast(buffer, bytes, root); });
+  }
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
+    Pass("lengths", [&] { inner_->Allgather(buffer, offsets); });
+  }
+  void Allgather(void* buffer, std::size_t total, std::size_t begin, std::size_t end) override {
+    inner_->Allgather(buffer, total, begin, end);
+  }
+  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+              int root) override {
+    Pass("names", [&] { inner_->Gather(data, bytes, buffer, offsets, root); });
+  }
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                     const Reduction& reduction) override {
+    inner_->ReduceScatter(buffer, offsets, reduction);
+  }
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override {
+    inner_->Reduce(buffer, count, reduction, root);
+  }
+  void Barrier() override { inner_->Barrier(); }
+  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
+               int root) override {
+    inner_->Scatter(buffer, offsets, data, bytes, root);
+  }
+  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received) override {
+    inner_->AllToAll(from, sent, to, received);
+  }
+  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override {
+    inner_->SendReceive(sends, receives);
+  }
+  std::unique_ptr<Communicator> Split(int color, int key) override {
+    return std::make_unique<Mortal>(inner_->Split(color, key));
+  }
+  void LookForLosses() override { inner_->LookForLosses(); }
+  void GiveUp() noexcept override { inner_->GiveUp(); }
+  void TrackerPrint(const std::string& text) override { inner_->TrackerPrint(text); }
+  void Finalize() override { inner_->Finalize(); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+  bool is_answer_ = false;
+};
+
+/// Ends a survivor that has been told.
+void Check(int result) {
+  if (result == 0) return;
+  std::fprintf(stderr, "told at %.6f\n%s\n", Now(), WarrenGetLastError());
+  std::_Exit(2);
+}
+
+class Names {
+ public:
+  explicit Names(WarrenCoordinator named) : named_(named), values_(kNumNames, std::vector<float>(kCount)) {}
+
+  void Sum(const std::string& prefix, int num_names) {
+    std::vector<WarrenHandle> handles;
+    for (int i = 0; i < num_names; ++i) handles.push_back(Give(prefix + std::to_string(i), i));
+    Check(WarrenWaitAll(handles.data(), handles.size()));
+  }
+  WarrenHandle Give(const std::string& name, int place) {
+    std::vector<float>& values = values_[place];
+    WarrenHandle handle = nullptr;
+    Check(WarrenEnqueueAllreduce(named_, name.c_str(), values.data(), values.data(), kCount, WARREN_FLOAT32,
+                                 WARREN_SUM, nullptr, &handle));
+    return handle;
+  }
+
+ private:
+  WarrenCoordinator named_;
+  std::vector<std::vector<float>> values_;
+};
+
+void Act(const std::string& action, WarrenCoordinator named, Names& names, int rank, int size, int victim) {
+  const bool dies = rank == victim;
+  if (action == "new") {
+    for (int round = 0;; ++round) names.Sum("new" + std::to_string(round) + "-", 3);
+  } else if (action == "packed") {
+    for (;;) names.Sum("known", kNumNames);
+  } else if (action == "join") {
+    if (dies) pause();
+    Check(WarrenCoordinatorJoin(named, nullptr));
+  } else if (action == "joined") {
+    if (rank == (victim + 1) % size) names.Sum("x", 1);
+    Check(WarrenCoordinatorJoin(named, nullptr));
+  } else if (action == "close") {
+    if (dies) pause();
+    Check(WarrenCoordinatorClose(named));
+  } else if (action == "leave") {
+    if (dies) pause();
+    const WarrenHandle handle = names.Give("x", 0);
+    REQUIRE(WarrenCoordinatorClose(named) != 0);
+    REQUIRE(WarrenCoordinatorClose(named) == 0);  // it is over already
+    Check(WarrenWait(handle));
+  } else {
+    REQUIRE(!"an action");
+  }
+  REQUIRE(!"told");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  REQUIRE(argc == 5);
+  plan.point = argv[2];
+  plan.before = std::string(argv[3]) == "before";
+  const int victim = std::atoi(argv[4]);
+  auto joined = warren::Join(warren::ReadSettings({}));
+  const int rank = joined->rank();
+  const int size = joined->world_size();
+  WarrenComm_ comm{
+      std::make_shared<warren::api::Session>(std::make_unique<warren::recovery::RecoverableCommunicator>(
+          std::make_unique<Mortal>(std::move(joined))))};
+  WarrenCoordinator named = nullptr;
+  Check(WarrenCoordinatorCreate(&comm, nullptr, &named));
+  Names names(named);
+  names.Sum("known", kNumNames);
+  std::printf("rank %d\n", rank);
+  std::fflush(stdout);
+  plan.is_set = rank == victim;
+  while (plan.is_set && plan.point == "words" && !plan.is_reached)
+    usleep(100);  // it needs no action for that
+  Check(WarrenBarrier(&comm));
+  plan.others_go_on = true;
+  Act(argv[1], named, names, rank, size, victim);
+}

@@ -687,6 +687,9 @@ void TcpTransport::SendAlarms(int lost_rank) {
   for (const auto& [rank, call] : questions_) {  // these wait for us, though without a link
     if (!links_[rank]) peers.push_back(rank);
   }
+  for (const auto& [id, pending] : pending_) {  // these have an answer, and with it a link on their side
+    if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
+  }
   std::vector<Alarm> alarms;
   for (const int peer : peers) {
     const bool ended = links_[peer] && links_[peer]->ended();

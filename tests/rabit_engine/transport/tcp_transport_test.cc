@@ -497,6 +497,30 @@ TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {
   giving_up.join();
 }
 
+TEST(TcpTransport, AnAlarmIsHeardByWhoHasALinkThatItsOtherEndHasNotYetTaken) {
+  bool was_half_linked = false;
+  for (int attempt = 0; attempt < 100 && !was_half_linked; ++attempt) {
+    World world(3);
+    TcpTransport& answers = world[1];
+    std::atomic<bool> is_linked = false;
+    std::thread dials([&, &dialing = world[0]] {
+      const int peer = 1;
+      dialing.Connect({&peer, 1});
+      is_linked = true;
+    });
+    while (!is_linked) {
+      answers.TakeEvents();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    dials.join();
+    was_half_linked = !answers.IsLinked(0);
+    answers.Abort(2);
+    const LostPeer lost = LossWhileWaitingFor(world[0], 1);
+    EXPECT_EQ(lost.rank(), 2) << lost.what();
+  }
+  EXPECT_TRUE(was_half_linked);
+}
+
 TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
   World world(3);
   world.ConnectAll();

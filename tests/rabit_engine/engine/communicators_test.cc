@@ -19,35 +19,13 @@
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/engine/random_program.h"
 #include "tests/rabit_engine/engine/thread_world.h"
+#include "tests/rabit_engine/engine/worlds.h"
 
 namespace warren::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// Where ranks live.
-enum class Places {
-  kOneHost,
-  kTcp,
-  kHosts,      ///< 0, 1, 2 on one host, 3 alone, and so on
-  kScattered,  ///< even and odd ranks on two hosts
-};
-const char* NameOf(Places places) {
-  constexpr std::array kNames{"OneHost", "Tcp", "Hosts", "Scattered"};
-  return kNames[static_cast<std::size_t>(places)];
-}
-
-std::function<Settings(int)> SettingsOf(Places places) {
-  return [places](int rank) {
-    Settings settings;
-    if (places == Places::kTcp) settings.shared_memory = SharedMemory::kOff;
-    if (places == Places::kHosts)
-      settings.host_group = std::to_string(rank / 4 * 2 + (rank % 4 == 3 ? 1 : 0));
-    if (places == Places::kScattered) settings.host_group = std::to_string(rank % 2);
-    return settings;
-  };
-}
 
 std::string MessageOf(const std::function<void()>& function) {
   try {
@@ -58,14 +36,10 @@ std::string MessageOf(const std::function<void()>& function) {
   return "no error";
 }
 
-struct Case {
-  Places places;
-  int size;
-};
-class Communicators : public ::testing::TestWithParam<Case> {};
+class Communicators : public ::testing::TestWithParam<WorldCase> {};
 
 TEST_P(Communicators, OfEveryShapeGiveWhatAPlainComputationGives) {
-  const Case& world = GetParam();
+  const WorldCase& world = GetParam();
   for (std::uint64_t seed = 1; seed <= testing::NumPrograms(6) && !HasFailure(); ++seed) {
     ThreadWorld(world.size).Run(SettingsOf(world.places), [seed](NativeCommunicator& communicator) {
       RandomProgram(seed, communicator).Run(60);
@@ -73,17 +47,7 @@ TEST_P(Communicators, OfEveryShapeGiveWhatAPlainComputationGives) {
   }
 }
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (int size = 1; size <= 9; ++size) cases.push_back({Places::kOneHost, size});
-  for (const int size : {2, 3, 5, 8}) cases.push_back({Places::kTcp, size});
-  for (const int size : {4, 7, 9}) cases.push_back({Places::kHosts, size});
-  for (const int size : {4, 7}) cases.push_back({Places::kScattered, size});
-  return cases;
-}
-INSTANTIATE_TEST_SUITE_P(Worlds, Communicators, ::testing::ValuesIn(Cases()), [](const auto& info) {
-  return NameOf(info.param.places) + std::to_string(info.param.size);
-});
+INSTANTIATE_TEST_SUITE_P(Worlds, Communicators, ::testing::ValuesIn(EveryWorld()), NameOfCase);
 
 Reduction FloatSum() {
   return Reduction::Typed(DataType::kFloat, Operation::kSum);

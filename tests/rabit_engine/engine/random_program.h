@@ -1,18 +1,25 @@
 // Programs of collectives on communicators of every shape, made from a seed: each rank runs the same program
 // and compares what it gets with what a plain computation over all members' inputs gives. Nothing is left
-// out: every collective, roots, counts of zero and ragged ones, splits of splits.
+// out: every collective, roots, counts of zero and ragged ones, splits of splits. Where calls can be begun
+// without waiting for them, each rank does so with some, as it likes: several are under way in one
+// communicator, also in one that is freed, and their ends are seen in another order and by every means.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/base/communicator.h"
@@ -27,16 +34,49 @@ inline std::uint64_t NumPrograms(std::uint64_t some) {
   return wanted == nullptr ? some : std::strtoull(wanted, nullptr, 10);
 }
 
+/// A call that was begun. Destroyed before it has ended, it is carried out all the same.
+class BegunCall {
+ public:
+  virtual ~BegunCall() = default;
+  virtual bool Test() = 0;
+  /// Throws its error. The last call.
+  virtual void Wait() = 0;
+  /// `function` gets the error, or null, once.
+  virtual void WhenDone(std::function<void(const char* error)> function) = 0;
+};
+
+/// A communicator whose calls need not be waited for.
+class BeginningCommunicator : public Communicator {
+ public:
+  /// The calls that `make` makes on this communicator return at once, and are these.
+  virtual std::vector<std::unique_ptr<BegunCall>> Begin(const std::function<void()>& make) = 0;
+};
+
 class RandomProgram {
  public:
-  /// `any_order`: the communicator does not say in which order it adds up floats.
+  /// `any_order`: the communicator does not say in which order it adds up floats. They are small integers
+  /// then, whose sum is the same in each.
   RandomProgram(std::uint64_t seed, Communicator& world, bool any_order = false)
       : random_(seed), seed_(seed), any_order_(any_order) {
     std::vector<int> all(static_cast<std::size_t>(world.world_size()));
     std::iota(all.begin(), all.end(), 0);
     world_rank_ = world.rank();
-    groups_.push_back({all, &world, nullptr});
+    begins_ = dynamic_cast<BeginningCommunicator*>(&world) != nullptr;
+    own_random_.seed(seed * 1000 + static_cast<std::uint64_t>(world_rank_));
+    groups_.push_back({all, &world, nullptr, next_group_++});
   }
+  ~RandomProgram() {
+    // After an error: what is under way needs its buffers.
+    while (!pending_.empty()) {
+      try {
+        Settle(pending_.begin());
+      } catch (const std::exception&) {
+        // It is not the first.
+      }
+    }
+  }
+  RandomProgram(const RandomProgram&) = delete;
+  RandomProgram& operator=(const RandomProgram&) = delete;
 
   void Run(int steps) {
     for (int step = 0; step < steps && !::testing::Test::HasFailure(); ++step) {
@@ -77,10 +117,15 @@ class RandomProgram {
           SendReceive(group);
           break;
         default:
-          if (group.communicator != nullptr) group.communicator->Barrier();
+          if (group.communicator != nullptr) Make(group, {}, [&] { group.communicator->Barrier(); });
       }
+      if (pending_.size() > kMostPending || (!pending_.empty() && DrawOwn(4) == 0)) SettleAny();
     }
+    while (!pending_.empty()) SettleAny();
   }
+
+  /// Of all results that this rank got, the same for the same results, whenever they came.
+  std::uint64_t digest() const { return digest_; }
 
  private:
   using Bytes = std::vector<std::uint8_t>;
@@ -88,10 +133,98 @@ class RandomProgram {
     std::vector<int> members;  // ranks of the world
     Communicator* communicator = nullptr;
     std::unique_ptr<Communicator> owned;
+    int id = 0;
     int size() const { return static_cast<int>(members.size()); }
   };
 
+  using Buffer = std::shared_ptr<Bytes>;  // of a call, until it has ended
+
+  /// What a call must leave in its buffer.
+  struct Result {
+    const char* what;
+    Bytes expected;
+    Buffer buffer;
+    std::size_t begin = 0;  // in the buffer
+  };
+  /// How the end of a call that was begun is seen.
+  enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
+  struct Ends {
+    std::atomic<int> well{0};
+    std::atomic<int> with_error{0};
+  };
+  struct Pending {
+    int step;
+    int group;
+    Seen seen;
+    std::vector<std::unique_ptr<BegunCall>> calls;
+    std::size_t num_calls;
+    std::shared_ptr<Ends> ends;
+    std::vector<Result> results;
+    std::vector<Buffer> sent;
+  };
+
+  /// Makes the calls of a step that `make` makes, now or without waiting. `sent`: more buffers that they use.
+  template <typename Calls>
+  void Make(Group& group, std::vector<Result> results, Calls&& make, std::vector<Buffer> sent = {}) {
+    if (!begins_ || DrawOwn(2) == 0) {
+      make();
+      for (const Result& result : results) ExpectSame(result, step_);
+      SettleBehind(group.id);
+      return;
+    }
+    Pending pending{step_, group.id, static_cast<Seen>(DrawOwn(4)), {}, 0, nullptr, {}, std::move(sent)};
+    pending.results = std::move(results);
+    pending.calls = static_cast<BeginningCommunicator&>(*group.communicator).Begin(make);
+    pending.num_calls = pending.calls.size();
+    if (pending.seen == Seen::kByFunction) {
+      pending.ends = std::make_shared<Ends>();
+      for (const auto& call : pending.calls) {
+        call->WhenDone([ends = pending.ends](const char* error) {
+          ++(error == nullptr ? ends->well : ends->with_error);
+        });
+      }
+      pending.calls.clear();
+    }
+    pending_.push_back(std::move(pending));
+  }
+
+  void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
+
+  /// After another call in this communicator, whatever was begun there before has ended.
+  void SettleBehind(int group) {
+    for (auto each = pending_.begin(); each != pending_.end();) {
+      if (each->group != group || each->seen != Seen::kBehindAnother) {
+        ++each;
+        continue;
+      }
+      for (const auto& call : each->calls) {
+        EXPECT_TRUE(call->Test()) << "step " << each->step << " of program " << seed_
+                                  << " is still under way behind step " << step_;
+      }
+      for (const Result& result : each->results) ExpectSame(result, each->step);
+      each = pending_.erase(each);
+    }
+  }
+
+  void Settle(std::vector<Pending>::iterator which) {
+    Pending pending = std::move(*which);
+    pending_.erase(which);
+    std::shuffle(pending.calls.begin(), pending.calls.end(), own_random_);
+    for (const auto& call : pending.calls) {
+      while (pending.seen == Seen::kByTesting && !call->Test()) std::this_thread::yield();
+      call->Wait();
+    }
+    if (pending.ends) {
+      const auto num_ended = [&] { return pending.ends->well + pending.ends->with_error; };
+      while (num_ended() < static_cast<int>(pending.num_calls)) std::this_thread::yield();
+      EXPECT_EQ(pending.ends->with_error, 0) << "step " << pending.step << " of program " << seed_;
+    }
+    for (const Result& result : pending.results) ExpectSame(result, pending.step);
+  }
+
   std::size_t Draw(std::size_t below) { return random_() % below; }
+  /// Of this rank alone.
+  std::size_t DrawOwn(std::size_t below) { return begins_ ? own_random_() % below : 1; }
   std::size_t DrawCount() {
     switch (Draw(8)) {
       case 0:
@@ -139,24 +272,50 @@ class RandomProgram {
                                {DataType::kFloat16, Operation::kSum}, {DataType::kBFloat16, Operation::kMax},
                                {DataType::kInt, Operation::kSum},     {DataType::kUChar, Operation::kBitOr},
                                {DataType::kLong, Operation::kMin},    {DataType::kUInt, Operation::kBitXor}};
-    const Kind drawn = kKinds[Draw(std::size(kKinds))];
-    const bool is_sum_of_floats = drawn.operation == Operation::kSum && drawn.type != DataType::kInt;
-    return any_order_ && is_sum_of_floats ? Kind{DataType::kLong, Operation::kSum} : drawn;
+    return kKinds[Draw(std::size(kKinds))];
+  }
+  /// What a rank brings to a reduction.
+  Bytes Input(int rank, std::size_t count, const Reduction& reduction) const {
+    const bool is_float = !IsDefined(reduction.type(), Operation::kBitOr);
+    if (!any_order_ || !is_float || reduction.operation() != Operation::kSum)
+      return Input(rank, count * reduction.element_bytes());
+    std::vector<float> small;
+    for (const std::uint8_t byte : Input(rank, count)) small.push_back(static_cast<float>(byte % 16) - 5.0F);
+    Bytes input(count * reduction.element_bytes());
+    if (reduction.rounds()) {
+      reduction.Narrow(input.data(), small.data(), count);
+    } else if (reduction.type() == DataType::kDouble) {
+      const std::vector<double> wide(small.begin(), small.end());
+      if (count > 0) std::memcpy(input.data(), wide.data(), input.size());
+    } else if (count > 0) {
+      std::memcpy(input.data(), small.data(), input.size());
+    }
+    return input;
   }
   /// The engine's order is that of one CombineAll over the members.
   Bytes Reduced(const Group& group, const Reduction& reduction, std::size_t count) const {
     std::vector<Bytes> inputs;
     std::vector<const void*> pointers;
-    for (const int member : group.members) inputs.push_back(Input(member, count * reduction.element_bytes()));
+    for (const int member : group.members) inputs.push_back(Input(member, count, reduction));
     for (const Bytes& input : inputs) pointers.push_back(input.data());
     Bytes result(count * reduction.element_bytes());
     reduction.CombineAll(result.data(), pointers, count);
     return result;
   }
-  void ExpectSame(const Bytes& expected, const Bytes& got, const char* what) const {
-    EXPECT_TRUE(expected == got) << what << ", step " << step_ << " of program " << seed_ << ", rank "
-                                 << world_rank_ << ", " << expected.size() << " bytes";
+  void ExpectSame(const Result& result, int step) {
+    const Bytes got = Part(*result.buffer, result.begin, result.begin + result.expected.size());
+    EXPECT_TRUE(result.expected == got) << result.what << ", step " << step << " of program " << seed_
+                                        << ", rank " << world_rank_ << ", " << got.size() << " bytes";
+    std::uint64_t digest = static_cast<std::uint64_t>(step) + 1;
+    for (std::size_t at = 0; at < got.size(); at += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, got.data() + at, std::min<std::size_t>(8, got.size() - at));
+      digest = (digest ^ word) * 0x9e3779b97f4a7c15;
+      digest ^= digest >> 29;
+    }
+    digest_ += (digest ^ got.size()) * 0x9e3779b97f4a7c15;
   }
+  static Buffer Shared(Bytes bytes) { return std::make_shared<Bytes>(std::move(bytes)); }
   static Bytes Part(const Bytes& all, std::size_t begin, std::size_t end) {
     return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
   }
@@ -171,8 +330,11 @@ class RandomProgram {
     std::unique_ptr<Communicator> own;
     const auto me =
         std::find(group.members.begin(), group.members.end(), world_rank_) - group.members.begin();
-    if (group.communicator != nullptr) own = group.communicator->Split(wishes[me].first, wishes[me].second);
-    const Group parent{group.members, nullptr, nullptr};  // `group` moves when others are added
+    if (group.communicator != nullptr) {
+      own = group.communicator->Split(wishes[me].first, wishes[me].second);
+      SettleBehind(group.id);
+    }
+    const Group parent{group.members, nullptr, nullptr, group.id};  // `group` moves when others are added
     for (int color = 0; color < colors; ++color) {
       std::vector<int> order;
       for (int i = 0; i < parent.size(); ++i) {
@@ -182,6 +344,7 @@ class RandomProgram {
                        [&](int a, int b) { return wishes[a].second < wishes[b].second; });
       if (order.empty()) continue;
       Group made;
+      made.id = next_group_++;
       for (const int index : order) made.members.push_back(parent.members[index]);
       const auto place = std::find(made.members.begin(), made.members.end(), world_rank_);
       if (place != made.members.end()) {
@@ -207,9 +370,9 @@ class RandomProgram {
     const std::size_t count = DrawCount();
     if (group.communicator == nullptr) return;
     const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
-    Bytes buffer = Input(world_rank_, count * reduction.element_bytes());
-    group.communicator->Allreduce(buffer.data(), count, reduction);
-    ExpectSame(Reduced(group, reduction, count), buffer, "allreduce");
+    const Buffer buffer = Shared(Input(world_rank_, count, reduction));
+    Make(group, {{"allreduce", Reduced(group, reduction, count), buffer}},
+         [&] { group.communicator->Allreduce(buffer->data(), count, reduction); });
   }
 
   void Reduce(Group& group) {
@@ -218,9 +381,12 @@ class RandomProgram {
     const int root = static_cast<int>(Draw(group.size()));
     if (group.communicator == nullptr) return;
     const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
-    Bytes buffer = Input(world_rank_, count * reduction.element_bytes());
-    group.communicator->Reduce(buffer.data(), count, reduction, root);
-    if (group.communicator->rank() == root) ExpectSame(Reduced(group, reduction, count), buffer, "reduce");
+    const Buffer buffer = Shared(Input(world_rank_, count, reduction));
+    std::vector<Result> results;
+    if (group.communicator->rank() == root)
+      results.push_back({"reduce", Reduced(group, reduction, count), buffer});
+    Make(group, std::move(results),
+         [&] { group.communicator->Reduce(buffer->data(), count, reduction, root); }, {buffer});
   }
 
   void ReduceScatter(Group& group) {
@@ -228,32 +394,33 @@ class RandomProgram {
     const std::vector<std::size_t> offsets = OffsetsOf(DrawCounts(group));
     if (group.communicator == nullptr) return;
     const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
-    Bytes buffer = Input(world_rank_, offsets.back() * reduction.element_bytes());
-    group.communicator->ReduceScatter(buffer.data(), offsets, reduction);
+    const Buffer buffer = Shared(Input(world_rank_, offsets.back(), reduction));
     const std::size_t begin = offsets[group.communicator->rank()] * reduction.element_bytes();
     const std::size_t end = offsets[group.communicator->rank() + 1] * reduction.element_bytes();
-    ExpectSame(Part(Reduced(group, reduction, offsets.back()), begin, end), Part(buffer, begin, end),
-               "reduce-scatter");
+    Make(group,
+         {{"reduce-scatter", Part(Reduced(group, reduction, offsets.back()), begin, end), buffer, begin}},
+         [&] { group.communicator->ReduceScatter(buffer->data(), offsets, reduction); });
   }
 
   void Broadcast(Group& group) {
     const std::size_t bytes = DrawCount();
     const int root = static_cast<int>(Draw(group.size()));
     if (group.communicator == nullptr) return;
-    Bytes buffer = Input(world_rank_, bytes);
-    group.communicator->Broadcast(buffer.data(), bytes, root);
-    ExpectSame(Input(group.members[root], bytes), buffer, "broadcast");
+    const Buffer buffer = Shared(Input(world_rank_, bytes));
+    Make(group, {{"broadcast", Input(group.members[root], bytes), buffer}},
+         [&] { group.communicator->Broadcast(buffer->data(), bytes, root); });
   }
 
   void Allgather(Group& group) {
     const std::vector<std::size_t> counts = DrawCounts(group);
     if (group.communicator == nullptr) return;
-    ExpectSame(Joined(group, counts),
-               Gathered(group, counts,
-                        [&](Bytes& all, const auto& offsets) {
-                          group.communicator->Allgather(all.data(), offsets);
-                        }),
-               "allgather");
+    const std::vector<std::size_t> offsets = OffsetsOf(counts);
+    const int me = group.communicator->rank();
+    const Bytes own = Input(world_rank_, counts[me]);
+    const Buffer all = Shared(Bytes(offsets.back()));
+    std::copy(own.begin(), own.end(), all->begin() + static_cast<std::ptrdiff_t>(offsets[me]));
+    Make(group, {{"allgather", Joined(group, counts), all}},
+         [&] { group.communicator->Allgather(all->data(), offsets); });
   }
 
   /// All members' inputs of these lengths.
@@ -265,27 +432,20 @@ class RandomProgram {
     }
     return all;
   }
-  template <typename Run>
-  Bytes Gathered(const Group& group, const std::vector<std::size_t>& counts, Run&& run) const {
-    const std::vector<std::size_t> offsets = OffsetsOf(counts);
-    Bytes all(offsets.back());
-    const int me = group.communicator->rank();
-    const Bytes own = Input(world_rank_, counts[me]);
-    std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(offsets[me]));
-    run(all, offsets);
-    return all;
-  }
 
   void Gather(Group& group) {
     const std::vector<std::size_t> counts = DrawCounts(group);
     const int root = static_cast<int>(Draw(group.size()));
     if (group.communicator == nullptr) return;
     const int me = group.communicator->rank();
-    const Bytes own = Input(world_rank_, counts[me]);
+    const Buffer own = Shared(Input(world_rank_, counts[me]));
     const std::vector<std::size_t> offsets = me == root ? OffsetsOf(counts) : std::vector<std::size_t>();
-    Bytes all(me == root ? offsets.back() : 0);
-    group.communicator->Gather(own.data(), own.size(), all.data(), offsets, root);
-    if (me == root) ExpectSame(Joined(group, counts), all, "gather");
+    const Buffer all = Shared(Bytes(me == root ? offsets.back() : 0));
+    std::vector<Result> results;
+    if (me == root) results.push_back({"gather", Joined(group, counts), all});
+    Make(group, std::move(results),
+         [&] { group.communicator->Gather(own->data(), own->size(), all->data(), offsets, root); },
+         {own, all});
   }
 
   void Scatter(Group& group) {
@@ -294,14 +454,17 @@ class RandomProgram {
     if (group.communicator == nullptr) return;
     const int me = group.communicator->rank();
     const std::vector<std::size_t> offsets = OffsetsOf(counts);
-    const Bytes all = Input(group.members[root], offsets.back());
-    Bytes own(counts[me]);
-    if (me == root) {
-      group.communicator->Scatter(all.data(), offsets, own.data(), own.size(), root);
-    } else {
-      group.communicator->Scatter(nullptr, {}, own.data(), own.size(), root);
-    }
-    ExpectSame(Part(all, offsets[me], offsets[me + 1]), own, "scatter");
+    const Buffer all = Shared(Input(group.members[root], offsets.back()));
+    const Buffer own = Shared(Bytes(counts[me]));
+    Make(group, {{"scatter", Part(*all, offsets[me], offsets[me + 1]), own}},
+         [&] {
+           if (me == root) {
+             group.communicator->Scatter(all->data(), offsets, own->data(), own->size(), root);
+           } else {
+             group.communicator->Scatter(nullptr, {}, own->data(), own->size(), root);
+           }
+         },
+         {all});
   }
 
   void AllToAll(Group& group) {
@@ -319,13 +482,14 @@ class RandomProgram {
     }
     const std::vector<std::size_t> sent = OffsetsOf(counts[me]);
     const std::vector<std::size_t> received = OffsetsOf(in);
-    const Bytes from = Input(world_rank_, sent.back());
-    Bytes to(received.back());
-    group.communicator->AllToAll(from.data(), sent, to.data(), received);
-    ExpectSame(expected, to, "all-to-all");
+    const Buffer from = Shared(Input(world_rank_, sent.back()));
+    const Buffer to = Shared(Bytes(received.back()));
+    Make(group, {{"all-to-all", std::move(expected), to}},
+         [&] { group.communicator->AllToAll(from->data(), sent, to->data(), received); }, {from});
   }
 
-  /// Everybody sends to some, himself at times, and receives what is for him.
+  /// Everybody sends to some, himself at times, and receives what is for him: all at once or, where calls can
+  /// be begun, one call after the other.
   void SendReceive(Group& group) {
     struct Message {
       int from;
@@ -339,30 +503,57 @@ class RandomProgram {
     }
     if (group.communicator == nullptr) return;
     const int me = group.communicator->rank();
-    std::vector<Bytes> contents(messages.size());
+    std::vector<Result> results;
+    std::vector<Buffer> contents;
     std::vector<Outbound> sends;
     std::vector<Inbound> receives;
-    std::vector<Bytes> got(messages.size());
+    std::vector<std::pair<std::size_t, std::size_t>> ends;  // of sends and receives, by message
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      contents[i] = Input(group.members[messages[i].from], messages[i].bytes, static_cast<int>(i));
-      got[i].resize(messages[i].bytes);
-      if (messages[i].from == me) sends.push_back({messages[i].to, contents[i].data(), contents[i].size()});
-      if (messages[i].to == me) receives.push_back({messages[i].from, got[i].data(), got[i].size()});
+      const Message& message = messages[i];
+      const Buffer sent = Shared(Input(group.members[message.from], message.bytes, static_cast<int>(i)));
+      const Buffer got = Shared(Bytes(message.bytes));
+      if (message.from == me) {
+        sends.push_back({message.to, sent->data(), sent->size()});
+        contents.push_back(sent);
+      }
+      if (message.to == me) {
+        receives.push_back({message.from, got->data(), got->size()});
+        results.push_back({"message", *sent, got});
+      }
+      ends.emplace_back(sends.size(), receives.size());
     }
-    group.communicator->SendReceive(sends, receives);
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      if (messages[i].to == me) ExpectSame(contents[i], got[i], "message");
-    }
+    if (begins_ && sends.empty() && receives.empty()) return;
+    Make(
+        group, std::move(results),
+        [&] {
+          if (!begins_) return group.communicator->SendReceive(sends, receives);
+          std::pair<std::size_t, std::size_t> begin{0, 0};
+          for (const auto& end : ends) {
+            if (begin != end) {
+              group.communicator->SendReceive(
+                  std::span(sends).subspan(begin.first, end.first - begin.first),
+                  std::span(receives).subspan(begin.second, end.second - begin.second));
+            }
+            begin = end;
+          }
+        },
+        std::move(contents));
   }
 
   static constexpr std::size_t kMostGroups = 12;
+  static constexpr std::size_t kMostPending = 8;
 
   std::mt19937_64 random_;
+  std::mt19937_64 own_random_;
   std::uint64_t seed_;
   bool any_order_;
+  bool begins_ = false;
   int world_rank_ = 0;
   int step_ = 0;
+  int next_group_ = 0;
+  std::uint64_t digest_ = 0;
   std::vector<Group> groups_;
+  std::vector<Pending> pending_;
 };
 
 }  // namespace warren::testing

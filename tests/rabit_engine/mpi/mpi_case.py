@@ -55,13 +55,13 @@ MPICH = ["mpirun.mpich"]
 class Ranks(unittest.TestCase):
     """Starts ranks and judges what they say."""
 
-    def run_ranks(self, launcher, ranks, *arguments, program=WORKER, **more):
+    def run_ranks(self, launcher, ranks, *arguments, program=WORKER, limit_s=LIMIT_S, **more):
         """Returns the finished launcher."""
         command = [*launcher, "-n", str(ranks), str(program), *arguments]
-        return self.run_alone(command, **more)
+        return self.run_alone(command, limit_s=limit_s, **more)
 
-    def run_alone(self, command, **more):
-        return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=LIMIT_S)
+    def run_alone(self, command, limit_s=LIMIT_S, **more):
+        return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=limit_s)
 
     def well(self, run):
         """The ranks that found no fault, and the world size that they saw."""

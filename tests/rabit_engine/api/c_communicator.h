@@ -1,0 +1,173 @@
+// The collectives of warren/c_api.h as the engine's own interface, so that what is written for that can call
+// them: with and without waiting.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rabit_engine/base/communicator.h"
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/engine/random_program.h"
+#include "warren/c_api.h"
+
+namespace warren::testing {
+
+inline void CheckCall(int result) {
+  if (result != 0) throw EngineError(WarrenGetLastError());
+}
+
+/// A handle.
+class CCall final : public BegunCall {
+ public:
+  explicit CCall(WarrenHandle handle) : handle_(handle) {}
+  ~CCall() override { WarrenHandleFree(handle_); }
+  CCall(const CCall&) = delete;
+  CCall& operator=(const CCall&) = delete;
+
+  bool Test() override {
+    int done = 0;
+    CheckCall(WarrenTest(handle_, &done));
+    return done != 0;
+  }
+  void Wait() override { CheckCall(WarrenWait(std::exchange(handle_, nullptr))); }
+  void WhenDone(std::function<void(const char* error)> function) override {
+    using Function = std::function<void(const char*)>;
+    CheckCall(WarrenWhenDone(
+        handle_,
+        [](const char* error, void* context) {
+          const std::unique_ptr<Function> called(static_cast<Function*>(context));
+          (*called)(error);
+        },
+        new Function(std::move(function))));
+  }
+
+ private:
+  WarrenHandle handle_;
+};
+
+/// Messages go one at a time, or one each way.
+class CCommunicator final : public BeginningCommunicator {
+ public:
+  /// Frees it.
+  explicit CCommunicator(WarrenComm comm) : comm_(comm) {
+    CheckCall(WarrenCommRank(comm_, &rank_));
+    CheckCall(WarrenCommSize(comm_, &world_size_));
+  }
+  ~CCommunicator() override { WarrenCommFree(comm_); }
+  CCommunicator(const CCommunicator&) = delete;
+  CCommunicator& operator=(const CCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  bool is_distributed() const override { return world_size_ > 1; }
+  std::string host() const override { return "unknown"; }
+  int local_rank() const override { return 0; }
+  int rank_in_job(int rank) const override {
+    int in_world = -1;
+    CheckCall(WarrenCommRankInWorld(comm_, rank, &in_world));
+    return in_world;
+  }
+
+  std::vector<std::unique_ptr<BegunCall>> Begin(const std::function<void()>& make) override {
+    begins_ = true;
+    make();
+    begins_ = false;
+    return std::exchange(begun_, {});
+  }
+
+  void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override {
+    Call(WarrenAllreduce, WarrenAllreduceAsync, buffer, buffer, count, TypeOf(reduction),
+         OperationOf(reduction));
+  }
+  void Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) override {
+    Call(WarrenReduce, WarrenReduceAsync, buffer, rank_ == root ? buffer : nullptr, count, TypeOf(reduction),
+         OperationOf(reduction), root);
+  }
+  void ReduceScatter(void* buffer, std::span<const std::size_t> offsets,
+                     const Reduction& reduction) override {
+    const auto counts = CountsOf(offsets);
+    Call(WarrenReduceScatterV, WarrenReduceScatterVAsync, buffer,
+         At(buffer, offsets[rank_] * reduction.element_bytes()), counts.data(), TypeOf(reduction),
+         OperationOf(reduction));
+  }
+  void Broadcast(void* buffer, std::size_t bytes, int root) override {
+    Call(WarrenBroadcast, WarrenBroadcastAsync, buffer, bytes, WARREN_UINT8, root);
+  }
+  using Communicator::Allgather;
+  void Allgather(void* buffer, std::span<const std::size_t> offsets) override {
+    const auto counts = CountsOf(offsets);
+    Call(WarrenAllgatherV, WarrenAllgatherVAsync, At(buffer, offsets[rank_]), buffer, counts.data(),
+         WARREN_UINT8);
+  }
+  void Gather(const void* data, std::size_t bytes, void* buffer, std::span<const std::size_t> offsets,
+              int root) override {
+    const auto counts = CountsOf(offsets);
+    Call(WarrenGatherV, WarrenGatherVAsync, data, bytes, buffer, rank_ == root ? counts.data() : nullptr,
+         WARREN_UINT8, root);
+  }
+  void Scatter(const void* buffer, std::span<const std::size_t> offsets, void* data, std::size_t bytes,
+               int root) override {
+    const auto counts = CountsOf(offsets);
+    Call(WarrenScatterV, WarrenScatterVAsync, buffer, rank_ == root ? counts.data() : nullptr, data, bytes,
+         WARREN_UINT8, root);
+  }
+  void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
+                std::span<const std::size_t> received) override {
+    const auto out = CountsOf(sent);
+    const auto in = CountsOf(received);
+    Call(WarrenAllToAllV, WarrenAllToAllVAsync, from, out.data(), to, in.data(), WARREN_UINT8);
+  }
+  void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override {
+    if (sends.size() > 1 || receives.size() > 1) throw Misuse("several messages in one call");
+    if (!sends.empty() && !receives.empty()) {
+      Call(WarrenSendRecv, WarrenSendRecvAsync, sends[0].data, sends[0].bytes, sends[0].to, receives[0].data,
+           receives[0].bytes, receives[0].from, WARREN_UINT8);
+    } else if (!sends.empty()) {
+      Call(WarrenSend, WarrenSendAsync, sends[0].data, sends[0].bytes, WARREN_UINT8, sends[0].to);
+    } else if (!receives.empty()) {
+      Call(WarrenRecv, WarrenRecvAsync, receives[0].data, receives[0].bytes, WARREN_UINT8, receives[0].from);
+    }
+  }
+  void Barrier() override { Call(WarrenBarrier, WarrenBarrierAsync); }
+
+  std::unique_ptr<Communicator> Split(int color, int key) override {
+    WarrenComm made = nullptr;
+    CheckCall(WarrenCommSplit(comm_, color, key, &made));
+    if (made == nullptr) return nullptr;
+    return std::make_unique<CCommunicator>(made);
+  }
+  void TrackerPrint(const std::string& /*text*/) override {}
+  void Finalize() override {}
+
+ private:
+  template <typename Now, typename Later, typename... Arguments>
+  void Call(Now now, Later later, Arguments... arguments) {
+    if (!begins_) return CheckCall(now(comm_, arguments...));
+    WarrenHandle handle = nullptr;
+    CheckCall(later(comm_, arguments..., &handle));
+    begun_.push_back(std::make_unique<CCall>(handle));
+  }
+  static void* At(void* buffer, std::size_t bytes) { return static_cast<std::byte*>(buffer) + bytes; }
+  static std::vector<std::size_t> CountsOf(std::span<const std::size_t> offsets) {
+    std::vector<std::size_t> counts;
+    for (std::size_t i = 1; i < offsets.size(); ++i) counts.push_back(offsets[i] - offsets[i - 1]);
+    return counts;
+  }
+  // The codes are the same, but for types that have two.
+  static int TypeOf(const Reduction& reduction) { return static_cast<int>(reduction.type()); }
+  static int OperationOf(const Reduction& reduction) { return static_cast<int>(reduction.operation()); }
+
+  WarrenComm comm_;
+  int rank_ = 0;
+  int world_size_ = 1;
+  bool begins_ = false;
+  std::vector<std::unique_ptr<BegunCall>> begun_;
+};
+
+}  // namespace warren::testing

@@ -1,0 +1,46 @@
+"""Random programs of calls that are waited for or not: the same results over MPI as over the engine's own links."""
+
+import os
+import re
+import unittest
+
+from mpi_case import BIN, MPICH, OPENMPI, Ranks, needs_mpich, needs_openmpi
+
+WORKER = BIN / "programs_worker"
+NUM_PROGRAMS = int(os.environ.get("WARREN_RANDOM_PROGRAMS", "4"))
+LIMIT_S = 200 + NUM_PROGRAMS
+
+
+@unittest.skipUnless(WORKER.exists(), "SKIPPED: librabit is not built; apt-get install libdmlc-dev")
+class AnyMpi:
+    launcher = []
+
+    def digests(self, ranks, **environment):
+        run = self.run_ranks(self.launcher, ranks, program=WORKER, limit_s=LIMIT_S, WARREN_RANDOM_PROGRAMS=str(NUM_PROGRAMS),
+                             **environment)
+        self.expect_well(run, ranks)
+        found = re.findall(r"^program (\d+): ([0-9a-f]{16})$", run.stdout, re.MULTILINE)
+        self.assertEqual([int(seed) for seed, _ in found], list(range(1, NUM_PROGRAMS + 1)))
+        return found
+
+    def test_random_programs_give_the_same_over_mpi_as_over_the_engines_own_links(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                over_mpi = self.digests(ranks, RABIT_ENGINE="mpi")
+                for shared_memory in ("auto", "off"):
+                    own = self.digests(ranks, RABIT_ENGINE="native", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY=shared_memory)
+                    self.assertEqual(over_mpi, own)
+
+
+@needs_openmpi
+class OpenMpi(AnyMpi, Ranks):
+    launcher = OPENMPI
+
+
+@needs_mpich
+class Mpich(AnyMpi, Ranks):
+    launcher = MPICH
+
+
+if __name__ == "__main__":
+    unittest.main()

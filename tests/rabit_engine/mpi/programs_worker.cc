@@ -1,0 +1,52 @@
+// Random programs by the C face of the collectives, as many as WARREN_RANDOM_PROGRAMS says, over whatever the
+// environment asks for. Rank 0 prints a digest of what all ranks got in each, which is the same over MPI and
+// over the engine's own links: "program <seed>: <digest>". The last line of a rank that found no fault is
+// "rank <r> of <w>: well".
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+
+#include "tests/rabit_engine/api/c_communicator.h"
+#include "tests/rabit_engine/engine/random_program.h"
+#include "warren/c_api.h"
+
+namespace {
+
+using warren::testing::CCommunicator;
+using warren::testing::CheckCall;
+using warren::testing::NumPrograms;
+using warren::testing::RandomProgram;
+
+void Run() {
+  CheckCall(WarrenInit(0, nullptr));
+  {
+    WarrenComm comm = nullptr;
+    CheckCall(WarrenCommWorld(&comm));
+    CCommunicator world(comm);
+    for (std::uint64_t seed = 1; seed <= NumPrograms(4); ++seed) {
+      RandomProgram program(seed, world, true);
+      program.Run(40);
+      if (::testing::Test::HasFailure()) throw std::runtime_error("a random program has another result");
+      // Of which rank it is matters.
+      std::uint64_t digest = program.digest() * (2 * static_cast<std::uint64_t>(world.rank()) + 1);
+      CheckCall(WarrenAllreduce(comm, &digest, &digest, 1, WARREN_UINT64, WARREN_SUM));
+      if (world.rank() == 0) fmt::print("program {}: {:016x}\n", seed, digest);
+    }
+    fmt::print("rank {} of {}: well\n", world.rank(), world.world_size());
+  }
+  CheckCall(WarrenFinalize());
+}
+
+}  // namespace
+
+int main() {
+  try {
+    Run();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

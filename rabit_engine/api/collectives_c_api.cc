@@ -29,6 +29,7 @@ using warren::Outbound;
 using warren::Reduction;
 using warren::api::Attempt;
 using warren::api::Call;
+using warren::api::CallOptions;
 using warren::api::LastError;
 using warren::api::Reduce;
 using warren::api::Reducing;
@@ -36,12 +37,37 @@ using warren::api::Session;
 using warren::api::Threads;
 using warren::api::Wanted;
 
-/// How a collective was called: to be waited for, or with a place for its handle.
+/// How a collective was called: to be waited for, or with options and a place for its handle.
 struct Way {
   const char* name;
   bool is_async = false;
+  const WarrenCallOptions* options = nullptr;
   WarrenHandle* handle = nullptr;
 };
+
+/// `prepare` as in Run. A function of the caller's is released by whatever is refused after it.
+template <typename Prepare>
+WarrenHandle Begin(const std::shared_ptr<Session>& session, const Way& way, Prepare&& prepare) {
+  Call call{way.name};
+  std::shared_ptr<CallOptions> options;
+  if (way.options != nullptr) {
+    if (way.options->struct_bytes < sizeof(WarrenCallOptions)) {
+      session->Refuse(call, "the options are of no version of this library: begin with WARREN_CALL_OPTIONS");
+    }
+    const bool has_name = way.options->name != nullptr && *way.options->name != '\0';
+    if (has_name || way.options->timeout_seconds != 0) {
+      options = std::make_shared<CallOptions>();
+      if (has_name) options->name = way.options->name;
+      call.options = options.get();
+    }
+  }
+  auto work = prepare(*session, call);
+  if (way.handle == nullptr) session->Refuse(call, "the place for the handle is null");
+  if (options) options->timeout = session->Timeout(call, way.options->timeout_seconds);
+  // The work refers to the session and the options.
+  return new WarrenHandle_{session->Enqueue(
+      call, [session, options, call, work = std::move(work)]() mutable { Perform(*session, call, work); })};
+}
 
 /// `prepare(session, call)` checks the arguments, and returns the work that is left: it holds by value what
 /// it needs besides the caller's buffers.
@@ -49,13 +75,8 @@ template <typename Prepare>
 int Run(const Way& way, WarrenComm comm, Prepare&& prepare) {
   return On(comm, way.name, [&](Session& session, const Call& call) {
     if (!way.is_async) return Perform(session, call, prepare(session, call));
-    if (way.handle == nullptr) session.Refuse(call, "the place for the handle is null");
-    *way.handle = nullptr;
-    // The work refers to the session, which the operation keeps.
-    *way.handle = new WarrenHandle_{
-        session.Enqueue(call, [kept = comm->session, call, work = prepare(session, call)]() mutable {
-          Perform(*kept, call, work);
-        })};
+    if (way.handle != nullptr) *way.handle = nullptr;
+    *way.handle = Begin(comm->session, way, prepare);
   });
 }
 
@@ -392,8 +413,8 @@ int WarrenAllreduce(WarrenComm comm, const void* send, void* recv, size_t count,
   return AllreduceOn({"WarrenAllreduce"}, comm, send, recv, count, type, op);
 }
 int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
-                         WarrenHandle* handle) {
-  return AllreduceOn({"WarrenAllreduceAsync", true, handle}, comm, send, recv, count, type, op);
+                         const WarrenCallOptions* options, WarrenHandle* handle) {
+  return AllreduceOn({"WarrenAllreduceAsync", true, options, handle}, comm, send, recv, count, type, op);
 }
 
 int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -401,16 +422,18 @@ int WarrenAllreduceCustom(WarrenComm comm, const void* send, void* recv, size_t 
   return AllreduceCustomOn({"WarrenAllreduceCustom"}, comm, send, recv, count, op);
 }
 int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
-                               const WarrenCustomOp* op, WarrenHandle* handle) {
-  return AllreduceCustomOn({"WarrenAllreduceCustomAsync", true, handle}, comm, send, recv, count, op);
+                               const WarrenCustomOp* op, const WarrenCallOptions* options,
+                               WarrenHandle* handle) {
+  return AllreduceCustomOn({"WarrenAllreduceCustomAsync", true, options, handle}, comm, send, recv, count,
+                           op);
 }
 
 int WarrenReduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op, int root) {
   return ReduceOn({"WarrenReduce"}, comm, send, recv, count, type, op, root);
 }
 int WarrenReduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op, int root,
-                      WarrenHandle* handle) {
-  return ReduceOn({"WarrenReduceAsync", true, handle}, comm, send, recv, count, type, op, root);
+                      const WarrenCallOptions* options, WarrenHandle* handle) {
+  return ReduceOn({"WarrenReduceAsync", true, options, handle}, comm, send, recv, count, type, op, root);
 }
 
 int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t count, const WarrenCustomOp* op,
@@ -418,16 +441,19 @@ int WarrenReduceCustom(WarrenComm comm, const void* send, void* recv, size_t cou
   return ReduceCustomOn({"WarrenReduceCustom"}, comm, send, recv, count, op, root);
 }
 int WarrenReduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
-                            const WarrenCustomOp* op, int root, WarrenHandle* handle) {
-  return ReduceCustomOn({"WarrenReduceCustomAsync", true, handle}, comm, send, recv, count, op, root);
+                            const WarrenCustomOp* op, int root, const WarrenCallOptions* options,
+                            WarrenHandle* handle) {
+  return ReduceCustomOn({"WarrenReduceCustomAsync", true, options, handle}, comm, send, recv, count, op,
+                        root);
 }
 
 int WarrenReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op) {
   return ReduceScatterOn({"WarrenReduceScatter"}, comm, send, recv, count, type, op);
 }
 int WarrenReduceScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
-                             WarrenHandle* handle) {
-  return ReduceScatterOn({"WarrenReduceScatterAsync", true, handle}, comm, send, recv, count, type, op);
+                             const WarrenCallOptions* options, WarrenHandle* handle) {
+  return ReduceScatterOn({"WarrenReduceScatterAsync", true, options, handle}, comm, send, recv, count, type,
+                         op);
 }
 
 int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
@@ -435,8 +461,9 @@ int WarrenReduceScatterV(WarrenComm comm, const void* send, void* recv, const si
   return ReduceScatterVOn({"WarrenReduceScatterV"}, comm, send, recv, counts, type, op);
 }
 int WarrenReduceScatterVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
-                              int op, WarrenHandle* handle) {
-  return ReduceScatterVOn({"WarrenReduceScatterVAsync", true, handle}, comm, send, recv, counts, type, op);
+                              int op, const WarrenCallOptions* options, WarrenHandle* handle) {
+  return ReduceScatterVOn({"WarrenReduceScatterVAsync", true, options, handle}, comm, send, recv, counts,
+                          type, op);
 }
 
 int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, const size_t* counts,
@@ -444,41 +471,42 @@ int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, void* recv, co
   return ReduceScatterVCustomOn({"WarrenReduceScatterVCustom"}, comm, send, recv, counts, op);
 }
 int WarrenReduceScatterVCustomAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
-                                    const WarrenCustomOp* op, WarrenHandle* handle) {
-  return ReduceScatterVCustomOn({"WarrenReduceScatterVCustomAsync", true, handle}, comm, send, recv, counts,
-                                op);
+                                    const WarrenCustomOp* op, const WarrenCallOptions* options,
+                                    WarrenHandle* handle) {
+  return ReduceScatterVCustomOn({"WarrenReduceScatterVCustomAsync", true, options, handle}, comm, send, recv,
+                                counts, op);
 }
 
 int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int type, int root) {
   return BroadcastOn({"WarrenBroadcast"}, comm, buffer, count, type, root);
 }
 int WarrenBroadcastAsync(WarrenComm comm, void* buffer, size_t count, int type, int root,
-                         WarrenHandle* handle) {
-  return BroadcastOn({"WarrenBroadcastAsync", true, handle}, comm, buffer, count, type, root);
+                         const WarrenCallOptions* options, WarrenHandle* handle) {
+  return BroadcastOn({"WarrenBroadcastAsync", true, options, handle}, comm, buffer, count, type, root);
 }
 
 int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type) {
   return AllgatherOn({"WarrenAllgather"}, comm, send, recv, count, type);
 }
 int WarrenAllgatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                         WarrenHandle* handle) {
-  return AllgatherOn({"WarrenAllgatherAsync", true, handle}, comm, send, recv, count, type);
+                         const WarrenCallOptions* options, WarrenHandle* handle) {
+  return AllgatherOn({"WarrenAllgatherAsync", true, options, handle}, comm, send, recv, count, type);
 }
 
 int WarrenAllgatherV(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type) {
   return AllgatherVOn({"WarrenAllgatherV"}, comm, send, recv, counts, type);
 }
 int WarrenAllgatherVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts, int type,
-                          WarrenHandle* handle) {
-  return AllgatherVOn({"WarrenAllgatherVAsync", true, handle}, comm, send, recv, counts, type);
+                          const WarrenCallOptions* options, WarrenHandle* handle) {
+  return AllgatherVOn({"WarrenAllgatherVAsync", true, options, handle}, comm, send, recv, counts, type);
 }
 
 int WarrenGather(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root) {
   return GatherOn({"WarrenGather"}, comm, send, recv, count, type, root);
 }
 int WarrenGatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
-                      WarrenHandle* handle) {
-  return GatherOn({"WarrenGatherAsync", true, handle}, comm, send, recv, count, type, root);
+                      const WarrenCallOptions* options, WarrenHandle* handle) {
+  return GatherOn({"WarrenGatherAsync", true, options, handle}, comm, send, recv, count, type, root);
 }
 
 int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv, const size_t* counts, int type,
@@ -486,16 +514,17 @@ int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv, c
   return GatherVOn({"WarrenGatherV"}, comm, send, count, recv, counts, type, root);
 }
 int WarrenGatherVAsync(WarrenComm comm, const void* send, size_t count, void* recv, const size_t* counts,
-                       int type, int root, WarrenHandle* handle) {
-  return GatherVOn({"WarrenGatherVAsync", true, handle}, comm, send, count, recv, counts, type, root);
+                       int type, int root, const WarrenCallOptions* options, WarrenHandle* handle) {
+  return GatherVOn({"WarrenGatherVAsync", true, options, handle}, comm, send, count, recv, counts, type,
+                   root);
 }
 
 int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root) {
   return ScatterOn({"WarrenScatter"}, comm, send, recv, count, type, root);
 }
 int WarrenScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
-                       WarrenHandle* handle) {
-  return ScatterOn({"WarrenScatterAsync", true, handle}, comm, send, recv, count, type, root);
+                       const WarrenCallOptions* options, WarrenHandle* handle) {
+  return ScatterOn({"WarrenScatterAsync", true, options, handle}, comm, send, recv, count, type, root);
 }
 
 int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv, size_t count,
@@ -503,16 +532,17 @@ int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void
   return ScatterVOn({"WarrenScatterV"}, comm, send, counts, recv, count, type, root);
 }
 int WarrenScatterVAsync(WarrenComm comm, const void* send, const size_t* counts, void* recv, size_t count,
-                        int type, int root, WarrenHandle* handle) {
-  return ScatterVOn({"WarrenScatterVAsync", true, handle}, comm, send, counts, recv, count, type, root);
+                        int type, int root, const WarrenCallOptions* options, WarrenHandle* handle) {
+  return ScatterVOn({"WarrenScatterVAsync", true, options, handle}, comm, send, counts, recv, count, type,
+                    root);
 }
 
 int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type) {
   return AllToAllOn({"WarrenAllToAll"}, comm, send, recv, count, type);
 }
 int WarrenAllToAllAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                        WarrenHandle* handle) {
-  return AllToAllOn({"WarrenAllToAllAsync", true, handle}, comm, send, recv, count, type);
+                        const WarrenCallOptions* options, WarrenHandle* handle) {
+  return AllToAllOn({"WarrenAllToAllAsync", true, options, handle}, comm, send, recv, count, type);
 }
 
 int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
@@ -520,31 +550,33 @@ int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts
   return AllToAllVOn({"WarrenAllToAllV"}, comm, send, send_counts, recv, recv_counts, type);
 }
 int WarrenAllToAllVAsync(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
-                         const size_t* recv_counts, int type, WarrenHandle* handle) {
-  return AllToAllVOn({"WarrenAllToAllVAsync", true, handle}, comm, send, send_counts, recv, recv_counts,
-                     type);
+                         const size_t* recv_counts, int type, const WarrenCallOptions* options,
+                         WarrenHandle* handle) {
+  return AllToAllVOn({"WarrenAllToAllVAsync", true, options, handle}, comm, send, send_counts, recv,
+                     recv_counts, type);
 }
 
 int WarrenBarrier(WarrenComm comm) {
   return BarrierOn({"WarrenBarrier"}, comm);
 }
-int WarrenBarrierAsync(WarrenComm comm, WarrenHandle* handle) {
-  return BarrierOn({"WarrenBarrierAsync", true, handle}, comm);
+int WarrenBarrierAsync(WarrenComm comm, const WarrenCallOptions* options, WarrenHandle* handle) {
+  return BarrierOn({"WarrenBarrierAsync", true, options, handle}, comm);
 }
 
 int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to) {
   return SendOn({"WarrenSend"}, comm, buffer, count, type, to);
 }
 int WarrenSendAsync(WarrenComm comm, const void* buffer, size_t count, int type, int to,
-                    WarrenHandle* handle) {
-  return SendOn({"WarrenSendAsync", true, handle}, comm, buffer, count, type, to);
+                    const WarrenCallOptions* options, WarrenHandle* handle) {
+  return SendOn({"WarrenSendAsync", true, options, handle}, comm, buffer, count, type, to);
 }
 
 int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from) {
   return RecvOn({"WarrenRecv"}, comm, buffer, count, type, from);
 }
-int WarrenRecvAsync(WarrenComm comm, void* buffer, size_t count, int type, int from, WarrenHandle* handle) {
-  return RecvOn({"WarrenRecvAsync", true, handle}, comm, buffer, count, type, from);
+int WarrenRecvAsync(WarrenComm comm, void* buffer, size_t count, int type, int from,
+                    const WarrenCallOptions* options, WarrenHandle* handle) {
+  return RecvOn({"WarrenRecvAsync", true, options, handle}, comm, buffer, count, type, from);
 }
 
 int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
@@ -552,9 +584,10 @@ int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to,
   return SendRecvOn({"WarrenSendRecv"}, comm, send, send_count, to, recv, recv_count, from, type);
 }
 int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
-                        size_t recv_count, int from, int type, WarrenHandle* handle) {
-  return SendRecvOn({"WarrenSendRecvAsync", true, handle}, comm, send, send_count, to, recv, recv_count, from,
-                    type);
+                        size_t recv_count, int from, int type, const WarrenCallOptions* options,
+                        WarrenHandle* handle) {
+  return SendRecvOn({"WarrenSendRecvAsync", true, options, handle}, comm, send, send_count, to, recv,
+                    recv_count, from, type);
 }
 
 // --- handles -----------------------------------------------------------------------------------------------

@@ -134,6 +134,12 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
+  // A rank that does not come to a cycle is one that no name waits for.
+  if (options.fails_after > 0) {
+    constexpr double kLongest = 1e9;
+    session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
+        std::chrono::duration<double>(std::min(options.fails_after, kLongest))));
+  }
   if (session_->rank() != 0) return;
   coordinator_ = std::make_unique<coordinator::Coordinator>(
       session_->world_size(), participant_.settings(),

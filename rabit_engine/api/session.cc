@@ -80,7 +80,12 @@ void RequireOwner(const Call& call) {
 // destructors of the program's statics may still ask for the rank.
 thread_local std::uint64_t session_of_this_thread = 0;
 
+bool HasName(const Call& call) {
+  return call.options != nullptr && !call.options->name.empty();
+}
+
 std::string Describe(const Call& call) {
+  if (HasName(call)) return fmt::format("{} '{}'", call.name, call.options->name);
   if (call.file == nullptr || call.line <= 0) return call.name;
   if (call.function == nullptr) return fmt::format("{} ({}:{})", call.name, call.file, call.line);
   return fmt::format("{} ({}:{} in {})", call.name, call.file, call.line, call.function);
@@ -226,6 +231,7 @@ Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator
       rank_(communicator_->rank()),
       world_size_(communicator_->world_size()),
       is_distributed_(communicator_->is_distributed()),
+      has_timeouts_(communicator_->has_timeouts()),
       host_(communicator_->host()),
       name_(communicator_->name()),
       place_(fmt::format("rank {}", communicator_->rank_in_job(rank_))) {
@@ -243,6 +249,23 @@ std::string Session::Where(const Call& call) const {
 
 void Session::Refuse(const Call& call, const std::string& what) const {
   throw Misuse(fmt::format("{}: {}", Where(call), what));
+}
+
+std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) const {
+  if (seconds == 0) return {};
+  if (!(seconds > 0)) {
+    Refuse(call,
+           fmt::format("a timeout of {} s; expected seconds from 0 on, where 0 leaves it to rabit_timeout",
+                       seconds));
+  }
+  if (!has_timeouts_) {
+    Refuse(call, fmt::format(
+                     "a timeout of {} s, and this engine has none; set RABIT_ENGINE=native, or leave it out",
+                     seconds));
+  }
+  constexpr double kLongest = 1e9;  // what is longer would not fit a clock
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
@@ -301,8 +324,22 @@ class Session::Record {
 };
 
 void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const {
-  timeline_->Add({name_, {}}, call.name, begin, Timeline::Clock::now());
+  timeline_->Add({name_, {}}, HasName(call) ? call.options->name : call.name, begin, Timeline::Clock::now());
 }
+
+/// While it lives, calls of the communicator wait for other ranks as long as the options say.
+class Session::Patience {
+ public:
+  Patience(Communicator& communicator, const CallOptions& options) : communicator_(communicator) {
+    communicator_.SetCallTimeout(options.timeout);
+  }
+  ~Patience() { communicator_.SetCallTimeout({}); }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  Communicator& communicator_;
+};
 
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
@@ -321,7 +358,12 @@ void Session::Communicate(const Call& call, Function&& function) {
   }
   const Record record(*this, call);
   try {
-    function();
+    if (call.options == nullptr) [[likely]] {
+      function();
+    } else {
+      const Patience patience(*communicator_, *call.options);
+      function();
+    }
   } catch (const Refused&) {
     RethrowFor(Place(place_, call));
   } catch (const EngineError& error) {

@@ -26,13 +26,20 @@
 
 namespace warren::api {
 
-/// The call that is being served, for messages.
+/// What the caller wants of one call.
+struct CallOptions {
+  std::string name;                      ///< for messages and the timeline; empty: the call's is enough
+  std::chrono::milliseconds timeout{0};  ///< for a rank that lives; 0: the communicator's
+};
+
+/// The call that is being served.
 struct Call {
   const char* name;  ///< as the user wrote it: "rabit::Allreduce"
   // Where the user wrote it; null or 0 where that is not known.
   const char* file = nullptr;
   int line = 0;
   const char* function = nullptr;
+  const CallOptions* options = nullptr;  ///< null: none
 };
 
 /// Fills the buffer before a reduction, if `function` is set.
@@ -86,6 +93,9 @@ class Session {
   /// Calls the function before this session, or that of the world it was made of, ends; of those that are
   /// there when that happens.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
+  /// How long calls from the next one on may wait for a rank that lives, instead of rabit_timeout. Nothing
+  /// where there are no timeouts.
+  void SetTimeout(std::chrono::milliseconds timeout) { communicator_->SetCallTimeout(timeout); }
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   /// This session's communicator as messages call it.
@@ -174,6 +184,8 @@ class Session {
   void GiveUp(const std::string& why) noexcept;
   /// How messages about a call of this session begin: "rank 3: WarrenAllreduce".
   std::string Where(const Call& call) const;
+  /// For CallOptions, of what a caller gives. Refuses what is none, and any where there can be none.
+  std::chrono::milliseconds Timeout(const Call& call, double seconds) const;
   /// The answer to a call that was made wrongly.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
@@ -221,6 +233,7 @@ class Session {
   void Communicate(const Call& call, Function&& function);
 
   class Record;
+  class Patience;
 
   void AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const;
   void AwaitPendingCalls();
@@ -241,6 +254,7 @@ class Session {
   int rank_;
   int world_size_;
   bool is_distributed_;
+  bool has_timeouts_;
   std::string host_;
   std::string name_;
   std::string place_;  ///< "rank 3", as messages begin

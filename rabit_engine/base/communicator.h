@@ -6,6 +6,7 @@
 // communicators at once.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -84,6 +85,12 @@ class Communicator {
   virtual std::string name() const { return "world"; }
   /// What a rank here is in the communicator of the whole job.
   virtual int rank_in_job(int rank) const { return rank; }
+
+  /// Whether calls can end with TimedOut.
+  virtual bool has_timeouts() const { return false; }
+  /// How long each call from the next one on may wait for a peer that lives, instead of what the settings
+  /// say; 0: as they say. To be called where has_timeouts().
+  virtual void SetCallTimeout([[maybe_unused]] std::chrono::milliseconds timeout) {}
 
   /// Throws LostPeer when a peer is known to be gone by now, as a call would. Does not wait. For those who
   /// wait for other ranks by other means.

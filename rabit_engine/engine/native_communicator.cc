@@ -259,7 +259,17 @@ void NativeCommunicator::Begin(CallTag& tag) {
 }
 
 Clock::time_point NativeCommunicator::Deadline() const {
-  return settings_.collective_timeout.count() > 0 ? Clock::now() + settings_.collective_timeout : kNoDeadline;
+  return patience_.count() > 0 ? Clock::now() + patience_ : kNoDeadline;
+}
+
+void NativeCommunicator::SetCollectiveTimeout(std::chrono::seconds timeout) {
+  settings_.collective_timeout = timeout;
+  SetCallTimeout({});
+}
+
+void NativeCommunicator::SetCallTimeout(std::chrono::milliseconds timeout) {
+  patience_ = timeout.count() > 0 ? timeout : settings_.collective_timeout;
+  if (tcp_) tcp_->set_answer_timeout(patience_);
 }
 
 const collective::Algorithm& NativeCommunicator::BeginBest(Collective collective, std::size_t count,

@@ -5,6 +5,7 @@
 // (collective/hierarchical.h).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,12 +67,14 @@ class NativeCommunicator final : public Communicator {
   void AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
                 std::span<const std::size_t> received) override;
   void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
+  bool has_timeouts() const override { return true; }
+  void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override;
   void GiveUp() noexcept override { GiveUp(rank_); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
   /// How long a call may wait for a peer that lives, from the next call on; 0: for ever.
-  void SetCollectiveTimeout(std::chrono::seconds timeout) { settings_.collective_timeout = timeout; }
+  void SetCollectiveTimeout(std::chrono::seconds timeout);
 
   /// What the ranks gave as their greeting, by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }
@@ -132,6 +135,7 @@ class NativeCommunicator final : public Communicator {
   Transport& transport();
 
   Settings settings_;
+  std::chrono::milliseconds patience_ = settings_.collective_timeout;  ///< of the next call; 0: without end
   collective::ForcedAlgorithms forced_;
   std::shared_ptr<Job> job_;
   std::unique_ptr<Bootstrap> bootstrap_;  ///< of the world

@@ -10,8 +10,8 @@
 // are MPI's: threads may use several at once where MPI was begun for that (MPI_THREAD_MULTIPLE; a program
 // that begins MPI itself decides).
 //
-// Deadlines are MPI's too: collective_timeout has no meaning here, and a rank that dies ends the job the way
-// MPI's launcher ends it.
+// Deadlines are MPI's too: collective_timeout has no meaning here, calls have no timeouts, and a rank that
+// dies ends the job the way MPI's launcher ends it.
 #pragma once
 
 #include <cstddef>

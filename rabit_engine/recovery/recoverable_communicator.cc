@@ -195,6 +195,12 @@ void RecoverableCommunicator::Rejoin(const EngineError& loss) {
   const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
   if (settings_.debug || late) Say("rabit: {}; waiting to be linked again", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
+  inner_->SetCallTimeout(call_timeout_);  // of the call that is made again
+}
+
+void RecoverableCommunicator::SetCallTimeout(std::chrono::milliseconds timeout) {
+  call_timeout_ = timeout;
+  if (inner_) inner_->SetCallTimeout(timeout);  // none where the ranks could not be linked again
 }
 
 // --- calls -------------------------------------------------------------------------------------------------

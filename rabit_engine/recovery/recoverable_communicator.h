@@ -8,6 +8,7 @@
 // safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -78,6 +79,8 @@ class RecoverableCommunicator final : public Communicator {
                 std::span<const std::size_t> received) override;
   void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
+  bool has_timeouts() const override { return inner_->has_timeouts(); }
+  void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override { inner_->LookForLosses(); }
   void GiveUp() noexcept override;
   void TrackerPrint(const std::string& text) override;
@@ -130,6 +133,7 @@ class RecoverableCommunicator final : public Communicator {
   std::string host_;
   std::optional<State> state_;
   std::uint64_t linkings_ = 0;
+  std::chrono::milliseconds call_timeout_{0};
   bool others_have_loaded_ = false;  ///< when this process was started again
 };
 

@@ -11,13 +11,14 @@
 namespace warren {
 
 void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited) {
+  const double seconds = std::chrono::duration<double>(waited).count();
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   throw TimedOut(
       fmt::format(
-          "rank {} on {} has waited {:.1f} s for {} (rabit_timeout_sec): alive, but stopped, stuck or "
-          "busy elsewhere",
-          rank, host.data(), std::chrono::duration<double>(waited).count(), names),
+          "rank {} on {} has waited {:.{}f} s for {} (rabit_timeout_sec, or the call's own timeout): alive, "
+          "but stopped, stuck or busy elsewhere",
+          rank, host.data(), seconds, seconds < 1 ? 3 : 1, names),
       awaited);
 }
 

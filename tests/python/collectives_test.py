@@ -1,7 +1,9 @@
 """warren.collectives: every call, alone and in jobs; what is refused; a rank that dies."""
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 import numpy as np
@@ -131,6 +133,11 @@ class EveryCall(unittest.TestCase):
             refused(lambda: world.all_to_all(np.zeros(4), [2, 2], [3, 3]), "own slice has 16 bytes, and the counts leave 24")
             refused(lambda: world.broadcast_async(np.zeros(2), 77), "root 77 is no rank")
             refused(lambda: world.send_async(np.zeros(2), 77), "77 is no rank")
+            refused(lambda: world.barrier_async(name="meeting", timeout=-1), "WarrenBarrierAsync 'meeting': a timeout of -1 s")
+            refused(lambda: world.barrier_async(timeout=float("nan")), "WarrenBarrierAsync: a timeout of nan s")
+            refused(lambda: world.barrier_async(name="a\\0b"), "has a null character")
+            refused(lambda: world.barrier_async(name=7), "the name of an operation is a str, not int")
+            refused(lambda: world.barrier_async(timeout="soon"), "")
             refused(lambda: world.split(-1).reduce_scatter(np.zeros(2)), "this is no communicator, or it was freed")
             freed = world.split(0)
             freed.free()
@@ -295,24 +302,25 @@ class EveryCall(unittest.TestCase):
             def same(got, expected):
                 got, expected = np.asarray(got), np.asarray(expected)
                 assert got.shape == expected.shape and np.array_equal(got, expected), (me, got, expected)
+            how = {"name": "a call", "timeout": 60}
             following, before = (me + 1) % size, (me - 1) % size
             calls = [
-                (world.allreduce_async(np.full(50000, me)), np.full(50000, 3)),
-                (world.reduce_async(np.array([me]), 0), [3]),
-                (world.reduce_scatter_async(np.arange(6)), np.arange(6)[2 * me:2 * me + 2] * 3),
-                (world.broadcast_async(np.array([me]), 2), [2]),
-                (world.allgather_async(me), [0, 1, 2]),
-                (world.gather_async(me, 0), [0, 1, 2]),
-                (world.scatter_async(np.arange(3) if me == 1 else None, 1, np.zeros(1, int)), [me]),
-                (world.all_to_all_async(np.arange(3)), [me] * 3),
-                (world.barrier_async(), None),
-                (world.sendrecv_async(np.array([me]), following, np.zeros(1, int), before), [before]),
-                (world.allreduce_async(np.array([me]), lambda lower, higher: higher), [2]),
+                (world.allreduce_async(np.full(50000, me), **how), np.full(50000, 3)),
+                (world.reduce_async(np.array([me]), 0, **how), [3]),
+                (world.reduce_scatter_async(np.arange(6), **how), np.arange(6)[2 * me:2 * me + 2] * 3),
+                (world.broadcast_async(np.array([me]), 2, **how), [2]),
+                (world.allgather_async(me, **how), [0, 1, 2]),
+                (world.gather_async(me, 0, **how), [0, 1, 2]),
+                (world.scatter_async(np.arange(3) if me == 1 else None, 1, np.zeros(1, int), **how), [me]),
+                (world.all_to_all_async(np.arange(3), **how), [me] * 3),
+                (world.barrier_async(**how), None),
+                (world.sendrecv_async(np.array([me]), following, np.zeros(1, int), before, **how), [before]),
+                (world.allreduce_async(np.array([me]), lambda lower, higher: higher, **how), [2]),
             ]
             if me == 0:
-                calls.append((world.send_async(np.array([7]), 1), None))
+                calls.append((world.send_async(np.array([7]), 1, **how), None))
             if me == 1:
-                calls.append((world.recv_async(np.zeros(1, int), 0), [7]))
+                calls.append((world.recv_async(np.zeros(1, int), 0, **how), [7]))
             # A call that waits comes after all of them.
             assert world.allreduce(1) == 3
             assert all(handle.done() for handle, _ in calls)
@@ -344,6 +352,64 @@ class EveryCall(unittest.TestCase):
         both = [line for line in told if "allreduce of 3 double" in line and "allreduce of 4 double" in line]
         self.assertRegex("\n".join(both), r"^rank \d: WarrenAllreduceAsync: ")
         self.assertEqual(sum("WarrenBarrierAsync: an earlier call has failed" in line for line in told), 2, output)
+
+    def test_a_name_is_in_errors_and_on_the_timeline(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, output = run(2, """
+                world.allreduce_async(np.zeros(3), name="gradients").wait()
+                world.barrier_async().wait()
+                try:
+                    world.broadcast_async(np.zeros(3 + world.rank), 0, name="weights").wait()
+                except RuntimeError as error:
+                    print("told:", error)
+                collectives.finalize()
+            """, env={"WARREN_TIMELINE": os.path.join(folder, "trace.json")})
+            self.assertRegex(output, r"told: rank \d: WarrenBroadcastAsync 'weights': ")
+            for rank in range(2):
+                events = pathlib.Path(folder, f"trace.{rank}.json").read_text(encoding="utf-8")
+                for name in ("gradients", "WarrenBarrierAsync", "weights"):
+                    self.assertEqual(events.count(f'"name":"{name}"'), 1, events)
+
+    def test_a_call_that_was_given_a_timeout_ends_when_another_rank_does_not_come(self):
+        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            code, output = run(2, """
+                group = world.split(0)
+                if world.rank == 0:
+                    handle = group.allreduce_async(np.zeros(3), name="gradients", timeout=0.3)
+                    begin = time.monotonic()
+                    try:
+                        handle.wait()
+                    except RuntimeError as error:
+                        print("told:", error)
+                    assert time.monotonic() - begin < 20
+                until_all_have_spoken()
+            """, env=env)
+            self.assertEqual(code, 0, output)
+            self.assertRegex(output, r"told: rank 0, .*: WarrenAllreduceAsync 'gradients': .* has waited \d\S* s for .*rank 1\b")
+
+    def test_a_timeout_is_that_of_its_call_alone_and_counts_from_its_beginning(self):
+        code, output = run(2, """
+            group = world.split(0)
+            time.sleep(3 * world.rank)
+            first = group.allreduce_async(1, timeout=0)
+            second = group.allreduce_async(1, timeout=2)  # of rank 0 waits behind the first for longer
+            assert (first.wait(), second.wait()) == (2, 2)
+            time.sleep(3 * world.rank)
+            assert group.allreduce(1) == 2
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+
+    def test_a_timeout_in_a_program_that_recovers_links_the_ranks_again(self):
+        code, output = run(2, """
+            from warren import rabit
+            rabit.load_checkpoint()
+            time.sleep(3 * world.rank)
+            assert world.allreduce_async(1, timeout=1).wait() == 2
+            print("all right")
+        """)
+        self.assertEqual((code, output.count("all right")), (0, 2), output)
+        self.assertIn("waiting to be linked again", output)
 
     def test_calls_of_rabit_may_stand_between(self):
         code, output = run(2, """

@@ -20,7 +20,11 @@ only moved may have any type without objects in it. Arrays that are not contiguo
 
 Without waiting: each call also as `..._async`, which returns a Handle at once; `handle.wait()` gives the result. Those of one
 communicator are carried out in the order in which they were made, by a thread or by whoever waits first; arrays belong to the
-operation until it has ended.
+operation until it has ended. `name` is what a timeline calls the operation (WARREN_TIMELINE), and its errors besides.
+`timeout`: for how many seconds it may wait for a rank that lives, from when it begins to be carried out, in place of
+rabit_timeout_sec; fractions are allowed, and 0 is as good as none. Then `wait` raises a RuntimeError that names a late rank, and
+the communicator is of no further use. A negative timeout, or any over MPI, is a RuntimeError at once; arrays on a GPU take
+neither.
 
     handle = world.allreduce_async(gradient, out=gradient)
     ...                                                     # something else
@@ -75,6 +79,10 @@ class _CoordinatorOptions(ctypes.Structure):
                 ("stall_error_seconds", ctypes.c_double)]
 
 
+class _CallOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("name", ctypes.c_char_p), ("timeout_seconds", ctypes.c_double)]
+
+
 class _EnqueueOptions(ctypes.Structure):
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("priority", ctypes.c_int), ("group", ctypes.c_char_p),
                 ("group_size", ctypes.c_size_t)]
@@ -122,7 +130,7 @@ def _library() -> ctypes.CDLL:
     for name, arguments in functions.items():
         getattr(library, name).argtypes = arguments
         if hasattr(library, f"{name}Async"):
-            getattr(library, f"{name}Async").argtypes = [*arguments, pointer]
+            getattr(library, f"{name}Async").argtypes = [*arguments, pointer, pointer]
     named: Dict[str, List[Any]] = {
         "WarrenEnqueueAllreduce": [pointer, pointer, size, number, number],
         "WarrenEnqueueAllreduceCustom": [pointer, pointer, size, pointer],
@@ -359,10 +367,12 @@ class _Call(Generic[T]):
         _check(result)
         return self._result
 
-    def begin(self) -> Handle[T]:
+    def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
         if _dropped:
             _free_dropped()
-        handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments)
+        options = _CallOptions(ctypes.sizeof(_CallOptions), None if name is None else _name(name, "an operation"),
+                               0 if timeout is None else timeout)
+        handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
@@ -385,7 +395,9 @@ class _DeviceCall(_Call[T]):
     def run(self) -> T:
         return self.begin().wait()
 
-    def begin(self) -> Handle[T]:
+    def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
+        if name is not None or timeout is not None:
+            raise TypeError("calls on arrays on a GPU take neither a name nor a timeout")
         if _dropped:
             _free_dropped()
         return Handle(_handle(getattr(_LIB, self._name), *self._arguments), self._result, self._kept)
@@ -499,17 +511,18 @@ class Communicator:
         return self._allreduce(data, op, out, stream).run()
 
     def allreduce_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
-                        stream: Any = None) -> Handle[Array]:
+                        stream: Any = None, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`allreduce` without waiting."""
-        return self._allreduce(data, op, out, stream).begin()
+        return self._allreduce(data, op, out, stream).begin(name, timeout)
 
     def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Optional[Array]:
         """The same at the root alone; None elsewhere."""
         return self._reduce(data, root, op).run()
 
-    def reduce_async(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM) -> Handle[Optional[Array]]:
+    def reduce_async(self, data: ArrayLike, root: int, op: Union[int, Combine] = Op.SUM,
+                     *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Optional[Array]]:
         """`reduce` without waiting."""
-        return self._reduce(data, root, op).begin()
+        return self._reduce(data, root, op).begin(name, timeout)
 
     def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
                        out: Optional[Array] = None, stream: Any = None) -> Array:
@@ -518,9 +531,10 @@ class Communicator:
         return self._reduce_scatter(data, op, counts, out, stream).run()
 
     def reduce_scatter_async(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, counts: Optional[Sequence[int]] = None,
-                             out: Optional[Array] = None, stream: Any = None) -> Handle[Array]:
+                             out: Optional[Array] = None, stream: Any = None,
+                             *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`reduce_scatter` without waiting."""
-        return self._reduce_scatter(data, op, counts, out, stream).begin()
+        return self._reduce_scatter(data, op, counts, out, stream).begin(name, timeout)
 
     # --- moving elements ---
 
@@ -528,9 +542,10 @@ class Communicator:
         """Makes `data`, a contiguous array, the root's, in place, and returns it."""
         return self._broadcast(data, root, stream).run()
 
-    def broadcast_async(self, data: Array, root: int, stream: Any = None) -> Handle[Array]:
+    def broadcast_async(self, data: Array, root: int, stream: Any = None,
+                        *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`broadcast` without waiting."""
-        return self._broadcast(data, root, stream).begin()
+        return self._broadcast(data, root, stream).begin(name, timeout)
 
     def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
@@ -539,17 +554,18 @@ class Communicator:
         return self._allgather(data, counts, out, stream).run()
 
     def allgather_async(self, data: ArrayLike, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None,
-                        stream: Any = None) -> Handle[Array]:
+                        stream: Any = None, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`allgather` without waiting."""
-        return self._allgather(data, counts, out, stream).begin()
+        return self._allgather(data, counts, out, stream).begin(name, timeout)
 
     def gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Optional[Array]:
         """The same at the root, which alone needs the counts; None elsewhere."""
         return self._gather(data, root, counts).run()
 
-    def gather_async(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None) -> Handle[Optional[Array]]:
+    def gather_async(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]] = None,
+                     *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Optional[Array]]:
         """`gather` without waiting."""
-        return self._gather(data, root, counts).begin()
+        return self._gather(data, root, counts).begin(name, timeout)
 
     def scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]] = None) -> Array:
         """Fills `out` with this rank's part of the root's array, and returns it: counts[rank] rows of the first axis, by
@@ -557,9 +573,10 @@ class Communicator:
         return self._scatter(data, root, out, counts).run()
 
     def scatter_async(self, data: Optional[ArrayLike], root: int, out: Array,
-                      counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+                      counts: Optional[Sequence[int]] = None,
+                      *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`scatter` without waiting."""
-        return self._scatter(data, root, out, counts).begin()
+        return self._scatter(data, root, out, counts).begin(name, timeout)
 
     def all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
                    recv_counts: Optional[Sequence[int]] = None) -> Array:
@@ -568,17 +585,18 @@ class Communicator:
         return self._all_to_all(data, send_counts, recv_counts).run()
 
     def all_to_all_async(self, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
-                         recv_counts: Optional[Sequence[int]] = None) -> Handle[Array]:
+                         recv_counts: Optional[Sequence[int]] = None,
+                         *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`all_to_all` without waiting."""
-        return self._all_to_all(data, send_counts, recv_counts).begin()
+        return self._all_to_all(data, send_counts, recv_counts).begin(name, timeout)
 
     def barrier(self) -> None:
         """Returns when all ranks have called it."""
         self._barrier().run()
 
-    def barrier_async(self) -> Handle[None]:
+    def barrier_async(self, *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[None]:
         """`barrier` without waiting."""
-        return self._barrier().begin()
+        return self._barrier().begin(name, timeout)
 
     # --- messages ---
 
@@ -587,25 +605,28 @@ class Communicator:
         the other receives it, so that two ranks that send to each other first wait for ever; see `sendrecv`."""
         self._send(data, to).run()
 
-    def send_async(self, data: ArrayLike, to: int) -> Handle[None]:
+    def send_async(self, data: ArrayLike, to: int,
+                   *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[None]:
         """`send` without waiting."""
-        return self._send(data, to).begin()
+        return self._send(data, to).begin(name, timeout)
 
     def recv(self, out: Array, source: int) -> Array:
         """Fills `out` with the next message of rank `source`, and returns it."""
         return self._recv(out, source).run()
 
-    def recv_async(self, out: Array, source: int) -> Handle[Array]:
+    def recv_async(self, out: Array, source: int,
+                   *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`recv` without waiting."""
-        return self._recv(out, source).begin()
+        return self._recv(out, source).begin(name, timeout)
 
     def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Array:
         """Both at once."""
         return self._sendrecv(data, to, out, source).run()
 
-    def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int) -> Handle[Array]:
+    def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int,
+                       *, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[Array]:
         """`sendrecv` without waiting."""
-        return self._sendrecv(data, to, out, source).begin()
+        return self._sendrecv(data, to, out, source).begin(name, timeout)
 
     # --- what each call is made of ---
 

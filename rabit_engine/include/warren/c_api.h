@@ -193,52 +193,75 @@ WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_cou
 /* An operation that was begun, owned by who was given it, until WarrenWait or WarrenHandleFree. */
 typedef struct WarrenHandle_* WarrenHandle;
 
+/* How one of these operations is carried out. Begin with WARREN_CALL_OPTIONS; NULL is the same. */
+typedef struct WarrenCallOptions {
+  size_t struct_bytes; /* sizeof(WarrenCallOptions) */
+  /* What a timeline (WARREN_TIMELINE) calls it, and errors besides; copied. NULL or "": the function's name
+   * alone. */
+  const char* name;
+  /* For how many seconds it may wait for a rank that lives, from when it begins to be carried out, instead of
+   * rabit_timeout_sec; fractions are allowed. Then it ends with an error that names a late rank, and the
+   * communicator is of no further use. 0: what rabit_timeout says. Negative, NaN, or over MPI, which has no
+   * timeouts: the call is refused. */
+  double timeout_seconds;
+} WarrenCallOptions;
+#define WARREN_CALL_OPTIONS \
+  { sizeof(WarrenCallOptions), NULL, 0 }
+
 /* The same calls, which return at once. Those of one communicator, and the calls above, are carried out one
  * after the other in the order in which they were made, which is the same on all ranks; those of different
  * communicators in any order, at the same time. By a thread of this library, or in WarrenWait by the thread
  * that waits. Buffers belong to the operation until it has ended, and a custom function may be called from
  * another thread; counts are copied. Arguments that make no sense are refused at once, and then there is no
- * handle. A communicator that is freed meanwhile lives until its operations have ended. */
+ * handle. A communicator that is freed meanwhile lives until its operations have ended. `options` may be
+ * NULL. */
 WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                    int op, WarrenHandle* handle);
+                                    int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
-                                          const WarrenCustomOp* op, WarrenHandle* handle);
+                                          const WarrenCustomOp* op, const WarrenCallOptions* options,
+                                          WarrenHandle* handle);
 WARREN_DLL int WarrenReduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                 int op, int root, WarrenHandle* handle);
+                                 int op, int root, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenReduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
-                                       const WarrenCustomOp* op, int root, WarrenHandle* handle);
+                                       const WarrenCustomOp* op, int root, const WarrenCallOptions* options,
+                                       WarrenHandle* handle);
 WARREN_DLL int WarrenReduceScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                        int op, WarrenHandle* handle);
+                                        int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenReduceScatterVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
-                                         int type, int op, WarrenHandle* handle);
+                                         int type, int op, const WarrenCallOptions* options,
+                                         WarrenHandle* handle);
 WARREN_DLL int WarrenReduceScatterVCustomAsync(WarrenComm comm, const void* send, void* recv,
                                                const size_t* counts, const WarrenCustomOp* op,
-                                               WarrenHandle* handle);
+                                               const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenBroadcastAsync(WarrenComm comm, void* buffer, size_t count, int type, int root,
-                                    WarrenHandle* handle);
+                                    const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllgatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                    WarrenHandle* handle);
+                                    const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllgatherVAsync(WarrenComm comm, const void* send, void* recv, const size_t* counts,
-                                     int type, WarrenHandle* handle);
+                                     int type, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenGatherAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                 int root, WarrenHandle* handle);
+                                 int root, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenGatherVAsync(WarrenComm comm, const void* send, size_t count, void* recv,
-                                  const size_t* counts, int type, int root, WarrenHandle* handle);
+                                  const size_t* counts, int type, int root, const WarrenCallOptions* options,
+                                  WarrenHandle* handle);
 WARREN_DLL int WarrenScatterAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
-                                  int root, WarrenHandle* handle);
+                                  int root, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenScatterVAsync(WarrenComm comm, const void* send, const size_t* counts, void* recv,
-                                   size_t count, int type, int root, WarrenHandle* handle);
-WARREN_DLL int WarrenAllToAllAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                   size_t count, int type, int root, const WarrenCallOptions* options,
                                    WarrenHandle* handle);
+WARREN_DLL int WarrenAllToAllAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
+                                   const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllToAllVAsync(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
-                                    const size_t* recv_counts, int type, WarrenHandle* handle);
-WARREN_DLL int WarrenBarrierAsync(WarrenComm comm, WarrenHandle* handle);
+                                    const size_t* recv_counts, int type, const WarrenCallOptions* options,
+                                    WarrenHandle* handle);
+WARREN_DLL int WarrenBarrierAsync(WarrenComm comm, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenSendAsync(WarrenComm comm, const void* buffer, size_t count, int type, int to,
-                               WarrenHandle* handle);
+                               const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenRecvAsync(WarrenComm comm, void* buffer, size_t count, int type, int from,
-                               WarrenHandle* handle);
+                               const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
-                                   size_t recv_count, int from, int type, WarrenHandle* handle);
+                                   size_t recv_count, int from, int type, const WarrenCallOptions* options,
+                                   WarrenHandle* handle);
 
 /* Returns when the operation has ended: 0, or -1 and its error. Frees the handle. NULL is allowed. */
 WARREN_DLL int WarrenWait(WarrenHandle handle);
@@ -287,8 +310,8 @@ typedef struct WarrenCoordinatorOptions {
   int autotune;           /* 1: both are found by trying; default: WARREN_AUTOTUNE, or 0 */
   /* After so long rank 0 says on stderr whom a name waits for; default: WARREN_STALL_SECONDS, or 60. */
   double stall_warning_seconds;
-  /* After so long its operation ends with that as an error; 0: never; default: rabit_timeout_sec where
-   * rabit_timeout=1, else never. */
+  /* After so long its operation ends with that as an error, and all of them when a rank does not take part at
+   * all, as one that was stopped; 0: never; default: rabit_timeout_sec where rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \

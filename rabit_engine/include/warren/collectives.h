@@ -193,6 +193,16 @@ inline void WaitAll(std::vector<Handle>& handles) {
   if (!first.empty()) throw Error(first);
 }
 
+/// How a call without waiting is carried out; see WarrenCallOptions.
+struct CallOptions {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  CallOptions(std::string name_ = std::string(), double timeout_seconds_ = 0)
+      : name(std::move(name_)), timeout_seconds(timeout_seconds_) {}
+
+  std::string name;
+  double timeout_seconds;
+};
+
 /// Some ranks of the job, that do something together. Copies are the same communicator; the last of them
 /// frees it. What is called on all ranks, in which order, and by which threads: warren/c_api.h.
 class Communicator {
@@ -377,101 +387,121 @@ class Communicator {
   // it has ended ---
 
   template <typename T>
-  Handle AsyncAllreduce(const T* send, T* recv, std::size_t count, Op op) const {
-    return Begin(WarrenAllreduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op));
+  Handle AsyncAllreduce(const T* send, T* recv, std::size_t count, Op op,
+                        const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenAllreduceAsync, send, recv, count, internal::TypeOf<T>(),
+                     static_cast<int>(op));
   }
   template <typename T, typename Combine>
-  Handle AsyncAllreduceBy(const T* send, T* recv, std::size_t count, Combine combine) const {
+  Handle AsyncAllreduceBy(const T* send, T* recv, std::size_t count, Combine combine,
+                          const CallOptions& options = CallOptions()) const {
     const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
-    return Begin(WarrenAllreduceCustomAsync, send, recv, count, &op);
+    return BeginWith(options, WarrenAllreduceCustomAsync, send, recv, count, &op);
   }
   template <typename T, typename Combine>
-  Handle AsyncReduceBy(const T* send, T* recv, std::size_t count, Combine combine, int root) const {
+  Handle AsyncReduceBy(const T* send, T* recv, std::size_t count, Combine combine, int root,
+                       const CallOptions& options = CallOptions()) const {
     const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
-    return Begin(WarrenReduceCustomAsync, send, recv, count, &op, root);
+    return BeginWith(options, WarrenReduceCustomAsync, send, recv, count, &op, root);
   }
   template <typename T, typename Combine>
-  Handle AsyncReduceScatterBy(const T* send, T* recv, const std::vector<std::size_t>& counts,
-                              Combine combine) const {
+  Handle AsyncReduceScatterBy(const T* send, T* recv, const std::vector<std::size_t>& counts, Combine combine,
+                              const CallOptions& options = CallOptions()) const {
     RequireCounts(counts);
     const WarrenCustomOp op = internal::OwnCustom<T>(std::move(combine));
-    return Begin(WarrenReduceScatterVCustomAsync, send, recv, counts.data(), &op);
+    return BeginWith(options, WarrenReduceScatterVCustomAsync, send, recv, counts.data(), &op);
   }
   template <typename T>
-  Handle AsyncReduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
-    return Begin(WarrenReduceAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op), root);
+  Handle AsyncReduce(const T* send, T* recv, std::size_t count, Op op, int root,
+                     const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenReduceAsync, send, recv, count, internal::TypeOf<T>(),
+                     static_cast<int>(op), root);
   }
   template <typename T>
-  Handle AsyncReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
-    return Begin(WarrenReduceScatterAsync, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op));
+  Handle AsyncReduceScatter(const T* send, T* recv, std::size_t count, Op op,
+                            const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenReduceScatterAsync, send, recv, count, internal::TypeOf<T>(),
+                     static_cast<int>(op));
   }
   template <typename T>
-  Handle AsyncReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op) const {
+  Handle AsyncReduceScatter(const T* send, T* recv, const std::vector<std::size_t>& counts, Op op,
+                            const CallOptions& options = CallOptions()) const {
     RequireCounts(counts);
-    return Begin(WarrenReduceScatterVAsync, send, recv, counts.data(), internal::TypeOf<T>(),
-                 static_cast<int>(op));
+    return BeginWith(options, WarrenReduceScatterVAsync, send, recv, counts.data(), internal::TypeOf<T>(),
+                     static_cast<int>(op));
   }
   template <typename T>
-  Handle AsyncBroadcast(T* buffer, std::size_t count, int root) const {
-    return Begin(WarrenBroadcastAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, root);
+  Handle AsyncBroadcast(T* buffer, std::size_t count, int root,
+                        const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenBroadcastAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, root);
   }
   template <typename T>
-  Handle AsyncAllgather(const T* send, T* recv, std::size_t count) const {
-    return Begin(WarrenAllgatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
+  Handle AsyncAllgather(const T* send, T* recv, std::size_t count,
+                        const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenAllgatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
   }
   template <typename T>
-  Handle AsyncAllgather(const T* send, T* recv, const std::vector<std::size_t>& counts) const {
+  Handle AsyncAllgather(const T* send, T* recv, const std::vector<std::size_t>& counts,
+                        const CallOptions& options = CallOptions()) const {
     RequireCounts(counts);
-    return Begin(WarrenAllgatherVAsync, send, recv, internal::Bytes<T>(counts).data(), WARREN_UINT8);
+    return BeginWith(options, WarrenAllgatherVAsync, send, recv, internal::Bytes<T>(counts).data(),
+                     WARREN_UINT8);
   }
   template <typename T>
-  Handle AsyncGather(const T* send, T* recv, std::size_t count, int root) const {
-    return Begin(WarrenGatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
+  Handle AsyncGather(const T* send, T* recv, std::size_t count, int root,
+                     const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenGatherAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
   }
   template <typename T>
   Handle AsyncGather(const T* send, std::size_t count, T* recv, const std::vector<std::size_t>& counts,
-                     int root) const {
+                     int root, const CallOptions& options = CallOptions()) const {
     if (rank() == root) RequireCounts(counts);
-    return Begin(WarrenGatherVAsync, send, internal::Bytes<T>(count), recv, internal::Bytes<T>(counts).data(),
-                 WARREN_UINT8, root);
+    return BeginWith(options, WarrenGatherVAsync, send, internal::Bytes<T>(count), recv,
+                     internal::Bytes<T>(counts).data(), WARREN_UINT8, root);
   }
   template <typename T>
-  Handle AsyncScatter(const T* send, T* recv, std::size_t count, int root) const {
-    return Begin(WarrenScatterAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
+  Handle AsyncScatter(const T* send, T* recv, std::size_t count, int root,
+                      const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenScatterAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8, root);
   }
   template <typename T>
   Handle AsyncScatter(const T* send, const std::vector<std::size_t>& counts, T* recv, std::size_t count,
-                      int root) const {
+                      int root, const CallOptions& options = CallOptions()) const {
     if (rank() == root) RequireCounts(counts);
-    return Begin(WarrenScatterVAsync, send, internal::Bytes<T>(counts).data(), recv,
-                 internal::Bytes<T>(count), WARREN_UINT8, root);
+    return BeginWith(options, WarrenScatterVAsync, send, internal::Bytes<T>(counts).data(), recv,
+                     internal::Bytes<T>(count), WARREN_UINT8, root);
   }
   template <typename T>
-  Handle AsyncAllToAll(const T* send, T* recv, std::size_t count) const {
-    return Begin(WarrenAllToAllAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
+  Handle AsyncAllToAll(const T* send, T* recv, std::size_t count,
+                       const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenAllToAllAsync, send, recv, internal::Bytes<T>(count), WARREN_UINT8);
   }
   template <typename T>
   Handle AsyncAllToAll(const T* send, const std::vector<std::size_t>& send_counts, T* recv,
-                       const std::vector<std::size_t>& recv_counts) const {
+                       const std::vector<std::size_t>& recv_counts,
+                       const CallOptions& options = CallOptions()) const {
     RequireCounts(send_counts);
     RequireCounts(recv_counts);
-    return Begin(WarrenAllToAllVAsync, send, internal::Bytes<T>(send_counts).data(), recv,
-                 internal::Bytes<T>(recv_counts).data(), WARREN_UINT8);
+    return BeginWith(options, WarrenAllToAllVAsync, send, internal::Bytes<T>(send_counts).data(), recv,
+                     internal::Bytes<T>(recv_counts).data(), WARREN_UINT8);
   }
-  Handle AsyncBarrier() const { return Begin(WarrenBarrierAsync); }
-  template <typename T>
-  Handle AsyncSend(const T* buffer, std::size_t count, int to) const {
-    return Begin(WarrenSendAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, to);
+  Handle AsyncBarrier(const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenBarrierAsync);
   }
   template <typename T>
-  Handle AsyncRecv(T* buffer, std::size_t count, int from) const {
-    return Begin(WarrenRecvAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, from);
+  Handle AsyncSend(const T* buffer, std::size_t count, int to,
+                   const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenSendAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, to);
+  }
+  template <typename T>
+  Handle AsyncRecv(T* buffer, std::size_t count, int from, const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenRecvAsync, buffer, internal::Bytes<T>(count), WARREN_UINT8, from);
   }
   template <typename T>
   Handle AsyncSendRecv(const T* send, std::size_t send_count, int to, T* recv, std::size_t recv_count,
-                       int from) const {
-    return Begin(WarrenSendRecvAsync, send, internal::Bytes<T>(send_count), to, recv,
-                 internal::Bytes<T>(recv_count), from, WARREN_UINT8);
+                       int from, const CallOptions& options = CallOptions()) const {
+    return BeginWith(options, WarrenSendRecvAsync, send, internal::Bytes<T>(send_count), to, recv,
+                     internal::Bytes<T>(recv_count), from, WARREN_UINT8);
   }
 
   // --- on the memory of GPUs: put on the stream, a cudaStream_t; the handle ends when that is done. See
@@ -509,6 +539,14 @@ class Communicator {
     internal::Check(function(get(), arguments..., &made));
     handle.handle_.reset(made);
     return handle;
+  }
+  /// The same with the options before the handle.
+  template <typename Function, typename... Arguments>
+  Handle BeginWith(const CallOptions& options, Function function, Arguments... arguments) const {
+    WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
+    wanted.name = options.name.c_str();
+    wanted.timeout_seconds = options.timeout_seconds;
+    return Begin(function, arguments..., &wanted);
   }
 
   explicit Communicator(WarrenComm made) {

@@ -65,6 +65,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(links_.size()); }
   void Connect(std::span<const int> peers) override { ConnectWithin(peers, options_.answer_timeout); }
+  /// See TcpOptions; from the next Connect on.
+  void set_answer_timeout(std::chrono::milliseconds timeout) { options_.answer_timeout = timeout; }
   /// Connect for peers that come within so long (0: whenever they come).
   void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
   Link& To(int peer) override;

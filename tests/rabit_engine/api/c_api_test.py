@@ -45,6 +45,12 @@ class C(unittest.TestCase):
             done = job(4, slices, **setting)
             self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_calls_without_waiting_and_their_options(self):
+        handles = compiled("handles", self.folder.name)
+        for done in [alone(handles), *(job(workers, handles) for workers in (1, 2, 3, 4))]:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("all handles well\n", done.stdout)
+
     def test_misuse_is_printed_with_rank_and_call_and_ends_the_process(self):
         for how, message in {
             "early": "rank unknown: RabitAllreduce: called before Init",

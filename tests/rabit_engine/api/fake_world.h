@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -55,10 +56,14 @@ class FakeCommunicator final : public Communicator {
   void Reduce(void* /*buffer*/, std::size_t /*count*/, const Reduction& /*reduction*/,
               int /*root*/) override {}
   void Barrier() override {}
+  bool has_timeouts() const override { return times_out; }
+  void SetCallTimeout(std::chrono::milliseconds timeout) override { call_timeout = timeout; }
   void TrackerPrint(const std::string& text) override { printed += text; }
   void Finalize() override { finalized = true; }
 
   std::function<void(void*, std::size_t, const Reduction&)> on_allreduce;
+  bool times_out = false;
+  std::chrono::milliseconds call_timeout{0};
   std::string printed;
   bool finalized = false;
 

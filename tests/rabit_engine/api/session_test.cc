@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -178,6 +182,58 @@ TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {
   EXPECT_THROW(session.LoadCheckPoint(kCall, true, true), Misuse);
   session.CheckPoint(kCall, std::nullopt, std::nullopt);
   EXPECT_THROW(session.LoadCheckPoint(kCall, true, false), Misuse);
+}
+
+TEST(CallOptions, ATimeoutIsThatOfOneCallWhetherItFailsOrNot) {
+  FakeWorld world(1);
+  auto fake = std::make_unique<FakeCommunicator>(&world, 0);
+  FakeCommunicator* const communicator = fake.get();
+  communicator->times_out = true;
+  std::vector<std::chrono::milliseconds> during;
+  communicator->on_allreduce = [&](void*, std::size_t count, const Reduction&) {
+    during.push_back(communicator->call_timeout);
+    if (count > 1) throw Refused("two are too many");
+  };
+  Session session(Over(std::move(fake)));
+  CallOptions options{"gradients", std::chrono::milliseconds(0)};
+  Call call{"Allreduce"};
+  call.options = &options;
+  options.timeout = session.Timeout(call, 0.3);
+  std::array<double, 2> values{};
+  session.Allreduce(call, values.data(), 1, session.TypedReduction(call, 7, 2), {});
+  EXPECT_EQ(communicator->call_timeout.count(), 0);
+  EXPECT_THROW(session.Allreduce(call, values.data(), 2, session.TypedReduction(call, 7, 2), {}), Misuse);
+  EXPECT_EQ(communicator->call_timeout.count(), 0);
+  session.Allreduce(Call{"Allreduce"}, values.data(), 1, session.TypedReduction(call, 7, 2), {});
+  EXPECT_THAT(during, testing::ElementsAre(std::chrono::milliseconds(300), std::chrono::milliseconds(300),
+                                           std::chrono::milliseconds(0)));
+}
+
+TEST(CallOptions, ATimeoutIsSecondsFromZeroOn) {
+  FakeWorld world(1);
+  auto fake = std::make_unique<FakeCommunicator>(&world, 0);
+  fake->times_out = true;
+  const Session session(Over(std::move(fake)));
+  const CallOptions options{"gradients", std::chrono::milliseconds(0)};
+  Call call{"Allreduce"};
+  call.options = &options;
+  EXPECT_EQ(session.Timeout(call, 0).count(), 0);
+  EXPECT_EQ(session.Timeout(call, 1e-9).count(), 1);
+  EXPECT_EQ(session.Timeout(call, 2.5).count(), 2'500);
+  EXPECT_GT(session.Timeout(call, std::numeric_limits<double>::infinity()).count(), 1'000'000'000);
+  for (const double wrong : {-0.5, -std::numeric_limits<double>::infinity(), std::nan("")}) {
+    const auto give = [&] { return session.Timeout(call, wrong); };
+    EXPECT_THAT(give,
+                testing::ThrowsMessage<Misuse>(HasSubstr("rank 0: Allreduce 'gradients': a timeout of ")));
+  }
+}
+
+TEST(CallOptions, ATimeoutIsRefusedWhereTheEngineHasNone) {
+  FakeWorld world(1);
+  const Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
+  EXPECT_EQ(session.Timeout(kCall, 0).count(), 0);
+  EXPECT_THAT([&] { return session.Timeout(kCall, 1); },
+              testing::ThrowsMessage<Misuse>(HasSubstr("this engine has none; set RABIT_ENGINE=native")));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@ from warren_testing import BIN
 WORKER = BIN / "collectives_face_worker"
 OPERATIONS = ("allreduce", "small allreduce", "reduce", "reduce-scatter", "broadcast", "allgather", "gather", "scatter",
               "all-to-all", "barrier", "receive", "send", "split", "handle", "handle of a message")
+BEGUN = ("handle", "handle of a message", "handle of a small allreduce", "handle of an all-to-all", "handle of a broadcast",
+         "handle of a barrier")
 
 
 def hosts(layout):
@@ -49,6 +51,24 @@ class Loss(unittest.TestCase):
 
     def test_in_every_call_all_others_are_told_within_a_second_on_several_hosts(self):
         self.sweep(5, 3, **hosts("aabba"))
+
+
+class Late(unittest.TestCase):
+    def test_a_call_with_a_timeout_ends_with_its_name_and_the_rank_that_does_not_come(self):
+        for ranks, name, environment in ((2, "shared memory", {}), (2, "TCP", {"env": {"RABIT_SHARED_MEMORY": "off"}}),
+                                         (3, "shared memory", {}), (3, "TCP", {"env": {"RABIT_SHARED_MEMORY": "off"}}),
+                                         (4, "hosts", hosts("aabb"))):
+            for operation in BEGUN:
+                with self.subTest(operation=operation, ranks=ranks, transport=name), \
+                        Job(ranks, "late", operation, 1, program=WORKER, **environment) as job:
+                    job.await_ready()
+                    for rank in set(job.by_rank) - {1}:
+                        worker = job.by_rank[rank]
+                        errors = worker.communicate(timeout=20)[1]
+                        self.assertEqual(worker.returncode, 2, errors)
+                        self.assertRegex(errors, rf"^rank {rank}, .*: Warren\w+Async 'gradients': ")
+                        if ranks == 2:  # of more, one may wait for another that waits in turn
+                            self.assertRegex(errors, r" has waited \d\S* s for .*rank 1\b")
 
 
 if __name__ == "__main__":

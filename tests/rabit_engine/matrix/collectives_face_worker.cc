@@ -1,8 +1,9 @@
 // A program over warren/collectives.h.
 //   check          every call, on the world and on communicators made from it; exit code 1 when a result is
-//   wrong wait OP RANK   prints "rank N" when all is set up; rank RANK of the world then stays away from OP,
-//   which the
-//                  others call on a communicator of all; exit code 2 and a message when that is an error
+//                  wrong
+//   wait OP RANK   prints "rank N" when all is set up; rank RANK of the world then stays away from OP, which
+//                  the others call on a communicator of all; exit code 2 and a message when that is an error
+//   late OP RANK   the same, where OP has a handle, the name "gradients" and a timeout of 0.3 s
 #include <unistd.h>
 
 #include <atomic>
@@ -193,6 +194,7 @@ struct Lower {
 
 /// Functions of the caller's without waiting live as long as they are needed, and no longer.
 void CheckFunctionsWithoutWaiting(const Communicator& comm) {
+  const warren::CallOptions options("a call", 60);
   std::atomic<int> alive{0};
   const auto size = static_cast<std::size_t>(comm.size());
   const std::vector<int> own(100 * size, comm.rank() + 7);
@@ -201,10 +203,10 @@ void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   std::vector<int> part(100);
   {
     std::vector<warren::Handle> handles;
-    handles.push_back(comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive)));
-    handles.push_back(comm.AsyncReduceBy(own.data(), root.data(), own.size(), Lower(&alive), 0));
+    handles.push_back(comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive), options));
+    handles.push_back(comm.AsyncReduceBy(own.data(), root.data(), own.size(), Lower(&alive), 0, options));
     handles.push_back(comm.AsyncReduceScatterBy(own.data(), part.data(), std::vector<std::size_t>(size, 100),
-                                                Lower(&alive)));
+                                                Lower(&alive), options));
     comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive));  // dropped
     const warren::Coordinator named(comm);
     handles.push_back(named.EnqueueAllreduceBy("lower", own.data(), all.data(), own.size(), Lower(&alive)));
@@ -219,9 +221,18 @@ void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   } catch (const warren::Error&) {
     REQUIRE(alive == 0);
   }
+  try {
+    comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive), {"gradients", -1});
+    REQUIRE(false);
+  } catch (const warren::Error& error) {
+    REQUIRE(std::strstr(error.what(), "WarrenAllreduceCustomAsync 'gradients': a timeout of -1 s") !=
+            nullptr);
+    REQUIRE(alive == 0);
+  }
 }
 
 void CheckHandles(const Communicator& comm) {
+  const warren::CallOptions options("a call", 60);
   const auto size = static_cast<std::size_t>(comm.size());
   const auto rank = static_cast<std::size_t>(comm.rank());
   const auto counts = Rising(comm);
@@ -251,26 +262,28 @@ void CheckHandles(const Communicator& comm) {
   std::vector<int> from_all_ragged(rank * size);
   std::vector<int> received(1);
   std::vector<warren::Handle> handles;
-  handles.push_back(comm.AsyncAllreduce(large.data(), reduced.data(), large.size(), Op::kSum));
-  handles.push_back(comm.AsyncReduce(&ranks[rank], at_root.data(), 1, Op::kMax, 0));
-  handles.push_back(comm.AsyncReduceScatter(ranks.data(), slice.data(), 1, Op::kSum));
-  handles.push_back(comm.AsyncReduceScatter(expected.data(), slices.data(), counts, Op::kMax));
-  handles.push_back(comm.AsyncBroadcast(value.data(), 1, comm.size() - 1));
-  handles.push_back(comm.AsyncAllgather(&ranks[rank], all.data(), 1));
-  handles.push_back(comm.AsyncAllgather(mine.data(), all_ragged.data(), counts));
-  handles.push_back(comm.AsyncGather(&ranks[rank], gathered.data(), 1, 0));
-  handles.push_back(comm.AsyncGather(mine.data(), rank, gathered_ragged.data(), of_root, 0));
-  handles.push_back(comm.AsyncScatter(ranks.data(), part.data(), 1, 0));
-  handles.push_back(comm.AsyncScatter(expected.data(), of_root, parts.data(), rank, 0));
-  handles.push_back(comm.AsyncAllToAll(ranks.data(), from_all.data(), 1));
-  handles.push_back(comm.AsyncAllToAll(expected.data(), counts, from_all_ragged.data(), Filled(size, rank)));
-  handles.push_back(comm.AsyncBarrier());
-  handles.push_back(comm.AsyncSendRecv(&ranks[rank], 1, next, received.data(), 1, before));
+  handles.push_back(comm.AsyncAllreduce(large.data(), reduced.data(), large.size(), Op::kSum, options));
+  handles.push_back(comm.AsyncReduce(&ranks[rank], at_root.data(), 1, Op::kMax, 0, options));
+  handles.push_back(comm.AsyncReduceScatter(ranks.data(), slice.data(), 1, Op::kSum, options));
+  handles.push_back(comm.AsyncReduceScatter(expected.data(), slices.data(), counts, Op::kMax, options));
+  handles.push_back(comm.AsyncBroadcast(value.data(), 1, comm.size() - 1, options));
+  handles.push_back(comm.AsyncAllgather(&ranks[rank], all.data(), 1, options));
+  handles.push_back(comm.AsyncAllgather(mine.data(), all_ragged.data(), counts, options));
+  handles.push_back(comm.AsyncGather(&ranks[rank], gathered.data(), 1, 0, options));
+  handles.push_back(comm.AsyncGather(mine.data(), rank, gathered_ragged.data(), of_root, 0, options));
+  handles.push_back(comm.AsyncScatter(ranks.data(), part.data(), 1, 0, options));
+  handles.push_back(comm.AsyncScatter(expected.data(), of_root, parts.data(), rank, 0, options));
+  handles.push_back(comm.AsyncAllToAll(ranks.data(), from_all.data(), 1, options));
+  handles.push_back(
+      comm.AsyncAllToAll(expected.data(), counts, from_all_ragged.data(), Filled(size, rank), options));
+  handles.push_back(comm.AsyncBarrier(options));
+  handles.push_back(comm.AsyncSendRecv(&ranks[rank], 1, next, received.data(), 1, before, options));
   std::vector<double> many(50'000, 3.0);
-  if (comm.size() > 1 && comm.rank() == 0) handles.push_back(comm.AsyncSend(many.data(), many.size(), 1));
+  if (comm.size() > 1 && comm.rank() == 0)
+    handles.push_back(comm.AsyncSend(many.data(), many.size(), 1, options));
   if (comm.rank() == 1) {
     many.assign(many.size(), 0.0);
-    handles.push_back(comm.AsyncRecv(many.data(), many.size(), 0));
+    handles.push_back(comm.AsyncRecv(many.data(), many.size(), 0, options));
   }
   std::atomic<int> called = 0;
   handles.back().WhenDone([&](const char* error) { called += error == nullptr ? 1 : 100; });
@@ -358,7 +371,8 @@ int Check() {
   return 0;
 }
 
-int Wait(const std::string& operation, int victim) {
+/// `timeout_seconds`: of the operations that have handles.
+int Wait(const std::string& operation, int victim, double timeout_seconds) {
   const Communicator world = warren::World();
   const Communicator comm = world.Split(0, -world.rank());
   const auto size = static_cast<std::size_t>(comm.size());
@@ -381,9 +395,16 @@ int Wait(const std::string& operation, int victim) {
       {"split", [&] { comm.Split(0); }},
   };
   // The same without waiting: the error comes with the handle.
+  const warren::CallOptions options("gradients", timeout_seconds);
   std::map<std::string, std::function<warren::Handle()>> begun = {
-      {"handle", [&] { return comm.AsyncAllreduce(a.data(), b.data(), a.size(), Op::kSum); }},
-      {"handle of a message", [&] { return comm.AsyncRecv(a.data(), a.size(), of_victim); }},
+      {"handle", [&] { return comm.AsyncAllreduce(a.data(), b.data(), a.size(), Op::kSum, options); }},
+      {"handle of a message", [&] { return comm.AsyncRecv(a.data(), a.size(), of_victim, options); }},
+      {"handle of a small allreduce",
+       [&] { return comm.AsyncAllreduce(a.data(), b.data(), 1, Op::kSum, options); }},
+      {"handle of an all-to-all",
+       [&] { return comm.AsyncAllToAll(a.data(), b.data(), a.size() / size, options); }},
+      {"handle of a broadcast", [&] { return comm.AsyncBroadcast(a.data(), a.size(), of_victim, options); }},
+      {"handle of a barrier", [&] { return comm.AsyncBarrier(options); }},
   };
   comm.Barrier();
   std::printf("rank %d\n", world.rank());
@@ -407,7 +428,9 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     warren::Init(argc, argv);
-    const int result = mode == "wait" ? Wait(argv[2], std::atoi(argv[3])) : Check();
+    const int result = mode == "wait"   ? Wait(argv[2], std::atoi(argv[3]), 0)
+                       : mode == "late" ? Wait(argv[2], std::atoi(argv[3]), 0.3)
+                                        : Check();
     if (result == 0) warren::Finalize();
     return result;
   } catch (const warren::Error& error) {

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+import signal
 import unittest
 
 from jobs import Job
@@ -38,6 +39,19 @@ class Named(unittest.TestCase):
     def test_where_it_is_wanted_waiting_ends_with_an_error(self):
         self.finish(3, "give-up")
         self.finish(3, "give-up", env=TCP)
+
+    def test_a_rank_that_was_stopped_is_named(self):
+        for environment in ({}, TCP):
+            with self.subTest(env=environment), \
+                    Job(3, "wait", 1, 4, program=WORKER, env={**environment, "WARREN_STALL_SECONDS": "1"}) as job:
+                job.await_ready()
+                job.by_rank[1].send_signal(signal.SIGSTOP)
+                said = {rank: job.by_rank[rank].communicate(timeout=60)[1] for rank in (0, 2)}
+                self.assertRegex("".join(said.values()), "rabit: rank [02] has waited [1-4] s for rank 1\\b")
+                for rank, errors in said.items():
+                    self.assertEqual(job.by_rank[rank].returncode, 2, errors)
+                    self.assertRegex(errors, "rank 1\\b", errors)
+                self.assertRegex("".join(said.values()), "has waited 4[.][0-9] s for rank 1\\b.*stopped, stuck")
 
     def test_ranks_with_fewer_batches_join(self):
         for ranks in (1, 2, 4, 5):

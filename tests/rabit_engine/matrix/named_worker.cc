@@ -8,8 +8,8 @@
 //   leave          rank 1 ends it while others wait
 //   storm SEED     prints "rank N", and then names are new and old, packed and alone, ranks join, and named
 //                  operations are ended and made anew, until an error; exit code 2 and its message
-//   wait RANK      prints "rank N" when all is set up; rank RANK then stays away from what the others wait
-//                  for; exit code 2 and a message when that is an error
+//   wait RANK [S]  prints "rank N" when all is set up; rank RANK then stays away from what the others wait
+//                  for, S seconds at most; exit code 2 and a message when that is an error
 #include <unistd.h>
 
 #include <algorithm>
@@ -344,9 +344,11 @@ int Storm(unsigned seed) {
   }
 }
 
-int Wait(int victim) {
+int Wait(int victim, double stall_error_seconds) {
   const Communicator world = warren::World();
-  const Coordinator named(world);
+  warren::CoordinatorOptions options;
+  options.stall_error_seconds = stall_error_seconds;
+  const Coordinator named(world, options);
   std::vector<float> x(100'000, 1);
   named.EnqueueAllreduce("x", x.data(), x.data(), x.size(), Op::kSum).Wait();
   world.Barrier();
@@ -371,7 +373,7 @@ int main(int argc, char** argv) {
     if (mode == "join") result = Join();
     if (mode == "leave") result = Leave();
     if (mode == "storm") result = Storm(static_cast<unsigned>(std::atoi(argv[2])));
-    if (mode == "wait") result = Wait(std::atoi(argv[2]));
+    if (mode == "wait") result = Wait(std::atoi(argv[2]), argc > 3 ? std::atof(argv[3]) : 0);
     if (result == 0) warren::Finalize();
     return result;
   } catch (const warren::Error& error) {

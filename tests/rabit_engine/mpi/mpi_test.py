@@ -11,6 +11,7 @@ from warren_testing import Tracker
 
 BY_LINKING = BIN / "mpi_by_linking"
 NAMED = BIN / "named_worker"
+FACE = BIN / "collectives_face_worker"
 
 
 class AnyMpi:
@@ -35,6 +36,12 @@ class AnyMpi:
             with self.subTest(mode=mode):
                 run = self.run_ranks(self.launcher, 3, mode, program=NAMED, RABIT_ENGINE="mpi")
                 self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    @unittest.skipUnless(FACE.exists(), "SKIPPED: librabit is not built; apt-get install libdmlc-dev")
+    def test_a_call_with_a_timeout_is_refused(self):
+        run = self.run_ranks(self.launcher, 2, "late", "handle", "-1", program=FACE, RABIT_ENGINE="mpi")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("WarrenAllreduceAsync 'gradients': a timeout of 0.3 s, and this engine has none", run.stdout + run.stderr)
 
     def test_the_bootstrap_exchanges_records(self):
         run = self.run_ranks(self.launcher, 3, "bootstrap", "mpi")

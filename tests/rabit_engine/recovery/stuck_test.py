@@ -66,7 +66,7 @@ class Stuck(unittest.TestCase):
                 # As long for the call as for the rank to come again, and what it takes to end all.
                 self.assertLess(time.monotonic() - begin, 2 * PATIENCE_S + 4)
                 waited = re.search(rf"rank \d on {os.uname().nodename} has waited (\d\.\d) s for (rank \d.*, )?"
-                                   r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec\)", errors)
+                                   r"rank \d(, on the same host| at [\d.:]+) \(rabit_timeout_sec, ", errors)
                 self.assertTrue(waited, errors)
                 self.assertGreaterEqual(float(waited.group(1)), PATIENCE_S)
                 self.assertIn(f"not together again within {PATIENCE_S} s", errors)

@@ -150,7 +150,7 @@ class CCommunicator final : public BeginningCommunicator {
   void Call(Now now, Later later, Arguments... arguments) {
     if (!begins_) return CheckCall(now(comm_, arguments...));
     WarrenHandle handle = nullptr;
-    CheckCall(later(comm_, arguments..., &handle));
+    CheckCall(later(comm_, arguments..., nullptr, &handle));
     begun_.push_back(std::make_unique<CCall>(handle));
   }
   static void* At(void* buffer, std::size_t bytes) { return static_cast<std::byte*>(buffer) + bytes; }

@@ -2,8 +2,8 @@
 
 import json
 import os
-import tempfile
 import signal
+import tempfile
 import unittest
 
 from jobs import Job

@@ -41,6 +41,8 @@ constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // Pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
+// That a rank does not take, as one that was stopped: a few that come later say all that there is to say.
+constexpr int kMostQuestions = 4;
 // A host that is there says at once that nobody listens.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
@@ -621,6 +623,8 @@ std::map<int, WaitProbe> TcpTransport::TakeProbes() {
 
 void TcpTransport::Tell(const tcp::Hello& hello) {
   const int peer = hello.to;
+  const auto is_to_peer = [peer](const auto& question) { return question.second.hello.to == peer; };
+  if (std::count_if(own_questions_.begin(), own_questions_.end(), is_to_peer) >= kMostQuestions) return;
   for (const std::string& text : addresses_[peer]) {
     const auto address = tcp::Address::Parse(text);
     int error = 0;

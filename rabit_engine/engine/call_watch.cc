@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
@@ -19,6 +20,10 @@ constexpr std::chrono::milliseconds kPatience{150};
 constexpr std::chrono::milliseconds kAskAgain{500};
 // A rank that waits answers after 200 ms; so long it is waited for at most.
 constexpr std::chrono::seconds kAnswer{2};
+// Who has waited too long hears so soon, mostly, who of the others waits, too; and waits so much longer at
+// most for one of these to say who does not.
+constexpr std::chrono::milliseconds kQuickAnswer{400};
+constexpr std::chrono::milliseconds kGrace{1500};
 // A record names a few of those that are waited for; of many, others after this time.
 constexpr std::chrono::seconds kNextEdges{8};
 
@@ -38,7 +43,8 @@ CallWatch::CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string&
       job_(job),
       search_(tcp.rank(), tcp.world_size(),
               {.shares_memory = [this](int rank) { return SharesMemory(rank); },
-               .wait_of = [this](int rank) { return WaitOf(rank); }}),
+               .wait_of = [this](int rank) { return WaitOf(rank); },
+               .now = [] { return Seconds(Clock::now()); }}),
       name_(name),
       patience_(patience) {}
 
@@ -62,7 +68,7 @@ bool CallWatch::SharesMemory(int rank) const {
   return std::find(segment_->ranks().begin(), segment_->ranks().end(), rank) != segment_->ranks().end();
 }
 
-void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point since) {
+void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) {
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
                [this](const Interest& interest) { return !SharesMemory(interest.peer); });
@@ -79,9 +85,9 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   const Clock::time_point now = Clock::now();
   if (now - since < kPatience) return;
   Ask();
-  SayWait(awaited, since, now);
+  SayWait(awaited, since, looked);
   tcp_.SayThatThisWaits();
-  LookForDeadlock(awaited, now);
+  LookForDeadlock(awaited);
   WarnIfLate(awaited, since, now);
 }
 
@@ -117,18 +123,21 @@ void CallWatch::Ask() {
 // --- ranks that wait for each other ---
 
 std::optional<WaitRecord> CallWatch::WaitOf(int rank) const {
-  if (rank == tcp_.rank()) return wait_;
-  const auto& ranks = segment_->ranks();
-  const auto place = std::find(ranks.begin(), ranks.end(), rank);
-  auto wait = segment_->WaitOf(static_cast<int>(place - ranks.begin()));
+  std::optional<WaitRecord> wait = wait_;
+  if (rank != tcp_.rank()) {
+    const auto& ranks = segment_->ranks();
+    const auto place = std::find(ranks.begin(), ranks.end(), rank);
+    wait = segment_->WaitOf(static_cast<int>(place - ranks.begin()));
+  }
   const double age = static_cast<double>(Nanoseconds(Clock::now()) - (wait ? wait->renewed : 0)) * 1e-9;
   if (age > DeadlockSearch::kFresh) wait.reset();
   return wait;
 }
 
-void CallWatch::SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now) {
-  wait_ = {Nanoseconds(since), Nanoseconds(now)};
-  const std::size_t first = (now - since) / kNextEdges * WaitRecord::kMostEdges;
+void CallWatch::SayWait(std::span<const Interest> awaited, Clock::time_point since,
+                        Clock::time_point looked) {
+  wait_ = {Nanoseconds(since), Nanoseconds(looked)};
+  const std::size_t first = (looked - since) / kNextEdges * WaitRecord::kMostEdges;
   for (std::size_t i = 0; i < awaited.size() && wait_.num_edges < WaitRecord::kMostEdges; ++i) {
     const Interest& interest = awaited[(first + i) % awaited.size()];
     if (const auto edge = EdgeOf(tcp_.rank(), interest, LinkWith(interest.peer))) {
@@ -146,17 +155,17 @@ LinkState CallWatch::LinkWith(int peer) const {
           .is_full = tcp_.IsFull(peer)};
 }
 
-void CallWatch::LookForDeadlock(std::span<const Interest> awaited, Clock::time_point now) {
-  const double seconds = Seconds(now);
+void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
   const auto send = [this](const std::optional<DeadlockSearch::Message>& message) {
     if (message) tcp_.Send(message->to, message->probe);
   };
-  if (in_messages_) send(search_.Tick(wait_, seconds));
+  send(search_.Tick(wait_, in_messages_));
+  if (!WaitOf(tcp_.rank())) return;  // this process was stopped since it looked: it looks again first
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
     const auto own = std::find_if(awaited.begin(), awaited.end(),
                                   [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
     if (!Holds(probe, own == awaited.end() ? nullptr : &*own, LinkWith(probe.waiter))) continue;
-    send(search_.Take(probe, in_messages_, seconds));
+    send(search_.Take(probe));
   }
   if (!search_.found().empty()) ThrowDeadlock();
 }
@@ -184,43 +193,72 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
     next_warning_ = since + patience_;
     asked_whether_it_waits_ = {};
   }
-  if (now < next_warning_ || awaited.empty()) return;
-  const Interest& first = awaited.front();
-  if (!SharesMemory(first.peer)) {
+  if (awaited.empty() || now < next_warning_ - kAnswer) return;
+  const int first = awaited.front().peer;
+  std::string culprit;
+  if (SharesMemory(first)) {
+    const int rank = CulpritHere(first);
+    if (now < next_warning_ || rank < 0 || AnotherSpeaksOf(rank)) return;
+    culprit = fmt::format("rank {}, on the same host,", rank);
+  } else {
     if (asked_whether_it_waits_ == Clock::time_point()) {
       asked_whether_it_waits_ = now;
-      return tcp_.AskWhetherItWaits(first.peer);
+      return tcp_.AskWhetherItWaits(first);
     }
-    if (now - asked_whether_it_waits_ < kAnswer) return;
+    if (now < next_warning_ || now - asked_whether_it_waits_ < kAnswer) return;
     asked_whether_it_waits_ = {};
-  }
-  if (const std::string culprit = CulpritOf(first); !culprit.empty()) {
-    Say("rabit: rank {} has waited {:.0f} s for {} in {}, in the communicator {}", tcp_.rank(),
-        std::chrono::duration<double>(now - since).count(), culprit,
-        in_messages_ ? "a call of messages" : Describe(current_), name_);
+    if (!tcp_.SaysThatItWaits(first)) culprit = tcp_.PeerName(first);
   }
   next_warning_ = since + 2 * (now - since);
+  if (culprit.empty()) return;
+  const std::string call = in_messages_                               ? "a call of messages"
+                           : CountsAreOfMessages(current_.collective) ? std::string(Name(current_.collective))
+                                                                      : Describe(current_);
+  Say("rabit: rank {} has waited {:.0f} s for {} in {}, in the communicator {}", tcp_.rank(),
+      std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// Who does not wait and is waited for. Empty: another rank says it.
-std::string CallWatch::CulpritOf(const Interest& awaited) const {
-  if (!SharesMemory(awaited.peer)) {
-    return tcp_.SaysThatItWaits(awaited.peer) ? "" : tcp_.PeerName(awaited.peer);
-  }
-  int rank = awaited.peer;
+/// Whom a rank of this host waits for, or who waits for another in its stead, and does not wait itself; that
+/// rank itself if it does not wait. -1: a rank of another host, or they wait in a circle.
+int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);
-    if (!wait || rank == tcp_.rank()) break;
-    if (wait->num_edges == 0 || !SharesMemory(wait->edges.front().on)) return "";
+    if (!wait) return rank;
+    if (wait->num_edges == 0 || !SharesMemory(wait->edges.front().on)) return -1;
     rank = wait->edges.front().on;
   }
-  if (rank == tcp_.rank() || WaitOf(rank)) return "";
-  // Of those of this host who wait for it the first one.
-  for (const int other : segment_->ranks()) {
-    if (other == tcp_.rank()) break;
-    if (WaitOf(other)) return "";
+  return -1;
+}
+
+/// Of the ranks of this host that wait for it the one does that has waited for longest.
+bool CallWatch::AnotherSpeaksOf(int culprit) const {
+  const auto& ranks = segment_->ranks();
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const auto wait = WaitOf(rank);
+    return wait && std::pair(wait->since, rank) < std::pair(wait_.since, tcp_.rank()) &&
+           CulpritHere(rank) == culprit;
+  });
+}
+
+int CallWatch::WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) {
+  const Clock::time_point now = Clock::now();
+  if (deadline != missed_deadline_) {
+    missed_deadline_ = deadline;
+    asked_after_deadline_ = {};
   }
-  return fmt::format("rank {}, on the same host,", rank);
+  if (now - deadline >= kGrace) return FirstOf(awaited, tcp_.rank());
+  const bool is_asked = asked_after_deadline_ != Clock::time_point();
+  for (const Interest& interest : awaited) {
+    if (SharesMemory(interest.peer)) {
+      if (!WaitOf(interest.peer)) return interest.peer;
+    } else if (!is_asked) {
+      tcp_.AskWhetherItWaits(interest.peer);
+      asked_after_deadline_ = now;
+    } else if (now - asked_after_deadline_ >= kQuickAnswer && !tcp_.SaysThatItWaits(interest.peer)) {
+      return interest.peer;
+    }
+  }
+  return awaited.empty() ? tcp_.rank() : -1;
 }
 
 }  // namespace warren

@@ -47,7 +47,8 @@ class CallWatch final : public WaitObserver {
 
   /// Throws Misuse when a rank has called something else than this one or messages wait for each other,
   /// LostPeer when a linked rank is gone.
-  void OnWait(std::span<const Interest> awaited, Clock::time_point since) override;
+  void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
+  int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
  private:
   const CallTag* Remembered(std::uint32_t sequence) const;
@@ -58,12 +59,13 @@ class CallWatch final : public WaitObserver {
   bool SharesMemory(int rank) const;
   /// What that rank of this host says of its wait, if it is in it still.
   std::optional<WaitRecord> WaitOf(int rank) const;
-  void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now);
+  void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
   LinkState LinkWith(int peer) const;
-  void LookForDeadlock(std::span<const Interest> awaited, Clock::time_point now);
+  void LookForDeadlock(std::span<const Interest> awaited);
   [[noreturn]] void ThrowDeadlock() const;
   void WarnIfLate(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point now);
-  std::string CulpritOf(const Interest& awaited) const;
+  int CulpritHere(int rank) const;
+  bool AnotherSpeaksOf(int culprit) const;
 
   HostSegment* segment_;
   TcpTransport& tcp_;
@@ -83,6 +85,8 @@ class CallWatch final : public WaitObserver {
   Clock::time_point warned_since_{};  ///< the wait that next_warning_ is of
   Clock::time_point next_warning_{};
   Clock::time_point asked_whether_it_waits_{};  ///< the rank at the other end; never, for this warning
+  Clock::time_point missed_deadline_{};         ///< and those that are awaited, after this
+  Clock::time_point asked_after_deadline_{};
 };
 
 }  // namespace warren

@@ -1,6 +1,7 @@
 #include "rabit_engine/engine/deadlock_search.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace warren {
 namespace {
@@ -52,15 +53,21 @@ bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link) {
   return false;
 }
 
-std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& own, double now) {
+std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& own, bool for_messages) {
   if (own.since != since_) {
     since_ = own.since;
     step_ = Step::kSearching;
     next_ = static_cast<double>(own.since) * 1e-9 + kPatience;
     pause_ = kSecondLook;
     num_probes_ = 0;
+    was_asked_ = false;
   }
+  for_messages_ = for_messages;
+  const double now = view_.now();
+  if (was_asked_) next_ = std::min(next_, std::max(now, last_probe_ + kAtLeast));
   if (now < next_) return std::nullopt;
+  const bool is_new = num_probes_ == 0 || was_asked_;
+  was_asked_ = false;
   if (step_ == Step::kSeen) {
     step_ = Step::kLooksAgain;
   } else {
@@ -68,25 +75,30 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Tick(const WaitRecord& ow
     ++attempt_;
   }
   if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
-  next_ = now + pause_;
+  // In each circle there is a rank that waits for a message.
+  const bool goes_on = for_messages || step_ == Step::kLooksAgain;
+  next_ = goes_on ? now + pause_ : std::numeric_limits<double>::infinity();
+  last_probe_ = now;
   WaitProbe probe;
   probe.origin = rank_;
   probe.attempt = attempt_;
-  return Follow(probe, now);
+  probe.is_new = is_new ? 1 : 0;
+  return Follow(probe);
 }
 
-std::optional<DeadlockSearch::Message> DeadlockSearch::Take(const WaitProbe& probe, bool sends_probes,
-                                                            double now) {
+std::optional<DeadlockSearch::Message> DeadlockSearch::Take(const WaitProbe& probe) {
   if (probe.origin == rank_) {
-    Return(probe, now);
+    Return(probe);
     return std::nullopt;
   }
-  if (sends_probes && OrderOf(probe.origin) > OrderOf(rank_)) return std::nullopt;
-  return Follow(probe, now);
+  if (OrderOf(probe.origin) < OrderOf(rank_)) return Follow(probe);
+  // A circle that was seen is looked at again first.
+  if ((probe.is_new != 0 || !for_messages_) && step_ != Step::kSeen) was_asked_ = true;
+  return std::nullopt;
 }
 
 /// From this rank on, through the records of its host.
-std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe, double now) {
+std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
@@ -105,7 +117,7 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe, d
     probe.edge.kind = WaitKind::kMemory;  // what came of it is seen
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return Message{edge.on, probe};
-      Return(probe, now);
+      Return(probe);
       return std::nullopt;
     }
     rank = edge.on;
@@ -113,12 +125,15 @@ std::optional<DeadlockSearch::Message> DeadlockSearch::Follow(WaitProbe probe, d
   return std::nullopt;  // it goes round in a circle that its origin is not in
 }
 
-void DeadlockSearch::Return(const WaitProbe& probe, double now) {
+void DeadlockSearch::Return(const WaitProbe& probe) {
   if (probe.attempt != attempt_) return;
   if (step_ == Step::kSearching) {
     step_ = Step::kSeen;
     seen_ = probe.digest;
+    const double now = view_.now();  // all records of this look have been read by now
     next_ = now + kSecondLook;
+    pause_ = std::max(kSecondLook, 2 * (now - last_probe_));
+    num_probes_ = 1;
   } else if (step_ == Step::kLooksAgain && probe.digest == seen_) {
     num_found_ = probe.hops;
     found_.assign(probe.path.begin(),

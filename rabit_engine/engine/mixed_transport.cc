@@ -1,12 +1,9 @@
 #include "rabit_engine/engine/mixed_transport.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <vector>
 
 #include "rabit_engine/transport/late_peer.h"
 
@@ -20,9 +17,14 @@ void MixedTransport::Connect(std::span<const int> peers) {
   remote_.Connect(remote);
 }
 
-void MixedTransport::OnWait(std::span<const Interest> awaited, Clock::time_point since) {
+void MixedTransport::OnWait(std::span<const Interest> awaited, Clock::time_point since,
+                            Clock::time_point looked) {
   local_.ThrowIfLost({});
-  if (wait_observer_ != nullptr) wait_observer_->OnWait(awaited, since);
+  if (wait_observer_ != nullptr) wait_observer_->OnWait(awaited, since, looked);
+}
+
+int MixedTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) {
+  return wait_observer_ != nullptr ? wait_observer_->WhoIsLate(awaited, deadline) : FirstOf(awaited, rank());
 }
 
 void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
@@ -40,23 +42,19 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
   const Clock::time_point begin = Clock::now();
   WaitInPhases(all_local ? local_.CoreOf(interests) : PeerCore::kCrowded, wait_policy_, ready, [&] {
     local_.Sleep(interests, remote_.descriptor(), kLookAround);
+    const Clock::time_point now = Clock::now();
     remote_.TakeEvents();
     if (ready()) return;
     remote_.ThrowIfLost(remote_interests_);
     remote_.ThrowIfHostIsSilent();
     local_.ThrowIfLost(interests);
-    const Clock::time_point now = Clock::now();
-    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
-    if (now >= deadline) {
-      std::vector<std::string> awaited;
-      for (const Interest& interest : interests) {
-        awaited.push_back(local_.Reaches(interest.peer)
-                              ? fmt::format("rank {}, on the same host", interest.peer)
-                              : remote_.PeerName(interest.peer));
-      }
-      ThrowLate(rank(), interests.empty() ? -1 : interests.front().peer,
-                fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
-    }
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin, now);
+    if (now < deadline) return;
+    const int late = WhoIsLate(interests, deadline);
+    if (late < 0) return;
+    ThrowLate(rank(), late,
+              local_.Reaches(late) ? fmt::format("rank {}, on the same host", late) : remote_.PeerName(late),
+              now - begin);
   });
 }
 

@@ -32,7 +32,8 @@ class MixedTransport final : public Transport, private WaitObserver {
 
  private:
   /// For the remote part, which connects on its own.
-  void OnWait(std::span<const Interest> awaited, Clock::time_point since) override;
+  void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
+  int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
   ShmTransport& local_;
   TcpTransport& remote_;

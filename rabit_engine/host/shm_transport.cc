@@ -155,10 +155,11 @@ void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point d
   const Clock::time_point begin = Clock::now();
   WaitInPhases(CoreOf(interests), wait_policy_, ready, [&] {
     Sleep(interests, -1, kLookAround);
+    const Clock::time_point looked = Clock::now();
     if (ready()) return;
     ThrowIfLost(interests);
-    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
-    waiter_.ThrowIfLate(interests.empty() ? rank() : interests.front().peer, Clock::now() - begin);
+    if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin, looked);
+    waiter_.ThrowIfLate(wait_observer_, interests, begin);
   });
 }
 

@@ -12,20 +12,19 @@ namespace warren {
 
 void Waiter::Sleep(int local, std::uint32_t bell) {
   Clock::duration limit = kLookAround;
-  if (deadline_ != kNoDeadline) limit = std::clamp<Clock::duration>(deadline_ - Clock::now(), {}, limit);
+  const Clock::time_point now = Clock::now();
+  if (now < deadline_ && deadline_ != kNoDeadline) limit = std::min<Clock::duration>(deadline_ - now, limit);
   FutexWait(segment_.lines(local).bell, bell, limit);
 }
 
-void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin) {
+void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin,
+                        Clock::time_point looked) {
   ThrowIfAborted();
   if (!lost.empty()) ThrowLost(lost.front());
   if (has_left) ThrowLeft(awaited);
-  const int rank = segment_.ranks()[awaited];
-  if (wait_observer_ != nullptr) {
-    const Interest interest{rank, false, false};
-    wait_observer_->OnWait({&interest, 1}, begin);
-  }
-  ThrowIfLate(rank, Clock::now() - begin);
+  const Interest interest{segment_.ranks()[awaited], false, false};
+  if (wait_observer_ != nullptr) wait_observer_->OnWait({&interest, 1}, begin, looked);
+  ThrowIfLate(wait_observer_, {&interest, 1}, begin);
 }
 
 void Waiter::ThrowIfAborted() {
@@ -62,10 +61,13 @@ void Waiter::ThrowLeft(int local) {
                                    segment_.ranks()[segment_.local_index()], rank));
 }
 
-void Waiter::ThrowIfLate(int awaited_rank, Clock::duration waited) {
-  if (Clock::now() < deadline_) return;
+void Waiter::ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin) {
+  const Clock::time_point now = Clock::now();
+  if (now < deadline_) return;
   const int me = segment_.ranks()[segment_.local_index()];
-  ThrowLate(me, awaited_rank, fmt::format("rank {}, on the same host", awaited_rank), waited);
+  const int late = observer != nullptr ? observer->WhoIsLate(awaited, deadline_) : FirstOf(awaited, me);
+  if (late < 0) return;
+  ThrowLate(me, late, fmt::format("rank {}, on the same host", late), now - begin);
 }
 
 }  // namespace warren

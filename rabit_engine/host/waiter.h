@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "rabit_engine/host/host_segment.h"
@@ -42,7 +43,8 @@ class Waiter {
       const std::vector<int> lost = segment_.FindLost();
       const bool has_left = segment_.HasLeft(local);
       // Asked last: whoever is through the call may have left before this rank looked.
-      if (!ready()) CheckPeers(local, lost, has_left, *begin);
+      const Clock::time_point looked = Clock::now();
+      if (!ready()) CheckPeers(local, lost, has_left, *begin, looked);
     });
   }
 
@@ -50,7 +52,7 @@ class Waiter {
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
   [[noreturn]] void ThrowLeft(int local);
-  void ThrowIfLate(int awaited_rank, Clock::duration waited);
+  void ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin);
 
  private:
   /// Counts itself among those whom a bell must wake.
@@ -70,7 +72,8 @@ class Waiter {
   };
 
   void Sleep(int local, std::uint32_t bell);
-  void CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin);
+  void CheckPeers(int awaited, const std::vector<int>& lost, bool has_left, Clock::time_point begin,
+                  Clock::time_point looked);
 
   HostSegment& segment_;
   WaitObserver* wait_observer_ = nullptr;

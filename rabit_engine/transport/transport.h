@@ -33,6 +33,11 @@ struct Interest {
   bool to_receive = false;
 };
 
+/// The first one that is awaited by this rank; this rank if there is none.
+inline int FirstOf(std::span<const Interest> awaited, int rank) {
+  return awaited.empty() ? rank : awaited.front().peer;
+}
+
 using Clock = std::chrono::steady_clock;
 inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 
@@ -41,8 +46,13 @@ class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
   /// Called every now and then, at least five times a second, with the peers waited for and the time when
-  /// this wait began: nothing of them has come since. Throws what makes waiting any longer pointless.
-  virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since) = 0;
+  /// this wait began: nothing of them has come since, as was seen after `looked`. Throws what makes waiting
+  /// any longer pointless.
+  virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
+                      Clock::time_point looked) = 0;
+  /// The deadline has passed: which of them is to be named for it. -1: none yet, for they wait themselves,
+  /// and whoever waits for the one that is late is about to say so.
+  virtual int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) = 0;
 };
 
 /// All links of one rank. Not thread safe: one collective at a time.

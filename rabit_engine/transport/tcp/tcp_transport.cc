@@ -79,6 +79,12 @@ bool BeginsTls(int fd) {
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
+/// Until the deadline, and not long; after it, too, for those who are given a moment more.
+int MillisecondsToWait(Clock::time_point deadline) {
+  const auto limit = static_cast<int>(kWakeUp.count());
+  return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
+}
+
 // Bytes of a message of the handshake as they come.
 template <typename Message>
 struct MessageBuffer {
@@ -212,17 +218,20 @@ void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point d
       [&] { return Look(interests); },
       [&] {
         ThrowIfLost(interests);
-        Poll(tcp::MillisecondsUntil(deadline, static_cast<int>(kWakeUp.count())));
+        Poll(MillisecondsToWait(deadline));
+        const Clock::time_point now = Clock::now();
+        TakeEvents();
         if (AnyReady(interests)) return;
         ThrowIfHostIsSilent();
-        const Clock::time_point now = Clock::now();
-        if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin);
+        if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin, now);
         if (now < deadline) return;
-        std::vector<std::string> awaited;
-        for (const Interest& interest : interests) awaited.push_back(PeerName(interest.peer));
-        ThrowLate(rank_, interests.empty() ? -1 : interests.front().peer,
-                  fmt::format("{}", fmt::join(awaited, ", ")), now - begin);
+        const int late = WhoIsLate(interests, deadline);
+        if (late >= 0) ThrowLate(rank_, late, PeerName(late), now - begin);
       });
+}
+
+int TcpTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) {
+  return wait_observer_ != nullptr ? wait_observer_->WhoIsLate(awaited, deadline) : FirstOf(awaited, rank_);
 }
 
 // A message that came is read by one system call, where epoll would take another to tell of it. Epoll has
@@ -364,16 +373,23 @@ void TcpTransport::AcceptAll() {
             fmt::format("rank {} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", rank_,
                         tcp::ErrorText(errno)));
       }
-      pending_.erase(pending_.begin());
+      DropPending();
       continue;
     }
-    if (pending_.size() >= kMaxPending) pending_.erase(pending_.begin());
+    if (pending_.size() >= kMaxPending) DropPending();
     const std::uint64_t id = next_pending_++;
     Watch(socket.fd(), Key(Subject::kPending, id), kStreamEvents);
     pending_[id] = {.stream = tcp::Stream(std::move(socket)),
                     .deadline = Clock::now() + options_.connect_timeout};
     Hear(id);
   }
+}
+
+/// The oldest one, of those that have no answer if there are such: whoever has one takes it for a link.
+void TcpTransport::DropPending() {
+  const auto unanswered = std::find_if(pending_.begin(), pending_.end(),
+                                       [](const auto& pending) { return pending.second.peer < 0; });
+  pending_.erase(unanswered == pending_.end() ? pending_.begin() : unanswered);
 }
 
 void TcpTransport::DropOldPending() {
@@ -473,15 +489,16 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
     for (const Dial& dial : dials_) {
       if (!linked(dial.peer)) next = std::min(next, dial.deadline);
     }
-    Poll(tcp::MillisecondsUntil(next, static_cast<int>(kWakeUp.count())));
+    Poll(MillisecondsToWait(next));
     ThrowIfHostIsSilent();
     const Clock::time_point now = Clock::now();
+    TakeEvents();
+    std::vector<Interest> awaited;
+    for (const int peer : peers) {
+      if (!linked(peer)) awaited.push_back({peer, false, true});
+    }
     if (wait_observer_ != nullptr) {
-      std::vector<Interest> awaited;
-      for (const int peer : peers) {
-        if (!linked(peer)) awaited.push_back({peer, false, true});
-      }
-      if (!awaited.empty()) wait_observer_->OnWait(awaited, begin);
+      if (!awaited.empty()) wait_observer_->OnWait(awaited, begin, now);
       ThrowIfLost(awaited);
     }
     for (Dial& dial : dials_) {
@@ -493,15 +510,13 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
       }
     }
     if (now >= deadline && !std::all_of(peers.begin(), peers.end(), linked)) {
-      std::vector<std::string> missing;
-      for (const int peer : peers) {
-        if (!linked(peer)) missing.push_back(PeerName(peer));
-      }
+      const int late = WhoIsLate(awaited, deadline);
+      if (late < 0) continue;
       dials_.clear();
       throw TimedOut(
-          fmt::format("rank {} has waited {} s for a link with {}, which have not come to the same "
-                      "call",
-                      rank_, std::chrono::duration<double>(limit).count(), fmt::join(missing, ", ")));
+          fmt::format("rank {} has waited {} s for a link with {}, which has not come to the same call",
+                      rank_, std::chrono::duration<double>(limit).count(), PeerName(late)),
+          late);
     }
   }
   dials_.clear();

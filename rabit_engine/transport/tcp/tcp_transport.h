@@ -134,6 +134,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void NoteEnd() override { any_ended_ = true; }
   void WatchForRoom(const TcpLink& link, bool watch) override;
 
+  int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline);
+
   // --- epoll ---
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   void Poll(int timeout_ms);
@@ -142,6 +144,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void AcceptAll();
   void Hear(std::uint64_t id);
   bool Answer(PendingConnection& pending);
+  void DropPending();
   void DropOldPending();
   void AddLink(int peer, tcp::Stream stream);
 

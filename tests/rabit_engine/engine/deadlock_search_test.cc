@@ -296,7 +296,7 @@ class World {
     });
     for (const auto& [origin, probe] : come) {
       const auto own = std::find_if(interests.begin(), interests.end(),
-                                    [&](const Interest& i) { return i.peer == probe.waiter; });
+                                    [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
       const Interest* const interest = own == interests.end() ? nullptr : &*own;
       if (Holds(probe, interest, LinkWith(rank, probe.waiter))) {
         Deliver(self.search->Take(probe));

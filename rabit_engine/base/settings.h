@@ -57,8 +57,8 @@ struct Settings {
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
   bool autotune = false;                  ///< WARREN_AUTOTUNE: both of these are found by trying
-  std::chrono::seconds stall_warning{
-      60};  ///< WARREN_STALL_SECONDS: until it is said whom a call or a name waits for
+  /// WARREN_STALL_SECONDS: until it is said whom a name waits for, or a call (engine/call_watch.h)
+  std::chrono::seconds stall_warning{60};
 
   // --- recovery: read here, used by recovery/ ---
   /// rabit_timeout_sec: how long ranks wait for one that was lost to be started again

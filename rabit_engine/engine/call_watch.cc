@@ -177,11 +177,10 @@ void CallWatch::ThrowDeadlock() const {
     circle += fmt::format("another, and so on over {} more, of which the last waits for ",
                           search_.num_found() - search_.found().size());
   }
-  throw Misuse(
-      fmt::format("rank {}: ranks wait for each other's messages, and none of them can go on: {}rank {}. Of "
-                  "two ranks let "
-                  "one send first and the other receive first, or do both in one call (SendRecv)",
-                  tcp_.rank(), circle, tcp_.rank()));
+  throw Misuse(fmt::format(
+      "rank {}: ranks wait for each other's messages, and none of them can go on: {}rank {}. "
+      "Of two ranks let one send first and the other receive first, or do both in one call (SendRecv)",
+      tcp_.rank(), circle, tcp_.rank()));
 }
 
 // --- ranks that do not come ---

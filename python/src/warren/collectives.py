@@ -39,12 +39,12 @@ import os
 import sys
 import threading
 from enum import IntEnum, unique
-from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from warren import _native
+from warren import _collectives_c as _c
 
 Array = NDArray[Any]
 Combine = Callable[[Array, Array], Array]
@@ -65,117 +65,22 @@ class Op(IntEnum):
     AVG = 7
 
 
-_NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
-_TYPES = {name: number for number, name in enumerate(_NAMES)}
-_TYPES.update({"float16": 10, "bfloat16": 11})
-_BYTES = _TYPES["uint8"]
-
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-
-
-class _CoordinatorOptions(ctypes.Structure):
-    _fields_ = [("struct_bytes", ctypes.c_size_t), ("fusion_bytes", ctypes.c_longlong), ("cycle_us", ctypes.c_int),
-                ("autotune", ctypes.c_int), ("stall_warning_seconds", ctypes.c_double),
-                ("stall_error_seconds", ctypes.c_double)]
-
-
-class _CallOptions(ctypes.Structure):
-    _fields_ = [("struct_bytes", ctypes.c_size_t), ("name", ctypes.c_char_p), ("timeout_seconds", ctypes.c_double)]
-
-
-class _EnqueueOptions(ctypes.Structure):
-    _fields_ = [("struct_bytes", ctypes.c_size_t), ("priority", ctypes.c_int), ("group", ctypes.c_char_p),
-                ("group_size", ctypes.c_size_t)]
-
-
-class _CustomOp(ctypes.Structure):
-    _fields_ = [("function", _FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t),
-                ("release", ctypes.c_void_p)]
-
-
-def _library() -> ctypes.CDLL:
-    library = _native.library("librabit.so")
-    comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    library.WarrenGetLastError.restype = ctypes.c_char_p
-    functions: Dict[str, List[Any]] = {
-        "WarrenCommWorld": [pointer],
-        "WarrenCommSplit": [comm, number, number, pointer],
-        "WarrenCommCreate": [comm, pointer, size, pointer],
-        "WarrenCommLocal": [comm, pointer],
-        "WarrenCommCross": [comm, pointer],
-        "WarrenCommFree": [comm],
-        "WarrenCommRank": [comm, pointer],
-        "WarrenCommSize": [comm, pointer],
-        "WarrenCommRankInWorld": [comm, number, pointer],
-        "WarrenAllreduce": [comm, pointer, pointer, size, number, number],
-        "WarrenAllreduceCustom": [comm, pointer, pointer, size, pointer],
-        "WarrenReduce": [comm, pointer, pointer, size, number, number, number],
-        "WarrenReduceCustom": [comm, pointer, pointer, size, pointer, number],
-        "WarrenReduceScatterV": [comm, pointer, pointer, pointer, number, number],
-        "WarrenReduceScatterVCustom": [comm, pointer, pointer, pointer, pointer],
-        "WarrenBroadcast": [comm, pointer, size, number, number],
-        "WarrenAllgatherV": [comm, pointer, pointer, pointer, number],
-        "WarrenGatherV": [comm, pointer, size, pointer, pointer, number, number],
-        "WarrenScatterV": [comm, pointer, pointer, pointer, size, number, number],
-        "WarrenAllToAllV": [comm, pointer, pointer, pointer, pointer, number],
-        "WarrenBarrier": [comm],
-        "WarrenDeviceAllreduce": [comm, pointer, pointer, size, number, number, pointer, pointer],
-        "WarrenDeviceReduceScatter": [comm, pointer, pointer, size, number, number, pointer, pointer],
-        "WarrenDeviceBroadcast": [comm, pointer, pointer, size, number, number, pointer, pointer],
-        "WarrenDeviceAllgather": [comm, pointer, pointer, size, number, pointer, pointer],
-        "WarrenSend": [comm, pointer, size, number, number],
-        "WarrenRecv": [comm, pointer, size, number, number],
-        "WarrenSendRecv": [comm, pointer, size, number, pointer, size, number, number],
-    }
-    for name, arguments in functions.items():
-        getattr(library, name).argtypes = arguments
-        if hasattr(library, f"{name}Async"):
-            getattr(library, f"{name}Async").argtypes = [*arguments, pointer, pointer]
-    named: Dict[str, List[Any]] = {
-        "WarrenEnqueueAllreduce": [pointer, pointer, size, number, number],
-        "WarrenEnqueueAllreduceCustom": [pointer, pointer, size, pointer],
-        "WarrenEnqueueReduceScatterV": [pointer, pointer, pointer, number, number],
-        "WarrenEnqueueBroadcast": [pointer, size, number, number],
-        "WarrenEnqueueAllgatherV": [pointer, pointer, pointer, number],
-        "WarrenEnqueueAllToAllV": [pointer, pointer, pointer, pointer, number],
-        "WarrenEnqueueBarrier": [],
-    }
-    for name, arguments in named.items():
-        getattr(library, name).argtypes = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
-    library.WarrenCoordinatorCreate.argtypes = [comm, pointer, pointer]
-    library.WarrenCoordinatorClose.argtypes = [pointer]
-    library.WarrenCoordinatorFree.argtypes = [pointer]
-    library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
-    library.WarrenWait.argtypes = [pointer]
-    library.WarrenTest.argtypes = [pointer, pointer]
-    library.WarrenHandleFree.argtypes = [pointer]
-    return library
-
-
-_LIB = _library()
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        raise RuntimeError(_LIB.WarrenGetLastError().decode(errors="replace"))
-
-
 def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. Raises RuntimeError when the job
     cannot be joined."""
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
-    _check(_LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
+    _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
 def finalize() -> None:
     """Leaves the job, when all ranks do. Raises RuntimeError when that failed, or an error before had ended the job for this
     rank; the job is left in any case."""
-    _check(_LIB.WarrenFinalize())
+    _c.check(_c.LIB.WarrenFinalize())
 
 
 def world() -> "Communicator":
     """The communicator of all ranks of the job, between `init` and `finalize`."""
-    return _made(_LIB.WarrenCommWorld)
+    return _made(_c.LIB.WarrenCommWorld)
 
 
 @contextlib.contextmanager
@@ -187,14 +92,8 @@ def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator["Com
     finalize()
 
 
-def _handle(make: Callable[..., int], *arguments: Any) -> int:
-    out = ctypes.c_void_p()
-    _check(make(*arguments, ctypes.byref(out)))
-    return out.value or 0
-
-
 def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
-    return Communicator(_handle(make, *arguments))
+    return Communicator(_c.handle(make, *arguments))
 
 
 def _contiguous(data: ArrayLike, what: str) -> Array:
@@ -218,10 +117,10 @@ def _out(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) ->
 
 
 def _type(array: Array, op: int, what: str) -> int:
-    number = _TYPES.get(array.dtype.name)
+    number = _c.TYPES.get(array.dtype.name)
     if number is None or not array.dtype.isnative:
-        raise TypeError(f"{what} takes arrays of {', '.join(_TYPES)} in native byte order, not of {array.dtype}")
-    is_float = number >= _TYPES["float32"]
+        raise TypeError(f"{what} takes arrays of {', '.join(_c.TYPES)} in native byte order, not of {array.dtype}")
+    is_float = number >= _c.TYPES["float32"]
     if op in (Op.BITOR, Op.BITAND, Op.BITXOR) and is_float:
         raise TypeError(f"{Op(op).name} takes integers, not {array.dtype}")
     if op == Op.AVG and not is_float:
@@ -247,13 +146,13 @@ class _Custom:
                 self.failure = self.failure or error
                 return 1
 
-        self._function = _FUNCTION(run)  # as long as the engine may call it
-        self.op = _CustomOp(self._function, None, dtype.itemsize, None)
+        self._function = _c.FUNCTION(run)  # as long as the engine may call it
+        self.op = _c.CustomOp(self._function, None, dtype.itemsize, None)
 
     def check(self, result: int) -> None:
         if self.failure is not None:
             raise self.failure
-        _check(result)
+        _c.check(result)
 
 
 def _int(value: Any, what: str) -> int:
@@ -283,7 +182,7 @@ _DROPPED_LOCK = threading.Lock()
 
 def _has_ended(handle: int) -> bool:
     value = ctypes.c_int(1)
-    _check(_LIB.WarrenTest(handle, ctypes.byref(value)))
+    _c.check(_c.LIB.WarrenTest(handle, ctypes.byref(value)))
     return bool(value.value)
 
 
@@ -292,7 +191,7 @@ def _free_dropped() -> None:
         for _ in range(len(_dropped)):  # more may be dropped meanwhile
             handle, kept = _dropped.pop(0)
             if _has_ended(handle):
-                _LIB.WarrenHandleFree(handle)
+                _c.LIB.WarrenHandleFree(handle)
             else:
                 _dropped.append((handle, kept))
 
@@ -312,11 +211,11 @@ class Handle(Generic[T]):
             handle, self._handle = self._handle, None
             if handle is not None:
                 try:
-                    result = _LIB.WarrenWait(handle)
+                    result = _c.LIB.WarrenWait(handle)
                     for kept in self._kept:
                         if isinstance(kept, _Custom):
                             kept.check(result)
-                    _check(result)
+                    _c.check(result)
                 except BaseException as error:
                     self._error = error
                 self._kept = ()
@@ -360,32 +259,32 @@ class _Call(Generic[T]):
         self._name, self._arguments, self._result, self._kept = name, arguments, result, kept
 
     def run(self) -> T:
-        result = getattr(_LIB, self._name)(*self._arguments)
+        result = getattr(_c.LIB, self._name)(*self._arguments)
         for kept in self._kept:
             if isinstance(kept, _Custom):
                 kept.check(result)
-        _check(result)
+        _c.check(result)
         return self._result
 
     def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
         if _dropped:
             _free_dropped()
-        options = _CallOptions(ctypes.sizeof(_CallOptions), None if name is None else _name(name, "an operation"),
+        options = _c.CallOptions(ctypes.sizeof(_c.CallOptions), None if name is None else _name(name, "an operation"),
                                0 if timeout is None else timeout)
-        handle = _handle(getattr(_LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
+        handle = _c.handle(getattr(_c.LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
         """By name, on a coordinator instead of the communicator that the arguments begin with."""
         if _dropped:
             _free_dropped()
-        options = _EnqueueOptions(ctypes.sizeof(_EnqueueOptions), _int(priority, "priority"), None, 0)
+        options = _c.EnqueueOptions(ctypes.sizeof(_c.EnqueueOptions), _int(priority, "priority"), None, 0)
         if group is not None:
             if not isinstance(group, tuple) or len(group) != 2:
                 raise TypeError(f"a group is its name and how many operations are in it, not {group!r}")
             options.group, options.group_size = _name(group[0], "a group"), _int(group[1], "the size of a group")
-        function = getattr(_LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
-        handle = _handle(function, coordinator, _name(name, "an operation"), *self._arguments[1:], ctypes.byref(options))
+        function = getattr(_c.LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
+        handle = _c.handle(function, coordinator, _name(name, "an operation"), *self._arguments[1:], ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
 
@@ -400,14 +299,14 @@ class _DeviceCall(_Call[T]):
             raise TypeError("calls on arrays on a GPU take neither a name nor a timeout")
         if _dropped:
             _free_dropped()
-        return Handle(_handle(getattr(_LIB, self._name), *self._arguments), self._result, self._kept)
+        return Handle(_c.handle(getattr(_c.LIB, self._name), *self._arguments), self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
 #: What warren/c_api.h calls the element types of rabit/device.h, as far as it has them.
-_DEVICE_TYPES = (*range(6), _TYPES["float16"], _TYPES["float32"], _TYPES["float64"], _TYPES["bfloat16"])
+_DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 
 def _on_device(data: Any, stream: Any, what: str) -> bool:
@@ -441,7 +340,7 @@ class Communicator:
         if self._comm:
             for name in ("rank", "size"):
                 value = ctypes.c_int()
-                _check(getattr(_LIB, f"WarrenComm{name.capitalize()}")(self._comm, ctypes.byref(value)))
+                _c.check(getattr(_c.LIB, f"WarrenComm{name.capitalize()}")(self._comm, ctypes.byref(value)))
                 setattr(self, name, value.value)
 
     def __bool__(self) -> bool:
@@ -454,16 +353,16 @@ class Communicator:
         """Leaves it, without the others."""
         comm, self._comm, self.size = self._comm, None, 0
         if comm:
-            _LIB.WarrenCommFree(comm)
+            _c.LIB.WarrenCommFree(comm)
 
     def __del__(self) -> None:
-        if _LIB is not None:  # at the end of the interpreter it may be
+        if _c.LIB is not None:  # at the end of the interpreter it may be
             self.free()
 
     def rank_in_world(self, rank: int) -> int:
         """What a rank here is in the world; messages of errors name ranks of the world."""
         value = ctypes.c_int()
-        _check(_LIB.WarrenCommRankInWorld(self._comm, _int(rank, "rank"), ctypes.byref(value)))
+        _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, _int(rank, "rank"), ctypes.byref(value)))
         return value.value
 
     # --- others, made of this one ---
@@ -471,20 +370,20 @@ class Communicator:
     def split(self, color: int, key: int = 0) -> "Communicator":
         """The ranks that give the same color, ordered by key and, where keys are equal, by rank; none for a negative
         color."""
-        return _made(_LIB.WarrenCommSplit, self._comm, _int(color, "color"), _int(key, "key"))
+        return _made(_c.LIB.WarrenCommSplit, self._comm, _int(color, "color"), _int(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
         """These ranks in this order; all give the same list. None for ranks that are not in it."""
         numbers = [_int(rank, "rank") for rank in ranks]
-        return _made(_LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
+        return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
     def local(self) -> "Communicator":
         """The ranks of this host."""
-        return _made(_LIB.WarrenCommLocal, self._comm)
+        return _made(_c.LIB.WarrenCommLocal, self._comm)
 
     def cross(self) -> "Communicator":
         """The ranks that have the same place on their hosts."""
-        return _made(_LIB.WarrenCommCross, self._comm)
+        return _made(_c.LIB.WarrenCommCross, self._comm)
 
     def coordinator(self, fusion_bytes: Optional[int] = None, cycle_time: Optional[float] = None,
                     autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
@@ -494,11 +393,11 @@ class Communicator:
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected bytes from 0 on")
-        options = _CoordinatorOptions(ctypes.sizeof(_CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
+        options = _c.CoordinatorOptions(ctypes.sizeof(_c.CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
                                       _int(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
                                       -1 if stall_error is None else stall_error)
-        return Coordinator(self, _handle(_LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
+        return Coordinator(self, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
     #
@@ -690,7 +589,7 @@ class Communicator:
         array = data if self.rank != root else _contiguous(data, "broadcast")
         if self.rank != root:
             _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
-        return _Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _BYTES, root), data, array)
+        return _Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
 
     def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
                    stream: Any = None) -> _Call[Array]:
@@ -704,7 +603,7 @@ class Communicator:
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
         result = _out(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
-        place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _BYTES)
+        place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _c.BYTES)
         return _Call("WarrenAllgatherV", place, result, array)
 
     def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> _Call[Optional[Array]]:
@@ -712,15 +611,15 @@ class Communicator:
         array = self._slice(data, "gather", None)
         own = (self._comm, array.ctypes.data, array.nbytes)
         if self.rank != root:
-            return _Call("WarrenGatherV", (*own, None, None, _BYTES, root), None, array)
+            return _Call("WarrenGatherV", (*own, None, None, _c.BYTES, root), None, array)
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "gather")
         result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
-        return _Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _BYTES, root), result, array)
+        return _Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _c.BYTES, root), result, array)
 
     def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> _Call[Array]:
         root = _int(root, "root")
         _out(out, np.shape(out), getattr(out, "dtype", None), "scatter")
-        own = (out.ctypes.data, out.nbytes, _BYTES, root)
+        own = (out.ctypes.data, out.nbytes, _c.BYTES, root)
         if self.rank != root:
             return _Call("WarrenScatterV", (self._comm, None, None, *own), out)
         array = _contiguous(data if data is not None else np.empty(0), "scatter")
@@ -736,7 +635,7 @@ class Communicator:
         received = sent if recv_counts is None else self._checked(recv_counts, "all_to_all")
         result = np.empty((sum(received), *array.shape[1:]), array.dtype)
         place = (self._comm, array.ctypes.data, self._bytes(array, sent), result.ctypes.data, self._bytes(array, received))
-        return _Call("WarrenAllToAllV", (*place, _BYTES), result, array)
+        return _Call("WarrenAllToAllV", (*place, _c.BYTES), result, array)
 
     def _barrier(self) -> _Call[None]:
         return _Call("WarrenBarrier", (self._comm,), None)
@@ -744,18 +643,18 @@ class Communicator:
     def _send(self, data: ArrayLike, to: int) -> _Call[None]:
         to = _int(to, "rank")
         array = _contiguous(data, "send")
-        return _Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _BYTES, to), None, array)
+        return _Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, to), None, array)
 
     def _recv(self, out: Array, source: int) -> _Call[Array]:
         source = _int(source, "rank")
         _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
-        return _Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _BYTES, source), out)
+        return _Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
 
     def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> _Call[Array]:
         to, source = _int(to, "rank"), _int(source, "rank")
         array = _contiguous(data, "sendrecv")
         _out(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
-        place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _BYTES)
+        place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _c.BYTES)
         return _Call("WarrenSendRecv", place, out, array)
 
     # --- rows of arrays ---
@@ -865,14 +764,14 @@ class Coordinator:
         if self._is_closed:
             raise ValueError("this coordinator was closed")
         last = ctypes.c_int()
-        _check(_LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
+        _c.check(_c.LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
         return last.value
 
     def close(self) -> None:
         """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Waits for all ranks, and
         raises an error when one is lost meanwhile. From any thread, also while others are in its methods."""
         self._is_closed = True
-        _check(_LIB.WarrenCoordinatorClose(self._coordinator))
+        _c.check(_c.LIB.WarrenCoordinatorClose(self._coordinator))
 
     def __enter__(self) -> "Coordinator":
         return self
@@ -882,4 +781,4 @@ class Coordinator:
 
     def __del__(self) -> None:
         if getattr(self, "_coordinator", 0):
-            _LIB.WarrenCoordinatorFree(self._coordinator)
+            _c.LIB.WarrenCoordinatorFree(self._coordinator)

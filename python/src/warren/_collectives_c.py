@@ -1,0 +1,106 @@
+"""warren/c_api.h for warren.collectives: its structs, its functions with their arguments, and its errors."""
+import ctypes
+from typing import Any, Callable, Dict, List
+
+from warren import _native
+
+_NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
+TYPES = {name: number for number, name in enumerate(_NAMES)}
+TYPES.update({"float16": 10, "bfloat16": 11})
+BYTES = TYPES["uint8"]
+
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+class CoordinatorOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("fusion_bytes", ctypes.c_longlong), ("cycle_us", ctypes.c_int),
+                ("autotune", ctypes.c_int), ("stall_warning_seconds", ctypes.c_double),
+                ("stall_error_seconds", ctypes.c_double)]
+
+
+class CallOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("name", ctypes.c_char_p), ("timeout_seconds", ctypes.c_double)]
+
+
+class EnqueueOptions(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("priority", ctypes.c_int), ("group", ctypes.c_char_p),
+                ("group_size", ctypes.c_size_t)]
+
+
+class CustomOp(ctypes.Structure):
+    _fields_ = [("function", FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t),
+                ("release", ctypes.c_void_p)]
+
+
+def _library() -> ctypes.CDLL:
+    library = _native.library("librabit.so")
+    comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    library.WarrenGetLastError.restype = ctypes.c_char_p
+    functions: Dict[str, List[Any]] = {
+        "WarrenCommWorld": [pointer],
+        "WarrenCommSplit": [comm, number, number, pointer],
+        "WarrenCommCreate": [comm, pointer, size, pointer],
+        "WarrenCommLocal": [comm, pointer],
+        "WarrenCommCross": [comm, pointer],
+        "WarrenCommFree": [comm],
+        "WarrenCommRank": [comm, pointer],
+        "WarrenCommSize": [comm, pointer],
+        "WarrenCommRankInWorld": [comm, number, pointer],
+        "WarrenAllreduce": [comm, pointer, pointer, size, number, number],
+        "WarrenAllreduceCustom": [comm, pointer, pointer, size, pointer],
+        "WarrenReduce": [comm, pointer, pointer, size, number, number, number],
+        "WarrenReduceCustom": [comm, pointer, pointer, size, pointer, number],
+        "WarrenReduceScatterV": [comm, pointer, pointer, pointer, number, number],
+        "WarrenReduceScatterVCustom": [comm, pointer, pointer, pointer, pointer],
+        "WarrenBroadcast": [comm, pointer, size, number, number],
+        "WarrenAllgatherV": [comm, pointer, pointer, pointer, number],
+        "WarrenGatherV": [comm, pointer, size, pointer, pointer, number, number],
+        "WarrenScatterV": [comm, pointer, pointer, pointer, size, number, number],
+        "WarrenAllToAllV": [comm, pointer, pointer, pointer, pointer, number],
+        "WarrenBarrier": [comm],
+        "WarrenDeviceAllreduce": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceReduceScatter": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceBroadcast": [comm, pointer, pointer, size, number, number, pointer, pointer],
+        "WarrenDeviceAllgather": [comm, pointer, pointer, size, number, pointer, pointer],
+        "WarrenSend": [comm, pointer, size, number, number],
+        "WarrenRecv": [comm, pointer, size, number, number],
+        "WarrenSendRecv": [comm, pointer, size, number, pointer, size, number, number],
+    }
+    for name, arguments in functions.items():
+        getattr(library, name).argtypes = arguments
+        if hasattr(library, f"{name}Async"):
+            getattr(library, f"{name}Async").argtypes = [*arguments, pointer, pointer]
+    named: Dict[str, List[Any]] = {
+        "WarrenEnqueueAllreduce": [pointer, pointer, size, number, number],
+        "WarrenEnqueueAllreduceCustom": [pointer, pointer, size, pointer],
+        "WarrenEnqueueReduceScatterV": [pointer, pointer, pointer, number, number],
+        "WarrenEnqueueBroadcast": [pointer, size, number, number],
+        "WarrenEnqueueAllgatherV": [pointer, pointer, pointer, number],
+        "WarrenEnqueueAllToAllV": [pointer, pointer, pointer, pointer, number],
+        "WarrenEnqueueBarrier": [],
+    }
+    for name, arguments in named.items():
+        getattr(library, name).argtypes = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
+    library.WarrenCoordinatorCreate.argtypes = [comm, pointer, pointer]
+    library.WarrenCoordinatorClose.argtypes = [pointer]
+    library.WarrenCoordinatorFree.argtypes = [pointer]
+    library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
+    library.WarrenWait.argtypes = [pointer]
+    library.WarrenTest.argtypes = [pointer, pointer]
+    library.WarrenHandleFree.argtypes = [pointer]
+    return library
+
+
+LIB = _library()
+
+
+def check(result: int) -> None:
+    if result != 0:
+        raise RuntimeError(LIB.WarrenGetLastError().decode(errors="replace"))
+
+
+def handle(make: Callable[..., int], *arguments: Any) -> int:
+    """What a function gives back in its last argument: a communicator, a handle, a coordinator."""
+    out = ctypes.c_void_p()
+    check(make(*arguments, ctypes.byref(out)))
+    return out.value or 0

@@ -117,7 +117,7 @@ class Results(unittest.TestCase):
 class OnTheWire(unittest.TestCase):
     # What a classic worker says to its tracker, what rabit-broadcast says to the other ranks, and how a rank begins a link
     # that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
-    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 3, 1)}
+    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 4, 1)}
     RANKS = 9
 
     def overheard(self, options, hosts=None, enter=lambda command: command):

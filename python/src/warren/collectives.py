@@ -270,7 +270,7 @@ class _Call(Generic[T]):
         if _dropped:
             _free_dropped()
         options = _c.CallOptions(ctypes.sizeof(_c.CallOptions), None if name is None else _name(name, "an operation"),
-                               0 if timeout is None else timeout)
+                                 0 if timeout is None else timeout)
         handle = _c.handle(getattr(_c.LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
@@ -356,7 +356,7 @@ class Communicator:
             _c.LIB.WarrenCommFree(comm)
 
     def __del__(self) -> None:
-        if _c.LIB is not None:  # at the end of the interpreter it may be
+        if _c is not None and _c.LIB is not None:  # at the end of the interpreter they may be
             self.free()
 
     def rank_in_world(self, rank: int) -> int:

@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import pathlib
+import random
 import resource
 import socket
 import struct
@@ -27,6 +28,17 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
             raise AssertionError(f"{what} did not happen within {seconds} s")
         time.sleep(interval_s)
     return value
+
+
+def free_ports(count):
+    """Of this host, and below those that the kernel gives away, so that no program beside this one is given one of them before
+    it is used."""
+    ports = []
+    for port in random.sample(range(20_000, 32_000), 4 * count):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            ports.append(port)
+    return ports[:count]
 
 
 class Tracker:

@@ -1,16 +1,13 @@
 """LightGBM of PyPI over Warren's engine, under dmlc-submit, beside its own sockets."""
-import contextlib
 import json
 import os
 import pathlib
-import random
 import re
-import socket
 import subprocess
 import tempfile
 import unittest
 
-from warren_testing import BIN, SOURCE
+from warren_testing import BIN, SOURCE, free_ports
 
 PLACE = BIN.parent / "interop/venv-lightgbm"
 PYTHON = PLACE / "bin/python"
@@ -18,16 +15,6 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
 LIMIT_S = 100
 NAMED_S = 10  # on a busy machine; else some milliseconds
 WAYS = 10  # in which the worker trains
-
-
-def free_ports(number):
-    """Below those that the kernel gives away, so that no test beside this one is given one of them before it is used."""
-    ports = []
-    for port in random.sample(range(20_000, 32_000), 4 * number):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            ports.append(port)
-    return ports[:number]
 
 
 class LightGbm(unittest.TestCase):

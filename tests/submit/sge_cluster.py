@@ -8,7 +8,8 @@ import shutil
 import socket
 import subprocess
 
-from cluster_daemons import free_ports, kill_tree, until
+from cluster_daemons import kill_tree, until
+from warren_testing import free_ports
 
 LIBRARY = pathlib.Path("/usr/lib/gridengine")
 SHARE = pathlib.Path("/usr/share/gridengine")

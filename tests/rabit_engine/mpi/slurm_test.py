@@ -1,25 +1,30 @@
 """Ranks under a real srun: plain, with PMI, and with the two MPIs."""
 
-import os
 import re
+import shutil
+import socket
 import subprocess
+import tempfile
 import unittest
 
 import slurm_cluster
 from mpi_case import LIMIT_S, WORKER, Ranks, environment, needs, needs_mpich, needs_openmpi
 
-missing = slurm_cluster.missing()
+why_not = slurm_cluster.why_not()
 
 
-@needs(f"Slurm ({', '.join(missing)})", not missing and os.getuid() == 0, "slurm-wlm munge (and be root)")
+@needs(f"Slurm ({why_not})", why_not is None, "slurm-wlm munge (and be root)")
 class Srun(Ranks):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = slurm_cluster.SlurmCluster().__enter__()
-        cls.addClassCleanup(cls.cluster.__exit__)
+        directory = tempfile.mkdtemp(prefix="warren-slurm-")
+        cls.addClassCleanup(shutil.rmtree, directory, ignore_errors=True)
+        # Ranks look each other up by the names of their nodes.
+        cls.cluster = slurm_cluster.SlurmCluster(directory, nodes=[socket.gethostname().split(".")[0]], cpus=8)
+        cls.addClassCleanup(cls.cluster.close)
 
     def srun(self, ranks, *arguments, mpi="none", **more):
-        return self.run_ranks(["srun", f"--mpi={mpi}"], ranks, *arguments, **self.cluster.env, **more)
+        return self.run_ranks(["srun", f"--mpi={mpi}"], ranks, *arguments, **self.cluster.environment(), **more)
 
     def test_ranks_of_a_plain_srun_meet_at_rank_zero(self):
         for ranks in (1, 2, 4):
@@ -38,7 +43,7 @@ class Srun(Ranks):
         jobs = [
             subprocess.Popen(
                 command,
-                env=environment(**self.cluster.env),
+                env=environment(**self.cluster.environment()),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -95,7 +100,7 @@ class Srun(Ranks):
 
     @needs_openmpi
     def test_open_mpi_runs_under_sruns_pmix(self):
-        known = self.run_alone(["srun", "--mpi=list"], **self.cluster.env)
+        known = self.run_alone(["srun", "--mpi=list"], **self.cluster.environment())
         if "pmix" not in known.stdout + known.stderr:
             self.skipTest("SKIPPED: this Slurm has no PMIx; apt-get install slurm-wlm-basic-plugins")
         self.expect_well(self.srun(2, "print", "hello\n", mpi="pmix"), 2)

@@ -9,7 +9,8 @@ import stat
 import subprocess
 import time
 
-from cluster_daemons import free_ports, kill_tree, until
+from cluster_daemons import kill_tree, until
+from warren_testing import free_ports
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "squeue", "sinfo"]
 
@@ -59,13 +60,13 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 class SlurmCluster:
-    """Nodes are called node0, node1, ...; each has `cpus` cores as far as Slurm knows (more than the machine has is
-    possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
+    """Nodes are called node0, node1, ..., or as `nodes` says where it is a list; each has `cpus` cores as far as Slurm knows
+    (more than the machine has is possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
 
     def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
                  task_plugin="none"):
         self.directory = pathlib.Path(directory).resolve()
-        self.nodes = [f"node{index}" for index in range(nodes)]
+        self.nodes = nodes if isinstance(nodes, list) else [f"node{index}" for index in range(nodes)]
         self.processes = []
         self.log = None
         try:

@@ -1,21 +1,9 @@
-"""What the servers of a real cluster on this machine have in common: ports, waiting until they are there, and an end."""
+"""What the servers of a real cluster on this machine have in common: waiting until they are there, and an end."""
 
 import os
 import pathlib
 import signal
-import socket
 import time
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def until(condition, timeout, what, processes, tail):

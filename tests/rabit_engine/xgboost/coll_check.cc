@@ -172,7 +172,7 @@ void Run(Convention convention, First... first) {
   const auto table = FindVtable(self->image(), typeid(Coll).name(), kNumCollFunctions);
   const auto coll = std::make_shared<Coll>();
   const void* of_object = nullptr;
-  std::memcpy(&of_object, coll.get(), sizeof(of_object));
+  std::memcpy(&of_object, static_cast<const void*>(coll.get()), sizeof(of_object));
   Check(of_object == table.data(), "the table is that of objects");
   Intercept(table, self->image());
   Intercept(table, self->image());  // changes nothing

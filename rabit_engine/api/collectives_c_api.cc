@@ -3,6 +3,7 @@
 // refused, is in session.h.
 #include <fmt/format.h>
 
+#include <array>
 #include <exception>
 #include <memory>
 #include <span>
@@ -16,6 +17,7 @@
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/slices.h"
+#include "rabit_engine/bootstrap/rendezvous_bootstrap.h"
 #include "warren/c_api.h"
 
 using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the functions below are C's
@@ -27,6 +29,7 @@ using warren::Inbound;
 using warren::Misuse;
 using warren::Outbound;
 using warren::Reduction;
+using warren::RendezvousBootstrap;
 using warren::api::Attempt;
 using warren::api::Call;
 using warren::api::CallOptions;
@@ -144,6 +147,46 @@ void RequireSameList(Session& session, const Call& call, std::span<const int> ra
     if (digests[rank] == digests[0]) continue;
     session.Refuse(call, fmt::format("ranks 0 and {} of it give different lists of ranks", rank));
   }
+}
+
+/// Where each rank is in a list of them; -1: nowhere.
+std::vector<int> Places(const Session& session, const Call& call, std::span<const int> list) {
+  std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] < 0 || list[i] >= session.world_size() || place[list[i]] >= 0) {
+      session.Refuse(
+          call, fmt::format("the list of ranks has {}, which is no rank or is there twice; ranks are 0 to {}",
+                            list[i], session.world_size() - 1));
+    }
+    place[list[i]] = static_cast<int>(i);
+  }
+  return place;
+}
+
+/// `given` is needed until the communicator is made.
+RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
+  if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
+    throw Misuse(
+        fmt::format("{}: there is no rendezvous, or none of this library: begin with "
+                    "WARREN_RENDEZVOUS, and set allgather",
+                    call));
+  }
+  if (given->size < 1 || given->rank < 0 || given->rank >= given->size) {
+    throw Misuse(fmt::format("{}: the rendezvous is of rank {} of {}", call, given->rank, given->size));
+  }
+  return {given->rank, given->size, [rendezvous = *given](const std::string& record) {
+            std::vector<std::string> records;
+            const auto give = [](void* to, const void* text, std::size_t bytes) {
+              static_cast<std::vector<std::string>*>(to)->emplace_back(static_cast<const char*>(text), bytes);
+            };
+            std::array<char, 1024> error{};
+            if (rendezvous.allgather(record.data(), record.size(), give, &records, error.data(), error.size(),
+                                     rendezvous.context) != 0) {
+              error.back() = '\0';
+              throw warren::EngineError(fmt::format("the rendezvous failed: {}", error.data()));
+            }
+            return records;
+          }};
 }
 
 // --- every call, however it is waited for ------------------------------------------------------------------
@@ -352,18 +395,35 @@ int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm
     if (ranks == nullptr && count > 0) session.Refuse(call, "the list of ranks is null");
     const std::span list(ranks, count);
     RequireSameList(session, call, list);
-    std::vector<int> place(static_cast<std::size_t>(session.world_size()), -1);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (list[i] < 0 || list[i] >= session.world_size() || place[list[i]] >= 0) {
-        session.Refuse(
-            call,
-            fmt::format("the list of ranks has {}, which is no rank or is there twice; ranks are 0 to {}",
-                        list[i], session.world_size() - 1));
-      }
-      place[list[i]] = static_cast<int>(i);
-    }
+    const std::vector<int> place = Places(session, call, list);
     const int own = place[session.rank()];
     return session.Split(call, own < 0 ? -1 : 0, own);
+  });
+}
+
+int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out) {
+  return Attempt([&] {
+    const Call call{"WarrenCommMeet"};
+    if (out == nullptr) throw Misuse("WarrenCommMeet: the place for the communicator is null");
+    *out = nullptr;
+    Give(Session::Meet(call, std::make_unique<RendezvousBootstrap>(BootstrapOf(call.name, rendezvous))), out);
+  });
+}
+
+int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
+                    const WarrenRendezvous* rendezvous, WarrenComm* out) {
+  return Make(comm, "WarrenCommGroup", out, [&](Session& session, const Call& call) {
+    if (ranks == nullptr || count == 0) session.Refuse(call, "the list of ranks is empty");
+    if (name == nullptr || *name == '\0') session.Refuse(call, "it has no name");
+    const std::span list(ranks, count);
+    const std::vector<int> place = Places(session, call, list);
+    RendezvousBootstrap members = BootstrapOf(call.name, rendezvous);
+    if (members.world_size() != static_cast<int>(count) || members.rank() != place[session.rank()]) {
+      session.Refuse(call, fmt::format("the rendezvous is of rank {} of {}, and in the list of {} ranks this "
+                                       "one has place {} (-1: none)",
+                                       members.rank(), members.world_size(), count, place[session.rank()]));
+    }
+    return session.Group(call, list, name, members);
   });
 }
 
@@ -384,6 +444,11 @@ int WarrenCommCross(WarrenComm comm, WarrenComm* out) {
 
 int WarrenCommFree(WarrenComm comm) {
   return Attempt([&] { delete comm; });
+}
+
+int WarrenCommSetTimeout(WarrenComm comm, double seconds) {
+  return On(comm, "WarrenCommSetTimeout",
+            [&](Session& session, const Call& call) { session.SetUsualTimeout(call, seconds); });
 }
 
 int WarrenCommRank(WarrenComm comm, int* rank) {

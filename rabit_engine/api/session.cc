@@ -22,6 +22,7 @@
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/base/slices.h"
+#include "rabit_engine/engine/join.h"
 
 namespace warren::api {
 namespace {
@@ -36,6 +37,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with the number of each
   std::uint64_t last_number = 0;
+  int num_met = 0;                    // that Meet made
   std::optional<int> rank_that_left;  // the last one, for messages
   // In a process that was forked while there were sessions: they are those of this other process, whose
   // links, shared memory and place at the tracker are its own.
@@ -56,7 +58,8 @@ Registry& AllSessions() {
     pthread_atfork([] { AllSessions().mutex.lock(); }, [] { AllSessions().mutex.unlock(); },
                    [] {
                      Registry& inherited = AllSessions();
-                     if (!inherited.sessions.empty() && !inherited.owner) inherited.owner = getppid();
+                     const bool has_any = !inherited.sessions.empty() || inherited.num_met > 0;
+                     if (has_any && !inherited.owner) inherited.owner = getppid();
                      inherited.mutex.unlock();
                    });
     return new Registry;
@@ -110,6 +113,20 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
+/// One a process, for all that use it at once; null when nobody wants one.
+std::shared_ptr<Timeline> TimelineOf(const Settings& settings, const Communicator& communicator) {
+  static std::mutex mutex;
+  static std::weak_ptr<Timeline> current;
+  if (settings.timeline.empty()) return nullptr;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Timeline> timeline = current.lock();
+  if (!timeline) {
+    timeline = std::make_shared<Timeline>(settings.timeline, communicator.rank(), communicator.host());
+    current = timeline;
+  }
+  return timeline;
+}
+
 SessionOptions OptionsOf(const Settings& settings) {
   SessionOptions options;
   options.device = {settings.collective_timeout, settings.debug, settings.tls};
@@ -147,6 +164,23 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
     const std::lock_guard lock(registry.mutex);
     session_of_this_thread = ++registry.last_number;
     registry.sessions.emplace_back(session_of_this_thread, session);
+  } catch (const EngineError&) {
+    RethrowFor(Describe(call));
+  }
+}
+
+std::shared_ptr<Session> Session::Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap) {
+  RequireOwner(call);
+  try {
+    const Settings settings = ReadSettings({});
+    auto communicator = JoinOver(std::move(bootstrap), settings);
+    communicator->LetRanksLeave();
+    SessionOptions options = OptionsOf(settings);
+    options.timeline = TimelineOf(settings, *communicator);
+    auto session = std::make_shared<Session>(
+        std::make_unique<recovery::RecoverableCommunicator>(std::move(communicator)), std::move(options));
+    session->CountAsMet();
+    return session;
   } catch (const EngineError&) {
     RethrowFor(Describe(call));
   }
@@ -241,6 +275,18 @@ Session::Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator
 
 Session::~Session() {
   call_queue_->Close();
+  if (!has_met_) return;
+  Registry& registry = AllSessions();
+  const std::lock_guard lock(registry.mutex);
+  --registry.num_met;
+}
+
+/// While it lives, forks are not part of it.
+void Session::CountAsMet() {
+  Registry& registry = AllSessions();
+  const std::lock_guard lock(registry.mutex);
+  ++registry.num_met;
+  has_met_ = true;
 }
 
 std::string Session::Where(const Call& call) const {
@@ -266,6 +312,14 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
   constexpr double kLongest = 1e9;  // what is longer would not fit a clock
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
+void Session::SetUsualTimeout(const Call& call, double seconds) {
+  const std::chrono::milliseconds timeout = Timeout(call, seconds);
+  AwaitPendingCalls();
+  const Turn turn(*this, call);
+  usual_timeout_ = timeout;
+  if (communicator_) SetTimeout(timeout);
 }
 
 Session::Turn::Turn(Session& session, const Call& call) : session_(session) {
@@ -330,15 +384,15 @@ void Session::AddToTimeline(const Call& call, Timeline::Clock::time_point begin)
 /// While it lives, calls of the communicator wait for other ranks as long as the options say.
 class Session::Patience {
  public:
-  Patience(Communicator& communicator, const CallOptions& options) : communicator_(communicator) {
-    communicator_.SetCallTimeout(options.timeout);
+  Patience(Session& session, const CallOptions& options) : session_(session) {
+    if (options.timeout.count() > 0) session_.SetTimeout(options.timeout);
   }
-  ~Patience() { communicator_.SetCallTimeout({}); }
+  ~Patience() { session_.SetTimeout(session_.usual_timeout_); }
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
  private:
-  Communicator& communicator_;
+  Session& session_;
 };
 
 template <typename Function>
@@ -361,7 +415,7 @@ void Session::Communicate(const Call& call, Function&& function) {
     if (call.options == nullptr) [[likely]] {
       function();
     } else {
-      const Patience patience(*communicator_, *call.options);
+      const Patience patience(*this, *call.options);
       function();
     }
   } catch (const Refused&) {
@@ -585,10 +639,27 @@ int Session::RankInJob(const Call& call, int rank) const {
 std::shared_ptr<Session> Session::Split(const Call& call, int color, int key) {
   std::unique_ptr<Communicator> group;
   Communicate(call, [&] { group = communicator_->Split(color, key); });
-  if (!group) return nullptr;
+  return group ? MadeOf(std::move(group)) : nullptr;
+}
+
+std::shared_ptr<Session> Session::Group(const Call& call, std::span<const int> ranks, const std::string& name,
+                                        OobAllgather& members) {
+  std::unique_ptr<Communicator> group;
+  Communicate(call, [&] { group = communicator_->Group(ranks, name, members); });
+  return MadeOf(std::move(group));
+}
+
+std::unique_ptr<TaggedMessages> Session::MakeMailbox(const Call& call) {
+  std::unique_ptr<TaggedMessages> made;
+  Communicate(call, [&] { made = communicator_->MakeMailbox(); });
+  return made;
+}
+
+std::shared_ptr<Session> Session::MadeOf(std::unique_ptr<Communicator> group) const {
   auto made = std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(group)),
                                         options_);
   made->endings_ = endings_;
+  if (has_met_) made->CountAsMet();
   return made;
 }
 

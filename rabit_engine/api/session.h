@@ -20,6 +20,7 @@
 
 #include "rabit_engine/api/call_queue.h"
 #include "rabit_engine/base/timeline.h"
+#include "rabit_engine/bootstrap/bootstrap.h"
 #include "rabit_engine/device/device_collectives.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -77,6 +78,9 @@ class Session {
   static std::shared_ptr<Session> Find(Threads threads);
   /// The same, with Misuse when there is none.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
+  /// A session of ranks that meet over this bootstrap, of no thread in particular. Each rank leaves it by
+  /// itself, when it destroys its own.
+  static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
   /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
@@ -96,6 +100,8 @@ class Session {
   /// How long calls from the next one on may wait for a rank that lives, instead of rabit_timeout. Nothing
   /// where there are no timeouts.
   void SetTimeout(std::chrono::milliseconds timeout) { communicator_->SetCallTimeout(timeout); }
+  /// The same for all calls without a timeout of their own; seconds as in CallOptions.
+  void SetUsualTimeout(const Call& call, double seconds);
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   /// This session's communicator as messages call it.
@@ -107,6 +113,10 @@ class Session {
   /// A session of the ranks that give the same color, in the order of their keys; null for a negative color.
   /// Its calls may be made while others of other sessions are under way. It ends when it is destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
+  /// The same of these ranks, in this order, which call it while others need not. See Communicator::Group.
+  std::shared_ptr<Session> Group(const Call& call, std::span<const int> ranks, const std::string& name,
+                                 OobAllgather& members);
+  std::unique_ptr<TaggedMessages> MakeMailbox(const Call& call);
   int ring_prev_rank() const { return (rank_ + world_size_ - 1) % world_size_; }
   bool is_distributed() const { return is_distributed_; }
   const std::string& host() const { return host_; }
@@ -231,6 +241,8 @@ class Session {
   // Runs something that needs the communicator; nothing after an error.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
+  void CountAsMet();
+  std::shared_ptr<Session> MadeOf(std::unique_ptr<Communicator> group) const;
 
   class Record;
   class Patience;
@@ -260,9 +272,11 @@ class Session {
   std::string place_;  ///< "rank 3", as messages begin
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
-  std::atomic<bool> looked_into_ = false;  ///< WhenIdle may have made it busy, for a moment
-  bool prepares_ = false;                  ///< the prepare function of an allreduce runs
-  std::string first_error_;                // empty while all is well
+  std::chrono::milliseconds usual_timeout_{0};  ///< 0: the communicator's
+  std::atomic<bool> looked_into_ = false;       ///< WhenIdle may have made it busy, for a moment
+  bool has_met_ = false;                        ///< Meet made it, or it is of one that Meet made
+  bool prepares_ = false;                       ///< the prepare function of an allreduce runs
+  std::string first_error_;                     // empty while all is well
 };
 
 }  // namespace warren::api

@@ -38,6 +38,14 @@ std::unique_ptr<Communicator> Communicator::Split(int, int) {
   RefuseToServe(*this, "split");
 }
 
+std::unique_ptr<Communicator> Communicator::Group(std::span<const int>, const std::string&, OobAllgather&) {
+  RefuseToServe(*this, "group that only its own ranks make");
+}
+
+std::unique_ptr<TaggedMessages> Communicator::MakeMailbox() {
+  RefuseToServe(*this, "mailbox");
+}
+
 int Communicator::host_of(int) const {
   RefuseToServe(*this, "knowledge of hosts");
 }

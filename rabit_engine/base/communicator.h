@@ -12,8 +12,11 @@
 #include <span>
 #include <string>
 
+#include "rabit_engine/base/tagged_messages.h"
+
 namespace warren {
 
+class OobAllgather;
 class Reduction;
 
 /// A message to another rank, or to the sender itself.
@@ -79,9 +82,16 @@ class Communicator {
   /// are equal, of their ranks here; none (nullptr) for a negative color. All ranks call it. Whoever destroys
   /// one leaves it: others may go on as long as they need nothing of this rank.
   virtual std::unique_ptr<Communicator> Split(int color, int key);
+  /// Makes a communicator of these ranks, in this order, which call it, while others need not: they tell each
+  /// other by `members`, which numbers them by their places in the list. `name` is one that only it has in
+  /// the job. Left as one of Split.
+  virtual std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
+                                              OobAllgather& members);
+  /// For messages with tags among the ranks here, beside the calls of this communicator. All ranks call it.
+  virtual std::unique_ptr<TaggedMessages> MakeMailbox();
   /// Equal for ranks on one host, where RABIT_HOST_GROUP can make several hosts of one.
   virtual int host_of(int rank) const;
-  /// "world", or for one made by Split a name that only this one has in the job.
+  /// "world", or for one made by Split or Group a name that only this one has in the job.
   virtual std::string name() const { return "world"; }
   /// What a rank here is in the communicator of the whole job.
   virtual int rank_in_job(int rank) const { return rank; }

@@ -34,7 +34,7 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
                [this](const Interest& interest) { return !local_.Reaches(interest.peer); });
   const bool all_local = remote_interests_.empty();
   const auto ready = [&] {
-    if (local_.AnyReady(interests)) return true;
+    if (local_.AnyReady(interests) || local_.is_interrupted()) return true;
     if (all_local) return false;
     return remote_.Look(remote_interests_);
   };

@@ -25,6 +25,8 @@ class MixedTransport final : public Transport, private WaitObserver {
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override;
+  void Interrupt() override { local_.Interrupt(); }
+  void Resume() override { local_.Resume(); }
   void ExpectPeersToLeave() override {
     local_.ExpectPeersToLeave();
     remote_.ExpectPeersToLeave();

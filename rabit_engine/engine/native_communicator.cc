@@ -18,6 +18,7 @@
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/collective/in_floats.h"
 #include "rabit_engine/collective/registry.h"
+#include "rabit_engine/engine/mailbox.h"
 
 namespace warren {
 NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening,
@@ -54,8 +55,7 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       is_distributed_(parent.is_distributed_),
       name_(name) {
   Take(std::move(membership));
-  // Whoever frees it leaves at once, and has ended well.
-  if (world_size_ > 1) transport().ExpectPeersToLeave();
+  LetRanksLeave();  // whoever frees it leaves at once, and has ended well
 }
 
 void NativeCommunicator::Take(Membership membership) {
@@ -155,11 +155,28 @@ std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   return group;
 }
 
-/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on.
 std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
   job_->BeginSharing();
   const std::string name = fmt::format("{}/{}.{}", name_, ++splits_, color);
   const std::vector<int> group = AgreeOnGroup(color, key);
+  return MakeGroup(group, name, [&](const std::string& text) {
+    const std::vector<std::string> all = AllgatherTexts(text);
+    std::vector<std::string> of_group;
+    of_group.reserve(group.size());
+    for (const int rank : group) of_group.push_back(all[rank]);
+    return of_group;
+  });
+}
+
+std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ranks, const std::string& name,
+                                                        OobAllgather& members) {
+  job_->BeginSharing();
+  return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
+}
+
+/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on.
+std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
+                                                            const std::string& name, const Tell& tell) {
   std::string failure;
   const auto attempt = [&failure](auto&& step) {
     try {
@@ -177,23 +194,39 @@ std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
     const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
     offer.emplace(*job_, std::move(members), static_cast<int>(index));
   });
-  const std::vector<std::string> offers = AllgatherTexts(offer ? offer->text() : "");
+  const std::vector<std::string> offers = tell(offer ? offer->text() : "");
   std::unique_ptr<Communicator> made;
   if (offer) {
-    attempt([&] {
-      std::vector<std::string> of_group;
-      of_group.reserve(group.size());
-      for (const int rank : group) of_group.push_back(offers[rank]);
-      made.reset(new NativeCommunicator(*this, name, offer->Join(of_group, name, settings_)));
-    });
+    attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  const std::vector<std::string> failures = AllgatherTexts(failure);
-  for (const int rank : group) {
-    if (failures[rank].empty()) continue;
-    throw Refused(fmt::format("rank {} could not take part in the new communicator: {}", members_[rank],
-                              failures[rank]));
+  const std::vector<std::string> failures = tell(failure);
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    if (failures[i].empty()) continue;
+    throw Refused(fmt::format("rank {} could not take part in the new communicator: {}", members_[group[i]],
+                              failures[i]));
   }
   return made;
+}
+
+/// Its links are those of a communicator that nobody else has. They are all made now, for whoever needs one
+/// later may meet a rank that has no part in messages just then.
+std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
+  std::unique_ptr<Communicator> made = Split(0, rank_);
+  auto& own = static_cast<NativeCommunicator&>(*made);
+  if (world_size_ == 1)
+    return std::make_unique<Mailbox>(std::move(made), nullptr, settings_.collective_timeout);
+  std::vector<int> others;
+  for (const int member : members_) {
+    if (member != me()) others.push_back(member);
+  }
+  own.Guard([&] { own.transport().Connect(others); });
+  own.transport().AllowInterrupts();
+  own.transport().SetWaitObserver(nullptr);  // no call is under way there
+  return std::make_unique<Mailbox>(std::move(made), &own.transport(), settings_.collective_timeout);
+}
+
+void NativeCommunicator::LetRanksLeave() {
+  if (world_size_ > 1) transport().ExpectPeersToLeave();
 }
 
 std::string NativeCommunicator::host() const {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,6 +50,12 @@ class NativeCommunicator final : public Communicator {
   int local_rank() const override { return local_rank_; }
   int host_of(int rank) const override { return job_->hosts[members_[rank]]; }
   std::unique_ptr<Communicator> Split(int color, int key) override;
+  std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
+                                      OobAllgather& members) override;
+  /// From now on a rank that ends, or destroys its communicator, is no loss unless others need it: of a world
+  /// whose ranks may leave it by themselves, without Finalize.
+  void LetRanksLeave();
+  std::unique_ptr<TaggedMessages> MakeMailbox() override;
 
   void Allreduce(void* buffer, std::size_t count, const Reduction& reduction) override;
   /// The same from one buffer, which stays as it is, into another that does not overlap it; through shared
@@ -98,6 +105,10 @@ class NativeCommunicator final : public Communicator {
   void AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets);
   std::vector<std::string> AllgatherTexts(const std::string& own);
   std::vector<int> AgreeOnGroup(int color, int key);
+  /// What the members of a group tell each other, by their places in it.
+  using Tell = std::function<std::vector<std::string>(const std::string& text)>;
+  std::unique_ptr<Communicator> MakeGroup(std::span<const int> group, const std::string& name,
+                                          const Tell& tell);
   /// This rank's, which is what messages name.
   int me() const { return members_[rank_]; }
   bool is_world() const { return bootstrap_ != nullptr; }

@@ -143,13 +143,18 @@ void ShmTransport::Sleep(std::span<const Interest> interests, int other_descript
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
   doorbell_.Sleep(other_descriptor, ms, [&] {
     own.needs_doorbell.store(1, std::memory_order_seq_cst);
-    return !AnyReady(interests);
+    return !AnyReady(interests) && !is_interrupted();
   });
   own.needs_doorbell.store(0, std::memory_order_relaxed);
 }
 
+void ShmTransport::Interrupt() {
+  is_interrupted_ = true;
+  segment_.members()[segment_.local_index()].doorbell->Ring();
+}
+
 void ShmTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
-  const auto ready = [&] { return AnyReady(interests); };
+  const auto ready = [&] { return AnyReady(interests) || is_interrupted(); };
   if (ready()) return;
   waiter_.set_deadline(deadline);
   const Clock::time_point begin = Clock::now();

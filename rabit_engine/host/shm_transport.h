@@ -3,6 +3,7 @@
 // (host/host_collectives.h).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,6 +31,8 @@ class ShmTransport : public Transport {
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override { segment_.Abort(lost_rank); }
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
+  void Interrupt() override;
+  void Resume() override { is_interrupted_ = false; }
 
   // --- for a transport that has other links beside these ---
 
@@ -43,6 +46,7 @@ class ShmTransport : public Transport {
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer moved bytes, `other_descriptor` (-1: none) becomes readable, or the limit.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
+  bool is_interrupted() const { return is_interrupted_; }
 
  private:
   class RingLink;
@@ -55,6 +59,7 @@ class ShmTransport : public Transport {
   WaitObserver* wait_observer_ = nullptr;
   int world_size_;
   bool peers_may_leave_ = false;
+  std::atomic<bool> is_interrupted_ = false;
   std::vector<int> local_of_rank_;
   std::vector<std::unique_ptr<RingLink>> links_;
 };

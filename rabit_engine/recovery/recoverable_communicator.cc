@@ -349,6 +349,17 @@ std::unique_ptr<Communicator> RecoverableCommunicator::Split(int color, int key)
   return inner_->Split(color, key);
 }
 
+std::unique_ptr<Communicator> RecoverableCommunicator::Group(std::span<const int> ranks,
+                                                             const std::string& name, OobAllgather& members) {
+  RequireNoRecovery("group");
+  return inner_->Group(ranks, name, members);
+}
+
+std::unique_ptr<TaggedMessages> RecoverableCommunicator::MakeMailbox() {
+  RequireNoRecovery("mailbox");
+  return inner_->MakeMailbox();
+}
+
 void RecoverableCommunicator::RunExternal(const ExternalCollective& call) {
   Mock(call.name);
   for (;;) {

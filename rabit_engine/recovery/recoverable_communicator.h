@@ -79,6 +79,9 @@ class RecoverableCommunicator final : public Communicator {
                 std::span<const std::size_t> received) override;
   void SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
+  std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
+                                      OobAllgather& members) override;
+  std::unique_ptr<TaggedMessages> MakeMailbox() override;
   bool has_timeouts() const override { return inner_->has_timeouts(); }
   void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override { inner_->LookForLosses(); }

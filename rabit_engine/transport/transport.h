@@ -74,6 +74,12 @@ class Transport {
   /// then the collective cannot end; TimedOut after the deadline.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
+  /// From now on Wait returns at once, until Resume. Of any thread, also while another is in Wait, as nothing
+  /// else here.
+  virtual void AllowInterrupts() {}  ///< comes before them
+  virtual void Interrupt() {}
+  virtual void Resume() {}
+
   /// Is told during Connect and Wait; must outlive the transport. Nobody by default.
   virtual void SetWaitObserver([[maybe_unused]] WaitObserver* observer) {}
 

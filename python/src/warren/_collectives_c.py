@@ -27,6 +27,18 @@ class EnqueueOptions(ctypes.Structure):
                 ("group_size", ctypes.c_size_t)]
 
 
+#: Is given the records of all ranks by `allgather` of a rendezvous.
+GIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, GIVE, ctypes.c_void_p, ctypes.c_void_p,
+                             ctypes.c_size_t, ctypes.c_void_p)
+WHEN_DONE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+
+
+class Rendezvous(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("rank", ctypes.c_int), ("size", ctypes.c_int), ("allgather", ALLGATHER),
+                ("context", ctypes.c_void_p)]
+
+
 class CustomOp(ctypes.Structure):
     _fields_ = [("function", FUNCTION), ("context", ctypes.c_void_p), ("element_bytes", ctypes.c_size_t),
                 ("release", ctypes.c_void_p)]
@@ -40,9 +52,12 @@ def _library() -> ctypes.CDLL:
         "WarrenCommWorld": [pointer],
         "WarrenCommSplit": [comm, number, number, pointer],
         "WarrenCommCreate": [comm, pointer, size, pointer],
+        "WarrenCommMeet": [pointer, pointer],
+        "WarrenCommGroup": [comm, pointer, size, ctypes.c_char_p, pointer, pointer],
         "WarrenCommLocal": [comm, pointer],
         "WarrenCommCross": [comm, pointer],
         "WarrenCommFree": [comm],
+        "WarrenCommSetTimeout": [comm, ctypes.c_double],
         "WarrenCommRank": [comm, pointer],
         "WarrenCommSize": [comm, pointer],
         "WarrenCommRankInWorld": [comm, number, pointer],
@@ -85,8 +100,13 @@ def _library() -> ctypes.CDLL:
     library.WarrenCoordinatorClose.argtypes = [pointer]
     library.WarrenCoordinatorFree.argtypes = [pointer]
     library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
+    library.WarrenMailboxCreate.argtypes = [comm, pointer]
+    library.WarrenMailboxFree.argtypes = [pointer]
+    library.WarrenMailboxSend.argtypes = [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer]
+    library.WarrenMailboxRecv.argtypes = [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer, pointer]
     library.WarrenWait.argtypes = [pointer]
     library.WarrenTest.argtypes = [pointer, pointer]
+    library.WarrenWhenDone.argtypes = [pointer, WHEN_DONE, pointer]
     library.WarrenHandleFree.argtypes = [pointer]
     return library
 

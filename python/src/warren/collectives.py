@@ -34,12 +34,13 @@ Threads: one at a time in each communicator; several communicators may be used a
 """
 import contextlib
 import ctypes
+import itertools
 import operator
 import os
 import sys
 import threading
 from enum import IntEnum, unique
-from typing import Any, Callable, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,6 +95,40 @@ def context(args: Optional[Iterable[Union[str, bytes]]] = None) -> Iterator["Com
 
 def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
     return Communicator(_c.handle(make, *arguments))
+
+
+#: Every rank's record, in their order, from this rank's.
+Allgather = Callable[[bytes], Sequence[bytes]]
+
+
+def meet(rank: int, size: int, allgather: Allgather) -> "Communicator":
+    """A world of ranks that find each other by what they share already, such as a key-value store: neither `init` nor a tracker
+    is needed. All ranks call it; `allgather` gives them each other's records of up to some KiB, a few times. Each rank leaves
+    it by itself, with `free`. Raises RuntimeError when that fails, and what `allgather` raises."""
+    with _rendezvous(rank, size, allgather) as rendezvous:
+        return _made(_c.LIB.WarrenCommMeet, rendezvous)
+
+
+@contextlib.contextmanager
+def _rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
+    failure: List[BaseException] = []
+
+    def exchange(record: int, count: int, give: Any, records: int, *_: Any) -> int:
+        try:
+            for one in allgather(ctypes.string_at(record, count)):
+                give(records, one, len(one))
+            return 0
+        except BaseException as error:  # pylint: disable=broad-except
+            failure.append(error)
+            return 1
+
+    function = _c.ALLGATHER(exchange)
+    try:
+        yield ctypes.byref(_c.Rendezvous(ctypes.sizeof(_c.Rendezvous), _int(rank, "rank"), _int(size, "size"), function, None))
+    except RuntimeError:
+        if failure:
+            raise failure[0]
+        raise
 
 
 def _contiguous(data: ArrayLike, what: str) -> Array:
@@ -180,6 +215,18 @@ _dropped: List[Tuple[int, Any]] = []
 _DROPPED_LOCK = threading.Lock()
 
 
+#: Functions of the callers' for the ends of their operations, by the number that the engine gives back.
+_callbacks: Dict[int, Callable[[Optional[str]], None]] = {}
+_callback_numbers = itertools.count(1)
+
+
+def _call_back(error: Optional[bytes], number: int) -> None:
+    _callbacks.pop(number)(None if error is None else error.decode(errors="replace"))
+
+
+_CALL_BACK = _c.WHEN_DONE(_call_back)
+
+
 def _has_ended(handle: int) -> bool:
     value = ctypes.c_int(1)
     _c.check(_c.LIB.WarrenTest(handle, ctypes.byref(value)))
@@ -232,6 +279,20 @@ class Handle(Generic[T]):
         finally:
             self._lock.release()
 
+    def when_done(self, function: Callable[[Optional[str]], None]) -> None:
+        """Calls it once the operation has ended, with its error or None, in any thread, or at once. It must not wait for
+        operations. At most one function a handle, before anybody waits for it."""
+        with self._lock:
+            if self._handle is None:
+                raise ValueError("this handle has been waited for")
+            number = next(_callback_numbers)
+            _callbacks[number] = function
+            try:
+                _c.check(_c.LIB.WarrenWhenDone(self._handle, _CALL_BACK, number))
+            except RuntimeError:
+                del _callbacks[number]
+                raise
+
     def __del__(self) -> None:
         # Never waits: it may run anywhere, in an operation or in a process that was forked, too.
         handle = getattr(self, "_handle", None)
@@ -252,7 +313,12 @@ def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
     return results
 
 
-class _Call(Generic[T]):
+def _options(name: Optional[str], timeout: Optional[float]) -> Any:
+    return _c.CallOptions(ctypes.sizeof(_c.CallOptions), None if name is None else _name(name, "an operation"),
+                          0 if timeout is None else timeout)
+
+
+class Call(Generic[T]):
     """One call that is ready: the function's name, its arguments, its result and what has to stay until it has ended."""
 
     def __init__(self, name: str, arguments: Sequence[Any], result: T, *kept: Any) -> None:
@@ -269,8 +335,7 @@ class _Call(Generic[T]):
     def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
         if _dropped:
             _free_dropped()
-        options = _c.CallOptions(ctypes.sizeof(_c.CallOptions), None if name is None else _name(name, "an operation"),
-                                 0 if timeout is None else timeout)
+        options = _options(name, timeout)
         handle = _c.handle(getattr(_c.LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
@@ -288,7 +353,7 @@ class _Call(Generic[T]):
         return Handle(handle, self._result, self._kept)
 
 
-class _DeviceCall(_Call[T]):
+class _DeviceCall(Call[T]):
     """The same on the memory of GPUs."""
 
     def run(self) -> T:
@@ -359,6 +424,10 @@ class Communicator:
         if _c is not None and _c.LIB is not None:  # at the end of the interpreter they may be
             self.free()
 
+    def set_timeout(self, seconds: float) -> None:
+        """For how long each further call of this rank may wait for a rank that lives, where it has no `timeout` of its own."""
+        _c.check(_c.LIB.WarrenCommSetTimeout(self._comm, seconds))
+
     def rank_in_world(self, rank: int) -> int:
         """What a rank here is in the world; messages of errors name ranks of the world."""
         value = ctypes.c_int()
@@ -376,6 +445,16 @@ class Communicator:
         """These ranks in this order; all give the same list. None for ranks that are not in it."""
         numbers = [_int(rank, "rank") for rank in ranks]
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
+
+    def group(self, ranks: Sequence[int], name: str, allgather: Allgather) -> "Communicator":
+        """These ranks in this order, who alone call it, and find each other by `allgather`; see `meet`. `name`: for messages,
+        another one for each communicator of the job."""
+        numbers = [_int(rank, "rank") for rank in ranks]
+        if self.rank not in numbers:
+            raise ValueError(f"rank {self.rank} makes a group of the ranks {numbers}, and is not among them")
+        with _rendezvous(numbers.index(self.rank), len(numbers), allgather) as rendezvous:
+            return _made(_c.LIB.WarrenCommGroup, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers),
+                         _name(name, "a group"), rendezvous)
 
     def local(self) -> "Communicator":
         """The ranks of this host."""
@@ -398,6 +477,10 @@ class Communicator:
                                       -1 if stall_warning is None else stall_warning,
                                       -1 if stall_error is None else stall_error)
         return Coordinator(self, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
+
+    def mailbox(self) -> "Mailbox":
+        """For messages with tags between these ranks, in any order and from any thread. All ranks call it."""
+        return Mailbox(self, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
 
     # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) to one ---
     #
@@ -529,7 +612,7 @@ class Communicator:
 
     # --- what each call is made of ---
 
-    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> _Call[Array]:
+    def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:
         if _on_device(data, stream, "allreduce"):
             arrays, kind, on = self._device_pair("allreduce", op, data, out, stream)
             if arrays[0].size != arrays[1].size:
@@ -540,18 +623,18 @@ class Communicator:
         place = (self._comm, array.ctypes.data, result.ctypes.data, array.size)
         if callable(op):
             custom = _Custom(op, array.dtype)
-            return _Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return _Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), int(op)), result, array)
+            return Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
+        return Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), int(op)), result, array)
 
-    def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> _Call[Optional[Array]]:
+    def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> Call[Optional[Array]]:
         root = _int(root, "root")
         array = _contiguous(data, "reduce")
         result = np.empty_like(array) if self.rank == root else None
         place = (self._comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
         if callable(op):
             custom = _Custom(op, array.dtype)
-            return _Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
-        return _Call("WarrenReduce", (*place, _type(array, op, "reduce"), int(op), root), result, array)
+            return Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
+        return Call("WarrenReduce", (*place, _type(array, op, "reduce"), int(op), root), result, array)
 
     def _device_call(self, name: str, arrays: Sequence[Any], count: int, rest: Tuple[Any, ...], out: Any) -> _DeviceCall[Array]:
         return _DeviceCall(name, (self._comm, arrays[0].pointer, arrays[1].pointer, count, *rest), out, *arrays)
@@ -565,7 +648,7 @@ class Communicator:
         return _device_arrays(what, stream, data, out)
 
     def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]],
-                        out: Optional[Array] = None, stream: Any = None) -> _Call[Array]:
+                        out: Optional[Array] = None, stream: Any = None) -> Call[Array]:
         if _on_device(data, stream, "reduce_scatter"):
             arrays, kind, on = self._device_pair("reduce_scatter", op, data, out, stream)
             if counts is not None or arrays[0].size != arrays[1].size * self.size:
@@ -578,10 +661,10 @@ class Communicator:
         place = (self._comm, array.ctypes.data, result.ctypes.data, elements)
         if callable(op):
             custom = _Custom(op, array.dtype)
-            return _Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return _Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), int(op)), result, array)
+            return Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
+        return Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), int(op)), result, array)
 
-    def _broadcast(self, data: Array, root: int, stream: Any = None) -> _Call[Array]:
+    def _broadcast(self, data: Array, root: int, stream: Any = None) -> Call[Array]:
         root = _int(root, "root")
         if _on_device(data, stream, "broadcast"):
             (one,), kind, on = _device_arrays("broadcast", stream, data)
@@ -589,10 +672,10 @@ class Communicator:
         array = data if self.rank != root else _contiguous(data, "broadcast")
         if self.rank != root:
             _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
-        return _Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
+        return Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
 
     def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
-                   stream: Any = None) -> _Call[Array]:
+                   stream: Any = None) -> Call[Array]:
         if _on_device(data, stream, "allgather"):
             arrays, kind, on = self._device_pair("allgather", Op.SUM, data, out, stream)
             if counts is not None or arrays[1].size != arrays[0].size * self.size:
@@ -604,58 +687,58 @@ class Communicator:
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
         result = _out(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
         place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _c.BYTES)
-        return _Call("WarrenAllgatherV", place, result, array)
+        return Call("WarrenAllgatherV", place, result, array)
 
-    def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> _Call[Optional[Array]]:
+    def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> Call[Optional[Array]]:
         root = _int(root, "root")
         array = self._slice(data, "gather", None)
         own = (self._comm, array.ctypes.data, array.nbytes)
         if self.rank != root:
-            return _Call("WarrenGatherV", (*own, None, None, _c.BYTES, root), None, array)
+            return Call("WarrenGatherV", (*own, None, None, _c.BYTES, root), None, array)
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "gather")
         result = np.empty((sum(rows), *array.shape[1:]), array.dtype)
-        return _Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _c.BYTES, root), result, array)
+        return Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _c.BYTES, root), result, array)
 
-    def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> _Call[Array]:
+    def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> Call[Array]:
         root = _int(root, "root")
         _out(out, np.shape(out), getattr(out, "dtype", None), "scatter")
         own = (out.ctypes.data, out.nbytes, _c.BYTES, root)
         if self.rank != root:
-            return _Call("WarrenScatterV", (self._comm, None, None, *own), out)
+            return Call("WarrenScatterV", (self._comm, None, None, *own), out)
         array = _contiguous(data if data is not None else np.empty(0), "scatter")
         if array.dtype != out.dtype:
             raise TypeError(f"scatter of {array.dtype} into {out.dtype}")
         sizes = self._bytes(array, self._rows(array, counts, "scatter"))
-        return _Call("WarrenScatterV", (self._comm, array.ctypes.data, sizes, *own), out, array)
+        return Call("WarrenScatterV", (self._comm, array.ctypes.data, sizes, *own), out, array)
 
     def _all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]],
-                    recv_counts: Optional[Sequence[int]]) -> _Call[Array]:
+                    recv_counts: Optional[Sequence[int]]) -> Call[Array]:
         array = _contiguous(data, "all_to_all")
         sent = self._rows(array, send_counts, "all_to_all")
         received = sent if recv_counts is None else self._checked(recv_counts, "all_to_all")
         result = np.empty((sum(received), *array.shape[1:]), array.dtype)
         place = (self._comm, array.ctypes.data, self._bytes(array, sent), result.ctypes.data, self._bytes(array, received))
-        return _Call("WarrenAllToAllV", (*place, _c.BYTES), result, array)
+        return Call("WarrenAllToAllV", (*place, _c.BYTES), result, array)
 
-    def _barrier(self) -> _Call[None]:
-        return _Call("WarrenBarrier", (self._comm,), None)
+    def _barrier(self) -> Call[None]:
+        return Call("WarrenBarrier", (self._comm,), None)
 
-    def _send(self, data: ArrayLike, to: int) -> _Call[None]:
+    def _send(self, data: ArrayLike, to: int) -> Call[None]:
         to = _int(to, "rank")
         array = _contiguous(data, "send")
-        return _Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, to), None, array)
+        return Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, to), None, array)
 
-    def _recv(self, out: Array, source: int) -> _Call[Array]:
+    def _recv(self, out: Array, source: int) -> Call[Array]:
         source = _int(source, "rank")
         _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
-        return _Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
+        return Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
 
-    def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> _Call[Array]:
+    def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Call[Array]:
         to, source = _int(to, "rank"), _int(source, "rank")
         array = _contiguous(data, "sendrecv")
         _out(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
         place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _c.BYTES)
-        return _Call("WarrenSendRecv", place, out, array)
+        return Call("WarrenSendRecv", place, out, array)
 
     # --- rows of arrays ---
 
@@ -698,6 +781,58 @@ class Communicator:
         return array
 
 
+class Mailbox:
+    """Messages with tags, beside the calls of a communicator and in no order with them: any number of them may be under way
+    at once, and those from one rank to another with one tag keep their order. Made by `Communicator.mailbox`; ended by `free`,
+    or when it is no longer referred to. Thread safe."""
+
+    ANY_RANK = -1
+
+    def __init__(self, communicator: Communicator, handle: int) -> None:
+        self.rank, self.size = communicator.rank, communicator.size
+        self._mailbox: Optional[int] = handle
+
+    def send(self, data: ArrayLike, to: int, tag: int = 0, timeout: Optional[float] = None) -> "Handle[None]":
+        """To another rank. Ends when the array may be used again, which for a long message is not before the other receives
+        it."""
+        array = _contiguous(data, "send")
+        return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
+
+    def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> "Handle[Array]":
+        """From another rank, or any. A message of another length is an error of this receive alone."""
+        _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
+
+    # Of memory whose owner is kept until the message has ended.
+
+    def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> "Handle[None]":
+        handle = _c.handle(_c.LIB.WarrenMailboxSend, self._open(), at, count, _int(to, "rank"), tag,
+                           ctypes.byref(_options(None, timeout)))
+        return Handle(handle, None, (owner,))
+
+    def recv_bytes(self, at: int, count: int, source: int, tag: int, timeout: Optional[float], owner: T,
+                   found: Any = None) -> "Handle[T]":
+        """`found`: a ctypes.c_int that becomes the sender's rank."""
+        handle = _c.handle(_c.LIB.WarrenMailboxRecv, self._open(), at, count, _int(source, "rank"), tag,
+                           None if found is None else ctypes.byref(found), ctypes.byref(_options(None, timeout)))
+        return Handle(handle, owner, (owner, found))
+
+    def _open(self) -> int:
+        if self._mailbox is None:
+            raise ValueError("this mailbox was freed")
+        return self._mailbox
+
+    def free(self) -> None:
+        """What is under way ends with an error."""
+        mailbox, self._mailbox = self._mailbox, None
+        if mailbox is not None:
+            _c.LIB.WarrenMailboxFree(mailbox)
+
+    def __del__(self) -> None:
+        if getattr(self, "_mailbox", None) is not None and _c is not None and _c.LIB is not None:
+            self.free()
+
+
 Group = Optional[Tuple[str, int]]
 
 
@@ -722,7 +857,7 @@ class Coordinator:
         self._coordinator = handle
         self._is_closed = False
 
-    def _begin(self, call: "_Call[T]", name: str, priority: int, group: Group) -> "Handle[T]":
+    def _begin(self, call: "Call[T]", name: str, priority: int, group: Group) -> "Handle[T]":
         if self._is_closed:
             raise ValueError("this coordinator was closed")
         return call.enqueue(self._coordinator, name, priority, group)

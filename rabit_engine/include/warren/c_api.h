@@ -122,10 +122,43 @@ WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
  * allowed. The world is left by WarrenFinalize. */
 WARREN_DLL int WarrenCommFree(WarrenComm comm);
 
+/* For how many seconds each further call of this rank on it may wait for a rank that lives, where the call's
+ * options say nothing, instead of rabit_timeout_sec; see WarrenCallOptions. */
+WARREN_DLL int WarrenCommSetTimeout(WarrenComm comm, double seconds);
 WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
 WARREN_DLL int WarrenCommSize(WarrenComm comm, int* size);
 /* What a rank of `comm` is in the world; messages of errors name ranks of the world. */
 WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world);
+
+/* --- ranks that find each other by what they share already --- */
+
+/* How ranks tell each other small texts before they are linked: by a key-value store, or by a communicator of
+ * another library. Begin with WARREN_RENDEZVOUS. */
+typedef struct WarrenRendezvous {
+  size_t struct_bytes; /* sizeof(WarrenRendezvous) */
+  int rank;            /* this one's, from 0 */
+  int size;
+  /* Gives all ranks' records, of up to some KiB each, to all ranks: calls give(records, record, bytes) once
+   * for each rank, in their order. All ranks call it equally often, a few times, from within the function
+   * that was given this. Returns 0; anything else ends that function with an error, with the text that
+   * `error` has, for which there is room for error_bytes with a null character at the end. */
+  int (*allgather)(const void* record, size_t bytes,
+                   void (*give)(void* records, const void* record, size_t bytes), void* records, char* error,
+                   size_t error_bytes, void* context);
+  void* context;
+} WarrenRendezvous;
+#define WARREN_RENDEZVOUS \
+  { sizeof(WarrenRendezvous), 0, 1, NULL, NULL }
+
+/* That of ranks that meet so: neither WarrenInit nor a tracker is needed. A world of its own, which each rank
+ * leaves by itself, with WarrenCommFree. The environment's settings hold (docs/options.md), but for those of
+ * how ranks meet; the engine is the native one. */
+WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
+/* That of these ranks of `comm`, in this order, which they make among themselves: no other rank calls it.
+ * They meet by `rendezvous`, whose ranks are their places in the list. `name`: for messages, another one for
+ * each communicator of the job. */
+WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
+                               const WarrenRendezvous* rendezvous, WarrenComm* out);
 
 /* --- collectives --- */
 
@@ -276,6 +309,26 @@ WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* 
                               void* context);
 /* Gives the handle up; the operation is carried out all the same. NULL is allowed. */
 WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
+
+/* --- messages with tags --- */
+
+/* For messages in any order, as many at once as wanted, from any thread, beside the calls of the communicator
+ * and in no order with them: they are told apart by their tags, and those from one rank to another with one
+ * tag keep their order. A thread of this library carries them over links of their own. All ranks of `comm`
+ * call it; freed by WarrenMailboxFree, before or after the communicator. */
+typedef struct WarrenMailbox_* WarrenMailbox;
+enum { WARREN_ANY_RANK = -1 };
+WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
+/* What is under way ends with an error. NULL is allowed. */
+WARREN_DLL int WarrenMailboxFree(WarrenMailbox mailbox);
+/* To another rank. The handle ends when the buffer may be used again, which for a long message is not before
+ * the other receives it. */
+WARREN_DLL int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to,
+                                 long long tag, const WarrenCallOptions* options, WarrenHandle* handle);
+/* From another rank, or WARREN_ANY_RANK; *source becomes the sender, where it is not NULL, before the handle
+ * ends. A message of another length than `bytes` is an error of this receive alone. */
+WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t bytes, int from, long long tag,
+                                 int* source, const WarrenCallOptions* options, WarrenHandle* handle);
 
 /* --- on the memory of GPUs --- */
 

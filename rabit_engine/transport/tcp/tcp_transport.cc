@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,7 +54,14 @@ constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 // What an epoll event is about: the kind in the upper half, a rank or the number of a pending connection in
 // the lower.
-enum class Subject : std::uint64_t { kLink = 0, kListener = 1, kPending = 2, kDial = 3, kQuestion = 4 };
+enum class Subject : std::uint64_t {
+  kLink = 0,
+  kListener = 1,
+  kPending = 2,
+  kDial = 3,
+  kQuestion = 4,
+  kInterrupt = 5
+};
 constexpr int kSubjectShift = 60;
 constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
   return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
@@ -210,18 +218,30 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 // are, and data that arrives early on a link nobody waits for wakes us once instead of for ever.
 //
 // Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
+void TcpTransport::AllowInterrupts() {
+  interrupt_ = CloseOnForkDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!interrupt_) throw EngineError(fmt::format("eventfd failed: {}", tcp::ErrorText(errno)));
+  Watch(interrupt_.fd(), Key(Subject::kInterrupt, 0), EPOLLIN);
+}
+
+void TcpTransport::Interrupt() {
+  is_interrupted_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(interrupt_.fd(), &one, sizeof(one));
+}
+
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
-  if (AnyReady(interests)) return;
+  if (AnyReady(interests) || is_interrupted_) return;
   const Clock::time_point begin = Clock::now();
   WaitInPhases(
       options_.may_spin ? PeerCore::kOther : PeerCore::kCrowded, wait_policy_,
-      [&] { return Look(interests); },
+      [&] { return Look(interests) || is_interrupted_; },
       [&] {
         ThrowIfLost(interests);
         Poll(MillisecondsToWait(deadline));
         const Clock::time_point now = Clock::now();
         TakeEvents();
-        if (AnyReady(interests)) return;
+        if (AnyReady(interests) || is_interrupted_) return;
         ThrowIfHostIsSilent();
         if (wait_observer_ != nullptr) wait_observer_->OnWait(interests, begin, now);
         if (now < deadline) return;
@@ -349,6 +369,11 @@ void TcpTransport::Poll(int timeout_ms) {
       case Subject::kQuestion:
         SendQuestion(number);
         break;
+      case Subject::kInterrupt: {
+        std::uint64_t times = 0;
+        [[maybe_unused]] const ssize_t taken = read(interrupt_.fd(), &times, sizeof(times));
+        break;
+      }
     }
   }
 }

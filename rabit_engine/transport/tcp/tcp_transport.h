@@ -11,6 +11,7 @@
 // was lost first rather than the neighbour that passed the news on.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -74,6 +75,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
   void Abort(int lost_rank) noexcept override;
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
+  void AllowInterrupts() override;
+  void Interrupt() override;
+  void Resume() override { is_interrupted_ = false; }
 
   /// Whether nobody listens any more where this rank said that it does: its process has ended, or has given
   /// up. Takes up to a tenth of a second; false when it cannot be told. Of any thread.
@@ -168,6 +172,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;
+  CloseOnForkDescriptor interrupt_;  ///< an event, under the epoll
+  std::atomic<bool> is_interrupted_ = false;
   bool any_ended_ = false;
   std::vector<int> absent_;  ///< nobody listens any more where these said
   Clock::time_point next_silence_check_{};

@@ -1,0 +1,290 @@
+#include "rabit_engine/engine/mailbox.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "rabit_engine/base/error.h"
+
+namespace warren {
+
+Mailbox::Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
+                 std::chrono::milliseconds patience)
+    : communicator_(std::move(communicator)), transport_(transport), patience_(patience) {
+  for (int rank = 0; rank < world_size(); ++rank) {
+    peers_.emplace_back();
+    peers_.back().rank = communicator_->rank_in_job(rank);
+  }
+}
+
+Mailbox::~Mailbox() {
+  if (NumForks() != num_forks_) {
+    if (thread_.joinable()) thread_.detach();  // it is the parent's
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    changed_.notify_one();
+    if (is_in_transport_) transport_->Interrupt();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Mailbox::Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
+                   std::chrono::milliseconds patience, Ended ended) {
+  // It is read alone.
+  Post({true, to, {tag, bytes}, const_cast<void*>(data), Deadline(patience), std::move(ended)});
+}
+
+void Mailbox::Receive(int from, std::uint64_t tag, void* data, std::size_t bytes,
+                      std::chrono::milliseconds patience, Ended ended) {
+  Post({false, from, {tag, bytes}, data, Deadline(patience), std::move(ended)});
+}
+
+Clock::time_point Mailbox::Deadline(std::chrono::milliseconds patience) const {
+  if (patience.count() == 0) patience = patience_;
+  return patience.count() == 0 ? kNoDeadline : Clock::now() + patience;
+}
+
+void Mailbox::Post(Operation operation) {
+  if (NumForks() != num_forks_) {
+    throw Misuse("messages are those of the process that joined the job, and this one was forked from it");
+  }
+  std::unique_lock lock(mutex_);
+  if (error_) {
+    const std::exception_ptr error = error_;
+    lock.unlock();
+    return operation.ended(error, operation.peer);
+  }
+  if (!thread_.joinable()) StartThread();
+  posted_.push_back(std::move(operation));
+  changed_.notify_one();
+  if (is_in_transport_) transport_->Interrupt();
+}
+
+void Mailbox::StartThread() {
+  // Signals are for the threads of the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { Serve(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw EngineError("there is no thread for messages: too many threads, or too little memory");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// --- the thread --------------------------------------------------------------------------------------------
+
+void Mailbox::Serve() {
+  try {
+    for (;;) {
+      Clock::time_point deadline = kNoDeadline;
+      const std::vector<Interest> interests = Interests(deadline);
+      {
+        std::unique_lock lock(mutex_);
+        if (posted_.empty() && interests.empty())
+          changed_.wait(lock, [&] { return ends_ || !posted_.empty(); });
+        if (ends_) break;
+        is_in_transport_ = posted_.empty();
+      }
+      if (is_in_transport_) {  // nobody else changes it
+        transport_->Wait(interests, deadline);
+        const std::lock_guard lock(mutex_);
+        is_in_transport_ = false;
+        transport_->Resume();
+      }
+      TakePosted();
+      while (MoveAll()) TakePosted();
+    }
+    FailAll(std::make_exception_ptr(
+        EngineError("the communicator of this message was left before it had ended")));
+  } catch (const PeerError& error) {
+    transport_->Abort(error.rank() >= 0 ? error.rank() : transport_->rank());
+    FailAll(std::current_exception());
+  } catch (...) {
+    transport_->Abort(transport_->rank());
+    FailAll(std::current_exception());
+  }
+}
+
+void Mailbox::TakePosted() {
+  std::vector<Operation> posted;
+  {
+    const std::lock_guard lock(mutex_);
+    posted.swap(posted_);
+  }
+  for (Operation& operation : posted) {
+    if (operation.is_send) {
+      peers_[operation.peer].sends.push_back(std::move(operation));
+      continue;
+    }
+    const std::uint64_t id = ++last_id_;
+    const int from = operation.peer;
+    const std::uint64_t tag = operation.header.tag;
+    receives_.emplace(id, std::move(operation));
+    if (const auto message = matching_.Post(id, from, tag)) {
+      messages_.at(*message).receive = id;
+      if (messages_.at(*message).is_whole()) Finish(*message);
+    }
+  }
+}
+
+bool Mailbox::MoveAll() {
+  bool moved = false;
+  for (Peer& peer : peers_) {
+    moved |= MoveSends(peer);
+    moved |= MoveReceives(peer);
+  }
+  return moved;
+}
+
+bool Mailbox::MoveSends(Peer& peer) {
+  bool moved = false;
+  while (!peer.sends.empty()) {
+    Operation& operation = peer.sends.front();
+    const std::size_t whole = sizeof(Header) + operation.header.bytes;
+    const auto* head = reinterpret_cast<const std::byte*>(&operation.header);
+    const auto* data = static_cast<const std::byte*>(operation.data);
+    Link& link = transport_->To(peer.rank);
+    const std::size_t taken =
+        peer.sent < sizeof(Header)
+            ? link.TrySendWithHead(head + peer.sent, sizeof(Header) - peer.sent, data, operation.header.bytes)
+            : link.TrySend(data + (peer.sent - sizeof(Header)), whole - peer.sent);
+    peer.sent += taken;
+    moved |= taken > 0;
+    if (peer.sent < whole) break;
+    peer.sent = 0;
+    const Operation done = std::move(operation);
+    peer.sends.pop_front();
+    done.ended(nullptr, rank());
+  }
+  return moved;
+}
+
+bool Mailbox::MoveReceives(Peer& peer) {
+  bool moved = false;
+  for (;;) {
+    const int from = static_cast<int>(&peer - peers_.data());
+    if (!peer.incoming) {
+      if (!matching_.AwaitsFrom(from) || from == rank()) return moved;
+      const std::size_t taken = transport_->To(peer.rank).TryReceive(
+          reinterpret_cast<std::byte*>(&peer.header) + peer.header_bytes, sizeof(Header) - peer.header_bytes);
+      moved |= taken > 0;
+      peer.header_bytes += taken;
+      if (peer.header_bytes < sizeof(Header)) return moved;
+      peer.header_bytes = 0;
+      peer.incoming = ++last_id_;
+      Message& message = messages_[*peer.incoming];
+      message.from = from;
+      message.header = peer.header;
+      message.receive = matching_.Arrive(*peer.incoming, from, peer.header.tag);
+    }
+    Message& message = messages_.at(*peer.incoming);
+    if (!message.receive && !message.is_aside) {
+      if (!matching_.AwaitsFrom(from)) return moved;
+      message.is_aside = true;  // what is wanted may be behind it
+      message.aside.resize(message.header.bytes);
+    }
+    const std::size_t before = message.done;
+    if (!MoveBytes(peer, message)) return moved || message.done > before;
+    moved = true;
+    const std::uint64_t id = *std::exchange(peer.incoming, std::nullopt);
+    if (message.receive) Finish(id);
+  }
+}
+
+/// Whether it is all there.
+bool Mailbox::MoveBytes(Peer& peer, Message& message) {
+  std::byte* to = message.aside.data();
+  if (message.receive && !message.is_aside) {
+    const Operation& receive = receives_.at(*message.receive);
+    if (receive.header.bytes == message.header.bytes) {
+      to = static_cast<std::byte*>(receive.data);
+    } else {  // which is an error of that receive; what comes after it is well
+      message.is_aside = true;
+      message.aside.resize(message.header.bytes);
+      to = message.aside.data();
+    }
+  }
+  while (!message.is_whole()) {
+    const std::size_t taken =
+        transport_->To(peer.rank).TryReceive(to + message.done, message.header.bytes - message.done);
+    if (taken == 0) return false;
+    message.done += taken;
+  }
+  return true;
+}
+
+/// A message that is whole is given to its receive.
+void Mailbox::Finish(std::uint64_t id) {
+  const auto message = messages_.extract(id);
+  const auto receive = receives_.extract(*message.mapped().receive);
+  const Operation& operation = receive.mapped();
+  const Message& got = message.mapped();
+  std::exception_ptr error;
+  if (operation.header.bytes != got.header.bytes) {
+    error = std::make_exception_ptr(Refused(
+        fmt::format("rank {} has sent {} bytes with tag {}, and this rank receives {}", peers_[got.from].rank,
+                    got.header.bytes, got.header.tag, operation.header.bytes)));
+  } else if (got.is_aside && !got.aside.empty()) {
+    std::memcpy(operation.data, got.aside.data(), got.aside.size());
+  }
+  operation.ended(error, got.from);
+}
+
+/// What the thread waits for; first whoever a message waits for that is late first.
+std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
+  std::vector<Interest> interests;
+  std::vector<Clock::time_point> deadlines(peers_.size(), kNoDeadline);
+  Clock::time_point of_any = kNoDeadline;
+  for (const auto& [id, receive] : receives_) {
+    Clock::time_point& of = receive.peer == MessageMatching::kAnyRank ? of_any : deadlines[receive.peer];
+    of = std::min(of, receive.deadline);
+  }
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& peer = peers_[i];
+    const int from = static_cast<int>(i);
+    if (from == rank()) continue;
+    const bool has_wanted =
+        peer.incoming && (messages_.at(*peer.incoming).receive || messages_.at(*peer.incoming).is_aside);
+    const Interest interest{peer.rank, !peer.sends.empty(), has_wanted || matching_.AwaitsFrom(from)};
+    for (const Operation& send : peer.sends) deadlines[i] = std::min(deadlines[i], send.deadline);
+    if (!interest.to_send && !interest.to_receive) continue;
+    interests.push_back(interest);
+    if (deadlines[i] < deadline) {
+      deadline = deadlines[i];
+      std::swap(interests.front(), interests.back());
+    }
+  }
+  deadline = std::min(deadline, of_any);
+  return interests;
+}
+
+void Mailbox::FailAll(const std::exception_ptr& error) {
+  std::vector<Operation> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    error_ = error;
+    is_in_transport_ = false;
+    failed.swap(posted_);
+  }
+  for (Peer& peer : peers_) {
+    std::move(peer.sends.begin(), peer.sends.end(), std::back_inserter(failed));
+    peer.sends.clear();
+  }
+  for (auto& [id, receive] : receives_) failed.push_back(std::move(receive));
+  receives_.clear();
+  messages_.clear();
+  for (const Operation& operation : failed) operation.ended(error, operation.peer);
+}
+
+}  // namespace warren

@@ -1,0 +1,246 @@
+// Worlds and groups of ranks that meet by what they share already (WarrenCommMeet, WarrenCommGroup), with
+// ranks as threads that share a board. Ranks as processes, and their deaths: tests/python/torch_test.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "warren/c_api.h"
+
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Where ranks find each other's records.
+class Board {
+ public:
+  std::vector<std::string> Exchange(const std::string& round, int rank, int size, const std::string& record) {
+    std::unique_lock lock(mutex_);
+    std::vector<std::string>& records = rounds_[round];
+    records.resize(static_cast<std::size_t>(size));
+    records[rank] = record;
+    ++count_[round];
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return count_[round] == size; });
+    return records;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::vector<std::string>> rounds_;
+  std::map<std::string, int> count_;
+};
+
+/// One meeting of a rank.
+class Meeting {
+ public:
+  Meeting(Board& board, std::string name, int rank, int size)
+      : board_(board),
+        name_(std::move(name)),
+        rendezvous_{sizeof(WarrenRendezvous), rank, size, &Allgather, this} {}
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  const WarrenRendezvous* get() const { return &rendezvous_; }
+  WarrenRendezvous& rendezvous() { return rendezvous_; }
+
+ private:
+  static int Allgather(const void* record, size_t bytes,
+                       void (*give)(void* records, const void* record, size_t bytes), void* records, char*,
+                       size_t, void* context) {
+    auto& self = *static_cast<Meeting*>(context);
+    const std::string round = self.name_ + "/" + std::to_string(self.round_++);
+    const std::string own(static_cast<const char*>(record), bytes);
+    for (const std::string& text :
+         self.board_.Exchange(round, self.rendezvous_.rank, self.rendezvous_.size, own)) {
+      give(records, text.data(), text.size());
+    }
+    return 0;
+  }
+
+  Board& board_;
+  std::string name_;
+  int round_ = 0;
+  WarrenRendezvous rendezvous_;
+};
+
+void RunRanks(int size, const std::function<void(int rank)>& function) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) threads.emplace_back([&, rank] { function(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+WarrenComm Meet(Board& board, int rank, int size) {
+  Meeting meeting(board, "world", rank, size);
+  WarrenComm world = nullptr;
+  EXPECT_EQ(WarrenCommMeet(meeting.get(), &world), 0) << WarrenGetLastError();
+  return world;
+}
+
+int Sum(WarrenComm comm, int number) {
+  EXPECT_EQ(WarrenAllreduce(comm, &number, &number, 1, WARREN_INT32, WARREN_SUM), 0) << WarrenGetLastError();
+  return number;
+}
+
+TEST(Rendezvous, RanksThatMeetAreAWorldOfTheirOwn) {
+  for (const int size : {1, 2, 5}) {
+    Board board;
+    RunRanks(size, [&](int rank) {
+      WarrenComm world = Meet(board, rank, size);
+      int found_rank = -1;
+      int found_size = -1;
+      EXPECT_EQ(WarrenCommRank(world, &found_rank), 0);
+      EXPECT_EQ(WarrenCommSize(world, &found_size), 0);
+      EXPECT_EQ(found_rank, rank);
+      EXPECT_EQ(found_size, size);
+      EXPECT_EQ(Sum(world, rank + 1), size * (size + 1) / 2);
+      WarrenComm half = nullptr;
+      EXPECT_EQ(WarrenCommSplit(world, rank % 2, 0, &half), 0);
+      EXPECT_EQ(Sum(half, 1), rank % 2 == 0 ? (size + 1) / 2 : size / 2);
+      WarrenCommFree(half);
+      WarrenCommFree(world);
+    });
+  }
+}
+
+TEST(Rendezvous, AGroupIsMadeByItsOwnRanksWhileOthersDoNothing) {
+  constexpr int kSize = 5;
+  const std::vector<std::vector<int>> groups{{3, 1}, {0, 2, 4}, {4}, {1, 4, 0}};
+  Board board;
+  RunRanks(kSize, [&](int rank) {
+    WarrenComm world = Meet(board, rank, kSize);
+    std::vector<WarrenComm> made;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::vector<int>& ranks = groups[i];
+      const auto at = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+      if (at == static_cast<std::ptrdiff_t>(ranks.size())) continue;
+      const std::string name = "group " + std::to_string(i);
+      Meeting meeting(board, name, static_cast<int>(at), static_cast<int>(ranks.size()));
+      WarrenComm group = nullptr;
+      ASSERT_EQ(WarrenCommGroup(world, ranks.data(), ranks.size(), name.c_str(), meeting.get(), &group), 0)
+          << WarrenGetLastError();
+      int found = -1;
+      EXPECT_EQ(WarrenCommRank(group, &found), 0);
+      EXPECT_EQ(found, at);
+      EXPECT_EQ(WarrenCommRankInWorld(group, 0, &found), 0);
+      EXPECT_EQ(found, ranks[0]);
+      EXPECT_EQ(Sum(group, rank), std::accumulate(ranks.begin(), ranks.end(), 0));
+      made.push_back(group);
+    }
+    EXPECT_EQ(Sum(world, 1), kSize);
+    for (WarrenComm group : made) WarrenCommFree(group);
+    WarrenCommFree(world);
+  });
+}
+
+TEST(Rendezvous, ARankMayLeaveByItselfAndWhoeverNeedsItIsTold) {
+  Board board;
+  RunRanks(3, [&](int rank) {
+    WarrenComm world = Meet(board, rank, 3);
+    EXPECT_EQ(Sum(world, 1), 3);
+    if (rank == 2) {
+      WarrenCommFree(world);
+      return;
+    }
+    // What needs nothing of it goes on, however long it is gone.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (int i = 0; i < 10; ++i) {
+      int number = 7;
+      if (rank == 0) {
+        EXPECT_EQ(WarrenSend(world, &number, 1, WARREN_INT32, 1), 0) << WarrenGetLastError();
+      } else {
+        number = 0;
+        EXPECT_EQ(WarrenRecv(world, &number, 1, WARREN_INT32, 0), 0) << WarrenGetLastError();
+        EXPECT_EQ(number, 7);
+      }
+    }
+    EXPECT_EQ(WarrenBarrier(world), -1);
+    EXPECT_THAT(WarrenGetLastError(), HasSubstr("rank 2"));
+    WarrenCommFree(world);
+  });
+}
+
+TEST(Rendezvous, ATimeoutOfTheCommunicatorHoldsForCallsWithoutTheirOwn) {
+  Board board;
+  RunRanks(2, [&](int rank) {
+    WarrenComm world = Meet(board, rank, 2);
+    EXPECT_EQ(WarrenCommSetTimeout(world, 0.2), 0) << WarrenGetLastError();
+    // One of its own leaves the communicator's as it was.
+    WarrenCallOptions longer = WARREN_CALL_OPTIONS;
+    longer.timeout_seconds = 60;
+    WarrenHandle handle = nullptr;
+    EXPECT_EQ(WarrenBarrierAsync(world, &longer, &handle), 0);
+    EXPECT_EQ(WarrenWait(handle), 0) << WarrenGetLastError();
+    if (rank == 0) {
+      EXPECT_EQ(WarrenBarrier(world), -1);
+      EXPECT_THAT(WarrenGetLastError(), HasSubstr("rank 1"));
+    }
+    Board& both = board;
+    both.Exchange("end", rank, 2, "");
+    WarrenCommFree(world);
+  });
+}
+
+TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
+  WarrenRendezvous broken = WARREN_RENDEZVOUS;
+  broken.size = 2;
+  broken.allgather = [](const void*, size_t, void (*)(void*, const void*, size_t), void*, char* error,
+                        size_t bytes, void*) {
+    std::snprintf(error, bytes, "the store is gone");
+    return 1;
+  };
+  WarrenComm world = nullptr;
+  EXPECT_EQ(WarrenCommMeet(&broken, &world), -1);
+  EXPECT_EQ(world, nullptr);
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("WarrenCommMeet: the rendezvous failed: the store is gone"));
+  // One that leaves somebody out.
+  broken.allgather = [](const void* record, size_t bytes, void (*give)(void*, const void*, size_t),
+                        void* records, char*, size_t, void*) {
+    give(records, record, bytes);
+    return 0;
+  };
+  EXPECT_EQ(WarrenCommMeet(&broken, &world), -1);
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("1 records"));
+}
+
+TEST(Rendezvous, NonsenseIsRefused) {
+  Board board;
+  Meeting meeting(board, "world", 0, 1);
+  WarrenComm world = nullptr;
+  const auto meets = [&] { return WarrenCommMeet(meeting.get(), &world); };
+  meeting.rendezvous().rank = 1;
+  EXPECT_EQ(meets(), -1);
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("rank 1 of 1"));
+  meeting.rendezvous().rank = 0;
+  EXPECT_EQ(WarrenCommMeet(nullptr, &world), -1);
+  EXPECT_EQ(WarrenCommMeet(meeting.get(), nullptr), -1);
+  ASSERT_EQ(meets(), 0) << WarrenGetLastError();
+
+  const auto groups = [&](const std::vector<int>& ranks, const char* name) {
+    WarrenComm group = nullptr;
+    EXPECT_EQ(WarrenCommGroup(world, ranks.data(), ranks.size(), name, meeting.get(), &group), -1);
+    return std::string(WarrenGetLastError());
+  };
+  EXPECT_THAT(groups({}, "a"), HasSubstr("empty"));
+  EXPECT_THAT(groups({0}, ""), HasSubstr("no name"));
+  EXPECT_THAT(groups({1}, "a"), HasSubstr("1, which is no rank"));
+  EXPECT_THAT(groups({0, 0}, "a"), HasSubstr("there twice"));
+  EXPECT_EQ(WarrenCommSetTimeout(world, -1), -1);
+  // None of that has ended it.
+  EXPECT_EQ(Sum(world, 3), 3);
+  WarrenCommFree(world);
+}
+
+}  // namespace

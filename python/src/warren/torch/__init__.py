@@ -1,0 +1,51 @@
+"""torch.distributed over Warren's engine: the backend "warren".
+
+    import torch.distributed as dist
+    import warren.torch
+    dist.init_process_group("warren")
+    dist.all_reduce(gradient)
+
+Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun; DistributedDataParallel, FSDP, DTensor and
+whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits on all ranks.
+A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
+
+PyTorch 1.13, and from 2.4 on. Tensors in host memory.
+"""
+import datetime as _datetime
+import functools as _functools
+from typing import Any as _Any
+from typing import Callable as _Callable
+
+import torch.distributed as _dist
+
+from warren.torch._process_group import ProcessGroup
+from warren.torch._rendezvous import create
+
+__all__ = ["ProcessGroup"]
+
+
+def _register() -> None:
+    if hasattr(_dist.Backend, "WARREN"):
+        return
+    try:
+        _dist.Backend.register_backend("warren", create, extended_api=True, devices=["cpu", "cuda"])
+    except TypeError:  # before PyTorch 2.1 backends were not told apart by devices
+        _dist.Backend.register_backend("warren", create, extended_api=True)
+
+
+def _for_our_groups(function: _Callable[..., None]) -> _Callable[..., None]:
+    """torch.distributed.monitored_barrier, which PyTorch up to 2.9 refuses for all backends but gloo."""
+    @_functools.wraps(function)
+    def monitored_barrier(group: _Any = None, timeout: _Any = None, wait_all_ranks: bool = False) -> None:
+        chosen = _dist.group.WORLD if group is None else group
+        if not isinstance(chosen, ProcessGroup):
+            return function(group, timeout, wait_all_ranks)
+        if timeout is not None and not isinstance(timeout, _datetime.timedelta):
+            timeout = _datetime.timedelta(seconds=timeout)
+        return chosen.monitored_barrier(timeout, wait_all_ranks)
+
+    return monitored_barrier
+
+
+_register()
+_dist.monitored_barrier = _for_our_groups(_dist.monitored_barrier)

@@ -1,0 +1,416 @@
+"""A process group of torch.distributed whose collectives are the engine's.
+
+How the data flows: a call of c10d comes with tensors and options. It is made into one call of warren/c_api.h on the tensors'
+memory where they are contiguous, and on contiguous copies else, which are copied back when it has ended. c10d's work is the
+engine's handle; where the caller waits at once (`async_op=False`), the call is made while he waits, and there is none.
+"""
+import ctypes
+import datetime
+import time
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import Work as C10dWork
+
+from warren import _collectives_c as _c
+from warren import collectives
+from warren.collectives import Communicator
+from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, num_bytes, one, op_of, reduction, root_of, row_bytes,
+                                   seconds_of, sizes)
+from warren.torch._work import Done, Receive, Several, Work
+
+
+class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """What init_process_group("warren") and new_group make. Threads: one at a time."""
+
+    def __init__(self, communicator: Communicator, store: Any, timeout: datetime.timedelta, mailbox: collectives.Mailbox,
+                 ranks: Sequence[int], tags: int) -> None:
+        """`ranks`: those of this group, as the mailbox counts; `tags`: a number of 32 bits that no other group of it has."""
+        super().__init__(communicator.rank, communicator.size)
+        self._communicator, self._store = communicator, store
+        self._mailbox, self._ranks, self._tags = mailbox, ranks, tags
+        self._comm = communicator._comm  # pylint: disable=protected-access
+        self._rank, self._size = communicator.rank, communicator.size
+        self._num_monitored = 0
+        self._name = self._description = ""
+        self.set_timeout(timeout)
+
+    @property
+    def communicator(self) -> Communicator:
+        """The engine's; false after `shutdown`."""
+        return self._communicator
+
+    @property
+    def mailbox(self) -> collectives.Mailbox:
+        """For messages; groups that are made of the default one share it."""
+        return self._mailbox
+
+    # --- what c10d asks of a group ---
+
+    def getBackendName(self) -> str:  # pylint: disable=invalid-name
+        return "warren"
+
+    # pylint: disable=invalid-name
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
+    # pylint: enable=invalid-name
+
+    # Up to PyTorch 2.6 these do not ask the above.
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    @property
+    def group_desc(self) -> str:
+        return self._description
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    def _set_group_desc(self, description: str) -> None:
+        self._description = description
+
+    def _get_backend_name(self) -> str:
+        return "warren"
+
+    def name(self) -> str:
+        return "warren"
+
+    @property
+    def _device_types(self) -> List[torch.device]:
+        # Until it is known there, torch.distributed takes devices for those of backends in C++, and hooks into these.
+        return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
+
+    def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument
+        return self
+
+    get_backend = _get_backend
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return False
+
+    @property
+    def supports_splitting(self) -> bool:
+        return False
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    def set_timeout(self, timeout: datetime.timedelta) -> None:
+        """For how long calls wait for a rank that lives."""
+        self._timeout = timeout
+        self._seconds = max(0.0, timeout.total_seconds())
+        self._communicator.set_timeout(self._seconds)
+
+    _set_default_timeout = set_timeout
+
+    def shutdown(self) -> None:
+        """Leaves it, without the others."""
+        self._comm = None
+        self._communicator.free()
+
+    abort = shutdown
+
+    # --- reductions ---
+
+    def _run(self, name: str, arguments: Sequence[Any], result: List[Tensor], opts: Any, staging: Optional[Staging] = None,
+             kept: Any = None, timeout: Optional[float] = None) -> C10dWork:
+        call = collectives.Call(name, (self._comm, *arguments), result, kept)
+        if timeout is None and not is_async(opts):
+            call.run()
+            if staging is not None:
+                staging.copy_back()
+            return Done(result)
+        return Work(call.begin(timeout=timeout), result, staging or Staging())
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
+        if not isinstance(tensors, Tensor) and len(tensors) != 1:
+            return self.allreduce_coalesced(tensors, opts)
+        tensor = tensors if isinstance(tensors, Tensor) else tensors[0]
+        if tensor.layout != torch.strided:
+            return self._sparse_allreduce(tensor, opts)
+        check(tensor, "allreduce")
+        kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
+        staging = Staging()
+        data = staging.target(tensor, keeps=True)
+        at = data.data_ptr()
+        return self._run("WarrenAllreduce", (at, at, data.numel(), kind, op), [tensor], opts, staging, data, seconds_of(timeout))
+
+    def allreduce_coalesced(self, tensors: List[Tensor], opts: Any = None) -> C10dWork:
+        if not tensors:
+            raise ValueError("allreduce_coalesced: the list of tensors is empty")
+        if any(check(tensor, "allreduce_coalesced").dtype != tensors[0].dtype for tensor in tensors):
+            raise RuntimeError("allreduce_coalesced: the tensors are not of one type")
+        kind, op = reduction(op_of(opts), tensors[0].dtype, "allreduce_coalesced")
+        staging = Staging()
+        at, kept = staging.targets(tensors, keeps=True)
+        count = sum(tensor.numel() for tensor in tensors)
+        return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
+
+    def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
+        """The sum of sparse tensors: the elements of all ranks, added up where they meet."""
+        if int(kind_of(op_of(opts))) != int(kind_of(dist.ReduceOp.SUM)):
+            raise RuntimeError("allreduce of sparse tensors: the backend warren has their sum alone")
+        own = tensor.coalesce()
+        counts = self._communicator.allgather(np.array([own._nnz()], np.int64)).tolist()
+        indices = self._communicator.allgather(own.indices().t().contiguous().numpy(), counts=counts)
+        values = own.values().contiguous()
+        gathered = torch.empty((sum(counts), *values.shape[1:]), dtype=values.dtype)
+        self._communicator.allgather(as_bytes(values), counts=[count * row_bytes(values) for count in counts],
+                                     out=as_bytes(gathered))
+        total = torch.sparse_coo_tensor(torch.from_numpy(indices).t(), gathered, tensor.shape).coalesce()
+        tensor.copy_(total)
+        return Done([tensor])
+
+    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> C10dWork:
+        tensor = one(tensors, "reduce")
+        root = root_of(opts)
+        kind, operation = reduction(op_of(opts) if op is None else op, tensor.dtype, "reduce")
+        staging = Staging()
+        is_root = root == self._rank
+        data = staging.target(tensor, keeps=True) if is_root else staging.source(tensor)
+        at = data.data_ptr()
+        return self._run("WarrenReduce", (at, at if is_root else None, data.numel(), kind, operation, root), [tensor], opts,
+                         staging, data, seconds_of(timeout))
+
+    def _reduce_scatter_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
+        check(output, "reduce_scatter")
+        kind, op = reduction(op_of(opts), check(source, "reduce_scatter").dtype, "reduce_scatter")
+        if output.dtype != source.dtype or source.numel() != self._size * output.numel():
+            raise ValueError(f"reduce_scatter of {source.numel()} elements of {source.dtype} to {output.numel()} of "
+                             f"{output.dtype} on each of {self._size} ranks")
+        staging = Staging()
+        data, made = staging.source(source), staging.target(output)
+        return self._run("WarrenReduceScatter", (data.data_ptr(), made.data_ptr(), made.numel(), kind, op), [output], opts,
+                         staging, (data, made))
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
+        output = one(outputs, "reduce_scatter")
+        parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
+        self._check_list(parts, output, "reduce_scatter")
+        if parts[self._rank].numel() != output.numel():
+            raise ValueError(f"reduce_scatter: this rank's part has {parts[self._rank].numel()} elements, and its tensor "
+                             f"{output.numel()}")
+        kind, op = reduction(op_of(opts), output.dtype, "reduce_scatter")
+        staging = Staging()
+        at, kept = staging.sources(parts)
+        made = staging.target(output)
+        return self._run("WarrenReduceScatterV", (at, made.data_ptr(), sizes(part.numel() for part in parts), kind, op),
+                         [output], opts, staging, (kept, made))
+
+    # --- what is only moved ---
+
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
+        tensor = one(tensors, "broadcast")
+        root = root_of(opts)
+        staging = Staging()
+        data = staging.target(tensor, keeps=True) if root != self._rank else staging.source(tensor)
+        return self._run("WarrenBroadcast", (data.data_ptr(), num_bytes(data), _c.BYTES, root), [tensor], opts, staging, data,
+                         seconds_of(timeout))
+
+    def _allgather_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
+        if check(output, "allgather").dtype != check(source, "allgather").dtype or (
+                output.numel() != self._size * source.numel()):
+            raise ValueError(f"allgather of {source.numel()} elements of {source.dtype} from each of {self._size} ranks to "
+                             f"{output.numel()} of {output.dtype}")
+        staging = Staging()
+        data, made = staging.source(source), staging.target(output)
+        return self._run("WarrenAllgather", (data.data_ptr(), made.data_ptr(), num_bytes(data), _c.BYTES), [output], opts, staging,
+                         (data, made))
+
+    all_gather_single = _allgather_base
+
+    def allgather(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
+        source = one(sources, "allgather")
+        parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
+        self._check_list(parts, source, "allgather")
+        if parts[self._rank].numel() != source.numel():
+            raise ValueError(f"allgather: this rank brings {source.numel()} elements, and its place has "
+                             f"{parts[self._rank].numel()}")
+        staging = Staging()
+        data = staging.source(source)
+        at, kept = staging.targets(parts)
+        return self._run("WarrenAllgatherV", (data.data_ptr(), at, sizes(num_bytes(part) for part in parts), _c.BYTES),
+                         list(parts), opts, staging, (data, kept))
+
+    def gather(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
+        source, root = one(sources, "gather"), root_of(opts)
+        staging = Staging()
+        data = staging.source(source)
+        own = (data.data_ptr(), num_bytes(data))
+        if root != self._rank:
+            if outputs and outputs != [[]]:
+                raise ValueError("gather: tensors for its result are the root's alone")
+            return self._run("WarrenGatherV", (*own, None, None, _c.BYTES, root), [], opts, staging, data)
+        parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
+        self._check_list(parts, source, "gather")
+        at, kept = staging.targets(parts)
+        return self._run("WarrenGatherV", (*own, at, sizes(num_bytes(part) for part in parts), _c.BYTES, root), list(parts), opts,
+                         staging, (data, kept))
+
+    def scatter(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
+        output, root = one(outputs, "scatter"), root_of(opts)
+        staging = Staging()
+        made = staging.target(output)
+        own = (made.data_ptr(), num_bytes(made), _c.BYTES, root)
+        if root != self._rank:
+            if sources and sources != [[]]:
+                raise ValueError("scatter: the tensors that are scattered are the root's alone")
+            return self._run("WarrenScatterV", (None, None, *own), [output], opts, staging, made)
+        parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
+        self._check_list(parts, output, "scatter")
+        at, kept = staging.sources(parts)
+        return self._run("WarrenScatterV", (at, sizes(num_bytes(part) for part in parts), *own), [output], opts, staging,
+                         (kept, made))
+
+    def alltoall_base(self, output: Tensor, source: Tensor, output_sizes: Sequence[int], source_sizes: Sequence[int],
+                      opts: Any = None) -> C10dWork:
+        check(output, "all_to_all")
+        check(source, "all_to_all")
+        staging = Staging()
+        data, made = staging.source(source), staging.target(output)
+        arguments = (data.data_ptr(), self._rows(source, source_sizes), made.data_ptr(), self._rows(output, output_sizes))
+        return self._run("WarrenAllToAllV", (*arguments, _c.BYTES), [output], opts, staging, (data, made))
+
+    all_to_all_single = alltoall_base
+
+    def alltoall(self, outputs: List[Tensor], sources: List[Tensor], opts: Any = None) -> C10dWork:
+        for parts in (outputs, sources):
+            self._check_list(parts, parts[0] if parts else None, "all_to_all")
+        staging = Staging()
+        source, kept_source = staging.sources(sources)
+        target, kept_target = staging.targets(outputs)
+        arguments = (source, sizes(num_bytes(part) for part in sources), target, sizes(num_bytes(part) for part in outputs))
+        return self._run("WarrenAllToAllV", (*arguments, _c.BYTES), list(outputs), opts, staging, (kept_source, kept_target))
+
+    def barrier(self, opts: Any = None, timeout: Any = None) -> C10dWork:
+        timeout = timeout if timeout is not None else getattr(opts, "timeout", None)
+        return self._run("WarrenBarrier", (), [], opts, timeout=seconds_of(timeout))
+
+    # --- messages ---
+
+    def send(self, tensors: Any, to: int, tag: int = 0) -> C10dWork:
+        tensor = one(tensors, "send")
+        data = tensor.contiguous()
+        handle = self._mailbox.send_bytes(data.data_ptr(), num_bytes(data), self._ranks[to], self._tag(tag), self._seconds, data)
+        return Work(handle, [tensor], Staging())
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> C10dWork:
+        return self._recv(tensors, self._ranks[source], tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> C10dWork:
+        return self._recv(tensors, collectives.Mailbox.ANY_RANK, tag)
+
+    def _recv(self, tensors: Any, source: int, tag: int) -> C10dWork:
+        tensor = one(tensors, "recv")
+        staging = Staging()
+        data = staging.target(tensor)
+        found = ctypes.c_int(source)
+        handle = self._mailbox.recv_bytes(data.data_ptr(), num_bytes(data), source, self._tag(tag), self._seconds, data, found)
+        return Receive(handle, [tensor], staging, lambda: self._ranks.index(found.value))
+
+    def _tag(self, tag: int) -> int:
+        """Groups have the mailbox of the default one, and tags of their own in it."""
+        if not 0 <= tag < 1 << 31:
+            raise ValueError(f"tag {tag}: expected 0 to {(1 << 31) - 1}")
+        return self._tags << 31 | tag
+
+    # --- lists of the above, as functional collectives and FSDP have them ---
+
+    def _all(self, works: List[C10dWork], opts: Any) -> C10dWork:
+        result = [tensor for work in works for tensor in work.result()]
+        if not is_async(opts):
+            return Done(result)
+        return Several(works, result)
+
+    def allgather_into_tensor_coalesced(self, outputs: List[Tensor], sources: List[Tensor], opts: Any = None) -> C10dWork:
+        return self._all([self._allgather_base(*pair, opts) for pair in zip(outputs, sources)], opts)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    def reduce_scatter_tensor_coalesced(self, outputs: List[Tensor], sources: List[Tensor], opts: Any = None) -> C10dWork:
+        return self._all([self._reduce_scatter_base(*pair, opts) for pair in zip(outputs, sources)], opts)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+    def allgather_coalesced(self, outputs: List[List[Tensor]], sources: List[Tensor], opts: Any = None) -> C10dWork:
+        """outputs[r] are rank r's tensors."""
+        lists = list(zip(*outputs))
+        if len(outputs) != self._size or len(lists) != len(sources):
+            raise ValueError(f"allgather_coalesced: {len(outputs)} lists of tensors for {len(sources)} tensors of each of "
+                             f"{self._size} ranks")
+        return self._all([self.allgather([list(parts)], [source], opts) for parts, source in zip(lists, sources)], opts)
+
+    # --- what c10d asks of its own backends ---
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier over the store: where ranks do not come, rank 0 knows which, and the group can be used afterwards. Raises
+        RuntimeError on all that came."""
+        number, self._num_monitored = self._num_monitored, self._num_monitored + 1
+        timeout = timeout if timeout is not None else self._timeout
+        name = f"monitored_barrier/{number}"
+        if self._rank != 0:
+            self._store.set(f"{name}/{self._rank}", b"here")
+            # Rank 0 waits for `timeout`, and may have come late.
+            self._store.wait([name], 2 * timeout + datetime.timedelta(seconds=5))
+            text = self._store.get(name).decode()
+        else:
+            end = time.monotonic() + timeout.total_seconds()
+            missing: List[int] = []
+            for rank in range(1, self._size):
+                left = datetime.timedelta(seconds=max(0.001, end - time.monotonic()))
+                try:
+                    self._store.wait([f"{name}/{rank}"], left)
+                except RuntimeError:
+                    missing.append(rank)
+                    if not wait_all_ranks:
+                        break
+            text = ""
+            if missing:
+                who = ("Rank " if len(missing) == 1 else "Ranks ") + ", ".join(map(str, missing))
+                text = f"[Rank 0]: {who} failed to pass monitoredBarrier in {round(timeout.total_seconds() * 1000)} ms"
+            self._store.set(name, text.encode())
+        if text:
+            raise RuntimeError(text)
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass
+
+    def _get_sequence_number_for_group(self) -> int:
+        return 0
+
+    # --- checks ---
+
+    def _check_list(self, tensors: Sequence[Tensor], like: Optional[Tensor], what: str) -> None:
+        if len(tensors) != self._size:
+            raise ValueError(f"{what}: {len(tensors)} tensors in the list, and there are {self._size} ranks")
+        for tensor in tensors:
+            if like is not None and check(tensor, what).dtype != like.dtype:
+                raise ValueError(f"{what}: tensors of {tensor.dtype} and of {like.dtype}")
+
+    def _rows(self, tensor: Tensor, counts: Sequence[int]) -> Any:
+        """The bytes for each rank, of so many rows; none: equal parts."""
+        rows = len(tensor) if tensor.dim() > 0 else 0
+        if not counts:
+            if rows % self._size:
+                raise ValueError(f"all_to_all: {rows} rows are no equal parts for {self._size} ranks")
+            counts = [rows // self._size] * self._size
+        if len(counts) != self._size or sum(counts) != rows:
+            raise ValueError(f"all_to_all: the sizes {list(counts)} are for {len(counts)} ranks and {sum(counts)} rows; there are "
+                             f"{self._size} ranks, and {rows} rows")
+        return sizes(count * row_bytes(tensor) for count in counts)

@@ -1,0 +1,165 @@
+"""Tensors as the engine takes them: types and operations in its numbers, and contiguous memory."""
+import ctypes
+import datetime
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from warren import _collectives_c as _c
+from warren.collectives import Op
+
+TYPES = {
+    torch.int8: _c.TYPES["int8"], torch.uint8: _c.TYPES["uint8"], torch.int32: _c.TYPES["int32"],
+    torch.int64: _c.TYPES["int64"], torch.float32: _c.TYPES["float32"], torch.float64: _c.TYPES["float64"],
+    torch.float16: _c.TYPES["float16"], torch.bfloat16: _c.TYPES["bfloat16"],
+}
+_OPS = {
+    "SUM": Op.SUM, "AVG": Op.AVG, "PRODUCT": Op.PROD, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
+    "BXOR": Op.BITXOR,
+}
+#: What an operation is on bytes that are 0 or 1: sums and products are "any" and "all", as the other backends have them.
+_BOOL_OPS = {"SUM": Op.MAX, "PRODUCT": Op.MIN, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
+             "BXOR": Op.BITXOR}
+
+
+def kind_of(op: Any) -> Any:
+    return getattr(op, "op", op)  # of a ReduceOp
+
+
+def _reductions() -> Dict[Tuple[int, torch.dtype], Tuple[int, int]]:
+    """The engine's type and operation, by c10d's operation, as a number, and the tensors' type."""
+    found = {}
+    for name, op in _OPS.items():
+        number = int(kind_of(getattr(dist.ReduceOp, name)))
+        for dtype, kind in TYPES.items():
+            is_bitwise = op in (Op.BITAND, Op.BITOR, Op.BITXOR)
+            if (dtype.is_floating_point and not is_bitwise) or (not dtype.is_floating_point and op != Op.AVG):
+                found[number, dtype] = (kind, int(op))
+        if name in _BOOL_OPS:
+            found[number, torch.bool] = (TYPES[torch.uint8], int(_BOOL_OPS[name]))
+    return found
+
+
+_REDUCTIONS = _reductions()
+
+
+def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int]:
+    kind = kind_of(op)
+    found = _REDUCTIONS.get((int(kind), dtype))
+    if found is None:
+        name = getattr(kind, "name", str(kind))
+        raise RuntimeError(f"{what}: the backend warren has no {name} of {dtype}")
+    return found
+
+
+def check(tensor: Any, what: str) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"{what}: the backend warren takes tensors in host memory, and this one is on {tensor.device}; give it "
+                           "tensor.cpu(), or take a group of another backend, as new_group(backend=\"nccl\")")
+    if tensor.layout != torch.strided:
+        raise RuntimeError(f"{what}: the backend warren takes dense tensors, and this one is {tensor.layout}")
+    return tensor
+
+
+def one(tensors: Any, what: str) -> Tensor:
+    """Of a list with one tensor, or the tensor itself."""
+    if isinstance(tensors, Tensor):
+        return check(tensors, what)
+    if len(tensors) != 1:
+        raise ValueError(f"{what}: one tensor a process is expected, not {len(tensors)}")
+    return check(tensors[0], what)
+
+
+def num_bytes(tensor: Tensor) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def op_of(opts: Any) -> Any:
+    """Options, or an operation in their place; the sum where there are none."""
+    return dist.ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
+
+
+def root_of(opts: Any) -> int:
+    return int(getattr(opts, "rootRank", opts))
+
+
+def sizes(counts: Iterable[int]) -> Any:
+    numbers = list(counts)
+    return (ctypes.c_size_t * len(numbers))(*numbers)
+
+
+def as_bytes(tensor: Tensor) -> Any:
+    """Its memory; NumPy has not all of its types."""
+    return tensor.view(-1).view(torch.uint8).numpy()
+
+
+def row_bytes(tensor: Tensor) -> int:
+    return num_bytes(tensor) // max(1, len(tensor))
+
+
+def is_async(opts: Any) -> bool:
+    """Before PyTorch 2.7 options do not tell."""
+    return getattr(opts, "asyncOp", True)
+
+
+def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
+    """None: as long as the group waits."""
+    return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
+
+
+class Staging:
+    """Contiguous memory in place of tensors that are none, or of a list of them, and what has to be copied back."""
+
+    def __init__(self) -> None:
+        self._back: List[Tuple[Tensor, Tensor]] = []
+
+    def source(self, tensor: Tensor) -> Tensor:
+        return tensor.contiguous()
+
+    def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
+        """`keeps`: what is in it is needed, too."""
+        if tensor.is_contiguous():
+            return tensor
+        made = tensor.contiguous() if keeps else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        self._back.append((tensor, made))
+        return made
+
+    @staticmethod
+    def _joined(tensors: Sequence[Tensor]) -> Optional[int]:
+        """Where they lie one after the other; None where they do not."""
+        first: int = tensors[0].data_ptr() if tensors else 0
+        at = first
+        for tensor in tensors:
+            if not tensor.is_contiguous() or (tensor.numel() > 0 and tensor.data_ptr() != at):
+                return None
+            at += num_bytes(tensor)
+        return first
+
+    def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
+        """The address of all of them in a row, and what has to stay meanwhile."""
+        at = self._joined(tensors)
+        if at is not None:
+            return at, tensors
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        return flat.data_ptr(), flat
+
+    def targets(self, tensors: Sequence[Tensor], keeps: bool = False) -> Tuple[int, Any]:
+        at = self._joined(tensors)
+        if at is not None:
+            return at, tensors
+        total = sum(tensor.numel() for tensor in tensors)
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors]) if keeps else torch.empty(total, dtype=tensors[0].dtype)
+        begin = 0
+        for tensor in tensors:
+            self._back.append((tensor, flat[begin:begin + tensor.numel()].view(tensor.shape)))
+            begin += tensor.numel()
+        return flat.data_ptr(), flat
+
+    def copy_back(self) -> None:
+        for to, made in self._back:
+            to.copy_(made)
+        self._back.clear()

@@ -1,0 +1,204 @@
+"""What c10d calls a work: an operation under way, or one that has ended."""
+import threading
+import time
+from typing import Any, Callable, List, Optional, Set
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import Work as C10dWork
+from torch.futures import Future
+
+from warren.collectives import Handle
+from warren.torch._tensors import Staging
+
+#: Up to PyTorch 2.6 callers in C++ keep of such an object what is C++ in it: the rest is kept here until they have waited.
+_of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
+
+
+def _keep(work: Any) -> None:
+    if _of_callers_in_cpp is not None:
+        _of_callers_in_cpp.add(work)
+
+
+def _let_go(work: Any) -> None:
+    if _of_callers_in_cpp is not None:
+        _of_callers_in_cpp.discard(work)
+
+
+class Work(C10dWork):  # type: ignore[misc]
+    """An operation under way. Thread safe."""
+
+    def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging) -> None:
+        super().__init__()
+        self._handle, self._result, self._staging = handle, result, staging
+        self._error: Optional[BaseException] = None
+        self._ended: Optional["Future[None]"] = None
+        self._future: Optional["Future[List[Tensor]]"] = None
+        # Whoever waits may be the one that carries it out, and hears of its end on the way.
+        self._lock = threading.RLock()
+        self._is_finished = False
+        _keep(self)
+
+    def _finish(self, wait: Callable[[], Any]) -> None:
+        """Once: when `wait` has returned, results are copied to where they belong."""
+        with self._lock:
+            if self._is_finished:
+                return
+            try:
+                wait()
+                if not self._is_finished:
+                    self._staging.copy_back()
+            except Exception as error:  # pylint: disable=broad-except
+                self._error = self._error or error
+            self._is_finished = True
+
+    def wait(self, timeout: Any = None) -> bool:  # pylint: disable=arguments-differ
+        """Raises RuntimeError when the operation failed, or has not ended after `timeout`."""
+        if not self._is_finished:
+            if timeout is not None and timeout.total_seconds() > 0:
+                _poll(self._handle.done, timeout.total_seconds())
+            self._finish(self._handle.wait)
+        _let_go(self)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self._is_finished or self._handle.done()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> Optional[BaseException]:
+        if self.is_completed():
+            self._finish(self._handle.wait)
+        return self._error
+
+    def result(self) -> List[Tensor]:
+        return self._result
+
+    def get_future(self) -> "Future[List[Tensor]]":
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            # An error that `set_exception` sets is one in Python alone; one that is raised in `then` is so in C++, too.
+            self._ended = Future()
+            self._future = self._ended.then(self._value)
+        try:
+            self._handle.when_done(self._when_done)
+        except ValueError:  # it has been waited for
+            self._tell()
+        return self._future
+
+    def _when_done(self, error: Optional[str]) -> None:
+        def ended() -> None:
+            if error is not None:
+                raise RuntimeError(error)
+
+        self._finish(ended)
+        self._tell()
+
+    def _value(self, _: Any) -> List[Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _tell(self) -> None:
+        assert self._ended is not None
+        self._ended.set_result(None)
+        _let_go(self)
+
+
+class Receive(Work):
+    """A receive, which knows whose message it was."""
+
+    def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, source: Callable[[], int]) -> None:
+        super().__init__(handle, result, staging)
+        self._source = source
+
+    def source_rank(self) -> int:
+        return self._source()
+
+    _source_rank = source_rank
+
+
+class Done(C10dWork):  # type: ignore[misc]
+    """An operation whose caller has waited for it."""
+
+    def __init__(self, result: List[Tensor]) -> None:
+        super().__init__()
+        self._result = result
+
+    def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> List[Tensor]:
+        return self._result
+
+    def get_future(self) -> "Future[List[Tensor]]":
+        future: "Future[List[Tensor]]" = Future()
+        future.set_result(self._result)
+        return future
+
+
+class Several(C10dWork):  # type: ignore[misc]
+    """Operations that are waited for together."""
+
+    def __init__(self, works: List[C10dWork], result: List[Tensor]) -> None:
+        super().__init__()
+        self._works, self._result = works, result
+        _keep(self)
+
+    def wait(self, timeout: Any = None) -> bool:
+        _let_go(self)
+        for work in self._works:
+            work.wait(timeout)
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> Optional[BaseException]:
+        return next((error for error in (work.exception() for work in self._works) if error is not None), None)
+
+    def result(self) -> List[Tensor]:
+        return self._result
+
+    def get_future(self) -> "Future[List[Tensor]]":
+        def end(_: Any) -> List[Tensor]:
+            self.wait()
+            return self._result
+
+        return torch.futures.collect_all([work.get_future() for work in self._works]).then(end)
+
+
+def _poll(condition: Callable[[], bool], seconds: float) -> None:
+    """Raises RuntimeError when it is not true after so long."""
+    end, pause = time.monotonic() + seconds, 20e-6
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"the operation has not ended within {seconds} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 1e-3)

@@ -1,0 +1,149 @@
+"""warren.collectives: messages with tags; worlds and groups of ranks that find each other by themselves; what handles call."""
+import os
+import unittest
+
+from collectives_jobs import run
+from warren_testing import BIN
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+# Ranks tell each other records by the communicator that they have already.
+BY_ANOTHER = """
+def over(comm):
+    def allgather(record):
+        lengths = comm.allgather(len(record))
+        joined = comm.allgather(np.frombuffer(record, np.uint8), counts=lengths.tolist()).tobytes()
+        ends = np.cumsum(lengths)
+        return [joined[end - length:end] for length, end in zip(lengths, ends)]
+    return allgather
+"""
+
+
+class Messages(unittest.TestCase):
+    def expect(self, workers, code, **env):
+        code, output = run(workers, code, env=env)
+        self.assertEqual(code, 0, output)
+        return output
+
+    def test_every_rank_may_send_first_and_tags_need_no_order(self):
+        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            self.expect(3, """
+                me, size = world.rank, world.size
+                box = world.mailbox()
+                right, left = (me + 1) % size, (me - 1) % size
+                sent = [box.send(np.full(100_000, me * 10 + tag), right, tag) for tag in range(4)]
+                for tag in reversed(range(4)):
+                    got = np.empty(100_000, int)
+                    assert box.recv(got, left, tag).wait() is got
+                    assert (got == left * 10 + tag).all(), (me, tag, got)
+                collectives.wait_all(sent)
+                got = np.empty(size, int)
+                handles = [box.recv(got[other:other + 1], box.ANY_RANK, 7) for other in range(size - 1)]
+                for other in range(size):
+                    if other != me:
+                        box.send(me + 0, other, 7)
+                collectives.wait_all(handles)
+                assert sorted(got[:-1]) == [other for other in range(size) if other != me]
+                world.barrier()
+                box.free()
+                """, **env)
+
+    def test_what_makes_no_sense_is_refused_and_ends_nothing(self):
+        self.expect(2, """
+            box = world.mailbox()
+            other = 1 - world.rank
+            for function, arguments, text in ((box.send, (np.ones(1), world.rank), "is no other rank of 2"),
+                                              (box.send, (np.ones(1), -1), "-1 is no other rank"),
+                                              (box.recv, (np.ones(1), 2), "2 is no other rank"),
+                                              (box.recv, (np.ones(1), other, 0, -1.0), "a timeout of -1 s"),
+                                              (box.send, (np.array([object()]), other), "takes arrays of numbers")):
+                try:
+                    function(*arguments)
+                    raise SystemExit(f"{text}: not refused")
+                except (RuntimeError, TypeError, ValueError) as error:
+                    assert text in str(error), error
+            sent = box.send(np.arange(3), other)
+            try:
+                box.recv(np.empty(2, int), other).wait()
+                raise SystemExit("not refused")
+            except RuntimeError as error:
+                assert f"rank {other} has sent 24 bytes with tag 0, and this rank receives 16" in str(error), error
+            sent.wait()
+            sent = box.send(np.arange(3), other)
+            assert box.recv(np.empty(3, int), other).wait().tolist() == [0, 1, 2]
+            sent.wait()
+            world.barrier()
+            """)
+
+    def test_a_rank_that_leaves_or_does_not_come_is_named(self):
+        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            self.expect(3, """
+                box = world.mailbox()
+                world.barrier()
+                if world.rank == 1:
+                    box.free()
+                else:
+                    try:
+                        box.recv(np.empty(1), 1).wait()
+                        raise SystemExit("no error")
+                    except RuntimeError as error:
+                        assert "rank 1" in str(error), error
+                world.barrier()
+                """, **env)
+            self.expect(2, """
+                box = world.mailbox()
+                if world.rank == 0:
+                    try:
+                        box.recv(np.empty(1), 1, timeout=0.2).wait()
+                        raise SystemExit("no error")
+                    except RuntimeError as error:
+                        assert "rank 1" in str(error), error
+                world.barrier()
+                """, **env)
+
+
+class Meeting(unittest.TestCase):
+    def test_ranks_meet_by_what_they_share_and_groups_are_their_own_ranks(self):
+        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            code, output = run(4, BY_ANOTHER + """
+me, size = world.rank, world.size
+own = collectives.meet(me, size, over(world))
+assert (own.rank, own.size) == (me, size)
+assert own.allreduce(me) == 6
+half = world.split(me % 2)
+group = own.group([0, 2] if me % 2 == 0 else [3, 1], f"half {me % 2}", over(half if me % 2 == 0 else half.create([1, 0])))
+assert group.rank_in_world(group.rank) == me
+assert group.allreduce(me) == (2 if me % 2 == 0 else 4)
+own.set_timeout(5)
+group.free()
+assert own.allreduce(1) == size
+world.barrier()
+own.free()
+try:
+    collectives.meet(0, 2, lambda record: [][0])
+    raise SystemExit("no error")
+except IndexError:
+    pass
+""", env=env)
+            self.assertEqual(code, 0, output)
+
+    def test_a_handle_calls_a_function_when_its_operation_has_ended(self):
+        code, output = run(2, """
+            import threading
+            told = []
+            ended = threading.Event()
+            handle = world.allreduce_async(np.ones(3))
+            handle.when_done(lambda error: (told.append(error), ended.set()))
+            handle.wait()
+            assert ended.wait(10) and told == [None], told
+            try:
+                handle.when_done(print)
+                raise SystemExit("no error")
+            except ValueError as error:
+                assert "has been waited for" in str(error)
+            """)
+        self.assertEqual(code, 0, output)
+
+
+if __name__ == "__main__":
+    unittest.main()

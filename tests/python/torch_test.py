@@ -1,0 +1,105 @@
+"""The backend "warren" of torch.distributed, with Debian's PyTorch, or the one of the Python that WARREN_TORCH_PYTHON names."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+from warren_testing import BIN, SOURCE, free_ports
+
+WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
+PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
+LIMIT_S = 120
+SOON_S = 1.0  # in which survivors know of a death
+
+
+def version():
+    found = subprocess.run([PYTHON, "-c", "import numpy, torch; print(torch.__version__)"], text=True, check=False,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return found.stdout.strip()
+
+
+VERSION = version()
+WHY_NOT = None if VERSION else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
+if WHY_NOT:
+    print(WHY_NOT, file=sys.stderr)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Torch(unittest.TestCase):
+    def environment(self, **more):
+        return {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join([str(SOURCE / "python/src"), str(SOURCE / "tests")]), **more}
+
+    def run_ranks(self, function, size, **more):
+        """What each rank said and its exit code."""
+        port, another = free_ports(2)
+        place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "ANOTHER_PORT": str(another),
+                 **more}
+        ranks = [subprocess.Popen([PYTHON, WORKER, function], env=self.environment(RANK=str(rank), **place), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]
+        try:
+            return [(rank.communicate(timeout=LIMIT_S)[0], rank.returncode) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
+
+    def expect_well(self, function, sizes, **more):
+        for size in sizes:
+            with self.subTest(size=size, **more):
+                for said, code in self.run_ranks(function, size, **more):
+                    self.assertEqual(code, 0, said)
+                    self.assertTrue(said.endswith("well\n"), said)
+
+    def test_every_collective(self):
+        self.expect_well("every_collective", (1, 2, 3))
+        self.expect_well("every_collective", (3,), RABIT_SHARED_MEMORY="off")
+
+    def test_without_waiting(self):
+        self.expect_well("without_waiting", (1, 3))
+
+    def test_messages(self):
+        self.expect_well("messages", (2, 4))
+        self.expect_well("messages", (3,), RABIT_SHARED_MEMORY="off")
+
+    def test_groups(self):
+        self.expect_well("groups", (2, 4))
+        self.expect_well("groups", (3,), RABIT_SHARED_MEMORY="off")
+
+    def test_data_parallel_training_gives_the_model_of_one_process(self):
+        self.expect_well("data_parallel", (2, 3))
+
+    def test_monitored_barrier_knows_who_did_not_come(self):
+        self.expect_well("monitored", (3,))
+
+    def test_what_makes_no_sense_is_refused_and_ends_nothing(self):
+        self.expect_well("refused", (2,))
+
+    def test_a_rank_that_dies_is_named_to_the_others_within_a_second(self):
+        for more in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            with self.subTest(**more):
+                found = self.run_ranks("killed", 3, **more)
+                self.assertEqual([code for _, code in found], [0, -9, 0], found)
+                killed = float(re.search(r"killed at ([\d.]+)", found[1][0])[1])
+                for rank in (0, 2):
+                    known, text = re.search(r"knows at ([\d.]+): (.*)", found[rank][0]).groups()
+                    self.assertIn("rank 1", text)
+                    self.assertLess(float(known) - killed, SOON_S)
+
+    def test_a_rank_that_does_not_come_is_named_after_the_timeout(self):
+        found = self.run_ranks("late", 3)
+        for said, code in found[:2]:
+            self.assertEqual(code, 0, said)
+            self.assertRegex(said, "rank [01]: .*rank 2")
+
+    @unittest.skipIf(VERSION.startswith("1."), "SKIPPED: the torchrun of PyTorch 1.13 does not work with Python 3.11")
+    def test_torchrun_starts_it(self):
+        command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3", WORKER, "every_collective"]
+        done = subprocess.run(command, env=self.environment(), text=True, timeout=LIMIT_S, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("well"), 3, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

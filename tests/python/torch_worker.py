@@ -1,0 +1,322 @@
+"""A rank of torch_test.py: the function of its first argument, with RANK and WORLD_SIZE in its environment."""
+import datetime
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import warren.torch
+
+torch.set_num_threads(1)
+
+
+def begin(**more):
+    dist.init_process_group("warren", **more)
+    return dist.get_rank(), dist.get_world_size()
+
+
+def same(got, expected):
+    expected = torch.as_tensor(expected, dtype=got.dtype)
+    assert got.shape == expected.shape and torch.equal(got, expected), (dist.get_rank(), got, expected)
+
+
+def every_collective():
+    rank, size = begin()
+    total = size * (size + 1) // 2
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.uint8, torch.int32, torch.int64):
+        data = torch.full((2, 3), rank + 1, dtype=dtype)
+        dist.all_reduce(data)
+        same(data, torch.full((2, 3), total))
+    for op, expected in ((dist.ReduceOp.MAX, size), (dist.ReduceOp.MIN, 1), (dist.ReduceOp.PRODUCT, torch.arange(1, size + 1).prod())):
+        data = torch.full((3,), rank + 1)
+        dist.all_reduce(data, op)
+        same(data, [expected] * 3)
+    data = torch.tensor([1 << rank, 0b1010, 1])
+    dist.all_reduce(data, dist.ReduceOp.BOR)
+    same(data, [(1 << size) - 1, 0b1010, 1])
+    data = torch.full((2,), float(rank))
+    dist.all_reduce(data, dist.ReduceOp.AVG)
+    same(data, [(size - 1) / 2] * 2)
+    data = torch.tensor([rank == 0, True, False])
+    dist.all_reduce(data)
+    same(data, [True, True, False])
+    data = torch.full((2,), complex(1, rank))
+    dist.all_reduce(data)
+    same(data, [complex(size, total - size)] * 2)
+
+    # What is not contiguous, what is empty, what has no dimensions.
+    data = torch.arange(12.0).view(3, 4).t()
+    dist.all_reduce(data)
+    same(data, torch.arange(12.0).view(3, 4).t() * size)
+    dist.all_reduce(torch.empty(0))
+    data = torch.tensor(1.0)
+    dist.all_reduce(data)
+    same(data, float(size))
+    data = torch.arange(6.0)[::2] if rank == size - 1 else torch.zeros(6)[::2]
+    dist.broadcast(data, size - 1)
+    same(data, [0.0, 2.0, 4.0])
+
+    data = torch.full((2,), rank + 1)
+    dist.reduce(data, size - 1)
+    if rank == size - 1:
+        same(data, [total] * 2)
+    outputs = [torch.empty(2, 2) for _ in range(size)]
+    dist.all_gather(outputs, torch.full((2, 2), float(rank)))
+    for other, output in enumerate(outputs):
+        same(output, torch.full((2, 2), float(other)))
+    # Of different sizes.
+    outputs = [torch.empty(other) for other in range(size)]
+    dist.all_gather(outputs, torch.full((rank,), float(rank)))
+    for other, output in enumerate(outputs):
+        same(output, [float(other)] * other)
+    output = torch.empty(2 * size)
+    dist.all_gather_into_tensor(output, torch.full((2,), float(rank)))
+    same(output, torch.arange(size).repeat_interleave(2))
+    output = torch.empty(3)
+    dist.reduce_scatter_tensor(output, torch.arange(3.0 * size))
+    same(output, torch.arange(3.0 * rank, 3 * rank + 3) * size)
+    output = torch.empty(rank)
+    dist.reduce_scatter(output, [torch.full((other,), float(other)) for other in range(size)])
+    same(output, [float(rank * size)] * rank)
+    gathered = [torch.empty(3, dtype=torch.int16) for _ in range(size)] if rank == 0 else None
+    dist.gather(torch.full((3,), rank, dtype=torch.int16), gathered, 0)
+    for other, part in enumerate(gathered or []):
+        same(part, [other] * 3)
+    output = torch.empty(2)
+    dist.scatter(output, [torch.full((2,), float(other)) for other in range(size)] if rank == 1 % size else None, 1 % size)
+    same(output, [float(rank)] * 2)
+    output = torch.empty(size, 2)
+    dist.all_to_all_single(output, torch.full((size, 2), float(rank)))
+    same(output, torch.arange(size).repeat_interleave(2).view(size, 2))
+    output = torch.empty(size * (rank + 1))
+    dist.all_to_all_single(output, torch.full((total,), float(rank)), [rank + 1] * size, list(range(1, size + 1)))
+    same(output, torch.arange(size).repeat_interleave(rank + 1))
+    outputs = [torch.empty(rank + 1) for _ in range(size)]
+    dist.all_to_all(outputs, [torch.full((other + 1,), float(rank)) for other in range(size)])
+    for other, output in enumerate(outputs):
+        same(output, [float(other)] * (rank + 1))
+    dist.barrier()
+
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0, rank + 1]]), torch.ones(2), (size + 1,))
+    dist.all_reduce(sparse)
+    same(sparse.to_dense(), [float(size)] + [1.0] * size)
+
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": other} for other in range(size)]
+    objects = [{"rank": rank}]
+    dist.broadcast_object_list(objects, size - 1)
+    assert objects == [{"rank": size - 1}]
+    mine = [None]
+    dist.scatter_object_list(mine, [f"for {other}" for other in range(size)] if rank == 0 else None, 0)
+    assert mine == [f"for {rank}"]
+
+
+def without_waiting():
+    rank, size = begin()
+    total = size * (size - 1) // 2
+    works = [dist.all_reduce(torch.full((1000,), float(rank)), async_op=True) for _ in range(20)]
+    for work in reversed(works):
+        work.wait()
+        assert work.is_completed()
+        same(work.result()[0], [float(total)] * 1000)
+    work = dist.all_reduce(torch.full((3,), float(rank)), async_op=True)
+    future = work.get_future()
+    same(future.wait()[0] if isinstance(future.wait(), list) else future.wait(), [float(total)] * 3)
+    mean = dist.all_reduce(torch.full((3,), float(rank)), async_op=True).get_future().then(lambda one: one.value()[0] / size)
+    same(mean.wait(), [total / size] * 3)
+    view = torch.zeros(4, 2)[:, 0]
+    view += rank
+    work = dist.all_reduce(view, async_op=True)
+    work.wait()
+    same(view, [float(total)] * 4)
+    dist.barrier(async_op=True).wait()
+    # Nobody waits, and nobody keeps the tensor: it is carried out all the same.
+    dist.all_reduce(torch.ones(10), async_op=True)
+    dist.barrier()
+
+
+def messages():
+    rank, size = begin()
+    to, source = (rank + 1) % size, (rank - 1) % size
+    # All send first, and long ones.
+    got = torch.empty(300_000)
+    sent = dist.isend(torch.full((300_000,), float(rank)), to)
+    received = dist.irecv(got, source)
+    sent.wait()
+    received.wait()
+    same(got, torch.full((300_000,), float(source)))
+    # Tags, in another order than they were sent.
+    works = [dist.isend(torch.tensor([rank * 10 + tag]), to, tag=tag) for tag in range(5)]
+    for tag in reversed(range(5)):
+        got = torch.empty(1, dtype=torch.int64)
+        dist.recv(got, source, tag=tag)
+        same(got, [source * 10 + tag])
+    for work in works:
+        work.wait()
+    # From any.
+    if rank == 0:
+        found = set()
+        for _ in range(size - 1):
+            got = torch.empty(1, dtype=torch.int64)
+            sender = dist.recv(got, tag=9)
+            same(got, [sender])
+            found.add(sender)
+        assert found == set(range(1, size))
+    else:
+        dist.send(torch.tensor([rank]), 0, tag=9)
+    operations = [dist.P2POp(dist.isend, torch.tensor([rank]), to), dist.P2POp(dist.irecv, torch.empty(1, dtype=torch.int64), source)]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    same(operations[1].tensor, [source])
+    # In a group, whose ranks have other numbers.
+    group = dist.new_group([size - 1, 0])
+    if rank in (0, size - 1):
+        other = size - 1 - rank
+        got = torch.empty(2)
+        sent = dist.isend(torch.full((2,), float(rank)), other, group=group)
+        assert dist.recv(got, group=group) == other
+        sent.wait()
+        same(got, [float(other)] * 2)
+    dist.barrier()
+
+
+def groups():
+    rank, size = begin()
+    wanted = [[0], [size - 1, 0], list(range(size)), list(range(0, size, 2))]
+    made = [(ranks, dist.new_group(ranks)) for ranks in wanted for _ in range(3)]
+    for ranks, group in made:
+        if rank in ranks:
+            data = torch.tensor([1 << rank])
+            dist.all_reduce(data, group=group)
+            same(data, [sum(1 << other for other in set(ranks))])
+            dist.broadcast(data, ranks[0], group=group)
+            dist.barrier(group)
+    for ranks, group in made[::2]:
+        if rank in ranks:
+            dist.destroy_process_group(group)
+    data = torch.ones(1)
+    dist.all_reduce(data)
+    same(data, [float(size)])
+    dist.destroy_process_group()
+    # And again, in one process, at another address: until all ranks have let go of PyTorch's store, some would meet at the old one.
+    os.environ["MASTER_PORT"] = os.environ["ANOTHER_PORT"]
+    begin()
+    data = torch.ones(1)
+    dist.all_reduce(data)
+    same(data, [float(size)])
+
+
+def make_model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(10, 50), torch.nn.Tanh(), torch.nn.Linear(50, 3))
+
+
+def train(model, inputs, targets, steps):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+
+
+def data_parallel():
+    """The model is the one that a process alone trains on all rows."""
+    rank, size = begin()
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
+    alone = make_model()
+    train(alone, inputs, targets, 5)
+    for more in ({}, {"bucket_cap_mb": 0.0001}, {"find_unused_parameters": True}):
+        together = make_model()
+        train(DistributedDataParallel(together, **more), inputs[rank::size], targets[rank::size], 5)
+        for one, other in zip(alone.parameters(), together.parameters()):
+            assert torch.allclose(one, other, atol=1e-6), (rank, one, other)
+        digests = [None] * size
+        dist.all_gather_object(digests, [parameter.tolist() for parameter in together.parameters()])
+        assert all(digest == digests[0] for digest in digests)
+
+
+def killed():
+    """Rank 1 dies in the middle of a training."""
+    rank, _ = begin()
+    model = DistributedDataParallel(make_model())
+    inputs, targets = torch.randn(8, 10), torch.randn(8, 3)
+    try:
+        for step in range(1000):
+            if rank == 1 and step == 20:
+                print(f"killed at {time.time()}", flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            train(model, inputs, targets, 1)
+    except RuntimeError as error:
+        print(f"rank {rank} knows at {time.time()}: {error}", flush=True)
+        return
+    sys.exit("no error")
+
+
+def late():
+    """The last rank comes to nothing."""
+    rank, size = begin()
+    dist.barrier()
+    dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
+    if rank == size - 1:
+        time.sleep(3)
+        os._exit(0)
+    try:
+        dist.all_reduce(torch.ones(3))
+    except RuntimeError as error:
+        print(f"rank {rank}: {error}", flush=True)
+        return
+    sys.exit("no error")
+
+
+def monitored():
+    rank, size = begin()
+    dist.monitored_barrier()
+    if rank != size - 1:
+        try:
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=0.5), wait_all_ranks=True)
+        except RuntimeError as error:
+            assert f"Rank {size - 1} failed to pass monitoredBarrier in 500 ms" in str(error), error
+        else:
+            sys.exit("no error")
+    # The group is as good as before.
+    data = torch.ones(1)
+    dist.all_reduce(data)
+    same(data, [float(size)])
+
+
+def refused():
+    rank, size = begin()
+
+    def refuses(text, function, *arguments, **more):
+        try:
+            function(*arguments, **more)
+        except (RuntimeError, ValueError, TypeError) as error:
+            assert text in str(error), (text, error)
+        else:
+            raise AssertionError(f"no error, and '{text}' was expected")
+
+    refuses("no SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))
+    refuses("no AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
+    refuses("no BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
+    refuses("in the list", dist.all_gather, [torch.ones(1)] * (size + 1), torch.ones(1))
+    refuses("all_to_all: 5 rows are no equal parts", dist.all_to_all_single, torch.ones(5), torch.ones(5))
+    if hasattr(torch, "float8_e4m3fn"):
+        refuses("float8", dist.all_reduce, torch.ones(1).to(torch.float8_e4m3fn))
+    refuses("meta", dist.all_reduce, torch.ones(1, device="meta"))
+    group = warren.torch.ProcessGroup
+    assert isinstance(dist.group.WORLD, group)
+    # What was refused has ended nothing.
+    data = torch.full((1,), float(rank))
+    dist.all_reduce(data)
+    same(data, [float(size * (size - 1) // 2)])
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("well", flush=True)

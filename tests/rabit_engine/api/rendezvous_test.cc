@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -144,7 +145,7 @@ TEST(Rendezvous, AGroupIsMadeByItsOwnRanksWhileOthersDoNothing) {
   });
 }
 
-TEST(Rendezvous, ARankMayLeaveByItselfAndWhoeverNeedsItIsTold) {
+void ExpectThatARankMayLeave() {
   Board board;
   RunRanks(3, [&](int rank) {
     WarrenComm world = Meet(board, rank, 3);
@@ -152,21 +153,27 @@ TEST(Rendezvous, ARankMayLeaveByItselfAndWhoeverNeedsItIsTold) {
     if (rank == 2) WarrenCommFree(world);
     board.Exchange("rank 2 has left", rank, 3, "");
     if (rank == 2) return;
-    // What needs nothing of it goes on.
-    for (int i = 0; i < 10; ++i) {
-      int number = 7;
-      if (rank == 0) {
-        EXPECT_EQ(WarrenSend(world, &number, 1, WARREN_INT32, 1), 0) << WarrenGetLastError();
-      } else {
-        number = 0;
-        EXPECT_EQ(WarrenRecv(world, &number, 1, WARREN_INT32, 0), 0) << WarrenGetLastError();
-        EXPECT_EQ(number, 7);
-      }
+    // What needs nothing of it goes on: to and fro.
+    for (int i = 0; i < 500; ++i) {
+      int number = i;
+      const bool sends = rank == i % 2;
+      ASSERT_EQ(sends ? WarrenSend(world, &number, 1, WARREN_INT32, 1 - rank)
+                      : WarrenRecv(world, &number, 1, WARREN_INT32, 1 - rank),
+                0)
+          << WarrenGetLastError();
+      ASSERT_EQ(number, i);
     }
     EXPECT_EQ(WarrenBarrier(world), -1);
     EXPECT_THAT(WarrenGetLastError(), HasSubstr("rank 2"));
     WarrenCommFree(world);
   });
+}
+
+TEST(Rendezvous, ARankMayLeaveByItselfAndWhoeverNeedsItIsTold) {
+  ExpectThatARankMayLeave();
+  setenv("RABIT_SHARED_MEMORY", "off", 1);
+  ExpectThatARankMayLeave();
+  unsetenv("RABIT_SHARED_MEMORY");
 }
 
 TEST(Rendezvous, ATimeoutOfTheCommunicatorHoldsForCallsWithoutTheirOwn) {

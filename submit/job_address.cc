@@ -5,6 +5,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <optional>
+#include <random>
 #include <stdexcept>
 
 #include "tracker/host_address.h"
@@ -42,6 +43,18 @@ std::uint16_t FindSchedulerPort(asio::io_context& io, const Options& options, co
   }
   throw std::runtime_error(fmt::format("no port from {} to {} is free on {} for the scheduler (see --port)",
                                        options.port, options.port_end, host));
+}
+
+std::uint16_t ChooseMasterPort(asio::io_context& io) {
+  constexpr int kFirst = 20'000, kCount = 12'000, kTries = 100;
+  std::random_device random;
+  std::uint16_t port = 0;
+  for (int i = 0; i < kTries; ++i) {
+    port = static_cast<std::uint16_t>(kFirst + random() % kCount);
+    if (FreePort(io, asio::ip::address_v6::any(), port) || FreePort(io, asio::ip::address_v4::any(), port))
+      break;
+  }
+  return port;
 }
 
 tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port,

@@ -15,6 +15,10 @@ namespace warren::submit {
 /// std::runtime_error when none is free.
 std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
 
+/// A port for rank 0 of torch.distributed, which binds it itself on its own host: below those that the kernel
+/// gives to anybody, another for each job, and free on this machine a moment ago.
+std::uint16_t ChooseMasterPort(boost::asio::io_context& io);
+
 /// The tracker's address, or the scheduler's in a job with servers, which knows no token.
 tracker::JobAddress AddressOf(const Options& options, const std::string& host, std::uint16_t port,
                               const std::string& token);

@@ -19,7 +19,9 @@ std::string ClusterNames(const Option& option) {
 }
 
 std::string Usage(const Option& option) {
-  return option.value.empty() ? std::string(option.name) : fmt::format("{} {}", option.name, option.value);
+  std::string names(option.name);
+  for (const std::string_view name : option.other_names) names += fmt::format(", {}", name);
+  return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
 }
 
 std::string HelpOf(const Option& option) {
@@ -102,7 +104,12 @@ std::string HelpMarkdown() {
       "name, "
       "that file is run as `./name`.\n\n"
       "**The environment.** Processes get the environment of dmlc-submit, then `--env`, then the `DMLC_` "
-      "variables of the job. Their standard input is empty.\n\n"
+      "variables of the job. Their standard input is empty. Workers also get what torchrun gives: `RANK`, "
+      "`WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and kubernetes each worker counts as a "
+      "host of "
+      "its own), `MASTER_ADDR` and `MASTER_PORT`: worker 0's host, and a port that was chosen for the job "
+      "from 20000 to "
+      "31999, unless `--env` says them.\n\n"
       "**Parameter servers.** With `--num-servers` the scheduler, the servers and the workers find each "
       "other "
       "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`; no rabit tracker runs, as programs of that kind "

@@ -62,6 +62,12 @@ void StoreAdmit(Options& options, const std::string& value) {
   options.admit = Choose(value, kChoices);
 }
 
+void StoreMode(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Mode>, 2> kChoices = {
+      {{"ps", Mode::kPs}, {"mpi", Mode::kMpi}}};
+  options.mode = Choose(value, kChoices);
+}
+
 void StoreBind(Options& options, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, Bind>, 3> kChoices = {
       {{"core", Bind::kCore}, {"numa", Bind::kNuma}, {"none", Bind::kNone}}};
@@ -130,14 +136,34 @@ std::vector<Option> MakeTable() {
   };
   add("The job", true,
       {
-          {"--num-workers", "N", "", "How many workers to start. Required.",
-           Count<&Options::num_workers, 1, kMaxWorkers>},
-          {"--cluster", "NAME", "$DMLC_SUBMIT_CLUSTER, else local", ClusterHelp(), StoreCluster},
-          {"--num-servers", "M", "0",
+          {"--num-workers",
+           "N",
+           "",
+           "How many workers to start. Required.",
+           Count<&Options::num_workers, 1, kMaxWorkers>,
+           false,
+           {"-n"}},
+          {"--cluster",
+           "NAME",
+           "$DMLC_SUBMIT_CLUSTER, else local",
+           ClusterHelp(),
+           StoreCluster,
+           false,
+           {"--launcher"}},
+          {"--num-servers",
+           "M",
+           "0",
            "How many parameter servers to start. With M > 0 the command is started once as the scheduler, M "
            "times "
            "as a server and N times as a worker; DMLC_ROLE tells them apart.",
-           Count<&Options::num_servers, 0, kMaxWorkers>},
+           Count<&Options::num_servers, 0, kMaxWorkers>,
+           false,
+           {"-s"}},
+          {"--mode", "ps|mpi", "ps",
+           "mpi: the workers work together without servers, as the KVStore dist_sync_mpi has it, and "
+           "--num-servers "
+           "counts for nothing.",
+           StoreMode},
           {"--local-num-attempt", "K", "0",
            "How often a process that fails is started again before the job is given up. DMLC_NUM_ATTEMPT is "
            "0 at "
@@ -260,10 +286,14 @@ std::vector<Option> MakeTable() {
            Text<&Options::time_limit>},
           {"--jobname", "NAME", "", "The name of the job in the cluster's queue.", Text<&Options::job_name>},
           {"--queue", "NAME", "the cluster's own", "The queue the job is put into.", Text<&Options::queue>},
-          {"--host-file", "FILE", "$HOSTFILE",
+          {"--host-file",
+           "FILE",
+           "$HOSTFILE",
            "The hosts to use, one a line: [user@]host[:port] [slots=N], IPv6 as [address]:port, # begins a "
            "comment.",
-           Text<&Options::host_file>},
+           Text<&Options::host_file>,
+           false,
+           {"-H", "--hostfile"}},
       });
   for (const ClusterEntry& cluster : Clusters()) {
     add(fmt::format("Only with --cluster {}{}", cluster.name, cluster.experimental ? " (experimental)" : ""),

@@ -13,10 +13,16 @@
 namespace warren::submit {
 namespace {
 
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 const Option* FindOption(std::string_view name) {
   const auto& table = OptionTable();
-  const auto found =
-      std::find_if(table.begin(), table.end(), [&](const Option& o) { return o.name == name; });
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Option& o) {
+    return o.name == name || Contains(o.other_names, name);
+  });
   return found == table.end() ? nullptr : &*found;
 }
 
@@ -73,11 +79,12 @@ Split SplitCommandLine(const std::vector<std::string>& arguments) {
     }
     if (word.size() < 2 || word[0] != '-') break;
     const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const Option* option = FindOption(name);
+    const std::string typed = word.substr(0, equals);
+    const Option* option = FindOption(typed);
     if (option == nullptr) {
-      throw UsageError(fmt::format("unknown option '{}'; the nearest is {}", name, NearestOption(name)));
+      throw UsageError(fmt::format("unknown option '{}'; the nearest is {}", typed, NearestOption(typed)));
     }
+    const std::string name(option->name);
     if (option->value.empty()) {
       if (equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
       split.options.push_back(name);
@@ -151,11 +158,6 @@ void TakeClusterFromEnvironment(Options& options) {
   }
 }
 
-template <typename Names>
-bool Contains(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// A word of the command that looks like the option `name`: the user may have meant it for dmlc-submit.
 bool StandsInCommand(const Options& options, std::string_view name) {
   return std::any_of(options.command.begin(), options.command.end(), [&](const std::string& word) {
@@ -175,6 +177,8 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
     throw UsageError("the command to run is missing: dmlc-submit [options] command [arguments...]");
   }
   if (options.command.front().empty()) throw UsageError("the command to run is an empty word");
+  if (options.mode == Mode::kMpi && std::exchange(options.num_servers, 0) > 0)
+    options.ignored.emplace_back("--num-servers");
   options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
   if (options.port_end < options.port) {

@@ -21,6 +21,11 @@ namespace warren::submit {
 enum class ColorChoice { kAuto, kAlways, kNever };
 /// What ssh does about hosts whose keys it does not know, or knows otherwise.
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
+/// How the processes of a job for MXNet's KVStore work together.
+enum class Mode {
+  kPs,   ///< by parameter servers, where there are any
+  kMpi,  ///< the workers among each other: there are no servers
+};
 /// What is asked for besides running a job.
 enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
 
@@ -36,6 +41,7 @@ struct Options {
 
   int num_workers = 0;
   int num_servers = 0;
+  Mode mode = Mode::kPs;
   int num_restarts = 0;  ///< how often each process may be started again: --local-num-attempt
   int max_restarts = 0;  ///< how often the whole job may be started again
   std::vector<std::pair<std::string, std::string>> environment;  ///< --env, in the order given
@@ -111,7 +117,8 @@ struct Option {
   /// goes to Options::texts.
   void (*store)(Options& options, const std::string& value) = nullptr;
   bool repeatable = false;
-  std::string group = {};          ///< heading in the help; given by the table
+  std::vector<std::string_view> other_names = {};  ///< by which it is known, too: those of MXNet's launch.py
+  std::string group = {};                          ///< heading in the help; given by the table
   bool for_every_cluster = false;  ///< else where its entry in the registry says so; given by the table
 };
 

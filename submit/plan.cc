@@ -19,10 +19,11 @@ constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
-constexpr std::array<std::string_view, 13> kJobVariables = {
+constexpr std::array<std::string_view, 17> kJobVariables = {
     "DMLC_TRACKER_URI",  "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER",    "DMLC_NUM_SERVER",  "DMLC_ROLE",
     "DMLC_TASK_ID",      kAttemptVariable,    kMaxAttemptVariable,  "DMLC_JOB_CLUSTER", "DMLC_PS_ROOT_URI",
-    "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",    wire::kTokenVariable,
+    "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",    wire::kTokenVariable, kRankVariable,      kWorldSizeVariable,
+    kLocalRankVariable,  kLocalSizeVariable,
 };
 
 bool Names(const tracker::Environment& environment, std::string_view name) {
@@ -63,6 +64,20 @@ std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id)
   return (std::filesystem::path(log_dir) / name).string();
 }
 
+/// What torchrun gives its workers, as far as it is known here; the cluster adds the rest.
+void AddTorchEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
+  tracker::Environment& environment = process.environment;
+  const std::string workers = std::to_string(options.num_workers);
+  environment.emplace_back(kRankVariable, std::to_string(process.task_id));
+  environment.emplace_back(kWorldSizeVariable, workers);
+  if (!Names(options.environment, kMasterPortVariable))
+    environment.emplace_back(kMasterPortVariable, std::to_string(context.master_port));
+  if (!ClusterOf(options).runs_here) return;
+  environment.emplace_back(kLocalRankVariable, std::to_string(process.task_id));
+  environment.emplace_back(kLocalSizeVariable, workers);
+  if (!NamesMaster(process)) environment.emplace_back(kMasterVariable, kLoopback);
+}
+
 PlannedProcess PlanOne(const Options& options, const PlanContext& context, tracker::Role role, int task_id) {
   PlannedProcess process;
   process.role = role;
@@ -76,6 +91,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
   if (role == tracker::Role::kWorker) {
+    AddTorchEnvironment(options, context, process);
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
@@ -155,6 +171,17 @@ tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int att
     if (name == kAttemptVariable) value = std::to_string(attempt);
   }
   return environment;
+}
+
+tracker::Environment WithoutTask(tracker::Environment environment) {
+  std::erase_if(environment, [](const auto& entry) {
+    return entry.first == "DMLC_TASK_ID" || entry.first == kAttemptVariable || entry.first == kRankVariable;
+  });
+  return environment;
+}
+
+bool NamesMaster(const PlannedProcess& process) {
+  return Names(process.environment, kMasterVariable);
 }
 
 std::string ShowPlan(const std::vector<PlannedProcess>& plan) {

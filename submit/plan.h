@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,18 @@ struct PlannedProcess {
   CoreList cores = {};               ///< of this machine, to which it is bound; empty: it is not
 };
 
+/// What torch.distributed and its like take from the environment of each process, as torchrun sets it: of the
+/// workers.
+inline constexpr char kRankVariable[] = "RANK";
+inline constexpr char kWorldSizeVariable[] = "WORLD_SIZE";
+inline constexpr char kLocalRankVariable[] = "LOCAL_RANK";
+inline constexpr char kLocalSizeVariable[] = "LOCAL_WORLD_SIZE";
+/// Where rank 0 listens; --env may say so, too.
+inline constexpr char kMasterVariable[] = "MASTER_ADDR";
+inline constexpr char kMasterPortVariable[] = "MASTER_PORT";
+/// In place of the port that is chosen for each job, in --dry-run.
+inline constexpr std::uint16_t kShownMasterPort = 29500;
+
 /// Where a process runs.
 struct Started {
   pid_t pid = -1;    ///< there; -1: not known yet
@@ -44,6 +57,7 @@ struct PlanContext {
   std::vector<std::string> inherited;  ///< names of the variables in dmlc-submit's own environment
   int usable_cores = 1;                ///< here, for workers that run here
   Binding binding = {};                ///< of processes that run here
+  std::uint16_t master_port = 0;       ///< on worker 0's host, for torch.distributed
 };
 
 /// How many threads a worker is told to use, by OMP_NUM_THREADS.
@@ -70,6 +84,12 @@ std::vector<PlannedProcess> Plan(const Options& options, const PlanContext& cont
 
 /// The environment additions of a later attempt: DMLC_NUM_ATTEMPT is another.
 tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt);
+
+/// What the processes of a role have in common: without DMLC_TASK_ID, DMLC_NUM_ATTEMPT and RANK.
+tracker::Environment WithoutTask(tracker::Environment environment);
+
+/// Whether the environment says where worker 0 is found by torch.distributed: --env did, or the plan.
+bool NamesMaster(const PlannedProcess& process);
 
 /// The processes as commands that can be pasted into a shell, with a comment line before each.
 std::string ShowPlan(const std::vector<PlannedProcess>& plan);

@@ -71,7 +71,10 @@ bool Answer(const Options& options) {
 void SayWhatIsAssumed(const Options& options) {
   if (!options.ignored.empty()) {
     spdlog::warn("without effect on --cluster {}{}: {}", options.cluster,
-                 options.num_servers > 0 ? " with --num-servers" : "", fmt::join(options.ignored, ", "));
+                 options.num_servers > 0      ? " with --num-servers"
+                 : options.mode == Mode::kMpi ? " with --mode mpi"
+                                              : "",
+                 fmt::join(options.ignored, ", "));
   }
 }
 

@@ -123,7 +123,7 @@ class JobRun : public JobView {
           host_.address, port, host_.why);
     }
     plan_ = Plan(options_, {AddressOf(options_, host_.address, port, token_.ToHex()), command_,
-                            InheritedNames(), cores_, binding_});
+                            InheritedNames(), cores_, binding_, ChooseMasterPort(io_)});
   }
 
   /// The user's own number needs no words, nor does a worker that has a machine for itself.
@@ -438,9 +438,10 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const int cores = UsableCores();
   const Binding binding = BindingHere(options, cores);
   if (!binding.why_not.empty()) text += fmt::format("# {}\n", NotBoundStory(BindOf(options), binding));
-  return text + ClusterOf(options).show(options,
-                                        Plan(options, {address, command, InheritedNames(), cores, binding}),
-                                        host.address);
+  return text + ClusterOf(options).show(
+                    options,
+                    Plan(options, {address, command, InheritedNames(), cores, binding, kShownMasterPort}),
+                    host.address);
 }
 
 }  // namespace warren::submit

@@ -110,9 +110,11 @@ void AgentServer::Accept() {
     socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     NoticeLoss(socket);
+    const tcp::endpoint peer = socket.remote_endpoint(ignored);
+    const std::string address = peer.address().to_string();
     const ConnectionId id = ++last_connection_;
     connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
-    sessions_.Opened(id, steady_clock::now());
+    sessions_.Opened(id, address, steady_clock::now());
     loop_.Run();
     Read(id);
     Accept();
@@ -160,8 +162,8 @@ void AgentServer::WriteNext(const std::shared_ptr<Connection>& connection) {
                     });
 }
 
-void AgentServer::Launch(std::size_t index, int attempt, std::uint16_t port) {
-  sessions_.Launch(index, attempt, port);
+void AgentServer::Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master) {
+  sessions_.Launch(index, attempt, port, master);
   loop_.RunSoon();
 }
 

@@ -33,7 +33,7 @@ class AgentServer {
 
   std::uint16_t port() const;
   /// See AgentSessions.
-  void Launch(std::size_t index, int attempt, std::uint16_t port);
+  void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
   void End(std::size_t index);
   void PauseOutput() { sessions_.PauseOutput(); }
   void ResumeOutput();

@@ -48,8 +48,8 @@ AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::
 
 // --- connections -----------------------------------------------------------------------------------------
 
-void AgentSessions::Opened(ConnectionId connection, TimePoint now) {
-  connections_[connection];
+void AgentSessions::Opened(ConnectionId connection, const std::string& address, TimePoint now) {
+  connections_[connection].address = address;
   pending_.insert(connection);
   SetTimer({connection, Timer::kHello}, now + kHelloPatience);
   if (pending_.size() > max_pending_) DropOldestPending();
@@ -127,7 +127,7 @@ void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   } else {
     agent->err = connection;
     agent->has_arrived = true;
-    Tell(AgentArrived{index, host});
+    Tell(AgentArrived{index, host, one.address});
   }
   if (!rest.empty()) OnBytes(connection, rest, now);
 }
@@ -225,10 +225,11 @@ void AgentSessions::OnDrained(Agent& agent, TimePoint now) {
 
 // --- what agents are told --------------------------------------------------------------------------------
 
-void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port) {
+void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master) {
   const auto found = agents_.find(index);
   if (found != agents_.end() && Has(found->second->err)) {
-    actions_.emplace_back(AgentSend{*found->second->err, fmt::format("go {} {}\n", attempt, port)});
+    actions_.emplace_back(
+        AgentSend{*found->second->err, fmt::format("go {} {} {}\n", attempt, port, master)});
   }
 }
 

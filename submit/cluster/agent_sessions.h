@@ -1,8 +1,8 @@
 // What the agents of a gang say and are told: the protocol of scripts/gang.sh without its sockets. An agent
 // is the script around a process elsewhere; it has two connections to dmlc-submit. One carries what the
 // process writes to standard output; the other its standard error with messages (agent_messages.h) in
-// between, and back to the agent "go ATTEMPT PORT", which makes it start the process, and an empty line now
-// and then. The end of that one makes the agent end the process.
+// between, and back to the agent "go ATTEMPT PORT MASTER", which makes it start the process, and an empty
+// line now and then. The end of that one makes the agent end the process.
 //
 // A state machine over values. Connections are numbers, time is an argument. In: a connection was opened,
 // brought bytes, closed; time has passed; and, from the gang, which agents are to launch or to end. Out, in
@@ -36,8 +36,9 @@ using tracker::TimePoint;
 
 /// An agent is there, and waits for Launch. It may be another one than before: the launcher started it anew.
 struct AgentArrived {
-  std::size_t index;  ///< of its process in the plan
-  std::string host;
+  std::size_t index;         ///< of its process in the plan
+  std::string host;          ///< as it calls itself
+  std::string address = {};  ///< that it called from
 };
 /// What the process wrote.
 struct AgentOutput {
@@ -90,8 +91,8 @@ class AgentSessions {
   /// beyond, the oldest goes. An agent says it as soon as it has connected.
   AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending, TimePoint now);
 
-  /// `connection`: a higher number than those before.
-  void Opened(ConnectionId connection, TimePoint now);
+  /// `connection`: a higher number than those before; `address`: whose it is.
+  void Opened(ConnectionId connection, const std::string& address, TimePoint now);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   /// The peer closed, or the connection broke.
   void Closed(ConnectionId connection);
@@ -103,8 +104,9 @@ class AgentSessions {
   /// False while what this connection brings is to be left where it is; AgentRead follows.
   bool WantsBytes(ConnectionId connection) const;
 
-  /// Makes the agent start its process. `port` is that of the tracker or the scheduler.
-  void Launch(std::size_t index, int attempt, std::uint16_t port);
+  /// Makes the agent start its process. `port` is that of the tracker or the scheduler; `master`: the address
+  /// of worker 0's host, if it is known.
+  void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
   /// From here to ResumeOutput what agents send is left unread.
@@ -116,7 +118,8 @@ class AgentSessions {
  private:
   struct Agent;
   struct Connection {
-    std::string hello;
+    std::string address;
+    std::string hello = {};
     std::shared_ptr<Agent> agent = {};  ///< once it has said whose it is; none: it is pending
     Stream stream = Stream::kErr;
     std::string line = {};  ///< the beginning of one whose end has not come

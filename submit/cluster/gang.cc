@@ -20,13 +20,6 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-tracker::Environment WithoutTask(tracker::Environment environment) {
-  std::erase_if(environment, [](const auto& entry) {
-    return entry.first == "DMLC_TASK_ID" || entry.first == "DMLC_NUM_ATTEMPT";
-  });
-  return environment;
-}
-
 /// The port of the tracker or the scheduler, whichever the job has.
 std::uint16_t PortOf(const PlannedProcess& process) {
   for (const auto& [name, value] : process.environment) {
@@ -71,7 +64,10 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
       std::erase_if(one.environment, [](const auto& entry) { return entry.first == wire::kTokenVariable; });
     }
     if (shares) whole.cores = setting.cores;
-    return GangScript(one, first, count, setting.rank, whole);
+    whole.rank = setting.rank;
+    whole.local_rank = setting.local_rank;
+    whole.local_size = setting.local_size;
+    return GangScript(one, first, count, whole);
   };
   return plan;
 }
@@ -215,7 +211,7 @@ void GangCluster::Do(const RunCommand& run) {
 }
 
 void GangCluster::Do(const LaunchProcess& launch) {
-  agents_.Launch(launch.index, launch.attempt, launch.port);
+  agents_.Launch(launch.index, launch.attempt, launch.port, launch.master);
 }
 
 void GangCluster::Do(const EndAgent& end) {

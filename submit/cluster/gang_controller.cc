@@ -84,7 +84,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   task.port = port;
   if (gang.stopped) task.was_here = false;
   if (task.agent == Task::Agent::kHere) {
-    LaunchIfWanted(index, task);
+    LaunchIfWanted(gang, index, now);
   } else if (gang.launched && task.was_here && !gang.requeued) {
     EndWithoutPlace(gang, index, now);
   } else if (gang.gone) {
@@ -126,6 +126,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
   gang.words.clear();
   gang.job.clear();
   gang.last_report.clear();
+  ForgetMaster(gang);
   for (Task& task : gang.tasks) task.was_here = false;
   gang.launcher_runs = gang.launched = true;
   gang.stopped = gang.gone = false;
@@ -248,23 +249,55 @@ void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
   if (Find(event.index) != nullptr) Tell(ProcessWrote{event.index, event.stream, event.bytes});
 }
 
-void GangController::On(const AgentArrived& event, TimePoint /*now*/) {
+void GangController::On(const AgentArrived& event, TimePoint now) {
   Task* const task = Find(event.index);
   if (task == nullptr) return Do(EndAgent{event.index});
+  Gang& gang = gangs_[GangOf(event.index)];
   task->was_here = true;
   // Where its process has ended well, the gang was launched anew for others'.
   const bool has_ended = task->state == Task::State::kIdle && task->status.ok();
   task->agent = stopping_ || has_ended ? Task::Agent::kToldToEnd : Task::Agent::kHere;
-  if (stopping_ || has_ended) return Do(EndAgent{event.index});
-  if (gangs_[GangOf(event.index)].queue) Tell(JobWaits{});  // no longer for the queue, from now on
-  Tell(ProcessLocated{event.index, {-1, event.host}});
-  LaunchIfWanted(event.index, *task);
+  if (gang.of_workers && event.index == gang.first) gang.master = event.address;
+  if (stopping_ || has_ended) {
+    Do(EndAgent{event.index});
+  } else {
+    Welcome(gang, event, now);
+  }
+  // Others may have come before it.
+  if (gang.of_workers && event.index == gang.first) LaunchAll(gang, now);
 }
 
-void GangController::LaunchIfWanted(std::size_t index, Task& task) {
+void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint now) {
+  if (gang.queue) Tell(JobWaits{});  // no longer for the queue, from now on
+  Tell(ProcessLocated{event.index, {-1, event.host}});
+  LaunchIfWanted(gang, event.index, now);
+}
+
+/// Its agents will come anew.
+void GangController::ForgetMaster(Gang& gang) {
+  gang.master.clear();
+  gang.begin_at.reset();
+  gang.goes_without_master = false;
+}
+
+/// Whose agents are there.
+void GangController::LaunchAll(Gang& gang, TimePoint now) {
+  gang.begin_at.reset();
+  for (std::size_t i = gang.first; i < gang.end(); ++i) {
+    if (TaskOf(gang, i).agent == Task::Agent::kHere) LaunchIfWanted(gang, i, now);
+  }
+}
+
+/// Workers wait for worker 0 until then.
+void GangController::LaunchIfWanted(Gang& gang, std::size_t index, TimePoint now) {
+  Task& task = TaskOf(gang, index);
   if (task.state != Task::State::kWanted) return;
+  if (gang.of_workers && gang.master.empty() && !gang.goes_without_master) {
+    if (!gang.begin_at) gang.begin_at = now + kMasterPatience;
+    return;
+  }
   task.state = Task::State::kRunning;
-  Do(LaunchProcess{index, task.attempt, task.port});
+  Do(LaunchProcess{index, task.attempt, task.port, gang.master});
 }
 
 void GangController::On(const AgentSaid& event, TimePoint now) {
@@ -395,6 +428,7 @@ void GangController::OnReport(Gang& gang, const JobReport& report, TimePoint now
     Tell(JobWaits{});
     if (lost && !stopping_) {
       gang.requeued = true;
+      ForgetMaster(gang);
       Tell(JobRequeued{fmt::format("job {} was put back into the queue of {}", gang.job, gang.queue->name)});
     }
   } else if (lost && ++gang.asks_about_loss >= kAsksAboutLoss) {
@@ -439,6 +473,7 @@ void GangController::Stop(TimePoint now) {
       }
     }
     gang.gone = false;
+    gang.begin_at.reset();
     gang.relaunch_at.reset();
     gang.ask_at.reset();
     if (gang.requeued) continue;  // the job stays in the queue, and its agents come again
@@ -468,6 +503,16 @@ void GangController::OnImpatience(Gang& gang) {
   if (gang.launcher_runs) Do(StopLauncher{gang.id});
 }
 
+void GangController::BeginWithoutMaster(Gang& gang, TimePoint now) {
+  gang.goes_without_master = true;
+  Tell(
+      LogLine{Severity::kWarning,
+              fmt::format("worker 0 has not come within {} s; the others begin, and are not told its address "
+                          "(MASTER_ADDR)",
+                          kMasterPatience.count())});
+  LaunchAll(gang, now);
+}
+
 void GangController::Tick(TimePoint now) {
   for (Gang& gang : gangs_) {
     if (gang.patience && *gang.patience <= now) {
@@ -478,6 +523,7 @@ void GangController::Tick(TimePoint now) {
       gang.relaunch_at.reset();
       Relaunch(gang, now);
     }
+    if (gang.begin_at && *gang.begin_at <= now) BeginWithoutMaster(gang, now);
     if (gang.ask_at && *gang.ask_at <= now) {
       gang.ask_at.reset();
       Ask(gang, now);
@@ -488,7 +534,7 @@ void GangController::Tick(TimePoint now) {
 std::optional<TimePoint> GangController::NextDeadline() const {
   std::optional<TimePoint> next;
   for (const Gang& gang : gangs_) {
-    for (const auto& deadline : {gang.patience, gang.relaunch_at, gang.ask_at}) {
+    for (const auto& deadline : {gang.patience, gang.relaunch_at, gang.begin_at, gang.ask_at}) {
       if (deadline && (!next || *deadline < *next)) next = deadline;
     }
   }

@@ -8,7 +8,8 @@
 // stop, commands to run, agents to tell to start or end their process, and for the job where each process
 // runs and how it ended. A process is wanted from Start until its ProcessExited, of which there is exactly
 // one: by its agent's word; by that of the queue, which is asked when an agent leaves without one; or with
-// its launcher.
+// its launcher. Workers begin once the agent of worker 0 is there, of whose address they are told, or after a
+// while without.
 //
 // A state machine over values: no processes, sockets or clocks, which are in gang.h.
 #pragma once
@@ -31,6 +32,8 @@
 
 namespace warren::submit {
 
+/// How long workers wait for the agent of worker 0.
+inline constexpr std::chrono::seconds kMasterPatience{60};
 /// How long a launcher has between SIGTERM and SIGKILL.
 inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
 
@@ -68,6 +71,7 @@ struct LaunchProcess {
   std::size_t index;
   int attempt;
   std::uint16_t port;
+  std::string master = {};  ///< the address of worker 0's host; empty: of a server
 };
 struct EndAgent {
   std::size_t index;
@@ -128,6 +132,8 @@ class GangController {
     std::size_t first = 0;  ///< index of the first of them
     std::vector<Task> tasks;
     bool of_workers = false;
+    std::string master = {};  ///< the address of the first worker's agent, once it is known
+    bool goes_without_master = false;
     std::string name = {};       ///< of the launcher
     std::string directory = {};  ///< of its files
     std::optional<Queue> queue = {};
@@ -139,6 +145,7 @@ class GangController {
     LineSplitter out = {}, err = {};
     std::optional<ExitStatus> ended = {};    ///< how the launcher or the job in the queue failed
     std::optional<std::size_t> held = {};    ///< the last process that ended, until the launcher has, too
+    std::optional<TimePoint> begin_at = {};  ///< workers that wait for worker 0, without it
     std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
     std::optional<TimePoint> ask_at = {};
     bool asking = false;
@@ -182,7 +189,11 @@ class GangController {
   void On(const AgentSaid& event, TimePoint now);
   void On(const AgentLeft& event, TimePoint now);
   void On(const AgentKeyless& event, TimePoint now);
-  void LaunchIfWanted(std::size_t index, Task& task);
+  void Welcome(Gang& gang, const AgentArrived& event, TimePoint now);
+  void LaunchIfWanted(Gang& gang, std::size_t index, TimePoint now);
+  void LaunchAll(Gang& gang, TimePoint now);
+  static void ForgetMaster(Gang& gang);
+  void BeginWithoutMaster(Gang& gang, TimePoint now);
   void Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now);
   void End(std::size_t index, const ExitStatus& status, TimePoint now);
   void Report(std::size_t index, const ExitStatus& status);

@@ -57,6 +57,10 @@ struct Launch {
 /// How a script finds its place.
 struct ScriptSetting {
   std::string rank;  ///< a word of the shell that says which process of the gang it is, from 0
+  /// The same among those of its host, and how many these are. By default each process stands for a host of
+  /// its own: the cluster gives it what it asked for, and nobody tells who is beside it.
+  std::string local_rank = "0";
+  std::string local_size = "1";
   tracker::Environment environment = {};  ///< for the processes, where the job does not set the same
   std::string directory = {};             ///< where they run; empty: the current one, by its full name
   std::vector<Archive> archives = {};     ///< that lie there and are to be unpacked

@@ -116,6 +116,9 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   return text;
 }
 
+/// A word of the shell: how many processes of mpirun there are on this host.
+constexpr const char* kRanksHere = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}";
+
 constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
 
 /// Open MPI 4 keeps its sockets in <temporary directory>/ompi.<host>.<user>, of all jobs, and an mpirun that
@@ -200,7 +203,9 @@ tracker::Reached RouteToMpiHosts(const Options& options) {
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
   const ScriptInEnvironment script = InEnvironment(
       plan.script({.rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID}}}}",
-                   .cores = {.workers = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"}}),
+                   .local_rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}",
+                   .local_size = kRanksHere,
+                   .cores = {.workers = kRanksHere}}),
       {kSessionDirectoryVariable});
   Launch launch;
   launch.name = "mpirun";

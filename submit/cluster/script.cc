@@ -37,6 +37,18 @@ std::string ShareFunction(const CoreShare& share) {
                 : "share() { :; }\n";
 }
 
+/// A shell function that exports what torch.distributed asks for beside what is planned. Words of the shell:
+/// the worker's place among those of its host, how many these are, and worker 0's address, perhaps empty.
+std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
+                          const std::string& local_size, const std::string& master) {
+  if (process.role != tracker::Role::kWorker) return "place() { :; }\n";
+  std::string text = fmt::format("place() {{\nexport {}=\"$rank\" {}=\"{}\" {}=\"{}\"\n", kRankVariable,
+                                 kLocalRankVariable, local_rank, kLocalSizeVariable, local_size);
+  if (!NamesMaster(process))
+    text += fmt::format("[ -z \"{0}\" ] || export {1}=\"{0}\"\n", master, kMasterVariable);
+  return text + "}\n";
+}
+
 /// The command as words of a shell, with those variables in front that `export` cannot set. The user may give
 /// the command a PATH of its own; it is not set yet where the words are read.
 std::string CommandWords(const PlannedProcess& process) {
@@ -88,15 +100,16 @@ std::string PortVariable(const PlannedProcess& process) {
 }
 
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
-                       const std::string& rank, const GangScriptContext& context) {
+                       const GangScriptContext& context) {
   std::string script = fmt::format(
       "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_"
       "variable={}\n"
       "secrets_file={}\nagent_key={}\n",
-      context.job_mark, rank, count, first, Quoted(context.directory), Quoted(context.rendezvous_host),
-      context.rendezvous_port, PortVariable(process), Quoted(context.secrets_file),
-      context.secrets_file.empty() ? context.agent_key : "");
+      context.job_mark, context.rank, count, first, Quoted(context.directory),
+      Quoted(context.rendezvous_host), context.rendezvous_port, PortVariable(process),
+      Quoted(context.secrets_file), context.secrets_file.empty() ? context.agent_key : "");
   script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
+  script += PlaceFunction(process, context.local_rank, context.local_size, "$master");
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";
   for (const Archive& archive : context.archives) {
@@ -113,6 +126,7 @@ std::string PodScript(const PlannedProcess& process, const PodScriptContext& con
       context.job_mark, context.rank, context.first, context.attempt, context.restarts, context.awaited,
       context.seconds_to_be_known, context.tracker);
   script += EnvironmentFunction(process.environment);
+  script += PlaceFunction(process, "0", "1", context.master);
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "place_files() {\n:\n";
   for (const PodFile& file : context.files) {

@@ -34,9 +34,12 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores,
                           bool binds = false);
 
-/// Where a gang's agents find dmlc-submit.
+/// Where a gang's agents find dmlc-submit, and what tells its processes apart.
 struct GangScriptContext {
   std::string job_mark;
+  std::string rank = {};  ///< words of the shell, as in ScriptSetting
+  std::string local_rank = {};
+  std::string local_size = {};
   std::string directory;  ///< where the processes run
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
@@ -56,10 +59,10 @@ std::string ExportCommands(const tracker::Environment& environment);
 /// change.
 std::string PortVariable(const PlannedProcess& process);
 
-/// For all processes of a gang, told apart by `rank`, a word of the shell: see scripts/gang.sh. `first` is
-/// the index in the plan of the one with rank 0; `process` is any of them.
+/// For all processes of a gang: see scripts/gang.sh. `first` is the index in the plan of the one with rank 0;
+/// `process` is any of them.
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
-                       const std::string& rank, const GangScriptContext& context);
+                       const GangScriptContext& context);
 
 /// A file that lies in a pod and belongs into the directory its process runs in.
 struct PodFile {
@@ -80,6 +83,7 @@ struct PodScriptContext {
   int seconds_to_be_known = 0;  ///< or so much time has passed
   std::vector<PodFile> files = {};
   std::string tracker = {};  ///< a command without quotes, perhaps with variables, that runs beside rank 0
+  std::string master = {};   ///< where worker 0 is found, or a variable with it; empty: not known
 };
 
 /// For all pods of a role: see scripts/pod.sh. `process` is any of the role's.

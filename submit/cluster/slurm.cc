@@ -83,8 +83,11 @@ bool InSlurmAllocation() {
 
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   const Options& options = *plan.options;
-  const ScriptInEnvironment script = InEnvironment(
-      plan.script({.rank = "$SLURM_PROCID", .cores = {.workers = "1", .cores = "${SLURM_CPUS_PER_TASK:-}"}}));
+  const ScriptInEnvironment script =
+      InEnvironment(plan.script({.rank = "$SLURM_PROCID",
+                                 .local_rank = "$SLURM_LOCALID",
+                                 .local_size = "$(tasks_of \"$SLURM_NODEID\" \"$SLURM_STEP_TASKS_PER_NODE\")",
+                                 .cores = {.workers = "1", .cores = "${SLURM_CPUS_PER_TASK:-}"}}));
   // A task that fails does not end the others by itself: dmlc-submit decides. --export: whatever the user's
   // environment says of it, the script has to come along.
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",

@@ -119,6 +119,18 @@ CoreShare ShareOf(const Options& options, const PlannedProcess& process,
   return {.workers = std::to_string(workers + (moved ? 1 : 0)), .kept = CoresOfServers(options, servers)};
 }
 
+/// What torch.distributed asks for beside what is planned. `master`: worker 0's host.
+void AddTorchPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
+                   std::size_t host, const std::string& master, PlannedProcess& process) {
+  if (process.role != tracker::Role::kWorker) return;
+  const std::vector<std::size_t> workers = PlacesOnHost(options, places, host, false);
+  const auto own = std::find(workers.begin(), workers.end(), place);  // its end: its own host is gone
+  process.environment.emplace_back(kLocalRankVariable, std::to_string(own - workers.begin()));
+  process.environment.emplace_back(kLocalSizeVariable,
+                                   std::to_string(workers.size() + (own == workers.end() ? 1 : 0)));
+  if (!NamesMaster(process)) process.environment.emplace_back(kMasterVariable, master);
+}
+
 /// Of the processes of a host that says this of itself in the message "cores": how many may be used, its
 /// OMP_NUM_THREADS (0: none), and a list of them.
 Binding BindingOn(const Options& options, const std::string& said, std::size_t workers, std::size_t servers) {
@@ -168,6 +180,19 @@ std::string RealName(const Options& options, const Host& host) {
     if (line.starts_with("hostname ")) return line.substr(9);
   }
   return host.name;
+}
+
+/// Where the other workers find worker 0. A name that means something else on each host is none for them:
+/// then it runs where dmlc-submit does.
+std::string MasterOf(const Options& options, const std::vector<Host>& hosts,
+                     const std::vector<std::size_t>& places) {
+  const auto is_loopback = [](const std::string& name) {
+    return name == "localhost" || name == "::1" || name.starts_with("127.");
+  };
+  const std::string name = RealName(options, hosts[places[static_cast<std::size_t>(options.num_servers)]]);
+  const bool all_here =
+      std::all_of(hosts.begin(), hosts.end(), [&](const Host& host) { return is_loopback(host.name); });
+  return is_loopback(name) && !all_here ? RouteToSshHosts(options).address : name;
 }
 
 void StoreHostKeys(Options& options, const std::string& value) {
@@ -223,6 +248,7 @@ SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Op
   std::vector<Host> hosts = ReadHosts(options.host_file);
   places_ = PlacesOn(
       hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
+  master_ = MasterOf(options, hosts, places_);
   for (Host& host : hosts) {
     hosts_.emplace_back();
     hosts_.back().host = std::move(host);
@@ -294,9 +320,11 @@ std::size_t SshCluster::ChooseHost(std::size_t index) {
 Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
   const std::size_t chosen = ChooseHost(index);
   Place& place = hosts_[chosen];
-  std::string script = WatchedScript(
-      ForHost(process, place.host), index, attempt, job_mark_, WorkingDirectory(options_),
-      ShareOf(options_, process, places_, PlaceOf(options_, index), chosen), BindOf(options_) != Bind::kNone);
+  PlannedProcess placed = ForHost(process, place.host);
+  AddTorchPlace(options_, places_, PlaceOf(options_, index), chosen, master_, placed);
+  std::string script = WatchedScript(placed, index, attempt, job_mark_, WorkingDirectory(options_),
+                                     ShareOf(options_, process, places_, PlaceOf(options_, index), chosen),
+                                     BindOf(options_) != Bind::kNone);
   auto session = std::make_shared<Session>(index, chosen, std::move(script), job_mark_);
   sessions_[index] = session;
   ++place.running;
@@ -499,6 +527,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
   }
   const std::vector<std::size_t> places = PlacesOn(
       hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
+  const std::string master = MasterOf(options, hosts, places);
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (plan[i].role == tracker::Role::kScheduler) {
       text += ShowPlan({plan[i]});
@@ -506,9 +535,11 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     }
     const std::size_t own = PlaceOf(options, i);
     const Host& host = hosts[places[own]];
+    PlannedProcess placed = ForHost(plan[i], host);
+    AddTorchPlace(options, places, own, places[own], master, placed);
     text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
                         ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),
-                        WatchedScript(ForHost(plan[i], host), i, 0, "JOB", WorkingDirectory(options),
+                        WatchedScript(placed, i, 0, "JOB", WorkingDirectory(options),
                                       ShareOf(options, plan[i], places, own, places[own]), binds));
   }
   return text;

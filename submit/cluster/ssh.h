@@ -58,6 +58,7 @@ class SshCluster : public Cluster {
   std::string job_mark_;
   std::vector<Place> hosts_;
   std::vector<std::size_t> places_;                           ///< for each slot the index of its host
+  std::string master_;                                        ///< where the others find worker 0
   std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by index of the process
   std::set<pid_t> copies_;
   boost::asio::steady_timer beat_;

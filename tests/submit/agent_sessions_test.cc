@@ -80,7 +80,7 @@ class World {
     const ConnectionId id = ++last_connection_;
     connections_[id].hello = bytes.size();
     connections_[id].to_come = std::move(bytes);
-    sessions_.Opened(id, now_);
+    sessions_.Opened(id, "10.0.0.1", now_);
     return id;
   }
 
@@ -296,7 +296,7 @@ class World {
     Agent& agent = agents_[event.index];
     ASSERT_FALSE(agent.is_here) << Describe();
     agent.is_here = true;
-    if (!agent.told_to_end) sessions_.Launch(event.index, agent.processes, 1);
+    if (!agent.told_to_end) sessions_.Launch(event.index, agent.processes, 1, "10.0.0.1");
   }
   void On(const AgentOutput& event) {
     EXPECT_FALSE(paused_ && !agents_[event.index].breaks && !agents_[event.index].ended)
@@ -309,7 +309,7 @@ class World {
     if (event.message.kind != "exit") return;
     if (!agent.breaks && !agent.told_to_end) ExpectWhole(event.index);
     if (event.message.text.ends_with(" 3") && agent.processes < 3 && !agent.told_to_end) {
-      return sessions_.Launch(event.index, agent.processes, 1);
+      return sessions_.Launch(event.index, agent.processes, 1, "10.0.0.1");
     }
     if (agent.err && connections_.contains(*agent.err)) connections_[*agent.err].closes = true;
   }
@@ -388,10 +388,10 @@ std::vector<std::string> EventsOf(AgentSessions& sessions) {
 TEST(AgentSessions, OneThatAnotherHasReplacedSaysNothingOfTheProcessAnyMore) {
   const TimePoint now{std::chrono::hours(1)};
   AgentSessions sessions(kMark, kKey, 10, now);
-  sessions.Opened(1, now);
+  sessions.Opened(1, "10.0.0.1", now);
   sessions.Received(1, fmt::format("{} 7 err first host\n", kKey), now);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("7 arrived"));
-  sessions.Opened(2, now);
+  sessions.Opened(2, "10.0.0.2", now);
   sessions.Received(2, fmt::format("{} 7 err second host\n", kKey), now);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("7 left", "7 arrived"));
   sessions.Received(1, "its last line\n" + MessageBytes(7, "exit 0 9"), now);

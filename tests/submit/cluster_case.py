@@ -119,6 +119,10 @@ class ClusterCase(SubmitCase):
         for task in range(tasks):
             self.file(f"ready-{task}").unlink()
 
+    def local_ranks(self, workers):
+        """Of so many workers the place of each among those of its host, and how many these are."""
+        return [(0, 1)] * workers
+
     def threads_of_two(self):
         """OMP_NUM_THREADS of each of two workers; empty: the cluster's own affair."""
         return ""
@@ -233,6 +237,35 @@ class ClusterBehaviour(ClusterCase):
         process.communicate(timeout=LIMIT_S)
         self.check_all_gone()
         wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
+
+    def test_workers_find_each_other_as_torchrun_would_have_told_them(self):
+        # Worker 0 listens at the address and the port that all are told, late.
+        code = """
+import os, socket, time
+rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"))
+assert rank == int(os.environ["DMLC_TASK_ID"])
+found = None
+if rank == 0:
+    listener = socket.create_server(("", port))
+    found = [listener.accept()[0] for _ in range(1, size)]
+while found is None:
+    try:
+        found = socket.create_connection((os.environ["MASTER_ADDR"], port))
+    except ConnectionRefusedError:
+        time.sleep(0.05)
+print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
+"""
+        process = self.submit("--num-workers", self.WORKERS, *PYTHON, code)
+        self.assertEqual(process.returncode, 0, process.err)
+        here = self.local_ranks(self.WORKERS)
+        self.assertEqual(sorted(line.split("] ", 1)[1] for line in process.out.splitlines()),
+                         [f"rank {rank} of {self.WORKERS}, here {here[rank][0]} of {here[rank][1]}"
+                          for rank in range(self.WORKERS)])  # fmt: skip
+        if self.WORKERS > 1:
+            chosen = self.submit("--num-workers", 2, "--env", "MASTER_ADDR=node7", "--env", "MASTER_PORT=7", "sh", "-c",
+                                 "echo $MASTER_ADDR $MASTER_PORT")  # fmt: skip
+            self.assertEqual(chosen.out.count("] node7 7\n"), 2, chosen.out + chosen.err)
 
     def test_workers_take_their_share_of_the_cores(self):
         show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS $(nproc --all)"]

@@ -389,12 +389,26 @@ class World {
     Agent& agent = AgentOf(index);
     if (agent.is_here) Handle(AgentLeft{static_cast<std::size_t>(index)});
     agent = {.number = agent.number + 1, .launch = launch, .is_here = true};
-    Handle(AgentArrived{static_cast<std::size_t>(index), "host"});
+    Handle(AgentArrived{static_cast<std::size_t>(index), "host", AddressOf(index)});
+  }
+
+  /// Another for each agent.
+  std::string AddressOf(int index) {
+    return "process " + std::to_string(index) + ", agent " + std::to_string(AgentOf(index).number);
   }
 
   void Do(const LaunchProcess& launch) {
     const int index = static_cast<int>(launch.index);
     Agent& agent = AgentOf(index);
+    const GangId id = GangOf(index);
+    const bool is_worker = id + 1 == controller_.num_gangs();
+    const int first = static_cast<int>(controller_.FirstOf(id));
+    ASSERT_TRUE(is_worker || launch.master.empty()) << Describe();
+    if (launch.master.empty()) {
+      ASSERT_FALSE(is_worker && AgentOf(first).is_here) << Describe();
+    } else {
+      ASSERT_EQ(launch.master, AddressOf(first)) << Describe();
+    }
     ASSERT_TRUE(running_.contains(index)) << "nobody wants process " << index << Describe();
     ASSERT_FALSE(agent.runs) << "process " << index << " runs already" << Describe();
     ASSERT_FALSE(agent.told_to_end) << Describe();

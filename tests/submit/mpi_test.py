@@ -62,6 +62,9 @@ class MpiCase(ClusterCase):
     def cluster_options(self):
         return ["--cluster", "mpi", "--mpirun", self.mpirun]
 
+    def local_ranks(self, workers):
+        return [(rank, workers) for rank in range(workers)]
+
     def threads_of_two(self):
         return max(1, len(os.sched_getaffinity(0)) // 2)
 

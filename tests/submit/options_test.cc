@@ -33,6 +33,25 @@ class OptionsTest : public testing::Test {
   }
 };
 
+TEST_F(OptionsTest, TheLaunchLineOfMxnetIsUnderstood) {
+  Options options =
+      ParseOptions({"-n", "8", "-s", "2", "-H", "hosts", "--launcher", "ssh", "--sync-dst-dir", "/tmp/job",
+                    "--mode", "mpi", "python", "train.py", "--kv-store", "dist_sync_mpi"});
+  EXPECT_EQ(options.num_workers, 8);
+  EXPECT_EQ(options.num_servers, 0);
+  EXPECT_EQ(options.host_file, "hosts");
+  EXPECT_EQ(options.cluster, "ssh");
+  EXPECT_EQ(options.sync_dst_dir, "/tmp/job");
+  EXPECT_THAT(options.ignored, ElementsAre("--num-servers"));
+  EXPECT_THAT(options.command, ElementsAre("python", "train.py", "--kv-store", "dist_sync_mpi"));
+
+  options = ParseOptions({"-n=2", "-s=1", "--hostfile", "hosts", "--launcher=local", "python"});
+  EXPECT_EQ(options.num_workers, 2);
+  EXPECT_EQ(options.num_servers, 1);
+  EXPECT_THAT(ErrorOf({"-n", "0", "run"}), HasSubstr("--num-workers"));
+  EXPECT_THAT(ErrorOf({"-n", "1", "--mode", "gossip", "run"}), HasSubstr("ps"));
+}
+
 TEST_F(OptionsTest, CommandBeginsAtTheFirstWordThatIsNoOption) {
   const Options options =
       ParseOptions({"--num-workers", "3", "./train", "--num-workers", "9", "--", "-x", "", "a b"});
@@ -77,7 +96,7 @@ TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
   EXPECT_EQ(ErrorOf({"--num-wrokers", "3", "run"}),
             "unknown option '--num-wrokers'; the nearest is --num-workers");
   EXPECT_EQ(ErrorOf({"--log", "x", "run"}), "unknown option '--log'; the nearest is --log-dir");
-  EXPECT_EQ(ErrorOf({"-n", "3", "run"}), "unknown option '-n'; the nearest is --num-workers");
+  EXPECT_EQ(ErrorOf({"-num", "3", "run"}), "unknown option '-num'; the nearest is --num-workers");
 }
 
 TEST_F(OptionsTest, NumberOfWorkersMustBeASensibleNumber) {

@@ -55,6 +55,37 @@ TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
   }
 }
 
+TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
+  Options options = SomeOptions();
+  PlanContext context = SomeContext();
+  context.master_port = 29'500;
+  tracker::Environment environment = Plan(options, context).at(1).environment;
+  EXPECT_EQ(Get(environment, "RANK"), "1");
+  EXPECT_EQ(Get(environment, "WORLD_SIZE"), "2");
+  EXPECT_EQ(Get(environment, "LOCAL_RANK"), "1");
+  EXPECT_EQ(Get(environment, "LOCAL_WORLD_SIZE"), "2");
+  EXPECT_EQ(Get(environment, "MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(Get(environment, "MASTER_PORT"), "29500");
+
+  options.environment = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "7000"}};
+  environment = Plan(options, context).at(1).environment;
+  EXPECT_EQ(Get(environment, "MASTER_ADDR"), "node1");
+  EXPECT_EQ(Get(environment, "MASTER_PORT"), "7000");
+
+  options.environment = {{"RANK", "7"}};
+  EXPECT_THROW(Plan(options, context), UsageError);
+  // Elsewhere the cluster says who is beside whom; servers are no ranks.
+  options.environment = {};
+  options.cluster = "ssh";
+  options.num_servers = 1;
+  const auto plan = Plan(options, context);
+  EXPECT_EQ(Get(plan.at(1).environment, "RANK"), "(unset)");
+  EXPECT_EQ(Get(plan.at(2).environment, "RANK"), "0");
+  EXPECT_EQ(Get(plan.at(2).environment, "LOCAL_RANK"), "(unset)");
+  EXPECT_EQ(Get(plan.at(2).environment, "MASTER_ADDR"), "(unset)");
+  EXPECT_EQ(Get(plan.at(2).environment, "MASTER_PORT"), "29500");
+}
+
 TEST(Plan, LocalWorkersShareTheCoresUnlessTheUserSaysOtherwise) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();

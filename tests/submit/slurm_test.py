@@ -21,6 +21,12 @@ class SlurmCase(ServersCase):
     def make_servers(cls, directory):
         return SlurmCluster(directory, nodes=3, cpus=4, gpus=2)
 
+    def local_ranks(self, workers):
+        process = self.submit("--num-workers", workers, "sh", "-c", "echo $DMLC_TASK_ID $SLURMD_NODENAME")
+        nodes = dict(line.split("] ")[1].split() for line in process.out.splitlines())
+        hosts = [nodes[str(rank)] for rank in range(workers)]
+        return [(hosts[:rank].count(host), hosts.count(host)) for rank, host in enumerate(hosts)]
+
     def threads_of_two(self):
         return 1  # --cpus-per-task
 

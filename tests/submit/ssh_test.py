@@ -36,6 +36,10 @@ class SshCase(ClusterCase):
     def left(self):
         return self.hosts.processes()
 
+    def local_ranks(self, workers):
+        hosts = [rank % self.HOSTS for rank in range(workers)]
+        return [(hosts[:rank].count(host), hosts.count(host)) for rank, host in enumerate(hosts)]
+
     def threads_of_two(self):
         return len(os.sched_getaffinity(0))  # one on each host
 

@@ -158,14 +158,14 @@ class Maker {
     PodScriptContext context{job_.job_mark, "$DMLC_TASK_ID", 0, 0, options_.num_restarts};
     if (!options_.no_tracker) {
       context.tracker = TrackerCommand(options_, "$DMLC_NUM_WORKER", "$DMLC_TRACKER_PORT");
-      context.awaited = "$DMLC_TRACKER_URI";
+      context.awaited = context.master = "$DMLC_TRACKER_URI";
       context.seconds_to_be_known = job_.seconds_to_be_known;
     }
     PlannedProcess one = process;
     // These the runtime gives.
+    one.environment = WithoutTask(std::move(one.environment));
     std::erase_if(one.environment, [](const auto& entry) {
-      return entry.first.starts_with("DMLC_TRACKER_") || entry.first == "DMLC_NUM_WORKER" ||
-             entry.first == "DMLC_TASK_ID" || entry.first == "DMLC_NUM_ATTEMPT";
+      return entry.first.starts_with("DMLC_TRACKER_") || entry.first == "DMLC_NUM_WORKER";
     });
     const std::string script = PodScript(one, context);
     if (!IsUtf8(script)) {
@@ -277,11 +277,11 @@ class Maker {
 
   std::string Script(std::size_t first, const std::string& role) const {
     PlannedProcess process = (*job_.plan)[first];
-    std::erase_if(process.environment, [](const auto& entry) {
-      return entry.first == "DMLC_TASK_ID" || entry.first == "DMLC_NUM_ATTEMPT";
-    });
+    process.environment = WithoutTask(std::move(process.environment));
     PodScriptContext context{job_.job_mark, "$JOB_COMPLETION_INDEX", first, job_.attempt,
                              options_.num_restarts};
+    // The name that the pod of an Indexed Job has in the service.
+    if (!HostRole(options_).empty()) context.master = fmt::format("{}-0.{}", NameOf(role), name_);
     if (role == "scheduler") {
       context.rank = "0";
       context.restarts = 0;

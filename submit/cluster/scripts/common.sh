@@ -42,6 +42,18 @@ share_cores() {
   export OMP_NUM_THREADS
 }
 
+# tasks_of NODE LIST: how many tasks the NODEth node has, from 0, of a list as Slurm writes it: 2(x3),1
+tasks_of() {
+  node=$1
+  for part in $(printf %s "$2" | tr ',' ' '); do
+    times=1
+    case $part in *x*) times=${part#*x} times=${times%)} ;; esac
+    [ "$node" -ge "$times" ] || break
+    node=$((node - times))
+  done
+  echo "${part%%(*}"
+}
+
 # host_cores ROOT: the cores that may be used here / the hardware threads of each physical core / the cores of each NUMA
 # node, by ROOT/proc and ROOT/sys.
 host_cores() {

@@ -3,7 +3,8 @@
 # connection ends it.
 # Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
 # port_variable, agent_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
-# command, and only the command, is to have, share, which gives it its share of the cores, and unpack_all.
+# command, and only the command, is to have, place, which exports what is its alone, share, which gives it its share of the cores, and
+# unpack_all.
 
 say() { printf 'dmlc-submit: rank %s on %s: %s\n' "$rank" "$(uname -n)" "$*" >&2; }
 case $rank in
@@ -27,17 +28,18 @@ unpack_all || {
   exit 1
 }
 
-# What the process finds in its environment; `attempt` and `port` are as dmlc-submit said last.
+# What the process finds in its environment; `attempt`, `port` and `master`, the address of worker 0's host, are as dmlc-submit said last.
 begin() {
   share # first: the environment may have a PATH of its own
   environment
   eval "$secrets"
   export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
   [ -z "$port" ] || [ "$port" = 0 ] || export "$port_variable=$port"
+  place
   unset $script_variables
 }
 
-attempt= port= secrets=
+attempt= port= master= secrets=
 if [ -z "$BASH_VERSION" ]; then
   say "there is no bash: the output comes by way of the launcher, and a failure ends the job"
   begin
@@ -122,7 +124,7 @@ run() {
 } 2>/dev/null
 
 code=1
-while read -r -t 60 -u "$rendezvous" word attempt port; do
+while read -r -t 60 -u "$rendezvous" word attempt port master; do
   [ -n "$word" ] || continue
   [ "$word" = go ] || break
   run "$@"

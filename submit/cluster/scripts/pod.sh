@@ -2,7 +2,7 @@
 # fails, as often as it may be. Before it: common.sh; job (empty: no messages), rank, first (the index of rank 0 in the
 # plan), attempt (of the first pod), restarts, awaited (a name that has to be known first; empty: none), patience (seconds), tracker (words
 # of a command that rank 0 runs beside; empty: none), the function environment, which exports what the command, and only
-# the command, is to have, and the function place_files.
+# the command, is to have, place, which exports what is its alone, and place_files.
 
 say() { printf 'dmlc-submit: %s: %s\n' "$(uname -n)" "$*" >&2; }
 [ -n "$job" ] || report() { :; }
@@ -53,6 +53,7 @@ while [ -z "$told" ]; do
   (
     environment
     export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="$attempt"
+    place
     unset $script_variables
     exec "$@"
   ) &

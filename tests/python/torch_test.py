@@ -2,8 +2,10 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from warren_testing import BIN, SOURCE, free_ports
@@ -99,6 +101,32 @@ class Torch(unittest.TestCase):
         done = subprocess.run(command, env=self.environment(), text=True, timeout=LIMIT_S, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("well"), 3, done.stdout)
+
+    def expect_well_of(self, ranks, *launcher, **more):
+        """Of ranks that are told by their launcher alone who they are."""
+        environment = {name: value for name, value in self.environment(**more).items() if not name.startswith("DMLC_")}
+        done = subprocess.run([*launcher, PYTHON, WORKER, "every_collective"], env=environment, text=True, timeout=LIMIT_S,
+                              capture_output=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("well\n"), ranks, done.stdout)
+
+    def test_dmlc_submit_starts_it(self):
+        self.expect_well_of(3, BIN / "dmlc-submit", "--num-workers", "3")
+
+    def test_a_program_that_nobody_has_launched_is_one_rank(self):
+        self.expect_well_of(1)
+
+    @unittest.skipIf(shutil.which("mpirun.openmpi") is None, "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
+    def test_mpirun_starts_it_as_horovods_users_write_it(self):
+        with tempfile.NamedTemporaryFile("w") as hosts:
+            hosts.write("localhost slots=3\n")
+            hosts.flush()
+            line = f"--allow-run-as-root -np 3 --hostfile {hosts.name} -bind-to none -map-by slot -mca pml ob1 -mca btl ^openib"
+            self.expect_well_of(3, "mpirun.openmpi", *line.split())
+
+    @unittest.skipIf(shutil.which("mpirun.mpich") is None, "SKIPPED: no mpirun.mpich; apt-get install mpich")
+    def test_mpirun_of_mpich_starts_it(self):
+        self.expect_well_of(3, "mpirun.mpich", "-n", "3")
 
 
 if __name__ == "__main__":

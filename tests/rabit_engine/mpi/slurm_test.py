@@ -9,6 +9,9 @@ import unittest
 
 import slurm_cluster
 from mpi_case import LIMIT_S, WORKER, Ranks, environment, needs, needs_mpich, needs_openmpi
+from warren_testing import BIN, SOURCE
+
+PYTHON = "/usr/bin/python3"
 
 why_not = slurm_cluster.why_not()
 
@@ -104,6 +107,17 @@ class Srun(Ranks):
         if "pmix" not in known.stdout + known.stderr:
             self.skipTest("SKIPPED: this Slurm has no PMIx; apt-get install slurm-wlm-basic-plugins")
         self.expect_well(self.srun(2, "print", "hello\n", mpi="pmix"), 2)
+
+    def test_pytorch_runs_under_a_plain_srun_and_its_pmi(self):
+        if subprocess.run([PYTHON, "-c", "import numpy, torch"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest(f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch")
+        worker = SOURCE / "tests/python/torch_worker.py"
+        for mpi in ("none", "pmi2"):
+            with self.subTest(mpi=mpi):
+                run = self.srun(3, str(worker), "every_collective", mpi=mpi, program=PYTHON, WARREN_NATIVE=str(BIN.parent),
+                                PYTHONPATH=str(SOURCE / "python/src"), OMP_NUM_THREADS="1")  # fmt: skip
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                self.assertEqual(run.stdout.count("well\n"), 3, run.stdout + run.stderr)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     dist.init_process_group("warren")
     dist.all_reduce(gradient)
 
-Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun; DistributedDataParallel, FSDP, DTensor and
+Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or alone; DistributedDataParallel, FSDP, DTensor and
 whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits on all ranks.
 A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
 
@@ -19,6 +19,7 @@ from typing import Callable as _Callable
 import torch.distributed as _dist
 
 from warren.torch._process_group import ProcessGroup
+from warren.torch import _launchers
 from warren.torch._rendezvous import create
 
 __all__ = ["ProcessGroup"]
@@ -48,4 +49,5 @@ def _for_our_groups(function: _Callable[..., None]) -> _Callable[..., None]:
 
 
 _register()
+_launchers.install()
 _dist.monitored_barrier = _for_our_groups(_dist.monitored_barrier)

@@ -1,0 +1,70 @@
+"""Where neither torchrun nor dmlc-submit has set RANK and MASTER_ADDR: the engine knows how the ranks of mpirun, srun and a
+tracker find each other, and torch.distributed is told what torchrun would have said. A program that nobody has launched is one
+rank."""
+import functools
+import os
+import socket
+from typing import Any, Callable, Iterator
+
+import numpy as np
+from torch.distributed.rendezvous import _rendezvous_handlers  # type: ignore[attr-defined]
+
+from warren import collectives
+
+_LONGEST_PLACE = 256
+
+
+def _address() -> str:
+    """Of this host, for others: that of its name where that is not its alone, else that of the default route."""
+    for *_, place in _addresses_of(socket.gethostname()):
+        if not str(place[0]).startswith("127.") and place[0] != "::1":
+            return str(place[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _addresses_of(name: str) -> Any:
+    try:
+        return socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _find_each_other() -> None:
+    """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; what is set stays."""
+    with collectives.context([]) as world:
+        local = world.local()
+        place = np.zeros(_LONGEST_PLACE, np.uint8)
+        if world.rank == 0:
+            address = "127.0.0.1" if local.size == world.size else _address()
+            place = np.frombuffer(f"{address} {_free_port()}".encode().ljust(_LONGEST_PLACE, b"\0"), np.uint8).copy()
+        address, port = world.broadcast(place, 0).tobytes().rstrip(b"\0").decode().split()
+        found = {"RANK": world.rank, "WORLD_SIZE": world.size, "LOCAL_RANK": local.rank, "LOCAL_WORLD_SIZE": local.size,
+                 "MASTER_ADDR": address, "MASTER_PORT": port}
+        local.free()
+    for name, value in found.items():
+        os.environ.setdefault(name, str(value))
+
+
+def _finding(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    @functools.wraps(original)
+    def rendezvous(url: str, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        if "RANK" not in os.environ and "rank=" not in url:
+            _find_each_other()
+        return original(url, *args, **kwargs)
+
+    return rendezvous
+
+
+def install() -> None:
+    """For init_process_group() without arguments that say who and where this rank is, with any backend."""
+    _rendezvous_handlers["env"] = _finding(_rendezvous_handlers["env"])

@@ -72,6 +72,14 @@ class Torch(unittest.TestCase):
     def test_data_parallel_training_gives_the_model_of_one_process(self):
         self.expect_well("data_parallel", (2, 3))
 
+    @unittest.skipIf(VERSION.startswith(("1.", "2.4")), "SKIPPED: FSDP2 of PyTorch 2.4 is for GPUs, and 1.13 has none")
+    def test_fully_sharded_training_gives_the_model_of_one_process(self):
+        self.expect_well("sharded", (2, 3))
+
+    @unittest.skipIf(VERSION.startswith("1."), "SKIPPED: PyTorch 1.13 has no DTensor")
+    def test_distributed_tensors_are_computed_and_moved(self):
+        self.expect_well("distributed_tensors", (2, 3))
+
     def test_monitored_barrier_knows_who_did_not_come(self):
         self.expect_well("monitored", (3,))
 

@@ -241,6 +241,46 @@ def data_parallel():
         assert all(digest == digests[0] for digest in digests)
 
 
+def sharded():
+    """FSDP2: parameters and gradients are sharded; the model is the one that a process alone trains."""
+    from torch.distributed._composable.fsdp import fully_shard
+    rank, size = begin()
+    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
+    alone, together = make_model(), make_model()
+    train(alone, inputs, targets, 5)
+    for layer in together:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(together, mesh=mesh)
+    train(together, inputs[rank::size], targets[rank::size], 5)
+    for one, other in zip(alone.parameters(), together.parameters()):
+        assert torch.allclose(one, other.full_tensor(), atol=1e-6), (rank, one, other)
+
+
+def distributed_tensors():
+    """DTensor: a product of matrices in parts, and the ways from one placement to another."""
+    try:
+        from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+    except ImportError:  # PyTorch 2.4
+        from torch.distributed._tensor import Partial, Replicate, Shard, distribute_tensor
+    rank, size = begin()
+    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
+    torch.manual_seed(1)
+    left, right = torch.randn(4 * size + 1, 6), torch.randn(6, 5)
+    rows = distribute_tensor(left, mesh, [Shard(0)])
+    product = rows @ distribute_tensor(right, mesh, [Replicate()])
+    assert torch.allclose(product.full_tensor(), left @ right, atol=1e-5), rank
+    columns = distribute_tensor(left, mesh, [Shard(1)])
+    partial = columns @ distribute_tensor(right, mesh, [Shard(0)])
+    assert isinstance(partial.placements[0], Partial)
+    for placement in (Replicate(), Shard(0), Shard(1)):
+        moved = partial.redistribute(mesh, [placement])
+        assert torch.allclose(moved.full_tensor(), left @ right, atol=1e-5), (rank, placement)
+    assert torch.equal(rows.redistribute(mesh, [Shard(1)]).full_tensor(), left)
+
+
 def killed():
     """Rank 1 dies in the middle of a training."""
     rank, _ = begin()

@@ -18,9 +18,11 @@
 #ifndef WARREN_COLLECTIVES_H_
 #define WARREN_COLLECTIVES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -174,6 +176,7 @@ class Handle {
  private:
   friend class Communicator;
   friend class Coordinator;
+  friend class Mailbox;
   struct Free {
     void operator()(WarrenHandle handle) const { WarrenHandleFree(handle); }
   };
@@ -203,6 +206,65 @@ struct CallOptions {
   double timeout_seconds;
 };
 
+namespace internal {
+
+/// As the C API has them, as long as these are there.
+inline WarrenCallOptions InC(const CallOptions& options) {
+  WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
+  wanted.name = options.name.c_str();
+  wanted.timeout_seconds = options.timeout_seconds;
+  return wanted;
+}
+
+}  // namespace internal
+
+/// How ranks tell each other small texts before they are linked: all ranks' records, in their order, from
+/// this rank's. See WarrenRendezvous.
+using AllgatherRecords = std::function<std::vector<std::string>(const std::string& record)>;
+
+namespace internal {
+
+/// AllgatherRecords as the C API has it. What it throws is thrown by Check again.
+class Rendezvous {
+ public:
+  Rendezvous(int rank, int size, const AllgatherRecords& allgather) : allgather_(allgather) {
+    rendezvous_.struct_bytes = sizeof(rendezvous_);
+    rendezvous_.rank = rank;
+    rendezvous_.size = size;
+    rendezvous_.allgather = &Rendezvous::Allgather;
+    rendezvous_.context = this;
+  }
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  const WarrenRendezvous* get() const { return &rendezvous_; }
+  void Check(int result) {
+    if (thrown_) std::rethrow_exception(thrown_);
+    internal::Check(result);
+  }
+
+ private:
+  static int Allgather(const void* record, std::size_t bytes,
+                       void (*give)(void* records, const void* record, std::size_t bytes), void* records,
+                       char* /*error*/, std::size_t /*error_bytes*/, void* context) {
+    Rendezvous& self = *static_cast<Rendezvous*>(context);
+    try {
+      const std::string own(static_cast<const char*>(record), bytes);
+      for (const std::string& one : self.allgather_(own)) give(records, one.data(), one.size());
+      return 0;
+    } catch (...) {
+      self.thrown_ = std::current_exception();
+      return 1;
+    }
+  }
+
+  const AllgatherRecords& allgather_;
+  WarrenRendezvous rendezvous_;
+  std::exception_ptr thrown_;
+};
+
+}  // namespace internal
+
 /// Some ranks of the job, that do something together. Copies are the same communicator; the last of them
 /// frees it. What is called on all ranks, in which order, and by which threads: warren/c_api.h.
 class Communicator {
@@ -221,6 +283,8 @@ class Communicator {
   }
   /// For the functions of the C API; stays this object's.
   WarrenComm get() const { return comm_.get(); }
+  /// For how long each further call of this rank waits for a rank that lives, unless its options say.
+  void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
   // --- others, made of this one: all ranks call it ---
 
@@ -247,6 +311,16 @@ class Communicator {
   Communicator Cross() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCross(get(), &made));
+    return Communicator(made);
+  }
+  /// These ranks in this order, who alone call it; see WarrenCommGroup. Throws what `allgather` throws, too.
+  Communicator Group(const std::vector<int>& ranks, const std::string& name,
+                     const AllgatherRecords& allgather) const {
+    const auto own = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
+    internal::Rendezvous rendezvous(static_cast<int>(own), static_cast<int>(ranks.size()), allgather);
+    WarrenComm made = nullptr;
+    rendezvous.Check(
+        WarrenCommGroup(get(), ranks.data(), ranks.size(), name.c_str(), rendezvous.get(), &made));
     return Communicator(made);
   }
 
@@ -543,9 +617,7 @@ class Communicator {
   /// The same with the options before the handle.
   template <typename Function, typename... Arguments>
   Handle BeginWith(const CallOptions& options, Function function, Arguments... arguments) const {
-    WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
-    wanted.name = options.name.c_str();
-    wanted.timeout_seconds = options.timeout_seconds;
+    const WarrenCallOptions wanted = internal::InC(options);
     return Begin(function, arguments..., &wanted);
   }
 
@@ -556,6 +628,7 @@ class Communicator {
     internal::Check(WarrenCommSize(made, &size_));
   }
   friend Communicator World();
+  friend Communicator Meet(int rank, int size, const AllgatherRecords& allgather);
 
   void RequireCounts(const std::vector<std::size_t>& counts) const {
     if (counts.size() == static_cast<std::size_t>(size_)) return;
@@ -573,6 +646,15 @@ inline Communicator World() {
   WarrenComm world = nullptr;
   internal::Check(WarrenCommWorld(&world));
   return Communicator(world);
+}
+
+/// A world of ranks that find each other by what they share already, such as a key-value store, without Init
+/// and a tracker; see WarrenCommMeet. Throws what `allgather` throws, too.
+inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) {
+  internal::Rendezvous rendezvous(rank, size, allgather);
+  WarrenComm made = nullptr;
+  rendezvous.Check(WarrenCommMeet(rendezvous.get(), &made));
+  return Communicator(made);
 }
 
 /// See WarrenCoordinatorOptions; negative: the default.

@@ -12,12 +12,15 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "warren/c_api.h"
+#include "warren/collectives.h"
+#include "warren/mailbox.h"
 
 namespace {
 
@@ -246,6 +249,62 @@ TEST(Rendezvous, NonsenseIsRefused) {
   // None of that has ended it.
   EXPECT_EQ(Sum(world, 3), 3);
   WarrenCommFree(world);
+}
+
+// --- the same in C++ -------------------------------------------------------------------------------------
+
+warren::AllgatherRecords Over(Board& board, const std::string& name, int rank, int size) {
+  return [&board, name, rank, size, round = 0](const std::string& record) mutable {
+    return board.Exchange(name + "/" + std::to_string(round++), rank, size, record);
+  };
+}
+
+TEST(RendezvousInCpp, RanksMeetMakeGroupsAndSendMessages) {
+  constexpr int kSize = 3;
+  Board board;
+  RunRanks(kSize, [&](int rank) {
+    const warren::Communicator world = warren::Meet(rank, kSize, Over(board, "world", rank, kSize));
+    ASSERT_EQ(world.rank(), rank);
+    ASSERT_EQ(world.size(), kSize);
+    const std::vector<int> ranks{2, 0};
+    if (rank != 1) {
+      const warren::Communicator group =
+          world.Group(ranks, "pair", Over(board, "pair", rank == 2 ? 0 : 1, 2));
+      ASSERT_EQ(group.RankInWorld(group.rank()), rank);
+      int sum = rank;
+      group.Allreduce(&sum, 1, warren::Op::kSum);
+      EXPECT_EQ(sum, 2);
+    } else {
+      EXPECT_THROW(world.Group(ranks, "pair", Over(board, "pair", 0, 2)), warren::Error);
+    }
+    const warren::Mailbox mailbox(world);
+    const int right = (rank + 1) % kSize;
+    const int left = (rank + 2) % kSize;
+    const std::vector<double> given{0.5 * rank, 7};
+    std::vector<double> taken(2);
+    warren::Handle sent = mailbox.Send(given.data(), given.size(), right, 5);
+    int source = -1;
+    mailbox.Recv(taken.data(), taken.size(), warren::kAnyRank, 5, &source).Wait();
+    sent.Wait();
+    EXPECT_EQ(source, left);
+    EXPECT_THAT(taken, ::testing::ElementsAre(0.5 * left, 7));
+    EXPECT_THROW(mailbox.Recv(taken.data(), 1, left, 6, nullptr, {"", 0.1}).Wait(), warren::Error);
+    int number = 1;
+    world.Allreduce(&number, 1, warren::Op::kSum);
+    EXPECT_EQ(number, kSize);
+    // A barrier that others do not call ends by the timeout.
+    world.SetTimeout(0.2);
+    if (rank == 0) {
+      EXPECT_THROW(world.Barrier(), warren::Error);
+    }
+    board.Exchange("end", rank, kSize, "");
+  });
+}
+
+TEST(RendezvousInCpp, WhatTheCallersFunctionThrowsIsThrown) {
+  const auto gone = [](const std::string&) -> std::vector<std::string> { throw std::out_of_range("gone"); };
+  EXPECT_THROW(warren::Meet(0, 2, gone), std::out_of_range);
+  EXPECT_THROW(warren::Meet(2, 2, gone), warren::Error);
 }
 
 }  // namespace

@@ -34,36 +34,22 @@ Threads: one at a time in each communicator; several communicators may be used a
 """
 import contextlib
 import ctypes
-import itertools
 import operator
 import os
 import sys
-import threading
-from enum import IntEnum, unique
-from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from warren import _collectives_c as _c
+from warren._calls import (Array, Call, Combine, Custom, DeviceCall, Handle, Op, c_int_of, c_name, c_sizes, contiguous,
+                           device_arrays, on_device, result_array, type_code, wait_all)
+from warren._coordinator import Coordinator
+from warren._mailbox import Mailbox
 
-Array = NDArray[Any]
-Combine = Callable[[Array, Array], Array]
-T = TypeVar("T")
-
-
-@unique
-class Op(IntEnum):
-    """What a reduction makes of the elements of all ranks. The bitwise ones take integers, AVG floating point."""
-
-    MAX = 0
-    MIN = 1
-    SUM = 2
-    BITOR = 3
-    PROD = 4
-    BITAND = 5
-    BITXOR = 6
-    AVG = 7
+__all__ = ["Array", "Call", "Combine", "Communicator", "Coordinator", "Handle", "Mailbox", "Op", "context", "finalize", "init",
+           "meet", "wait_all", "world"]
 
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
@@ -124,275 +110,12 @@ def _rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
 
     function = _c.ALLGATHER(exchange)
     try:
-        yield ctypes.byref(_c.Rendezvous(ctypes.sizeof(_c.Rendezvous), _int(rank, "rank"), _int(size, "size"), function, None))
+        yield ctypes.byref(_c.Rendezvous(ctypes.sizeof(_c.Rendezvous), c_int_of(rank, "rank"), c_int_of(size, "size"), function,
+                                         None))
     except RuntimeError:
         if failure:
             raise failure[0]
         raise
-
-
-def _contiguous(data: ArrayLike, what: str) -> Array:
-    array = np.asarray(data)
-    if array.dtype.hasobject:
-        raise TypeError(f"{what} takes arrays of numbers, not of {array.dtype}")
-    # Not ascontiguousarray, which makes a row of a single number.
-    return array if array.flags.c_contiguous else array.copy(order="C")
-
-
-def _out(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what: str) -> Array:
-    """Where a result goes: a new array, or the caller's."""
-    if out is None:
-        return np.empty(shape, dtype)
-    if isinstance(out, np.ndarray) and out.dtype.hasobject:
-        raise TypeError(f"{what} takes arrays of numbers, not of {out.dtype}")
-    if not (isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous
-            and out.flags.writeable):
-        raise ValueError(f"{what} needs a contiguous, writable array of {shape} {dtype} for its result")
-    return out
-
-
-def _type(array: Array, op: int, what: str) -> int:
-    number = _c.TYPES.get(array.dtype.name)
-    if number is None or not array.dtype.isnative:
-        raise TypeError(f"{what} takes arrays of {', '.join(_c.TYPES)} in native byte order, not of {array.dtype}")
-    is_float = number >= _c.TYPES["float32"]
-    if op in (Op.BITOR, Op.BITAND, Op.BITXOR) and is_float:
-        raise TypeError(f"{Op(op).name} takes integers, not {array.dtype}")
-    if op == Op.AVG and not is_float:
-        raise TypeError(f"AVG takes floating point, not {array.dtype}")
-    return number
-
-
-class _Custom:
-    """An operation of the caller's, and what went wrong in it."""
-
-    def __init__(self, combine: Combine, dtype: Any) -> None:
-        self.failure: Optional[BaseException] = None
-
-        def run(right: int, left: int, count: int, _: Any) -> int:
-            try:
-                lower, higher = (np.frombuffer(ctypes.string_at(at, count * dtype.itemsize), dtype) for at in (left, right))
-                both = np.ascontiguousarray(combine(lower, higher), dtype)
-                if both.shape != (count,):
-                    raise ValueError(f"the operation made an array of {both.shape} of two of {(count,)}")
-                ctypes.memmove(left, both.ctypes.data, both.nbytes)
-                return 0
-            except BaseException as error:  # pylint: disable=broad-except
-                self.failure = self.failure or error
-                return 1
-
-        self._function = _c.FUNCTION(run)  # as long as the engine may call it
-        self.op = _c.CustomOp(self._function, None, dtype.itemsize, None)
-
-    def check(self, result: int) -> None:
-        if self.failure is not None:
-            raise self.failure
-        _c.check(result)
-
-
-def _int(value: Any, what: str) -> int:
-    """Of what C takes for an int."""
-    number = operator.index(value)
-    if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{what} {number} is beyond 32 bits")
-    return number
-
-
-def _name(name: Any, what: str) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of {what} is a str, not {type(name).__name__}")
-    if "\0" in name:
-        raise ValueError(f"the name of {what} has a null character in it: {name!r}")
-    return name.encode()
-
-
-def _sizes(counts: Sequence[int]) -> Any:
-    return (ctypes.c_size_t * len(counts))(*counts)
-
-
-#: Handles that were dropped, with the arrays of their calls, until those have ended.
-_dropped: List[Tuple[int, Any]] = []
-_DROPPED_LOCK = threading.Lock()
-
-
-#: Functions of the callers' for the ends of their operations, by the number that the engine gives back.
-_callbacks: Dict[int, Callable[[Optional[str]], None]] = {}
-_callback_numbers = itertools.count(1)
-
-
-def _call_back(error: Optional[bytes], number: int) -> None:
-    _callbacks.pop(number)(None if error is None else error.decode(errors="replace"))
-
-
-_CALL_BACK = _c.WHEN_DONE(_call_back)
-
-
-def _has_ended(handle: int) -> bool:
-    value = ctypes.c_int(1)
-    _c.check(_c.LIB.WarrenTest(handle, ctypes.byref(value)))
-    return bool(value.value)
-
-
-def _free_dropped() -> None:
-    with _DROPPED_LOCK:
-        for _ in range(len(_dropped)):  # more may be dropped meanwhile
-            handle, kept = _dropped.pop(0)
-            if _has_ended(handle):
-                _c.LIB.WarrenHandleFree(handle)
-            else:
-                _dropped.append((handle, kept))
-
-
-class Handle(Generic[T]):
-    """An operation that was begun. One that is dropped is carried out all the same. Thread safe."""
-
-    def __init__(self, handle: int, result: T, kept: Sequence[Any]) -> None:
-        self._handle: Optional[int] = handle
-        self._result, self._kept = result, kept
-        self._error: Optional[BaseException] = None
-        self._lock = threading.Lock()
-
-    def wait(self) -> T:
-        """Returns the result when it is there. Raises RuntimeError when the operation failed."""
-        with self._lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                try:
-                    result = _c.LIB.WarrenWait(handle)
-                    for kept in self._kept:
-                        if isinstance(kept, _Custom):
-                            kept.check(result)
-                    _c.check(result)
-                except BaseException as error:
-                    self._error = error
-                self._kept = ()
-            if self._error is not None:
-                raise self._error
-            return self._result
-
-    def done(self) -> bool:
-        """Whether it has ended, well or not."""
-        if not self._lock.acquire(blocking=False):
-            return False  # another thread waits for it
-        try:
-            return self._handle is None or _has_ended(self._handle)
-        finally:
-            self._lock.release()
-
-    def when_done(self, function: Callable[[Optional[str]], None]) -> None:
-        """Calls it once the operation has ended, with its error or None, in any thread, or at once. It must not wait for
-        operations. At most one function a handle, before anybody waits for it."""
-        with self._lock:
-            if self._handle is None:
-                raise ValueError("this handle has been waited for")
-            number = next(_callback_numbers)
-            _callbacks[number] = function
-            try:
-                _c.check(_c.LIB.WarrenWhenDone(self._handle, _CALL_BACK, number))
-            except RuntimeError:
-                del _callbacks[number]
-                raise
-
-    def __del__(self) -> None:
-        # Never waits: it may run anywhere, in an operation or in a process that was forked, too.
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            _dropped.append((handle, (self._result, self._kept)))
-
-
-def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
-    """The results of all, when they are there. Raises the first error, after all have ended."""
-    results, first = [], None
-    for handle in handles:
-        try:
-            results.append(handle.wait())
-        except Exception as error:  # pylint: disable=broad-except
-            first = first or error
-    if first is not None:
-        raise first
-    return results
-
-
-def _options(name: Optional[str], timeout: Optional[float]) -> Any:
-    return _c.CallOptions(ctypes.sizeof(_c.CallOptions), None if name is None else _name(name, "an operation"),
-                          0 if timeout is None else timeout)
-
-
-class Call(Generic[T]):
-    """One call that is ready: the function's name, its arguments, its result and what has to stay until it has ended."""
-
-    def __init__(self, name: str, arguments: Sequence[Any], result: T, *kept: Any) -> None:
-        self._name, self._arguments, self._result, self._kept = name, arguments, result, kept
-
-    def run(self) -> T:
-        result = getattr(_c.LIB, self._name)(*self._arguments)
-        for kept in self._kept:
-            if isinstance(kept, _Custom):
-                kept.check(result)
-        _c.check(result)
-        return self._result
-
-    def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
-        if _dropped:
-            _free_dropped()
-        options = _options(name, timeout)
-        handle = _c.handle(getattr(_c.LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
-        return Handle(handle, self._result, self._kept)
-
-    def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
-        """By name, on a coordinator instead of the communicator that the arguments begin with."""
-        if _dropped:
-            _free_dropped()
-        options = _c.EnqueueOptions(ctypes.sizeof(_c.EnqueueOptions), _int(priority, "priority"), None, 0)
-        if group is not None:
-            if not isinstance(group, tuple) or len(group) != 2:
-                raise TypeError(f"a group is its name and how many operations are in it, not {group!r}")
-            options.group, options.group_size = _name(group[0], "a group"), _int(group[1], "the size of a group")
-        function = getattr(_c.LIB, self._name.replace("Warren", "WarrenEnqueue", 1))
-        handle = _c.handle(function, coordinator, _name(name, "an operation"), *self._arguments[1:], ctypes.byref(options))
-        return Handle(handle, self._result, self._kept)
-
-
-class _DeviceCall(Call[T]):
-    """The same on the memory of GPUs."""
-
-    def run(self) -> T:
-        return self.begin().wait()
-
-    def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
-        if name is not None or timeout is not None:
-            raise TypeError("calls on arrays on a GPU take neither a name nor a timeout")
-        if _dropped:
-            _free_dropped()
-        return Handle(_c.handle(getattr(_c.LIB, self._name), *self._arguments), self._result, self._kept)
-
-    def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
-        raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
-
-
-#: What warren/c_api.h calls the element types of rabit/device.h, as far as it has them.
-_DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
-
-
-def _on_device(data: Any, stream: Any, what: str) -> bool:
-    kind = data.__dlpack_device__()[0] if hasattr(data, "__dlpack_device__") else None
-    if hasattr(data, "__cuda_array_interface__") or kind in (2, 13):  # DLPack's kDLCUDA and kDLCUDAManaged
-        return True
-    if stream is not None:
-        raise TypeError(f"{what}: a stream is for arrays on a GPU, not for {type(data).__name__}")
-    return False
-
-
-def _device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int, Any]:
-    """The arrays, which are of one type, that type, and the stream's address."""
-    from warren import device  # pylint: disable=import-outside-toplevel
-    on = device.stream_address(stream)
-    found = [device.array_of(array, on) for array in arrays]
-    if any(array.type != found[0].type for array in found):
-        raise TypeError(f"{what}: the arrays are not of one type")
-    if found[0].type >= len(_DEVICE_TYPES):
-        raise TypeError(f"{what} takes no arrays of 8-bit floats")
-    return found, _DEVICE_TYPES[found[0].type], on
 
 
 class Communicator:
@@ -431,7 +154,7 @@ class Communicator:
     def rank_in_world(self, rank: int) -> int:
         """What a rank here is in the world; messages of errors name ranks of the world."""
         value = ctypes.c_int()
-        _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, _int(rank, "rank"), ctypes.byref(value)))
+        _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, c_int_of(rank, "rank"), ctypes.byref(value)))
         return value.value
 
     # --- others, made of this one ---
@@ -439,22 +162,22 @@ class Communicator:
     def split(self, color: int, key: int = 0) -> "Communicator":
         """The ranks that give the same color, ordered by key and, where keys are equal, by rank; none for a negative
         color."""
-        return _made(_c.LIB.WarrenCommSplit, self._comm, _int(color, "color"), _int(key, "key"))
+        return _made(_c.LIB.WarrenCommSplit, self._comm, c_int_of(color, "color"), c_int_of(key, "key"))
 
     def create(self, ranks: Sequence[int]) -> "Communicator":
         """These ranks in this order; all give the same list. None for ranks that are not in it."""
-        numbers = [_int(rank, "rank") for rank in ranks]
+        numbers = [c_int_of(rank, "rank") for rank in ranks]
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
     def group(self, ranks: Sequence[int], name: str, allgather: Allgather) -> "Communicator":
         """These ranks in this order, who alone call it, and find each other by `allgather`; see `meet`. `name`: for messages,
         another one for each communicator of the job."""
-        numbers = [_int(rank, "rank") for rank in ranks]
+        numbers = [c_int_of(rank, "rank") for rank in ranks]
         if self.rank not in numbers:
             raise ValueError(f"rank {self.rank} makes a group of the ranks {numbers}, and is not among them")
         with _rendezvous(numbers.index(self.rank), len(numbers), allgather) as rendezvous:
             return _made(_c.LIB.WarrenCommGroup, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers),
-                         _name(name, "a group"), rendezvous)
+                         c_name(name, "a group"), rendezvous)
 
     def local(self) -> "Communicator":
         """The ranks of this host."""
@@ -473,10 +196,12 @@ class Communicator:
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected bytes from 0 on")
         options = _c.CoordinatorOptions(ctypes.sizeof(_c.CoordinatorOptions), -1 if fusion_bytes is None else fusion_bytes,
-                                      _int(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
+                                      c_int_of(cycle_us, "cycle_time in microseconds"), -1 if autotune is None else int(autotune),
                                       -1 if stall_warning is None else stall_warning,
                                       -1 if stall_error is None else stall_error)
-        return Coordinator(self, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
+        alike = Communicator(0)  # its rank and size stay, also when this one is freed
+        alike.rank, alike.size = self.rank, self.size
+        return Coordinator(alike, _c.handle(_c.LIB.WarrenCoordinatorCreate, self._comm, ctypes.byref(options)))
 
     def mailbox(self) -> "Mailbox":
         """For messages with tags between these ranks, in any order and from any thread. All ranks call it."""
@@ -613,31 +338,31 @@ class Communicator:
     # --- what each call is made of ---
 
     def _allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:
-        if _on_device(data, stream, "allreduce"):
+        if on_device(data, stream, "allreduce"):
             arrays, kind, on = self._device_pair("allreduce", op, data, out, stream)
             if arrays[0].size != arrays[1].size:
                 raise ValueError(f"allreduce of {arrays[0].size} elements into {arrays[1].size}")
             return self._device_call("WarrenDeviceAllreduce", arrays, arrays[0].size, (kind, op, on), out)
-        array = _contiguous(data, "allreduce")
-        result = _out(out, array.shape, array.dtype, "allreduce")
+        array = contiguous(data, "allreduce")
+        result = result_array(out, array.shape, array.dtype, "allreduce")
         place = (self._comm, array.ctypes.data, result.ctypes.data, array.size)
         if callable(op):
-            custom = _Custom(op, array.dtype)
+            custom = Custom(op, array.dtype)
             return Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenAllreduce", (*place, _type(array, op, "allreduce"), int(op)), result, array)
+        return Call("WarrenAllreduce", (*place, type_code(array, op, "allreduce"), int(op)), result, array)
 
     def _reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> Call[Optional[Array]]:
-        root = _int(root, "root")
-        array = _contiguous(data, "reduce")
+        root = c_int_of(root, "root")
+        array = contiguous(data, "reduce")
         result = np.empty_like(array) if self.rank == root else None
         place = (self._comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
         if callable(op):
-            custom = _Custom(op, array.dtype)
+            custom = Custom(op, array.dtype)
             return Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
-        return Call("WarrenReduce", (*place, _type(array, op, "reduce"), int(op), root), result, array)
+        return Call("WarrenReduce", (*place, type_code(array, op, "reduce"), int(op), root), result, array)
 
-    def _device_call(self, name: str, arrays: Sequence[Any], count: int, rest: Tuple[Any, ...], out: Any) -> _DeviceCall[Array]:
-        return _DeviceCall(name, (self._comm, arrays[0].pointer, arrays[1].pointer, count, *rest), out, *arrays)
+    def _device_call(self, name: str, arrays: Sequence[Any], count: int, rest: Tuple[Any, ...], out: Any) -> DeviceCall[Array]:
+        return DeviceCall(name, (self._comm, arrays[0].pointer, arrays[1].pointer, count, *rest), out, *arrays)
 
     @staticmethod
     def _device_pair(what: str, op: Union[int, Combine], data: Any, out: Any, stream: Any) -> Tuple[List[Any], int, Any]:
@@ -645,38 +370,38 @@ class Communicator:
             raise TypeError(f"{what} on a GPU takes an Op")
         if out is None:
             raise TypeError(f"{what} on a GPU needs an array for its result (`out`)")
-        return _device_arrays(what, stream, data, out)
+        return device_arrays(what, stream, data, out)
 
     def _reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]],
                         out: Optional[Array] = None, stream: Any = None) -> Call[Array]:
-        if _on_device(data, stream, "reduce_scatter"):
+        if on_device(data, stream, "reduce_scatter"):
             arrays, kind, on = self._device_pair("reduce_scatter", op, data, out, stream)
             if counts is not None or arrays[0].size != arrays[1].size * self.size:
                 raise ValueError("reduce_scatter on a GPU has equal parts: `data` is so many times `out` as there are ranks")
             return self._device_call("WarrenDeviceReduceScatter", arrays, arrays[1].size, (kind, op, on), out)
-        array = _contiguous(data, "reduce_scatter")
+        array = contiguous(data, "reduce_scatter")
         rows = self._rows(array, counts, "reduce_scatter")
-        result = _out(out, (rows[self.rank], *array.shape[1:]), array.dtype, "reduce_scatter")
-        elements = _sizes([row * self._row(array) for row in rows])
+        result = result_array(out, (rows[self.rank], *array.shape[1:]), array.dtype, "reduce_scatter")
+        elements = c_sizes([row * self._row(array) for row in rows])
         place = (self._comm, array.ctypes.data, result.ctypes.data, elements)
         if callable(op):
-            custom = _Custom(op, array.dtype)
+            custom = Custom(op, array.dtype)
             return Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenReduceScatterV", (*place, _type(array, op, "reduce_scatter"), int(op)), result, array)
+        return Call("WarrenReduceScatterV", (*place, type_code(array, op, "reduce_scatter"), int(op)), result, array)
 
     def _broadcast(self, data: Array, root: int, stream: Any = None) -> Call[Array]:
-        root = _int(root, "root")
-        if _on_device(data, stream, "broadcast"):
-            (one,), kind, on = _device_arrays("broadcast", stream, data)
+        root = c_int_of(root, "root")
+        if on_device(data, stream, "broadcast"):
+            (one,), kind, on = device_arrays("broadcast", stream, data)
             return self._device_call("WarrenDeviceBroadcast", [one, one], one.size, (kind, root, on), data)
-        array = data if self.rank != root else _contiguous(data, "broadcast")
+        array = data if self.rank != root else contiguous(data, "broadcast")
         if self.rank != root:
-            _out(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
+            result_array(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
         return Call("WarrenBroadcast", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
 
     def _allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
                    stream: Any = None) -> Call[Array]:
-        if _on_device(data, stream, "allgather"):
+        if on_device(data, stream, "allgather"):
             arrays, kind, on = self._device_pair("allgather", Op.SUM, data, out, stream)
             if counts is not None or arrays[1].size != arrays[0].size * self.size:
                 raise ValueError("allgather on a GPU has equal parts: `out` is so many times `data` as there are ranks")
@@ -685,12 +410,12 @@ class Communicator:
             raise ValueError("allgather: this is no communicator, or it was freed")
         array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
         rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
-        result = _out(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
+        result = result_array(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
         place = (self._comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _c.BYTES)
         return Call("WarrenAllgatherV", place, result, array)
 
     def _gather(self, data: ArrayLike, root: int, counts: Optional[Sequence[int]]) -> Call[Optional[Array]]:
-        root = _int(root, "root")
+        root = c_int_of(root, "root")
         array = self._slice(data, "gather", None)
         own = (self._comm, array.ctypes.data, array.nbytes)
         if self.rank != root:
@@ -700,12 +425,12 @@ class Communicator:
         return Call("WarrenGatherV", (*own, result.ctypes.data, self._bytes(array, rows), _c.BYTES, root), result, array)
 
     def _scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> Call[Array]:
-        root = _int(root, "root")
-        _out(out, np.shape(out), getattr(out, "dtype", None), "scatter")
+        root = c_int_of(root, "root")
+        result_array(out, np.shape(out), getattr(out, "dtype", None), "scatter")
         own = (out.ctypes.data, out.nbytes, _c.BYTES, root)
         if self.rank != root:
             return Call("WarrenScatterV", (self._comm, None, None, *own), out)
-        array = _contiguous(data if data is not None else np.empty(0), "scatter")
+        array = contiguous(data if data is not None else np.empty(0), "scatter")
         if array.dtype != out.dtype:
             raise TypeError(f"scatter of {array.dtype} into {out.dtype}")
         sizes = self._bytes(array, self._rows(array, counts, "scatter"))
@@ -713,7 +438,7 @@ class Communicator:
 
     def _all_to_all(self, data: ArrayLike, send_counts: Optional[Sequence[int]],
                     recv_counts: Optional[Sequence[int]]) -> Call[Array]:
-        array = _contiguous(data, "all_to_all")
+        array = contiguous(data, "all_to_all")
         sent = self._rows(array, send_counts, "all_to_all")
         received = sent if recv_counts is None else self._checked(recv_counts, "all_to_all")
         result = np.empty((sum(received), *array.shape[1:]), array.dtype)
@@ -724,19 +449,19 @@ class Communicator:
         return Call("WarrenBarrier", (self._comm,), None)
 
     def _send(self, data: ArrayLike, to: int) -> Call[None]:
-        to = _int(to, "rank")
-        array = _contiguous(data, "send")
+        to = c_int_of(to, "rank")
+        array = contiguous(data, "send")
         return Call("WarrenSend", (self._comm, array.ctypes.data, array.nbytes, _c.BYTES, to), None, array)
 
     def _recv(self, out: Array, source: int) -> Call[Array]:
-        source = _int(source, "rank")
-        _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        source = c_int_of(source, "rank")
+        result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return Call("WarrenRecv", (self._comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
 
     def _sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Call[Array]:
-        to, source = _int(to, "rank"), _int(source, "rank")
-        array = _contiguous(data, "sendrecv")
-        _out(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
+        to, source = c_int_of(to, "rank"), c_int_of(source, "rank")
+        array = contiguous(data, "sendrecv")
+        result_array(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
         place = (self._comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _c.BYTES)
         return Call("WarrenSendRecv", place, out, array)
 
@@ -748,7 +473,7 @@ class Communicator:
         return int(np.prod(array.shape[1:], dtype=np.int64))
 
     def _bytes(self, array: Array, rows: Sequence[int]) -> Any:
-        return _sizes([row * self._row(array) * array.itemsize for row in rows])
+        return c_sizes([row * self._row(array) * array.itemsize for row in rows])
 
     def _checked(self, counts: Sequence[int], what: str) -> List[int]:
         rows = [operator.index(count) for count in counts]
@@ -775,145 +500,7 @@ class Communicator:
 
     @staticmethod
     def _slice(data: ArrayLike, what: str, rows: Optional[int]) -> Array:
-        array = np.atleast_1d(_contiguous(data, what))
+        array = np.atleast_1d(contiguous(data, what))
         if rows is not None and len(array) != rows:
             raise ValueError(f"{what}: this rank brings {len(array)} rows, and the counts say {rows}")
         return array
-
-
-class Mailbox:
-    """Messages with tags, beside the calls of a communicator and in no order with them: any number of them may be under way
-    at once, and those from one rank to another with one tag keep their order. Made by `Communicator.mailbox`; ended by `free`,
-    or when it is no longer referred to. Thread safe."""
-
-    ANY_RANK = -1
-
-    def __init__(self, communicator: Communicator, handle: int) -> None:
-        self.rank, self.size = communicator.rank, communicator.size
-        self._mailbox: Optional[int] = handle
-
-    def send(self, data: ArrayLike, to: int, tag: int = 0, timeout: Optional[float] = None) -> "Handle[None]":
-        """To another rank. Ends when the array may be used again, which for a long message is not before the other receives
-        it."""
-        array = _contiguous(data, "send")
-        return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
-
-    def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> "Handle[Array]":
-        """From another rank, or any. A message of another length is an error of this receive alone."""
-        _out(out, np.shape(out), getattr(out, "dtype", None), "recv")
-        return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
-
-    # Of memory whose owner is kept until the message has ended.
-
-    def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> "Handle[None]":
-        handle = _c.handle(_c.LIB.WarrenMailboxSend, self._open(), at, count, _int(to, "rank"), tag,
-                           ctypes.byref(_options(None, timeout)))
-        return Handle(handle, None, (owner,))
-
-    def recv_bytes(self, at: int, count: int, source: int, tag: int, timeout: Optional[float], owner: T,
-                   found: Any = None) -> "Handle[T]":
-        """`found`: a ctypes.c_int that becomes the sender's rank."""
-        handle = _c.handle(_c.LIB.WarrenMailboxRecv, self._open(), at, count, _int(source, "rank"), tag,
-                           None if found is None else ctypes.byref(found), ctypes.byref(_options(None, timeout)))
-        return Handle(handle, owner, (owner, found))
-
-    def _open(self) -> int:
-        if self._mailbox is None:
-            raise ValueError("this mailbox was freed")
-        return self._mailbox
-
-    def free(self) -> None:
-        """What is under way ends with an error."""
-        mailbox, self._mailbox = self._mailbox, None
-        if mailbox is not None:
-            _c.LIB.WarrenMailboxFree(mailbox)
-
-    def __del__(self) -> None:
-        if getattr(self, "_mailbox", None) is not None and _c is not None and _c.LIB is not None:
-            self.free()
-
-
-Group = Optional[Tuple[str, int]]
-
-
-class Coordinator:
-    """Operations that each rank gives by name, in any order and from any thread: they are carried out, in the same order on all
-    ranks, once all ranks have given them; small allreduces are packed into larger ones, and their sums are the same, bit for
-    bit. Made by `Communicator.coordinator`; ended, for all ranks, by `close`, the end of a `with`, or when it is no longer
-    referred to.
-
-        with world.coordinator() as named:
-            handles = [named.allreduce(name, gradient, Op.AVG, out=gradient) for name, gradient in gradients]
-            collectives.wait_all(handles)
-
-    A name may be given again when its operation has ended. What ranks call by one name has to be alike, or is an error of that
-    operation alone. `priority`: of what is ready, larger ones run first. `group`, a name and a number: so many operations are
-    carried out together, or, when one of them is wrong, none."""
-
-    def __init__(self, communicator: Communicator, handle: int) -> None:
-        # Ranks and sizes stay, also when the communicator is freed.
-        self._communicator = Communicator(0)
-        self._communicator.rank, self._communicator.size = communicator.rank, communicator.size
-        self._coordinator = handle
-        self._is_closed = False
-
-    def _begin(self, call: "Call[T]", name: str, priority: int, group: Group) -> "Handle[T]":
-        if self._is_closed:
-            raise ValueError("this coordinator was closed")
-        return call.enqueue(self._coordinator, name, priority, group)
-
-    def allreduce(self, name: str, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
-                  priority: int = 0, group: Group = None) -> "Handle[Array]":
-        """See `Communicator.allreduce`."""
-        return self._begin(self._communicator._allreduce(data, op, out), name, priority, group)
-
-    def reduce_scatter(self, name: str, data: ArrayLike, op: int = Op.SUM, counts: Optional[Sequence[int]] = None,
-                       priority: int = 0, group: Group = None) -> "Handle[Array]":
-        """See `Communicator.reduce_scatter`."""
-        if callable(op):
-            raise TypeError("a named reduce_scatter takes an Op")
-        return self._begin(self._communicator._reduce_scatter(data, op, counts), name, priority, group)
-
-    def broadcast(self, name: str, data: Array, root: int, priority: int = 0, group: Group = None) -> "Handle[Array]":
-        """See `Communicator.broadcast`."""
-        return self._begin(self._communicator._broadcast(data, root), name, priority, group)
-
-    def allgather(self, name: str, data: ArrayLike, counts: Optional[Sequence[int]] = None, priority: int = 0,
-                  group: Group = None) -> "Handle[Array]":
-        """See `Communicator.allgather`."""
-        return self._begin(self._communicator._allgather(data, counts), name, priority, group)
-
-    def all_to_all(self, name: str, data: ArrayLike, send_counts: Optional[Sequence[int]] = None,
-                   recv_counts: Optional[Sequence[int]] = None, priority: int = 0, group: Group = None) -> "Handle[Array]":
-        """See `Communicator.all_to_all`."""
-        return self._begin(self._communicator._all_to_all(data, send_counts, recv_counts), name, priority, group)
-
-    def barrier(self, name: str, priority: int = 0, group: Group = None) -> "Handle[None]":
-        """See `Communicator.barrier`."""
-        return self._begin(self._communicator._barrier(), name, priority, group)
-
-    def join(self) -> int:
-        """This rank has no more: what it gave is carried out, and then it takes part in the allreduces and barriers of the
-        others with elements that change nothing (an average still divides by all ranks), until all ranks have joined. Returns
-        the rank of the job that was last."""
-        if self._is_closed:
-            raise ValueError("this coordinator was closed")
-        last = ctypes.c_int()
-        _c.check(_c.LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
-        return last.value
-
-    def close(self) -> None:
-        """Ends it for all ranks: what is not ready on all of them by now ends with an error, there too. Waits for all ranks, and
-        raises an error when one is lost meanwhile. From any thread, also while others are in its methods."""
-        self._is_closed = True
-        _c.check(_c.LIB.WarrenCoordinatorClose(self._coordinator))
-
-    def __enter__(self) -> "Coordinator":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_coordinator", 0):
-            _c.LIB.WarrenCoordinatorFree(self._coordinator)

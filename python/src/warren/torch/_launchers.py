@@ -7,7 +7,7 @@ import socket
 from typing import Any, Callable, Iterator
 
 import numpy as np
-from torch.distributed.rendezvous import _rendezvous_handlers  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import _rendezvous_handlers
 
 from warren import collectives
 

@@ -1,0 +1,66 @@
+"""Messages with tags: what Communicator.mailbox makes."""
+import ctypes
+from typing import TYPE_CHECKING, Any, Optional, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from warren import _collectives_c as _c
+from warren._calls import Array, Handle, c_int_of, call_options, contiguous, result_array
+
+if TYPE_CHECKING:
+    from warren.collectives import Communicator
+
+T = TypeVar("T")
+
+
+class Mailbox:
+    """Messages with tags, beside the calls of a communicator and in no order with them: any number of them may be under way
+    at once, and those from one rank to another with one tag keep their order. Made by `Communicator.mailbox`; ended by `free`,
+    or when it is no longer referred to. Thread safe."""
+
+    ANY_RANK = -1
+
+    def __init__(self, communicator: "Communicator", handle: int) -> None:
+        self.rank, self.size = communicator.rank, communicator.size
+        self._mailbox: Optional[int] = handle
+
+    def send(self, data: ArrayLike, to: int, tag: int = 0, timeout: Optional[float] = None) -> "Handle[None]":
+        """To another rank. Ends when the array may be used again, which for a long message is not before the other receives
+        it."""
+        array = contiguous(data, "send")
+        return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
+
+    def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> "Handle[Array]":
+        """From another rank, or any. A message of another length is an error of this receive alone."""
+        result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
+
+    # Of memory whose owner is kept until the message has ended.
+
+    def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> "Handle[None]":
+        handle = _c.handle(_c.LIB.WarrenMailboxSend, self._open(), at, count, c_int_of(to, "rank"), tag,
+                           ctypes.byref(call_options(None, timeout)))
+        return Handle(handle, None, (owner,))
+
+    def recv_bytes(self, at: int, count: int, source: int, tag: int, timeout: Optional[float], owner: T,
+                   found: Any = None) -> "Handle[T]":
+        """`found`: a ctypes.c_int that becomes the sender's rank."""
+        handle = _c.handle(_c.LIB.WarrenMailboxRecv, self._open(), at, count, c_int_of(source, "rank"), tag,
+                           None if found is None else ctypes.byref(found), ctypes.byref(call_options(None, timeout)))
+        return Handle(handle, owner, (owner, found))
+
+    def _open(self) -> int:
+        if self._mailbox is None:
+            raise ValueError("this mailbox was freed")
+        return self._mailbox
+
+    def free(self) -> None:
+        """What is under way ends with an error."""
+        mailbox, self._mailbox = self._mailbox, None
+        if mailbox is not None:
+            _c.LIB.WarrenMailboxFree(mailbox)
+
+    def __del__(self) -> None:
+        if getattr(self, "_mailbox", None) is not None and _c is not None and _c.LIB is not None:
+            self.free()

@@ -9,7 +9,7 @@ Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or 
 whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits on all ranks.
 A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
 
-PyTorch 1.13, and from 2.4 on. Tensors in host memory.
+PyTorch 1.13, and from 2.4 on. Tensors in host memory; on GPUs the main collectives.
 """
 import datetime as _datetime
 import functools as _functools

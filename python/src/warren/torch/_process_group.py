@@ -18,6 +18,7 @@ from torch.distributed import Work as C10dWork
 from warren import _collectives_c as _c
 from warren import collectives
 from warren.collectives import Communicator
+from warren.torch import _device
 from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, num_bytes, one, op_of, reduction, root_of, row_bytes,
                                    seconds_of, sizes)
 from warren.torch._work import Done, Receive, Several, Work
@@ -142,6 +143,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         tensor = tensors if isinstance(tensors, Tensor) else tensors[0]
         if tensor.layout != torch.strided:
             return self._sparse_allreduce(tensor, opts)
+        if tensor.is_cuda:
+            return _device.allreduce(self._comm, tensor, opts)
         check(tensor, "allreduce")
         kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
         staging = Staging()
@@ -187,11 +190,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                          staging, data, seconds_of(timeout))
 
     def _reduce_scatter_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
-        check(output, "reduce_scatter")
-        kind, op = reduction(op_of(opts), check(source, "reduce_scatter").dtype, "reduce_scatter")
+        on_device = output.is_cuda and source.is_cuda
+        if not on_device:
+            check(output, "reduce_scatter")
+            check(source, "reduce_scatter")
         if output.dtype != source.dtype or source.numel() != self._size * output.numel():
             raise ValueError(f"reduce_scatter of {source.numel()} elements of {source.dtype} to {output.numel()} of "
                              f"{output.dtype} on each of {self._size} ranks")
+        if on_device:
+            return _device.reduce_scatter(self._comm, output, source, opts)
+        kind, op = reduction(op_of(opts), source.dtype, "reduce_scatter")
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
         return self._run("WarrenReduceScatter", (data.data_ptr(), made.data_ptr(), made.numel(), kind, op), [output], opts,
@@ -216,6 +224,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- what is only moved ---
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
+        if _device.has(tensors):
+            return _device.broadcast(self._comm, tensors if isinstance(tensors, Tensor) else tensors[0], opts)
         tensor = one(tensors, "broadcast")
         root = root_of(opts)
         staging = Staging()
@@ -224,10 +234,15 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                          seconds_of(timeout))
 
     def _allgather_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
-        if check(output, "allgather").dtype != check(source, "allgather").dtype or (
-                output.numel() != self._size * source.numel()):
+        on_device = output.is_cuda and source.is_cuda
+        if not on_device:
+            check(output, "allgather")
+            check(source, "allgather")
+        if output.dtype != source.dtype or output.numel() != self._size * source.numel():
             raise ValueError(f"allgather of {source.numel()} elements of {source.dtype} from each of {self._size} ranks to "
                              f"{output.numel()} of {output.dtype}")
+        if on_device:
+            return _device.allgather(self._comm, output, source)
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
         return self._run("WarrenAllgather", (data.data_ptr(), made.data_ptr(), num_bytes(data), _c.BYTES), [output], opts, staging,

@@ -58,8 +58,9 @@ def check(tensor: Any, what: str) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
     if tensor.device.type != "cpu":
-        raise RuntimeError(f"{what}: the backend warren takes tensors in host memory, and this one is on {tensor.device}; give it "
-                           "tensor.cpu(), or take a group of another backend, as new_group(backend=\"nccl\")")
+        raise RuntimeError(f"{what}: the backend warren takes tensors in host memory here, and this one is on {tensor.device}; on "
+                           "GPUs it has allreduce, broadcast, and allgather and reduce-scatter of whole tensors; give it tensor.cpu(), "
+                           "or take a group of another backend, as new_group(backend=\"nccl\")")
     if tensor.layout != torch.strided:
         raise RuntimeError(f"{what}: the backend warren takes dense tensors, and this one is {tensor.layout}")
     return tensor

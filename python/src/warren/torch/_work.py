@@ -16,7 +16,7 @@ from warren.torch._tensors import Staging
 _of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
 
 
-def _keep(work: Any) -> None:
+def keep(work: Any) -> None:
     if _of_callers_in_cpp is not None:
         _of_callers_in_cpp.add(work)
 
@@ -38,7 +38,7 @@ class Work(C10dWork):  # type: ignore[misc]
         # Whoever waits may be the one that carries it out, and hears of its end on the way.
         self._lock = threading.RLock()
         self._is_finished = False
-        _keep(self)
+        keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
         """Once: when `wait` has returned, results are copied to where they belong."""
@@ -163,7 +163,7 @@ class Several(C10dWork):  # type: ignore[misc]
     def __init__(self, works: List[C10dWork], result: List[Tensor]) -> None:
         super().__init__()
         self._works, self._result = works, result
-        _keep(self)
+        keep(self)
 
     def wait(self, timeout: Any = None) -> bool:
         _let_go(self)

@@ -1,0 +1,102 @@
+"""Collectives of tensors on a GPU.
+
+How the data flows: a call is put on the stream that is PyTorch's current one, behind what is there, by warren/c_api.h's
+functions for device memory (docs/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event behind
+it: who waits for that lets his current stream wait. So it is with NCCL's backend, and so DistributedDataParallel wants it.
+"""
+from typing import Any, List, Sequence
+
+import torch
+from torch import Tensor
+from torch.distributed import Work as C10dWork
+from torch.futures import Future
+
+from warren import _collectives_c as _c
+from warren._calls import DeviceCall, Handle
+from warren.torch._tensors import Staging, num_bytes, op_of, reduction, root_of
+from warren.torch._work import keep
+
+
+class DeviceWork(C10dWork):  # type: ignore[misc]
+    """A call that is on a stream."""
+
+    def __init__(self, handle: "Handle[Any]", result: List[Tensor]) -> None:
+        super().__init__()
+        self._handle, self._result, self._device = handle, result, result[0].device
+        self._behind = torch.cuda.Event()
+        self._behind.record(torch.cuda.current_stream(self._device))
+        keep(self)
+
+    def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
+        """The current stream waits; the caller does not. Raises RuntimeError when it is known that the call has failed."""
+        if self._handle.done():
+            self._handle.wait()
+        torch.cuda.current_stream(self._device).wait_event(self._behind)
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self._handle.done()
+
+    def is_success(self) -> bool:
+        return self._handle.done() and self.exception() is None
+
+    def exception(self) -> Any:
+        try:
+            if self._handle.done():
+                self._handle.wait()
+        except RuntimeError as error:
+            return error
+        return None
+
+    def result(self) -> List[Tensor]:
+        return self._result
+
+    def get_future(self) -> "Future[List[Tensor]]":
+        future: "Future[List[Tensor]]" = Future(devices=[self._device])
+        future.set_result(self._result)  # whose readers' streams wait for the current one
+        return future
+
+
+def has(tensors: Any) -> bool:
+    """Whether this is one tensor on a GPU, or a list of one."""
+    one = tensors if isinstance(tensors, Tensor) else tensors[0] if len(tensors) == 1 else None
+    return isinstance(one, Tensor) and bool(one.is_cuda)
+
+
+def _put(comm: Any, name: str, arguments: Sequence[Any], result: Tensor, staging: Staging, kept: Any) -> C10dWork:
+    stream = torch.cuda.current_stream(result.device).cuda_stream
+    handle = DeviceCall(name, (comm, *arguments, stream), None, kept).begin()
+    staging.copy_back()  # on the same stream
+    return DeviceWork(handle, [result])
+
+
+def allreduce(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
+    kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
+    staging = Staging()
+    data = staging.target(tensor, keeps=True)
+    return _put(comm, "WarrenDeviceAllreduce", (data.data_ptr(), data.data_ptr(), data.numel(), kind, op), tensor, staging, data)
+
+
+def broadcast(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
+    staging = Staging()
+    data = staging.target(tensor, keeps=True)
+    at = data.data_ptr()
+    return _put(comm, "WarrenDeviceBroadcast", (at, at, num_bytes(data), _c.BYTES, root_of(opts)), tensor, staging, data)
+
+
+def allgather(comm: Any, output: Tensor, source: Tensor) -> C10dWork:
+    staging = Staging()
+    data, made = staging.source(source), staging.target(output)
+    return _put(comm, "WarrenDeviceAllgather", (data.data_ptr(), made.data_ptr(), num_bytes(data), _c.BYTES), output, staging,
+                (data, made))
+
+
+def reduce_scatter(comm: Any, output: Tensor, source: Tensor, opts: Any) -> C10dWork:
+    kind, op = reduction(op_of(opts), source.dtype, "reduce_scatter")
+    staging = Staging()
+    data, made = staging.source(source), staging.target(output)
+    return _put(comm, "WarrenDeviceReduceScatter", (data.data_ptr(), made.data_ptr(), made.numel(), kind, op), output, staging,
+                (data, made))

@@ -1,0 +1,124 @@
+"""The backend "warren" of torch.distributed with tensors on a GPU of the stand-in: the engine's paths are real, CUDA and its tensors
+are not. scripts/gpu-check has the same with PyTorch's own tensors, for machines with a GPU."""
+import ctypes
+import os
+import subprocess
+import sys
+import unittest
+
+from warren_testing import BIN
+
+LIB = BIN.parent / "lib"
+PYTHON = "/usr/bin/python3"
+RANKS = 2
+HAS_TORCH = subprocess.run([PYTHON, "-c", "import numpy, torch"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+WHY_NOT = None if HAS_TORCH else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
+
+
+def rank_of_a_job():
+    import numpy as np
+    import torch
+    import torch.distributed as dist
+
+    import warren.torch  # noqa: F401  pylint: disable=unused-import
+
+    cudart = ctypes.CDLL(str(LIB / "libstand_in_cudart.so"))
+    case = unittest.TestCase()
+
+    class OnGpu(torch.Tensor):
+        """A tensor on memory of the stand-in's."""
+        is_cuda = True
+        device = torch.device("cuda:0")
+
+    class Stream:
+        """Of the stand-in's. Those that wait for each other, it notes."""
+        def __init__(self):
+            address = ctypes.c_void_p()
+            assert cudart.cudaStreamCreate(ctypes.byref(address)) == 0
+            self.cuda_stream, self.waited = address.value, []
+
+        def wait_event(self, event):
+            self.waited.append(event.recorded)
+
+        def synchronize(self):
+            assert cudart.cudaStreamSynchronize(ctypes.c_void_p(self.cuda_stream)) == 0
+
+    class Event:
+        recorded = None
+
+        def record(self, stream):
+            self.recorded = stream
+
+    stream = Stream()
+    torch.cuda.current_stream, torch.cuda.Event = lambda device: stream, Event
+
+    def on_gpu(*values, dtype=np.float32):
+        pointer = ctypes.c_void_p()
+        data = np.array(values, dtype)
+        assert cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(data.nbytes)) == 0
+        place = np.ctypeslib.as_array((ctypes.c_uint8 * data.nbytes).from_address(pointer.value)).view(dtype)
+        place[:] = data
+        return torch.from_numpy(place).as_subclass(OnGpu), place
+
+    dist.init_process_group("warren")
+    rank = dist.get_rank()
+
+    tensor, values = on_gpu(rank + 1, 5)
+    work = dist.all_reduce(tensor, async_op=True)
+    case.assertTrue(work.wait())
+    case.assertEqual(stream.waited, [stream])
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [3, 10])
+    tensor, values = on_gpu(rank, 7 - rank, dtype=np.int64)
+    dist.all_reduce(tensor, dist.ReduceOp.MAX)
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [1, 7])
+
+    tensor, values = on_gpu(10 + rank, 20 + rank)
+    dist.broadcast(tensor, 1)
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [11, 21])
+
+    group = dist.group.WORLD
+    own, _ = on_gpu(rank, 3)
+    everything, all_values = on_gpu(0, 0, 0, 0)
+    group._allgather_base(everything, own).wait()
+    stream.synchronize()
+    case.assertEqual(all_values.tolist(), [0, 3, 1, 3])
+    part, values = on_gpu(0, 0)
+    group._reduce_scatter_base(part, everything).wait()
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [[0, 6], [2, 6]][rank])
+
+    # What the paths of devices have not is refused, and ends nothing.
+    for wrong, text in ((lambda: dist.reduce(tensor, 0), "takes tensors in host memory here, and this one is on cuda:0"),
+                        (lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
+                        (lambda: group._allgather_base(everything, torch.zeros(2)), "takes tensors in host memory here")):
+        with case.assertRaisesRegex(RuntimeError, text):
+            wrong()
+    host = torch.ones(1)
+    dist.all_reduce(host)
+    case.assertEqual(float(host), RANKS)
+    dist.barrier()
+    dist.destroy_process_group()
+    print("all fine")
+
+
+class TorchDeviceWithAStandIn(unittest.TestCase):
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
+    def test_tensors_on_a_gpu_go_by_the_paths_of_devices(self):
+        environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1",
+                       "RABIT_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so")}
+        for more in ({}, {"RABIT_DEVICE_PATH": "staged"}):
+            with self.subTest(**more):
+                done = subprocess.run([str(BIN / "dmlc-submit"), "--num-workers", str(RANKS), PYTHON, __file__, "rank"],
+                                      env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual(done.stdout.count("all fine"), RANKS)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["rank"]:
+        rank_of_a_job()
+    else:
+        unittest.main()

@@ -37,6 +37,7 @@ using warren::api::LastError;
 using warren::api::Reduce;
 using warren::api::Reducing;
 using warren::api::Session;
+using warren::api::Launchers;
 using warren::api::Threads;
 using warren::api::Wanted;
 
@@ -359,7 +360,7 @@ int SendRecvOn(const Way& way, WarrenComm comm, const void* send, size_t send_co
 // --- the job -----------------------------------------------------------------------------------------------
 
 int WarrenInit(int argc, char** argv) {
-  return Attempt([&] { Session::Init(Call{"WarrenInit"}, argc, argv); });
+  return Attempt([&] { Session::Init(Call{"WarrenInit"}, argc, argv, Launchers::kJoin); });
 }
 
 int WarrenFinalize() {

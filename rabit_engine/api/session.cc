@@ -138,7 +138,7 @@ SessionOptions OptionsOf(const Settings& settings) {
 
 }  // namespace
 
-void Session::Init(const Call& call, int argc, const char* const* argv) {
+void Session::Init(const Call& call, int argc, const char* const* argv, Launchers launchers) {
   RequireOwner(call);
   if (Find(Threads::kSeparate)) return;
   std::vector<std::string> arguments;
@@ -146,7 +146,10 @@ void Session::Init(const Call& call, int argc, const char* const* argv) {
     if (argv[i] != nullptr) arguments.emplace_back(argv[i]);
   }
   try {
-    const Settings settings = ReadSettings(arguments);
+    Settings settings = ReadSettings(arguments);
+    const bool is_told = settings.bootstrap != BootstrapKind::kAuto || !settings.tracker_host.empty();
+    if (launchers == Launchers::kJoin && !is_told)
+      settings.bootstrap = BootstrapOfLauncher(MpiCluesOfThisProcess(), &FromEnvironment);
     if (settings.role != "worker") {
       // Jobs with parameter servers start one command in every role; rabit programs are for workers.
       Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",

@@ -70,10 +70,15 @@ enum class Threads {
   kSeparate  ///< none: it has not joined anything
 };
 
+/// Whether a process that no tracker and no setting tells of a job is of the one of mpirun or srun. Programs
+/// of rabit and XGBoost that these start are alone then, as they always were.
+enum class Launchers { kJoin, kLeaveAlone };
+
 class Session {
  public:
   /// Joins the job for this thread unless it has joined already.
-  static void Init(const Call& call, int argc, const char* const* argv);
+  static void Init(const Call& call, int argc, const char* const* argv,
+                   Launchers launchers = Launchers::kLeaveAlone);
   /// The session this thread uses; null when there is none.
   static std::shared_ptr<Session> Find(Threads threads);
   /// The same, with Misuse when there is none.

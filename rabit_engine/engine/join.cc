@@ -36,6 +36,13 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
   return std::make_unique<NativeCommunicator>(std::move(bootstrap), ListenHere(), settings);
 }
 
+BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const LookUp& look_up) {
+  if (clues.launched_processes <= 1) return BootstrapKind::kNone;
+  // An MPI that is in the process has taken what the launcher offers, or will.
+  if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
+  return look_up("PMI_FD") || look_up("SLURM_STEP_ID") ? BootstrapKind::kSlurm : BootstrapKind::kMpi;
+}
+
 bool JoinsThroughTracker(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) return false;
   if (settings.bootstrap == BootstrapKind::kTracker && settings.tracker_host.empty()) {

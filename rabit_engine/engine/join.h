@@ -8,12 +8,17 @@
 #include "rabit_engine/base/communicator.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/engine/native_communicator.h"
+#include "rabit_engine/mpi/mpi_library.h"
 
 namespace warren {
 
 /// Joins the job that the settings describe: a tracker's, MPI's, Slurm's, or none (a world of one).
 /// Blocks until all ranks have come. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
+
+/// By which way the ranks of a launcher, mpirun or srun, find each other; kNone where none has started this
+/// process, or it alone.
+BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const LookUp& look_up);
 
 /// Whether Join goes through a tracker: then ranks can be linked again after a loss.
 bool JoinsThroughTracker(const Settings& settings);

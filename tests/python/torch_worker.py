@@ -14,8 +14,12 @@ import warren.torch
 torch.set_num_threads(1)
 
 
+sizes = []  # of the worlds that there were
+
+
 def begin(**more):
     dist.init_process_group("warren", **more)
+    sizes.append(dist.get_world_size())
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -359,4 +363,4 @@ def refused():
 
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
-    print("well", flush=True)
+    print(f"well among {sizes[0]}", flush=True)

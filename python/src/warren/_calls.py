@@ -132,7 +132,10 @@ def _has_ended(handle: int) -> bool:
     return bool(value.value)
 
 
-def _free_dropped() -> None:
+def free_dropped() -> None:
+    """Those that have ended."""
+    if not _dropped:
+        return
     with _DROPPED_LOCK:
         for _ in range(len(_dropped)):  # more may be dropped meanwhile
             handle, kept = _dropped.pop(0)
@@ -232,16 +235,14 @@ class Call(Generic[T]):
         return self._result
 
     def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
-        if _dropped:
-            _free_dropped()
+        free_dropped()
         options = call_options(name, timeout)
         handle = _c.handle(getattr(_c.LIB, self._name + "Async"), *self._arguments, ctypes.byref(options))
         return Handle(handle, self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:
         """By name, on a coordinator instead of the communicator that the arguments begin with."""
-        if _dropped:
-            _free_dropped()
+        free_dropped()
         options = _c.EnqueueOptions(ctypes.sizeof(_c.EnqueueOptions), c_int_of(priority, "priority"), None, 0)
         if group is not None:
             if not isinstance(group, tuple) or len(group) != 2:
@@ -261,8 +262,7 @@ class DeviceCall(Call[T]):
     def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
         if name is not None or timeout is not None:
             raise TypeError("calls on arrays on a GPU take neither a name nor a timeout")
-        if _dropped:
-            _free_dropped()
+        free_dropped()
         return Handle(_c.handle(getattr(_c.LIB, self._name), *self._arguments), self._result, self._kept)
 
     def enqueue(self, coordinator: int, name: str, priority: int, group: Optional[Tuple[str, int]]) -> Handle[T]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from warren import _collectives_c as _c
-from warren._calls import Array, Handle, c_int_of, call_options, contiguous, result_array
+from warren._calls import Array, Handle, c_int_of, call_options, contiguous, free_dropped, result_array
 
 if TYPE_CHECKING:
     from warren.collectives import Communicator
@@ -39,6 +39,7 @@ class Mailbox:
     # Of memory whose owner is kept until the message has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> "Handle[None]":
+        free_dropped()
         handle = _c.handle(_c.LIB.WarrenMailboxSend, self._open(), at, count, c_int_of(to, "rank"), tag,
                            ctypes.byref(call_options(None, timeout)))
         return Handle(handle, None, (owner,))
@@ -46,6 +47,7 @@ class Mailbox:
     def recv_bytes(self, at: int, count: int, source: int, tag: int, timeout: Optional[float], owner: T,
                    found: Any = None) -> "Handle[T]":
         """`found`: a ctypes.c_int that becomes the sender's rank."""
+        free_dropped()
         handle = _c.handle(_c.LIB.WarrenMailboxRecv, self._open(), at, count, c_int_of(source, "rank"), tag,
                            None if found is None else ctypes.byref(found), ctypes.byref(call_options(None, timeout)))
         return Handle(handle, owner, (owner, found))

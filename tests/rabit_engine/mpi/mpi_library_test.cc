@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/engine/join.h"
 #include "rabit_engine/mpi/mpi_communicator.h"
 
 namespace warren {
@@ -33,6 +34,36 @@ TEST(MpiLibrary, MpirunOfOpenMpiIsKnownByItsWorldSize) {
   const MpiClues clues = CluesFrom({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}});
   EXPECT_EQ(clues.launcher, MpiKind::kOpenMpi);
   EXPECT_EQ(clues.launched_processes, 4);
+}
+
+BootstrapKind LauncherOf(std::map<std::string, std::string> environment,
+                         std::optional<MpiKind> in_process = std::nullopt) {
+  const LookUp look_up = [&environment](const char* name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  };
+  MpiClues clues = ReadMpiClues(look_up);
+  clues.in_process = in_process;
+  return BootstrapOfLauncher(clues, look_up);
+}
+
+TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
+  const std::map<std::string, std::string> hydra{{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}};
+  const std::map<std::string, std::string> srun{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
+  EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}}),
+            BootstrapKind::kMpi);
+  EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // by PMI
+  EXPECT_EQ(LauncherOf(hydra, MpiKind::kMpich), BootstrapKind::kMpi);
+  EXPECT_EQ(LauncherOf({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_PORT", "n1:7"}}), BootstrapKind::kMpi);
+  EXPECT_EQ(LauncherOf(srun), BootstrapKind::kSlurm);
+  EXPECT_EQ(LauncherOf(srun, MpiKind::kOpenMpi), BootstrapKind::kMpi);
+  EXPECT_EQ(LauncherOf({}), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf({}, MpiKind::kMpich), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "1"}}), BootstrapKind::kNone);
+  // A script that sbatch runs is in no step.
+  EXPECT_EQ(LauncherOf({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}),
+            BootstrapKind::kNone);
 }
 
 TEST(MpiLibrary, HydraAndSrunWithPmi2AreKnownByPmiRank) {

@@ -5,11 +5,14 @@
     dist.init_process_group("warren")
     dist.all_reduce(gradient)
 
-Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or alone; DistributedDataParallel, FSDP, DTensor and
-whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits on all ranks.
-A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
+Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or alone; DistributedDataParallel, FSDP,
+DTensor and whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits
+on all ranks. A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
 
-PyTorch 1.13, and from 2.4 on. Tensors in host memory; on GPUs the main collectives.
+Beside it, over `warren.collectives`, what TorchMPI had: `synchronize_parameters`, `synchronize_gradients`, `AllReduceSGDEngine`,
+`ParameterServer`, `Downpour`, `EASGD`.
+
+PyTorch 1.13, and from 2.4 on. Tensors in host memory; on GPUs the main collectives of the backend.
 """
 import datetime as _datetime
 import functools as _functools
@@ -18,11 +21,15 @@ from typing import Callable as _Callable
 
 import torch.distributed as _dist
 
-from warren.torch._process_group import ProcessGroup
 from warren.torch import _launchers
+from warren.torch._process_group import ProcessGroup
 from warren.torch._rendezvous import create
+from warren.torch._synchronize import synchronize_gradients, synchronize_parameters
+from warren.torch.parameter_server import EASGD, Downpour, ParameterServer
+from warren.torch.sgd import AllReduceSGDEngine, SGDEngine
 
-__all__ = ["ProcessGroup"]
+__all__ = ["AllReduceSGDEngine", "Downpour", "EASGD", "ParameterServer", "ProcessGroup", "SGDEngine", "synchronize_gradients",
+           "synchronize_parameters"]
 
 
 def _register() -> None:

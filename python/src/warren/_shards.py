@@ -1,0 +1,200 @@
+"""What parameter servers decide, without threads and messages: where elements lie, what a rule makes of a shard, and who is
+answered what.
+
+A shard is one server's part of an array: flat, contiguous. It is told what clients send and ask for, one request after the
+other, and says which of its requests are answered now. `RuleShard` applies each message at once by its rule. `UpdateShard` and
+`RoundShard` are the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): by an
+updater at once, or when the messages of all workers are there.
+"""
+import zlib
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Changes a shard in place by what has come.
+Rule = Callable[[Array, Array], None]
+
+RULE_NAME_BYTES = 64
+
+
+class Part(NamedTuple):
+    """The elements from `begin` to `end`, without the last, of a flat array, on one rank."""
+
+    rank: int
+    begin: int
+    end: int
+
+
+def spread(count: int, ranks: Sequence[int]) -> List[Part]:
+    """Contiguous parts on these ranks, in their order, whose lengths differ by one at most: the longer ones first. Ranks that
+    would have nothing are left out."""
+    length, longer = divmod(count, len(ranks))
+    parts, begin = [], 0
+    for place, rank in enumerate(ranks):
+        end = begin + length + (place < longer)
+        if end > begin:
+            parts.append(Part(rank, begin, end))
+        begin = end
+    return parts
+
+
+def place(key: Union[str, int], count: int, ranks: Sequence[int], bound: int) -> List[Part]:
+    """Of the value of a key: on one rank that the key alone decides, or, from `bound` elements on, spread over all."""
+    if count >= bound:
+        return spread(count, ranks)
+    return spread(count, [ranks[zlib.crc32(str(key).encode()) % len(ranks)]])
+
+
+# --- rules ---
+
+def _add(shard: Array, incoming: Array) -> None:
+    shard += incoming
+
+
+def _copy(shard: Array, incoming: Array) -> None:
+    shard[:] = incoming
+
+
+def _zero(shard: Array, _: Array) -> None:
+    shard[:] = 0
+
+
+_rules: Dict[str, Rule] = {"add": _add, "copy": _copy, "zero": _zero}
+
+
+def register_rule(name: str, rule: Rule) -> None:
+    """On all ranks, before any of them sends by it: `rule(shard, incoming)` changes the flat array `shard` in place. It may run
+    in another thread, and `incoming` is its own until it returns."""
+    if not isinstance(name, str) or not 0 < len(name.encode()) <= RULE_NAME_BYTES or "\0" in name:
+        raise ValueError(f"the name of a rule is a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
+    if not callable(rule):
+        raise TypeError(f"the rule '{name}' is a function of a shard and what has come for it, not {type(rule).__name__}")
+    if _rules.setdefault(name, rule) is not rule:
+        raise ValueError(f"there is a rule '{name}' already; take another name")
+
+
+def rule_of(name: str, rank: int) -> Rule:
+    rule = _rules.get(name)
+    if rule is None:
+        raise ValueError(f"rank {rank} has no rule '{name}', only {', '.join(sorted(_rules))}; call register_rule on all ranks "
+                         "before one of them sends by it")
+    return rule
+
+
+def described(what: str, error: BaseException) -> str:
+    return f"{what}: {type(error).__name__}: {error}"
+
+
+# --- shards ---
+
+class Request(NamedTuple):
+    """Of a client, which numbers its own."""
+
+    client: int
+    number: int
+
+
+class Reply(NamedTuple):
+    """What a request is answered: a copy of the values where it asked for them, and else that it was carried out, or why not."""
+
+    request: Request
+    values: Optional[Array] = None
+    error: Optional[str] = None
+
+
+class Shard(Protocol):
+    """One request at a time."""
+
+    values: Array
+
+    def send(self, request: Request, incoming: Array, rule: str) -> List[Reply]:
+        """`incoming` may be changed, and is the caller's again when this returns."""
+
+    def receive(self, request: Request) -> List[Reply]:
+        ...
+
+
+class RuleShard:
+    """Each message is applied at once, by the rule that it names."""
+
+    def __init__(self, values: Array, rank: int) -> None:
+        self.values, self._rank = values, rank
+
+    def send(self, request: Request, incoming: Array, rule: str) -> List[Reply]:
+        try:
+            rule_of(rule, self._rank)(self.values, incoming)
+        except Exception as error:  # pylint: disable=broad-except
+            return [Reply(request, error=described(f"rank {self._rank}: the rule '{rule}' of rank {request.client}'s send failed",
+                                                   error))]
+        return [Reply(request)]
+
+    def receive(self, request: Request) -> List[Reply]:
+        return [Reply(request, self.values.copy())]
+
+
+#: Changes values in place by what was pushed.
+Update = Callable[[Array, Array], None]
+
+
+class UpdateShard:
+    """Each message is applied at once, by the updater."""
+
+    def __init__(self, values: Array, what: str, update: Update) -> None:
+        """`what`: whose error an error of the updater is."""
+        self.values, self._what, self._update = values, what, update
+
+    def send(self, request: Request, incoming: Array, _: str) -> List[Reply]:
+        return [Reply(request, error=_failure_of(self._update, self.values, incoming, self._what))]
+
+    def receive(self, request: Request) -> List[Reply]:
+        return [Reply(request, self.values.copy())]
+
+
+class RoundShard:
+    """The n-th messages of all workers are one round: they are added up in the order of ranks, so that the bits do not depend on
+    who was first, and applied once. A worker's message is answered when its round is; what a worker asks for waits for the
+    rounds of its own messages before."""
+
+    def __init__(self, values: Array, what: str, update: Update, num_workers: int) -> None:
+        self.values, self._what, self._update = values, what, update
+        self._pushed: List[Deque[Tuple[Request, Array]]] = [deque() for _ in range(num_workers)]
+        self._num_pushed = [0] * num_workers
+        self._num_rounds = 0
+        self._pulls: List[Tuple[int, Request]] = []  # the rounds that each waits for
+
+    def send(self, request: Request, incoming: Array, _: str) -> List[Reply]:
+        self._pushed[request.client].append((request, incoming.copy()))
+        self._num_pushed[request.client] += 1
+        replies = []
+        while all(self._pushed):
+            replies += self._round()
+        return replies
+
+    def receive(self, request: Request) -> List[Reply]:
+        self._pulls.append((self._num_pushed[request.client], request))
+        return self._ready()
+
+    def _round(self) -> List[Reply]:
+        requests, values = zip(*(pushed.popleft() for pushed in self._pushed))
+        total = values[0]
+        for value in values[1:]:
+            total += value
+        failure = _failure_of(self._update, self.values, total, self._what)
+        self._num_rounds += 1
+        return [Reply(request, error=failure) for request in requests] + self._ready()
+
+    def _ready(self) -> List[Reply]:
+        ready = [request for rounds, request in self._pulls if rounds <= self._num_rounds]
+        self._pulls = [pull for pull in self._pulls if pull[0] > self._num_rounds]
+        return [Reply(request, self.values.copy()) for request in ready]
+
+
+def _failure_of(update: Update, values: Array, incoming: Array, what: str) -> Optional[str]:
+    try:
+        update(values, incoming)
+        return None
+    except Exception as error:  # pylint: disable=broad-except
+        return described(what, error)

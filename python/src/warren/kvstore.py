@@ -1,0 +1,409 @@
+"""MXNet's key-value stores: `create` and the methods of mxnet.kvstore, over allreduce or over parameter servers.
+
+    from warren import kvstore
+    kv = kvstore.create("dist_sync")
+    kv.set_optimizer(kvstore.SGD(learning_rate=0.1, momentum=0.9))
+    kv.init("weight", weight)                               # all workers; what worker 0 has
+    ...
+    kv.push("weight", gradient)
+    kv.pull("weight", out=weight)
+
+- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. Workers may call them in different orders.
+- "dist_sync": the n-th pushes of all workers for a key are added up on a server, in the order of ranks, and applied once. A
+  pull waits for the worker's own pushes before, and gives exactly what they have led to: all workers have the same bits.
+- "dist_async": a server applies each push at once.
+
+Servers are threads of the workers, and start with the first key: a key is on one of them, by its hash, or from
+MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on spread over all. Start jobs without --num-servers:
+`dmlc-submit --num-workers 4 python train.py`.
+
+Values are NumPy arrays, tensors of PyTorch in host memory or on a GPU (then copied), arrays of MXNet, or a list of them, one for
+each device, which are added up first. `push` takes a copy and returns at once; `pull`, `pushpull` and `broadcast` wait. `init`,
+`broadcast`, `set_optimizer`, `set_updater`, `barrier` and `close` are called by all workers, in the same order. `priority` is an
+order for "dist_sync_mpi" (larger first) and changes nothing else.
+
+Errors are those of the worker that caused them: an updater that fails is a RuntimeError of the `pull` behind the push, on all
+workers whose pushes were in it. A rank that dies is named, within a second, to all that wait, and the store is of no further use.
+"""
+import functools
+import os
+import sys
+import threading
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Protocol, Tuple, Type
+
+import numpy as np
+
+from warren import collectives
+from warren._kvstore_values import Key, pairs, read, shared, summed, write
+from warren._shards import Array, RoundShard, Shard, UpdateShard, place
+from warren._world import communicator_or_world
+from warren.collectives import Communicator, Op
+from warren.parameter_server import Handle, ShardedArray, check_alike, slice_of
+
+__all__ = ["SGD", "TorchOptimizer", "create"]
+
+_BIG_ARRAY_BOUND = 1_000_000
+
+
+# --- optimizers ---
+
+class Optimizer(Protocol):
+    """What MXNet calls one. Arrays are NumPy's: the whole value of a key, or, where it is spread, a server's flat part."""
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        ...
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Changes the weight in place."""
+
+
+class SGD:
+    """state = momentum * state - learning_rate * (rescale_grad * grad + wd * weight); weight += state."""
+
+    def __init__(self, learning_rate: float = 0.01, momentum: float = 0.0, wd: float = 0.0, rescale_grad: float = 1.0) -> None:
+        self.learning_rate, self.momentum, self.wd, self.rescale_grad = learning_rate, momentum, wd, rescale_grad
+
+    def create_state(self, _: Any, weight: Array) -> Optional[Array]:
+        return np.zeros_like(weight) if self.momentum != 0 else None
+
+    def update(self, _: Any, weight: Array, grad: Array, state: Optional[Array]) -> None:
+        step = -self.learning_rate * (self.rescale_grad * grad + self.wd * weight)
+        if state is not None:
+            state *= self.momentum
+            state += step
+            step = state
+        weight += step
+
+
+class TorchOptimizer:
+    """An optimizer of torch.optim for each key: TorchOptimizer(torch.optim.Adam, lr=0.001)."""
+
+    def __init__(self, optimizer_class: Callable[..., Any], **options: Any) -> None:
+        self._class, self._options = optimizer_class, options
+
+    def create_state(self, _: Any, weight: Array) -> Tuple[Any, Any]:
+        torch = sys.modules["torch"]
+        parameter = torch.nn.Parameter(torch.from_numpy(weight))  # on the memory of the server
+        return parameter, self._class([parameter], **self._options)
+
+    def update(self, _: Any, __: Array, grad: Array, state: Tuple[Any, Any]) -> None:
+        parameter, optimizer = state
+        parameter.grad = sys.modules["torch"].from_numpy(grad)
+        optimizer.step()
+
+
+class _MxnetOptimizer:
+    """An optimizer of MXNet, which takes its arrays. Their state is that of the key."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+
+    def create_state(self, index: Any, weight: Array) -> Tuple[Any, Any]:
+        own = sys.modules["mxnet"].nd.array(weight, dtype=weight.dtype)
+        return own, self._optimizer.create_state_multi_precision(index, own)
+
+    def update(self, index: Any, weight: Array, grad: Array, state: Tuple[Any, Any]) -> None:
+        own, of_optimizer = state
+        self._optimizer.update_multi_precision(index, own, sys.modules["mxnet"].nd.array(grad, dtype=grad.dtype), of_optimizer)
+        weight[...] = own.asnumpy()
+
+
+def _numpy_optimizer(optimizer: Any) -> Optimizer:
+    mxnet = sys.modules.get("mxnet")
+    if mxnet is not None and isinstance(optimizer, mxnet.optimizer.Optimizer):
+        return _MxnetOptimizer(optimizer)
+    if not callable(getattr(optimizer, "create_state", None)) or not callable(getattr(optimizer, "update", None)):
+        raise TypeError("set_optimizer takes what has create_state(index, weight) and update(index, weight, grad, state), such "
+                        f"as kvstore.SGD or kvstore.TorchOptimizer(torch.optim.Adam), not {type(optimizer).__name__}")
+    found: Optimizer = optimizer
+    return found
+
+
+#: Changes a stored value in place by what was pushed: (key, pushed, stored).
+Updater = Callable[[Key, Array, Array], None]
+
+
+class _OptimizerUpdater:
+    """One optimizer for all keys, with a state for each."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer, self._states = optimizer, {}  # type: Optimizer, Dict[Key, Any]
+
+    def __call__(self, key: Key, pushed: Array, stored: Array) -> None:
+        if key not in self._states:
+            self._states[key] = self._optimizer.create_state(key, stored)
+        self._optimizer.update(key, stored, pushed, self._states[key])
+
+
+# --- stores ---
+
+def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
+    """A method of MXNet's stores that a store does not have."""
+    def refuse(self: "_Store", *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(f"the key-value store '{self.type}' has no {name}: {instead}")
+
+    refuse.__name__, refuse.__doc__ = name, f"Refused: {instead}."
+    return refuse
+
+
+class _Store:
+    """What all stores have."""
+
+    def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        self._type, self._communicator = kind, communicator_or_world(communicator, "a key-value store")
+
+    @property
+    def type(self) -> str:
+        return self._type
+
+    @property
+    def rank(self) -> int:
+        return self._communicator.rank
+
+    @property
+    def num_workers(self) -> int:
+        return self._communicator.size
+
+    def barrier(self) -> None:
+        """Returns when all workers have called it."""
+        self._communicator.barrier()
+
+    _barrier = barrier
+
+    def __enter__(self) -> "_Store":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        # After an exception the others may never come to close it.
+        if kind is None:
+            self.close()
+
+    def close(self) -> None:
+        """Ends it. All workers call it."""
+
+    row_sparse_pull = _refused("row_sparse_pull", "no store of warren has sparse values; pull the whole one by 'dist_sync' or "
+                               "'dist_async'")
+    set_gradient_compression = _refused("set_gradient_compression", "no store of warren compresses; push float16 arrays instead")
+    save_optimizer_states = _refused("save_optimizer_states", "states are on the servers, and MXNet's distributed stores refuse "
+                                     "it, too; save the weights that you pull")
+    load_optimizer_states = _refused("load_optimizer_states", "states are on the servers, and MXNet's distributed stores refuse "
+                                     "it, too; init the keys with the weights that you saved")
+
+
+class AllreduceStore(_Store):
+    """"dist_sync_mpi": sums over all workers, which keep the values themselves."""
+
+    def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        super().__init__(kind, communicator)
+        self._coordinator = self._communicator.coordinator()
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Of what MXNet asks: "optimizer"."""
+        _check_capability(capability)
+        return False
+
+    # The arguments are called as in the stores of MXNet's design, and also as in those of MXNet.
+
+    def pushpull(self, key: Any, ins: Any, outs: Any = None, priority: int = 0, out: Any = None) -> None:
+        """The sum of `ins` over all workers and devices, in `outs`, by default in `ins`."""
+        outs = ins if outs is None and out is None else outs if outs is not None else out
+        sums, handles = [], []
+        for name, values in pairs(key, ins, "pushpull"):
+            in_place = shared(values, "pushpull") if outs is ins else None
+            total = summed(values, "pushpull") if in_place is None else in_place
+            sums.append((total, in_place is None))
+            handles.append(self._coordinator.allreduce(f"{name!r}", total, Op.SUM, out=total, priority=priority))
+        collectives.wait_all(handles)
+        for (total, is_apart), (_, targets) in zip(sums, pairs(key, outs, "pushpull")):
+            if is_apart:
+                write(total, targets, "pushpull")
+
+    def broadcast(self, key: Any, value: Any, outs: Any = None, priority: int = 0, root_rank: int = 0, out: Any = None) -> None:
+        """Rank root_rank's value, in `outs`, by default in `value`."""
+        outs = value if outs is None and out is None else outs if outs is not None else out
+        copies = [(name, np.array(read(values[0], "broadcast"), order="C")) for name, values in pairs(key, value, "broadcast")]
+        handles = [self._coordinator.broadcast(f"broadcast of {name!r}", copy, root_rank, priority) for name, copy in copies]
+        for found, (_, targets) in zip(collectives.wait_all(handles), pairs(key, outs, "broadcast")):
+            write(found, targets, "broadcast")
+
+    def close(self) -> None:
+        self._coordinator.close()
+
+    _BY_SERVERS = "it has no servers that keep values; {}, or take 'dist_sync' or 'dist_async'"
+    init = _refused("init", _BY_SERVERS.format("broadcast them"))
+    push = _refused("push", _BY_SERVERS.format("call pushpull"))
+    pull = _refused("pull", _BY_SERVERS.format("call pushpull"))
+    set_optimizer = _refused("set_optimizer", _BY_SERVERS.format("update the weights on each worker by the sums of pushpull"))
+    set_updater = _refused("set_updater", _BY_SERVERS.format("update the weights on each worker by the sums of pushpull"))
+
+
+class _Value:
+    """A key's value on its servers, and this worker's pushes whose end nobody knows yet."""
+
+    def __init__(self, array: ShardedArray, shape: Tuple[int, ...], dtype: Any) -> None:
+        self.array, self.shape, self.dtype = array, shape, dtype
+        self.pushes: List[Handle[None]] = []
+
+    def push(self, flat: Array) -> None:
+        self.pushes = [push for push in self.pushes if not push.done() or push.untold() is not None]
+        self.pushes.append(self.array.send(flat))
+
+    def settle(self) -> None:
+        """Raises the first error of the pushes, which have ended when a pull behind them has."""
+        pushes, self.pushes = self.pushes, []
+        for push in pushes:
+            push.wait()
+
+
+class ServerStore(_Store):
+    """"dist_sync" and "dist_async": values on servers."""
+
+    def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        super().__init__(kind, communicator)
+        self._is_sync = "async" not in kind
+        self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", _BIG_ARRAY_BOUND))
+        self._values: Dict[Key, _Value] = {}
+        self._updater: Optional[Updater] = None
+        self._updater_lock = threading.Lock()  # keys are updated by the server's thread and by this worker's
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Of what MXNet asks: "optimizer"."""
+        _check_capability(capability)
+        return True
+
+    def init(self, key: Any, value: Any) -> None:
+        """Puts keys into the store, with the values of worker 0. All workers call it."""
+        for name, values in pairs(key, value, "init"):
+            self._init(name, read(values[0], f"init of key {name!r}"))
+
+    def _init(self, key: Key, array: Array) -> None:
+        if key in self._values:
+            raise ValueError(f"init: key {key!r} is in the store already")
+        comm = self._communicator
+        check_alike(comm, "init", (key, array.shape, array.dtype.str, self._bound))
+        parts = place(key, array.size, range(comm.size), self._bound)
+        own = slice_of(comm, np.ascontiguousarray(array).reshape(-1), parts, root=0)
+        whole = array.shape if len(parts) == 1 else None
+        sharded = ShardedArray(comm, parts, own, lambda values: self._shard(key, values, whole))
+        self._values[key] = _Value(sharded, array.shape, array.dtype)
+
+    def _shard(self, key: Key, values: Array, whole: Optional[Tuple[int, ...]]) -> Shard:
+        update = functools.partial(self._apply, key, whole)
+        what = f"rank {self.rank}: the updater of key {key!r} failed"
+        if self._is_sync:
+            return RoundShard(values, what, update, self.num_workers)
+        return UpdateShard(values, what, update)
+
+    def _apply(self, key: Key, whole: Optional[Tuple[int, ...]], stored: Array, pushed: Array) -> None:
+        """On the server: `whole` is the shape of a value that is not spread."""
+        if self._updater is None:
+            stored[:] = pushed  # the sum
+            return
+        shape = stored.shape if whole is None else whole
+        with self._updater_lock:
+            self._updater(key, pushed.reshape(shape), stored.reshape(shape))
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:  # pylint: disable=unused-argument
+        """Sends values, added up over the devices, to the servers. Returns at once."""
+        if not self._is_sync and self._updater is None:
+            raise ValueError(f"push: the servers of '{self.type}' have no updater; call set_optimizer before, on all workers")
+        ready = [(self._value(name, "push"), self._checked(name, summed(values, "push"), "push"))
+                 for name, values in pairs(key, value, "push")]
+        for known, array in ready:
+            known.push(array.reshape(-1))
+
+    # pylint: disable=unused-argument
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Fills `out`, on all its devices, with what the servers have: with all of this worker's pushes before."""
+        if out is None:
+            raise ValueError("pull needs an `out`, which it fills")
+        asked = []
+        for name, targets in pairs(key, out, "pull"):
+            known = self._value(name, "pull")
+            for target in targets:
+                if tuple(target.shape) != known.shape:
+                    raise ValueError(f"pull: key {name!r} has the shape {known.shape}, and its place {tuple(target.shape)}")
+            memory = shared(targets, "pull")
+            in_place = memory is not None and memory.dtype == known.dtype
+            array = memory if in_place else np.empty(known.shape, known.dtype)
+            asked.append((known, known.array.receive(array.reshape(-1), array), [] if in_place else targets))
+        for known, handle, targets in asked:
+            array = handle.wait()
+            known.settle()
+            write(array, targets, "pull")
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """`push`, and `pull` into `out`, by default into `value`."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0, root_rank: int = 0) -> None:
+        """`init`, and `pull`."""
+        if root_rank != 0:
+            raise ValueError(f"broadcast: the values of '{self.type}' are worker 0's, not {root_rank}'s; take 'dist_sync_mpi'")
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """What servers make of pushes, from now on. All workers call it, each with an equal one: each server uses its own
+        worker's. See `Optimizer`; optimizers of MXNet are taken as they are."""
+        self.set_updater(_OptimizerUpdater(_numpy_optimizer(optimizer)))
+
+    def set_updater(self, updater: Updater) -> None:
+        """The same by a function (key, pushed, stored) that changes `stored`."""
+        if not callable(updater):
+            raise TypeError(f"set_updater takes a function of key, pushed and stored, not {type(updater).__name__}")
+        self._updater = updater
+        self._communicator.barrier()  # the next push meets it on all servers
+
+    _set_updater = set_updater
+
+    def close(self) -> None:
+        """Ends it, with the pushes that are under way. All workers call it."""
+        values, self._values = self._values, {}
+        for value in values.values():
+            value.array.free()
+
+    def _value(self, key: Key, what: str) -> _Value:
+        if key not in self._values:
+            raise ValueError(f"{what}: key {key!r} is not in the store; call init with it before, on all workers")
+        return self._values[key]
+
+    def _checked(self, key: Key, array: Array, what: str) -> Array:
+        known = self._values[key]
+        if array.shape != known.shape or array.dtype != known.dtype:
+            raise ValueError(f"{what}: key {key!r} has the shape {known.shape} and the type {known.dtype}, not {array.shape} and "
+                             f"{array.dtype}")
+        return array
+
+
+def _check_capability(capability: str) -> None:
+    if capability.lower() != "optimizer":
+        raise ValueError(f"no store is asked for the capability '{capability}'; there is 'optimizer'")
+
+
+_STORES: Dict[str, Type[_Store]] = {
+    "dist_sync_mpi": AllreduceStore, "dist_sync": ServerStore, "dist": ServerStore, "dist_sync_device": ServerStore,
+    "dist_device_sync": ServerStore, "dist_async": ServerStore,
+}
+
+
+def create(name: str = "dist_sync", communicator: Optional[Communicator] = None) -> Any:
+    """A store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async". All workers
+    call it. `communicator`: by default the world, which is joined if it was not yet. Where MXNet was imported before, its
+    Trainer and Module take the store in place of one of MXNet's."""
+    if not isinstance(name, str) or name.lower() not in _STORES:
+        raise ValueError(f"there is no key-value store {name!r} here, only {', '.join(_STORES)}; others are MXNet's own")
+    role, num_servers = os.environ.get("DMLC_ROLE", "worker"), os.environ.get("DMLC_NUM_SERVER", "0")
+    if role != "worker" or num_servers not in ("", "0"):
+        raise RuntimeError(f"this process is a {role} of a job with {num_servers} servers, and here servers are threads of the "
+                           "workers: start the job without --num-servers")
+    return _for_mxnet(_STORES[name.lower()])(name.lower(), communicator)
+
+
+def _for_mxnet(store: Type[_Store]) -> Type[_Store]:
+    """One that MXNet takes for its own, where it is there."""
+    base = getattr(getattr(sys.modules.get("mxnet"), "kvstore", None), "KVStoreBase", None)
+    return store if base is None else type(store.__name__, (store, base), {"__doc__": store.__doc__})

@@ -1,0 +1,53 @@
+"""Tensors of a module as one row of elements for each type, and reductions of such rows."""
+from typing import Any, Dict, Iterable, List, Sequence
+
+import torch
+from torch import Tensor
+
+from warren import collectives
+from warren import _collectives_c as _c
+from warren.collectives import Communicator
+from warren.torch._tensors import TYPES, check, num_bytes
+
+
+def by_type(tensors: Iterable[Tensor]) -> List[List[Tensor]]:
+    """Those of one type together, in their order."""
+    found: Dict[Any, List[Tensor]] = {}
+    for tensor in tensors:
+        found.setdefault(tensor.dtype, []).append(tensor)
+    return list(found.values())
+
+
+def pack(tensors: Sequence[Tensor]) -> Tensor:
+    """A copy of their elements, in one row."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def unpack(row: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Into the tensors, which keep their memory."""
+    with torch.no_grad():
+        for tensor, part in zip(tensors, parts_of(row, tensors)):
+            tensor.copy_(part)
+
+
+def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
+    """What belongs to each of them, in its shape."""
+    parts = torch.split(row, [tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors)]
+
+
+def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
+    """In place, on a contiguous tensor."""
+    check(tensor, what)
+    if tensor.dtype not in TYPES:
+        raise TypeError(f"{what} takes {', '.join(str(dtype) for dtype in TYPES)}, not {tensor.dtype}")
+    at = tensor.data_ptr()
+    own = communicator._comm  # pylint: disable=protected-access
+    return collectives.Call("WarrenAllreduce", (own, at, at, tensor.numel(), TYPES[tensor.dtype], op), tensor, tensor)
+
+
+def broadcast(communicator: Communicator, tensor: Tensor, root: int, what: str) -> None:
+    """In place, a contiguous tensor."""
+    check(tensor, what)
+    own = communicator._comm  # pylint: disable=protected-access
+    collectives.Call("WarrenBroadcast", (own, tensor.data_ptr(), num_bytes(tensor), _c.BYTES, root), tensor).run()

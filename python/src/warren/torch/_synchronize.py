@@ -1,0 +1,118 @@
+"""Parameters and gradients of modules that are the same on all ranks: all at once, or each gradient as soon as it is ready."""
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from warren._world import communicator_or_world
+from warren.collectives import Communicator, Handle, Op
+from warren.torch._packing import allreduce_call, broadcast, by_type, pack, parts_of, unpack
+from warren.torch._tensors import Staging
+
+
+def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
+                           communicator: Optional[Communicator] = None) -> None:
+    """Makes parameters and buffers those of rank `root`, or, with `average`, the parameters the averages over all ranks. All
+    ranks call it, with equal modules; by default those of the world, which is joined if it was not yet."""
+    comm = communicator_or_world(communicator, "synchronize_parameters")
+    tensors = list(module.parameters()) + ([] if average else list(module.buffers()))
+    for group in by_type(tensors):
+        row = pack(group)
+        if average:
+            allreduce_call(comm, row, Op.AVG, "synchronize_parameters").run()
+        else:
+            broadcast(comm, row, root, "synchronize_parameters")
+        unpack(row, group)
+
+
+def synchronize_gradients(module: Module, average: bool = True, communicator: Optional[Communicator] = None) -> None:
+    """Makes the gradients their averages over all ranks, or their sums: all of a type are one allreduce. A gradient that a rank
+    has not counts as zeros; one that no rank has stays None. All ranks call it, as above."""
+    comm = communicator_or_world(communicator, "synchronize_gradients")
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    for group in by_type(parameters):
+        gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in group]
+        # How many ranks have each is a part of the row: without that there would be another allreduce.
+        row = pack([*gradients, _presence(group)])
+        allreduce_call(comm, row, Op.AVG if average else Op.SUM, "synchronize_gradients").run()
+        *reduced, presence = parts_of(row, [*gradients, _presence(group)])
+        for parameter, gradient, total, present in zip(group, gradients, reduced, presence.tolist()):
+            gradient.copy_(total)
+            parameter.grad = gradient if present else None
+
+
+def _presence(parameters: List[Tensor]) -> Tensor:
+    return torch.tensor([parameter.grad is not None for parameter in parameters], dtype=parameters[0].dtype)
+
+
+def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[Any, Any]:
+    """Calls it each time that autograd has finished the gradient. What has to be kept for that, and what removes it."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
+        return None, parameter.register_post_accumulate_grad_hook(lambda _: function())
+    # The node that accumulates it lives as long as somebody keeps it.
+    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    return node, node.register_hook(lambda *_: function())
+
+
+class GradientsInFlight:
+    """Each gradient's allreduce begins when backward has made it. All ranks make it, with equal modules, and close it; between
+    `begin` and `finish` there is one backward. The ranks' gradients may be ready in different orders."""
+
+    def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
+        self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+        self._op = Op.AVG if average else Op.SUM
+        self._communicator = communicator
+        self._coordinator = communicator.coordinator()
+        self._under_way: Dict[str, Tuple[Handle[Any], Staging]] = {}
+        self._is_begun = False
+        self._hooks = [_when_accumulated(parameter, lambda name=name: self._ready(name))  # type: ignore[misc]
+                       for name, parameter in self._parameters.items()]
+
+    def begin(self) -> None:
+        self._is_begun = True
+
+    def finish(self) -> None:
+        """Returns when all gradients are the averages, or sums."""
+        self._is_begun = False
+        presence = torch.tensor([name in self._under_way for name in self._parameters], dtype=torch.int32)
+        anywhere = self._enqueue(" presence", presence, Op.SUM)
+        for name, parameter in self._parameters.items():
+            if name not in self._under_way:
+                parameter.grad = torch.zeros_like(parameter)
+                self._start(name)
+        for handle, staging in self._under_way.values():
+            handle.wait()
+            staging.copy_back()
+        self._under_way.clear()
+        anywhere.wait()
+        for parameter, ranks in zip(self._parameters.values(), presence.tolist()):
+            if ranks == 0:
+                parameter.grad = None
+
+    def close(self) -> None:
+        self.detach()
+        self._coordinator.close()
+
+    def detach(self) -> None:
+        """Leaves the module, without the others, who are told when they need this rank."""
+        for _, hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+
+    def _ready(self, name: str) -> None:
+        if self._is_begun:
+            if name in self._under_way:
+                raise RuntimeError(f"the gradient of {name} was made twice before it was waited for: one backward a step")
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        gradient = self._parameters[name].grad
+        assert gradient is not None
+        staging = Staging()
+        data = staging.target(gradient.detach(), keeps=True)
+        self._under_way[name] = (self._enqueue(name, data, self._op), staging)
+
+    def _enqueue(self, name: str, tensor: Tensor, op: int) -> Handle[Any]:
+        call = allreduce_call(self._communicator, tensor, op, f"the gradient of {name}")
+        return self._coordinator._begin(call, name, 0, None)  # pylint: disable=protected-access

@@ -1,0 +1,192 @@
+"""Training with hooks: on one process, or on all ranks with the gradients averaged. The interface is torchnet's, as TorchMPI
+extends it.
+
+    engine = warren.torch.AllReduceSGDEngine(asynchronous=True)
+    engine.hooks.on_forward_criterion = lambda state: print(state.t, state.loss.item())
+    engine.train(network, torch.nn.CrossEntropyLoss(), batches, lr=0.1, max_epochs=5)
+
+All ranks train with equal numbers of batches: each with its own, the mean of whose losses over all ranks is what is minimized.
+"""
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from warren._world import communicator_or_world
+from warren.collectives import Communicator
+from warren.torch._synchronize import GradientsInFlight, synchronize_gradients, synchronize_parameters
+
+#: Batches of (inputs, targets), as often as it is iterated; or a function that gives such for each epoch.
+Batches = Union[Iterable[Any], Callable[[], Iterable[Any]]]
+
+
+@dataclass
+class State:
+    """What hooks see, and may change."""
+
+    network: Module
+    criterion: Any
+    batches: Batches
+    training: bool
+    optimizer: Any = None
+    max_epochs: int = 1
+    epoch: int = 0
+    t: int = 0  #: steps done
+    sample: Any = None
+    output: Optional[Tensor] = None
+    loss: Optional[Tensor] = None
+
+
+Hook = Callable[[State], None]
+
+
+class Hooks:
+    """One function each, or None. `on_backward` is called when the gradients are those of all ranks, before the update; each
+    of training, and on_start, on_sample, on_forward, on_forward_criterion, on_end of testing, too."""
+
+    NAMES = ("on_start", "on_start_epoch", "on_sample", "on_forward", "on_forward_criterion", "on_backward_criterion",
+             "on_backward", "on_update", "on_end_epoch", "on_end")
+    __slots__ = NAMES
+
+    def __init__(self) -> None:
+        for name in self.NAMES:
+            setattr(self, name, None)
+
+    def call(self, name: str, state: State) -> None:
+        hook: Optional[Hook] = getattr(self, name)
+        if hook is not None:
+            hook(state)
+
+
+def prefetched(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same, where a thread makes the next one while the present one is used."""
+    end = object()
+    iterator = iter(batches)
+    with ThreadPoolExecutor(1, "warren prefetch") as pool:
+        upcoming = pool.submit(lambda: next(iterator, end))
+        while True:
+            batch = upcoming.result()
+            if batch is end:
+                return
+            upcoming = pool.submit(lambda: next(iterator, end))
+            yield batch
+
+
+class SGDEngine:
+    """Trains and tests in this process alone."""
+
+    def __init__(self, prefetch: bool = False) -> None:
+        """`prefetch`: a thread loads the next batch while the network trains on the present one."""
+        self.hooks = Hooks()
+        self._prefetch = prefetch
+
+    def train(self, network: Module, criterion: Any, batches: Batches, lr: Optional[float] = None, max_epochs: int = 1,
+              optimizer: Any = None) -> State:
+        """By plain SGD with the rate `lr`, or by an optimizer of torch.optim. `criterion(output, target)` is the loss. Returns
+        the state at the end."""
+        if (lr is None) == (optimizer is None):
+            raise ValueError("train takes either a learning rate `lr` or an `optimizer`")
+        if optimizer is None:
+            optimizer = torch.optim.SGD(network.parameters(), lr=lr)
+        state = State(network, criterion, batches, True, optimizer, max_epochs)
+        network.train()
+        self.hooks.call("on_start", state)
+        while state.epoch < state.max_epochs:
+            self.hooks.call("on_start_epoch", state)
+            for state.sample in self._of_epoch(state):
+                self._step(state)
+            state.epoch += 1
+            self.hooks.call("on_end_epoch", state)
+        self.hooks.call("on_end", state)
+        return state
+
+    def test(self, network: Module, criterion: Any, batches: Batches) -> State:
+        """The network's outputs and losses, for the hooks."""
+        state = State(network, criterion, batches, False)
+        was_training = network.training
+        network.eval()
+        try:
+            with torch.no_grad():
+                self.hooks.call("on_start", state)
+                for state.sample in self._of_epoch(state):
+                    self._forward(state)
+                    state.t += 1
+                self.hooks.call("on_end", state)
+        finally:
+            network.train(was_training)
+        return state
+
+    def _of_epoch(self, state: State) -> Iterator[Any]:
+        batches = state.batches() if callable(state.batches) else state.batches
+        return prefetched(batches) if self._prefetch else iter(batches)
+
+    def _step(self, state: State) -> None:
+        self._forward(state)
+        state.optimizer.zero_grad()
+        self.hooks.call("on_backward_criterion", state)
+        self._backward(state)
+        self.hooks.call("on_backward", state)
+        state.optimizer.step()
+        state.t += 1
+        self.hooks.call("on_update", state)
+
+    def _forward(self, state: State) -> None:
+        self.hooks.call("on_sample", state)
+        inputs, targets = state.sample
+        state.output = state.network(inputs)
+        self.hooks.call("on_forward", state)
+        state.loss = state.criterion(state.output, targets)
+        self.hooks.call("on_forward_criterion", state)
+
+    def _backward(self, state: State) -> None:
+        assert state.loss is not None
+        state.loss.backward()
+
+
+class AllReduceSGDEngine(SGDEngine):
+    """Trains on all ranks: parameters are rank 0's at first, and each step's gradients the averages over all ranks. So the
+    parameters are the same on all ranks, bit for bit, after each step; whether the gradients are asynchronous changes no bit."""
+
+    def __init__(self, asynchronous: bool = False, average: bool = True, prefetch: bool = False,
+                 communicator: Optional[Communicator] = None) -> None:
+        """`asynchronous`: each gradient's allreduce begins when backward has made it, while it goes on to the others. `average`:
+        false for sums, as TorchMPI has them. `communicator`: by default the world, which is joined if it was not yet."""
+        super().__init__(prefetch)
+        self._communicator = communicator_or_world(communicator, "AllReduceSGDEngine")
+        self._asynchronous, self._average = asynchronous, average
+        self._in_flight: List[GradientsInFlight] = []
+
+    def train(self, network: Module, criterion: Any, batches: Batches, lr: Optional[float] = None, max_epochs: int = 1,
+              optimizer: Any = None) -> State:
+        modules = [network] + ([criterion] if _has_parameters(criterion) else [])
+        for module in modules:
+            synchronize_parameters(module, communicator=self._communicator)
+        if self._asynchronous:
+            self._in_flight = [GradientsInFlight(module, self._average, self._communicator) for module in modules]
+        try:
+            state = super().train(network, criterion, batches, lr, max_epochs, optimizer)
+            for gradients in self._in_flight:
+                gradients.close()
+        finally:
+            for gradients in self._in_flight:
+                gradients.detach()
+            self._in_flight = []
+        return state
+
+    def _backward(self, state: State) -> None:
+        for gradients in self._in_flight:
+            gradients.begin()
+        super()._backward(state)
+        if self._asynchronous:
+            for gradients in self._in_flight:
+                gradients.finish()
+            return
+        for module in [state.network] + ([state.criterion] if _has_parameters(state.criterion) else []):
+            synchronize_gradients(module, self._average, self._communicator)
+
+
+def _has_parameters(criterion: Any) -> bool:
+    return isinstance(criterion, Module) and any(True for _ in criterion.parameters())

@@ -1,5 +1,6 @@
 """warren/c_api.h for warren.collectives: its structs, its functions with their arguments, and its errors."""
 import ctypes
+import types
 from typing import Any, Callable, Dict, List
 
 from warren import _native
@@ -44,10 +45,10 @@ class CustomOp(ctypes.Structure):
                 ("release", ctypes.c_void_p)]
 
 
-def _library() -> ctypes.CDLL:
+def _functions() -> Any:
+    """Those whose arguments are declared, and no others: a pointer that ctypes takes for an int loses half of its bits."""
     library = _native.library("librabit.so")
     comm, pointer, size, number = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    library.WarrenGetLastError.restype = ctypes.c_char_p
     functions: Dict[str, List[Any]] = {
         "WarrenCommWorld": [pointer],
         "WarrenCommSplit": [comm, number, number, pointer],
@@ -65,12 +66,15 @@ def _library() -> ctypes.CDLL:
         "WarrenAllreduceCustom": [comm, pointer, pointer, size, pointer],
         "WarrenReduce": [comm, pointer, pointer, size, number, number, number],
         "WarrenReduceCustom": [comm, pointer, pointer, size, pointer, number],
+        "WarrenReduceScatter": [comm, pointer, pointer, size, number, number],
         "WarrenReduceScatterV": [comm, pointer, pointer, pointer, number, number],
         "WarrenReduceScatterVCustom": [comm, pointer, pointer, pointer, pointer],
         "WarrenBroadcast": [comm, pointer, size, number, number],
+        "WarrenAllgather": [comm, pointer, pointer, size, number],
         "WarrenAllgatherV": [comm, pointer, pointer, pointer, number],
         "WarrenGatherV": [comm, pointer, size, pointer, pointer, number, number],
         "WarrenScatterV": [comm, pointer, pointer, pointer, size, number, number],
+        "WarrenAllToAll": [comm, pointer, pointer, size, number],
         "WarrenAllToAllV": [comm, pointer, pointer, pointer, pointer, number],
         "WarrenBarrier": [comm],
         "WarrenDeviceAllreduce": [comm, pointer, pointer, size, number, number, pointer, pointer],
@@ -81,10 +85,9 @@ def _library() -> ctypes.CDLL:
         "WarrenRecv": [comm, pointer, size, number, number],
         "WarrenSendRecv": [comm, pointer, size, number, pointer, size, number, number],
     }
-    for name, arguments in functions.items():
-        getattr(library, name).argtypes = arguments
+    for name, arguments in list(functions.items()):
         if hasattr(library, f"{name}Async"):
-            getattr(library, f"{name}Async").argtypes = [*arguments, pointer, pointer]
+            functions[f"{name}Async"] = [*arguments, pointer, pointer]
     named: Dict[str, List[Any]] = {
         "WarrenEnqueueAllreduce": [pointer, pointer, size, number, number],
         "WarrenEnqueueAllreduceCustom": [pointer, pointer, size, pointer],
@@ -95,23 +98,31 @@ def _library() -> ctypes.CDLL:
         "WarrenEnqueueBarrier": [],
     }
     for name, arguments in named.items():
-        getattr(library, name).argtypes = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
-    library.WarrenCoordinatorCreate.argtypes = [comm, pointer, pointer]
-    library.WarrenCoordinatorClose.argtypes = [pointer]
-    library.WarrenCoordinatorFree.argtypes = [pointer]
-    library.WarrenCoordinatorJoin.argtypes = [pointer, pointer]
-    library.WarrenMailboxCreate.argtypes = [comm, pointer]
-    library.WarrenMailboxFree.argtypes = [pointer]
-    library.WarrenMailboxSend.argtypes = [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer]
-    library.WarrenMailboxRecv.argtypes = [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer, pointer]
-    library.WarrenWait.argtypes = [pointer]
-    library.WarrenTest.argtypes = [pointer, pointer]
-    library.WarrenWhenDone.argtypes = [pointer, WHEN_DONE, pointer]
-    library.WarrenHandleFree.argtypes = [pointer]
-    return library
+        functions[name] = [pointer, ctypes.c_char_p, *arguments, pointer, pointer]
+    functions.update({
+        "WarrenCoordinatorCreate": [comm, pointer, pointer],
+        "WarrenCoordinatorClose": [pointer],
+        "WarrenCoordinatorFree": [pointer],
+        "WarrenCoordinatorJoin": [pointer, pointer],
+        "WarrenMailboxCreate": [comm, pointer],
+        "WarrenMailboxFree": [pointer],
+        "WarrenMailboxSend": [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer],
+        "WarrenMailboxRecv": [pointer, pointer, size, number, ctypes.c_longlong, pointer, pointer, pointer],
+        "WarrenWait": [pointer],
+        "WarrenTest": [pointer, pointer],
+        "WarrenWhenDone": [pointer, WHEN_DONE, pointer],
+        "WarrenHandleFree": [pointer],
+        "WarrenInit": [number, pointer],
+        "WarrenFinalize": [],
+        "WarrenGetLastError": [],
+    })
+    for name, arguments in functions.items():
+        getattr(library, name).argtypes = arguments
+    library.WarrenGetLastError.restype = ctypes.c_char_p
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in functions})
 
 
-LIB = _library()
+LIB = _functions()
 
 
 def check(result: int) -> None:

@@ -1,17 +1,10 @@
-"""Gives scripts of XGBoost 0.7 to 1.x what newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments
-such as `feval` and `ntree_limit`; docs/xgboost.md has them all.
-
-In a script `import warren.compat` comes before the first use; a script that is not to be changed is run as
-
-    dmlc-submit --num-workers 3 python -m warren.compat script.py [arguments]
-"""
+"""What XGBoost 0.7 to 1.x had and newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments such as
+`feval` and `ntree_limit`; docs/xgboost.md has them all."""
 import contextlib
 import enum
 import inspect
 import os
-import runpy
 import sys
-import traceback
 import types
 import warnings
 from typing import Any, Callable, Iterable, Optional, Union
@@ -29,8 +22,6 @@ _TEXT_WAS_READ_BEFORE = (2, 0)
 _COLLECTIVE_SINCE = (1, 7)
 #: From then on callbacks had to be objects; what else is missing came later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
-#: As a shell reports a program that Ctrl-C has ended.
-_INTERRUPTED = 130
 #: How a file of DMatrix.save_binary begins.
 _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
@@ -148,24 +139,3 @@ def install() -> None:
         _reads_text()
     if wxgb.VERSION >= _ALL_WAS_THERE_BEFORE:
         _training_1x.install()
-
-
-def main() -> None:
-    """Runs the script that the arguments name. What it raises is the verdict: the tracker is told, and the exit code is that of
-    Python for it, 130 for KeyboardInterrupt."""
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]")
-    sys.argv = sys.argv[1:]
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    try:
-        with wxgb.left_in_the_end():
-            runpy.run_path(sys.argv[0], run_name="__main__")
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        sys.exit(_INTERRUPTED)
-
-
-install()
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,48 @@
+"""python -m warren.compat: runs a script, or a module, as warren.compat says."""
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from typing import Any
+
+from warren.compat import _imports
+
+#: As a shell reports a program that Ctrl-C has ended.
+_INTERRUPTED = 130
+
+
+def _leave_xgboost_in_the_end(stack: contextlib.ExitStack) -> None:
+    from warren import xgboost  # pylint: disable=import-outside-toplevel
+    stack.enter_context(xgboost.left_in_the_end())
+
+
+def _horovod_has_failed(_: Any, error: Any, __: Any) -> None:
+    """A rank that ends with a failure does not wait until the others have done their work."""
+    job = sys.modules.get("warren.horovod._job")
+    if job is not None and error is not None and not (isinstance(error, SystemExit) and not error.code):
+        job.abandon()
+
+
+def main() -> None:
+    """Runs the script that the arguments name. What it raises is the verdict: the tracker is told, and the exit code is that of
+    Python for it, 130 for KeyboardInterrupt."""
+    if len(sys.argv) < 2 or sys.argv[1:] == ["-m"]:
+        sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]\n       python -m warren.compat -m MODULE [ARGUMENT...]")
+    is_module = sys.argv[1] == "-m"
+    sys.argv = sys.argv[2 if is_module else 1:]
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(sys.argv[0]))
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.push(_horovod_has_failed)
+            _imports.when_xgboost_is_there(lambda: _leave_xgboost_in_the_end(stack))
+            if is_module:
+                runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(sys.argv[0], run_name="__main__")
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        sys.exit(_INTERRUPTED)
+
+
+main()

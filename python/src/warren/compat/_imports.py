@@ -1,0 +1,100 @@
+"""What happens when a script imports one of the packages that this is for."""
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from typing import Any, Callable, List, Optional, Sequence
+
+
+#: Horovod's modules inside of others that have all that is in them: `horovod.torch.mpi_ops` is taken for `horovod.torch`.
+_INSIDE = ("basics", "common", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
+           "sync_batch_norm")
+
+
+class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The modules of a package by the names of another: `horovod.torch` is warren.horovod.torch, one module with two names. A
+    package of that name that is installed is not looked at."""
+
+    def __init__(self, name: str, ours: str) -> None:
+        self._name, self._ours = name, ours
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[Any]],  # pylint: disable=unused-argument
+                  target: Optional[types.ModuleType] = None) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != self._name and not fullname.startswith(self._name + "."):
+            return None
+        try:
+            found = importlib.util.find_spec(self._our_name(fullname))
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise ModuleNotFoundError(f"{fullname} is not among what {self._ours} has; docs/frameworks.md says what is",
+                                      name=fullname)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
+
+    def _our_name(self, fullname: str) -> str:
+        parts = fullname.split(".")[1:]
+        while parts and parts[-1] in _INSIDE:
+            parts.pop()
+        return ".".join([self._ours, *parts])
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        self._spec_before = importlib.import_module(self._our_name(spec.name)).__spec__
+        return sys.modules[self._our_name(spec.name)]
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self._spec_before  # importing has made it that of the other name
+
+
+class _WhenImported(importlib.abc.MetaPathFinder):
+    """Calls a function when a package was imported, once."""
+
+    def __init__(self, name: str, function: Callable[[], None]) -> None:
+        self._name, self._function = name, function
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[Any]],  # pylint: disable=unused-argument
+                  target: Optional[types.ModuleType] = None) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            self._follow(spec.loader)
+        return spec
+
+    def _follow(self, loader: Any) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            execute(module)
+            self._function()
+
+        loader.exec_module = exec_module
+
+
+#: To be called when XGBoost is there, and has what it had.
+_xgboost_is_there: List[Callable[[], None]] = []
+
+
+def when_xgboost_is_there(function: Callable[[], None]) -> None:
+    if "warren.compat._xgboost" in sys.modules:
+        function()
+    else:
+        _xgboost_is_there.append(function)
+
+
+def _install_xgboost() -> None:
+    from warren.compat import _xgboost  # pylint: disable=import-outside-toplevel
+    _xgboost.install()
+    for function in _xgboost_is_there:
+        function()
+
+
+def install() -> None:
+    """Once."""
+    sys.meta_path.insert(0, _Renamed("horovod", "warren.horovod"))
+    if "xgboost" in sys.modules:
+        _install_xgboost()
+    else:
+        sys.meta_path.insert(0, _WhenImported("xgboost", _install_xgboost))

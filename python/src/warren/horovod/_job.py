@@ -1,0 +1,293 @@
+"""The job, as Horovod's functions show it: who this rank is, sets of processes, and what the environment says."""
+import atexit
+import os
+import sys
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from warren import collectives
+from warren.collectives import Communicator
+from warren.horovod._errors import HorovodInternalError
+from warren.horovod._named import Named
+
+_NOT_BEGUN = "Horovod has not been initialized; use hvd.init()."
+
+
+class ProcessSet:
+    """Ranks that call operations among themselves. One that was made is given to `hvd.init` or `hvd.add_process_set`."""
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        try:
+            self.ranks: Optional[List[int]] = sorted(ranks)
+        except TypeError:
+            raise ValueError(f"a ProcessSet is made of ranks, not of {ranks!r}; communicators of MPI are not taken") from None
+        if any(not isinstance(rank, int) for rank in self.ranks):
+            raise ValueError(f"a ProcessSet is made of ranks, not of {self.ranks}")
+        self.process_set_id: Optional[int] = None
+        self._named: Optional[Named] = None
+
+    def size(self) -> Optional[int]:
+        """None before it is part of the job."""
+        return None if self.process_set_id is None or self.ranks is None else len(self.ranks)
+
+    def rank(self) -> Optional[int]:
+        """This rank's place in it; None before it is part of the job. Operations take ranks of the job."""
+        if self.process_set_id is None:
+            return None
+        return self.named("rank").rank
+
+    def included(self) -> Optional[bool]:
+        """Whether this rank is in it; None for the set of all before `hvd.init`."""
+        return rank() in self.ranks if self.ranks else None
+
+    def named(self, what: str) -> Named:
+        """Its operations. Raises ValueError where this rank has no part in them."""
+        if self._named is None:
+            if self.process_set_id is None:
+                raise ValueError(_NOT_BEGUN if self is global_process_set else f"{what}: {self} is not part of the job; "
+                                 "hvd.add_process_set makes it so, on all ranks")
+            raise ValueError(f"{what}: rank {rank()} is not a member of {self}")
+        return self._named
+
+    def place_of(self, of_job: int, what: str) -> int:
+        """A rank of the job in this set."""
+        if self.ranks is None or of_job not in self.ranks:
+            raise ValueError(f"{what}: rank {of_job} is not a member of {self}")
+        return self.ranks.index(of_job)
+
+    def __str__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+    __repr__ = __str__
+
+    # --- for this module ---
+
+    def _begin(self, number: int, communicator: Communicator) -> None:
+        self.process_set_id = number
+        self._named = Named(communicator, communicator.coordinator(**_coordinator_options())) if communicator else None
+
+    def _end(self) -> None:
+        named, self._named, self.process_set_id = self._named, None, None
+        if named is not None:
+            named.close()
+
+
+global_process_set = ProcessSet([])
+
+
+class _Job:
+    """Between init and shutdown."""
+
+    def __init__(self, world: Communicator) -> None:
+        self.world = world
+        self.local, self.cross = _place(world.local()), _place(world.cross())
+        sizes = world.allgather(np.array([self.local[1]]))
+        self.is_homogeneous = bool((sizes == sizes[0]).all())
+        self.sets: Dict[int, ProcessSet] = {}
+        self._num_sets = 0
+
+    def add(self, process_set: ProcessSet) -> None:
+        ranks = process_set.ranks or []
+        if not ranks or len(set(ranks)) != len(ranks) or not 0 <= ranks[0] <= ranks[-1] < self.world.size:
+            raise ValueError(f"{process_set} is no set of some of the job's {self.world.size} ranks")
+        for other in self.sets.values():
+            if other.ranks == ranks:
+                raise ValueError(f"{process_set} has the ranks of another: {other}")
+        process_set._begin(self._num_sets, self.world.create(ranks))  # pylint: disable=protected-access
+        self.sets[self._num_sets] = process_set
+        self._num_sets += 1
+
+    def remove(self, process_set: ProcessSet) -> None:
+        assert process_set.process_set_id is not None
+        del self.sets[process_set.process_set_id]
+        process_set._end()  # pylint: disable=protected-access
+
+    def end(self) -> None:
+        for process_set in reversed(list(self.sets.values())):
+            self.remove(process_set)
+
+
+_job: Optional[_Job] = None
+
+
+def _place(communicator: Communicator) -> Tuple[int, int]:
+    found = communicator.rank, communicator.size
+    communicator.free()
+    return found
+
+
+# --- the environment ---
+
+def _number(name: str) -> Optional[float]:
+    text = os.environ.get(name, "")
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise ValueError(f"{name} in the environment: {text!r} is no number") from None
+
+
+def _coordinator_options() -> Dict[str, Any]:
+    """What Horovod's variables say; where they say nothing, Warren's own do."""
+    options: Dict[str, Any] = {}
+    fusion_bytes, cycle_ms, autotune = (_number(f"HOROVOD_{name}") for name in ("FUSION_THRESHOLD", "CYCLE_TIME", "AUTOTUNE"))
+    if fusion_bytes is not None:
+        options["fusion_bytes"] = int(fusion_bytes)
+    if cycle_ms is not None:
+        options["cycle_time"] = cycle_ms / 1000
+    if autotune is not None:
+        options["autotune"] = bool(autotune)
+    warns, fails = _number("HOROVOD_STALL_CHECK_TIME_SECONDS"), _number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
+    if _number("HOROVOD_STALL_CHECK_DISABLE"):
+        warns, fails = 1e9, 0.0
+    if warns is not None:
+        options["stall_warning"] = warns
+    if fails is not None:
+        options["stall_error"] = fails
+    return options
+
+
+def _begin_timeline() -> None:
+    path = os.environ.get("HOROVOD_TIMELINE", "")
+    if path and path.upper() != "DYNAMIC":
+        os.environ.setdefault("WARREN_TIMELINE", path)
+
+
+# --- Horovod's functions ---
+
+def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
+    """Joins the job that dmlc-submit, mpirun or srun started; alone it is one of one rank. A second call does nothing.
+    `process_sets` are added to it. Raises RuntimeError when the job cannot be joined."""
+    global _job  # pylint: disable=global-statement
+    if _job is not None:
+        return
+    _begin_timeline()
+    collectives.init([])
+    _leave_at_exit()
+    job = _Job(collectives.world())
+    everybody = list(range(job.world.size))
+    if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], everybody)):
+        raise ValueError("hvd.init: the ranks of a job are those that were started together; for some of them take a ProcessSet")
+    global_process_set.ranks = everybody
+    job.add(global_process_set)
+    _job = job
+    for process_set in process_sets if process_sets is not None and not isinstance(process_sets, str) else ():
+        add_process_set(process_set)
+
+
+def shutdown() -> None:
+    """Ends all operations, on all ranks. The job goes on, and `init` begins again."""
+    global _job  # pylint: disable=global-statement
+    job, _job = _job, None
+    if job is not None:
+        job.end()
+
+
+_process: Optional[int] = None
+
+
+def _leave_at_exit() -> None:
+    global _process  # pylint: disable=global-statement
+    if _process is None:
+        _process = os.getpid()
+        atexit.register(_leave)
+
+
+def _leave() -> None:
+    """A rank that ends with an exception is not one that is done: the others are to be told that it is lost."""
+    if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
+        return
+    shutdown()
+    collectives.finalize()
+
+
+def abandon() -> None:
+    """At the end of this process the job will not be left in order, since it has failed."""
+    global _process  # pylint: disable=global-statement
+    _process = 0
+
+
+def is_initialized() -> bool:
+    return _job is not None
+
+
+def _begun() -> _Job:
+    if _job is None:
+        raise ValueError(_NOT_BEGUN)
+    return _job
+
+
+def rank() -> int:
+    return _begun().world.rank
+
+
+def size() -> int:
+    return _begun().world.size
+
+
+def local_rank() -> int:
+    """Among the ranks of this host."""
+    return _begun().local[0]
+
+
+def local_size() -> int:
+    """How many ranks this host has."""
+    return _begun().local[1]
+
+
+def cross_rank() -> int:
+    """Among the ranks with this one's place on their hosts."""
+    return _begun().cross[0]
+
+
+def cross_size() -> int:
+    """How many hosts have a rank at this one's place."""
+    return _begun().cross[1]
+
+
+def is_homogeneous() -> bool:
+    """Whether all hosts have as many ranks."""
+    return _begun().is_homogeneous
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # pylint: disable=unused-argument
+    """Before `init`: what happens from there on is written to a file for each rank. Raises RuntimeError afterwards."""
+    if _job is not None or _process is not None:
+        raise RuntimeError("hvd.start_timeline: Warren's timeline is one of the whole job: call this before hvd.init, or set "
+                           "HOROVOD_TIMELINE or WARREN_TIMELINE in the environment")
+    os.environ["WARREN_TIMELINE"] = file_path
+
+
+def stop_timeline() -> None:
+    """The file is whole when the job is left."""
+    _begun()
+
+
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+    """All ranks of the job call it. Raises ValueError where there is one with the same ranks."""
+    made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
+    _begun().add(made)
+    return made
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Whether there was one to be removed. All ranks of the job call it; what its ranks have under way ends with an error."""
+    if process_set.process_set_id is None or process_set is global_process_set:
+        return False
+    _begun().remove(process_set)
+    return True
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks of the set have called it."""
+    named = process_set.named("barrier")
+    try:
+        named.barrier(named.name_of("barrier", None)).wait()
+    except RuntimeError as error:
+        raise HorovodInternalError(str(error)) from error
+
+
+def join(device: int = -1) -> int:  # pylint: disable=unused-argument
+    """This rank has no more batches: it takes part in the allreduces and barriers of the others with elements that change
+    nothing, until all ranks have called this. Returns the rank that was last."""
+    return global_process_set.named("join").join()

@@ -1,0 +1,343 @@
+"""Named operations on the memory of tensors, of whatever framework.
+
+How the data flows: a framework describes its tensors as `Memory`; a method of `Named` gives the engine one named operation for
+each of them, on that very memory, and returns a handle. Where the ranks bring different numbers of rows (allgather, alltoall), a
+small operation first tells them to each other, and the one with the data is given as soon as it has ended, by the thread
+that ended it: nobody has to wait for that.
+"""
+import collections
+import ctypes
+import functools
+import itertools
+import threading
+from enum import IntEnum, unique
+from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple, TypeVar
+
+import numpy as np
+
+from warren import _collectives_c as _c
+from warren.collectives import Array, Call, Communicator, Coordinator, Handle, Op
+from warren.horovod._errors import HorovodInternalError
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@unique
+class ReduceOp(IntEnum):
+    """What a reduction makes of the elements of all ranks, in Horovod's numbers."""
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
+
+
+_OPS = {ReduceOp.Sum: Op.SUM, ReduceOp.Min: Op.MIN, ReduceOp.Max: Op.MAX, ReduceOp.Product: Op.PROD}
+
+
+class Memory(NamedTuple):
+    """A contiguous tensor."""
+
+    at: int
+    shape: Tuple[int, ...]
+    dtype: str  # as NumPy calls it
+    num_elements: int
+    element_bytes: int
+    owner: Any
+
+    @property
+    def num_bytes(self) -> int:
+        return self.num_elements * self.element_bytes
+
+    @property
+    def elements_in_row(self) -> int:
+        return int(np.prod(self.shape[1:], dtype=np.int64))
+
+
+def memory_of(array: Array) -> Memory:
+    return Memory(array.ctypes.data, array.shape, array.dtype.name, array.size, array.itemsize, array)
+
+
+@functools.lru_cache(maxsize=None)
+def is_integer(dtype: str) -> bool:
+    return "int" in dtype
+
+
+@functools.lru_cache(maxsize=None)
+def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
+    """The engine's type and operation. An average of integers is a sum there, and the caller divides."""
+    if op == ReduceOp.Adasum:
+        raise NotImplementedError(f"{what}: warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
+    kind = _c.TYPES.get(dtype)
+    if kind is None:
+        raise ValueError(f"{what}: elements of {dtype} cannot be reduced; those that can are {', '.join(_c.TYPES)}")
+    if op == ReduceOp.Average:
+        return kind, int(Op.SUM if is_integer(dtype) else Op.AVG)
+    return kind, int(_OPS[ReduceOp(op)])
+
+
+def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
+    """Of arguments of which Horovod takes both, one at a time."""
+    if op is not None and average is not None:
+        raise ValueError("`op` and `average` both say what the reduction is: give `op` alone")
+    if op is None:
+        return ReduceOp.Sum if average is not None and not average else ReduceOp.Average
+    return ReduceOp(op)
+
+
+def shares_of(rows: int, size: int) -> List[int]:
+    """The rows of each rank where they are dealt out: the first ranks have one more."""
+    return [rows // size + (rank < rows % size) for rank in range(size)]
+
+
+class Waitable(Protocol[T_co]):
+    """An operation that was begun."""
+
+    def wait(self) -> T_co:
+        """The result, when it is there; raises RuntimeError when it failed."""
+
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+
+
+class Pending(Generic[T]):
+    """Operations that a caller waits for together, and what is left to do then. Thread safe."""
+
+    def __init__(self, handles: Sequence[Waitable[Any]], finish: Callable[[List[Any]], T]) -> None:
+        self._handles, self._finish = handles, finish
+        self._lock = threading.Lock()
+        self._is_finished = False
+        self._result: Optional[T] = None
+        self._error: Optional[Exception] = None
+
+    def wait(self) -> T:
+        """The result, when it is there. Raises HorovodInternalError when one of them failed, after all have ended."""
+        with self._lock:
+            if not self._is_finished:
+                self._end()
+            if self._error is not None:
+                raise self._error
+            return self._result  # type: ignore[return-value]
+
+    def _end(self) -> None:
+        results = []
+        for handle in self._handles:
+            try:
+                results.append(handle.wait())
+            except RuntimeError as error:
+                self._error = self._error or HorovodInternalError(str(error))
+        if self._error is None:
+            self._result = self._finish(results)
+        self._is_finished, self._handles = True, ()
+
+    def done(self) -> bool:
+        """Whether all have ended, well or not."""
+        return self._is_finished or all(handle.done() for handle in self._handles)
+
+
+class _Negotiated(Generic[T]):
+    """Operations that begin when another one, which says how large they are, has ended. Thread safe."""
+
+    def __init__(self, first: "Handle[Any]", begin: Callable[[], Sequence["Handle[T]"]], end: Callable[[], None]) -> None:
+        """`end` is called once, when all have ended, or it is certain that they never begin."""
+        self._first, self._begin, self._end = first, begin, end
+        # The thread that waits may be the one that hears of an end, on the way.
+        self._lock = threading.RLock()
+        self._handles: Optional[Sequence["Handle[T]"]] = None
+        self._num_left = 0
+        self._error: Optional[Exception] = None
+        first.when_done(self._go_on)
+
+    def _go_on(self, error: Optional[str]) -> None:
+        with self._lock:
+            if self._handles is not None or self._error is not None:
+                return
+            try:
+                if error is not None:
+                    raise RuntimeError(error)
+                self._handles = self._begin()
+            except Exception as failure:  # pylint: disable=broad-except
+                self._error = failure
+                self._end()
+                return
+            self._num_left = len(self._handles)
+            for handle in self._handles:
+                handle.when_done(self._one_has_ended)
+
+    def _one_has_ended(self, _: Optional[str]) -> None:
+        with self._lock:
+            self._num_left -= 1
+            if self._num_left == 0:
+                self._end()
+
+    def wait(self) -> List[T]:
+        error = None
+        try:
+            self._first.wait()
+        except RuntimeError as failure:
+            error = str(failure)
+        self._go_on(error)
+        if self._error is not None:
+            raise self._error
+        return [handle.wait() for handle in self._handles or ()]
+
+    def done(self) -> bool:
+        if not self._first.done():
+            return False
+        return self._error is not None or (self._handles is not None and all(handle.done() for handle in self._handles))
+
+
+#: Makes the tensor for a result: of what shape, and like which of the tensors.
+Allocate = Callable[[Tuple[int, ...], int], Memory]
+
+
+class Named:
+    """The operations of some ranks. Thread safe."""
+
+    def __init__(self, communicator: Communicator, coordinator: Coordinator) -> None:
+        self.rank, self.size = communicator.rank, communicator.size
+        self._communicator, self._coordinator = communicator, coordinator
+        self._num_unnamed: Dict[str, Iterator[int]] = {}
+        self._negotiated: Set[str] = set()
+        self.reset()
+
+    def reset(self) -> None:
+        """When all ranks are at one place: operations without a name are counted from here."""
+        self._num_unnamed = collections.defaultdict(itertools.count)
+
+    def name_of(self, kind: str, given: Optional[str]) -> str:
+        """An operation's in the engine. Those without one are counted, each kind for itself, which gives the same on all
+        ranks."""
+        return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
+
+    def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":
+        """`alike` is what the engine does not compare by itself, and has to be the same on all ranks: it goes into the name of
+        the operation's group, of which `size` operations are carried out together."""
+        if name in self._negotiated:
+            raise _is_under_way(name)
+        try:
+            return self._coordinator._begin(call, name, 0, (alike, size))  # pylint: disable=protected-access
+        except RuntimeError as error:
+            if "is under way already" in str(error):
+                raise _is_under_way(name) from error
+            raise HorovodInternalError(str(error)) from error
+        except ValueError as error:
+            if "was closed" in str(error):
+                raise HorovodInternalError("Horovod has been shut down on this rank") from error
+            raise
+
+    # --- of one size on all ranks ---
+
+    def allreduce(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> List["Handle[Any]"]:
+        """Into `targets`, which may be `sources`. Several of them are carried out together."""
+        calls = []
+        for source, target in zip(sources, targets):
+            kind, operation = reduction(op, source.dtype, name)
+            calls.append(Call("WarrenAllreduce", (None, source.at, target.at, source.num_elements, kind, operation), target.owner,
+                              source.owner))
+        return self._give_all(calls, name, sources)
+
+    def reduce_scatter(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> List["Handle[Any]"]:
+        """Each rank's share of the rows (see shares_of) into `targets`."""
+        calls = []
+        for source, target in zip(sources, targets):
+            kind, operation = reduction(op, source.dtype, name)
+            counts = _sizes([rows * source.elements_in_row for rows in shares_of(source.shape[0], self.size)])
+            calls.append(Call("WarrenReduceScatterV", (None, source.at, target.at, counts, kind, operation), target.owner,
+                              source.owner))
+        return self._give_all(calls, name, sources)
+
+    def _give_all(self, calls: Sequence["Call[Any]"], name: str, memories: Sequence[Memory]) -> List["Handle[Any]"]:
+        if len(calls) == 1:
+            return [self._give(calls[0], name, f"{name}: {memories[0].dtype} {list(memories[0].shape)}")]
+        alike = f"{name}: {', '.join(f'{memory.dtype} {list(memory.shape)}' for memory in memories)}"
+        names = _names(name, len(calls))
+        return [self._give(call, one, alike, len(calls)) for call, one in zip(calls, names)]
+
+    def broadcast(self, name: str, memory: Memory, root: int) -> "Handle[Any]":
+        call = Call("WarrenBroadcast", (None, memory.at, memory.num_bytes, _c.BYTES, root), memory.owner)
+        return self._give(call, name, f"{name}: {memory.dtype} {list(memory.shape)}")
+
+    def barrier(self, name: str) -> "Handle[None]":
+        return self._give(Call("WarrenBarrier", (None,), None), name, name)
+
+    # --- whose sizes the ranks tell each other ---
+
+    def allgather(self, name: str, sources: Sequence[Memory], allocate: Allocate) -> Waitable[List[Any]]:
+        """All ranks' rows, one after the other."""
+        mine = np.array([source.shape[0] for source in sources], np.int64)
+        rows = np.empty((self.size, len(sources)), np.int64)
+        bytes_of_all = _sizes([mine.nbytes] * self.size)
+        first = Call("WarrenAllgatherV", (None, mine.ctypes.data, rows.ctypes.data, bytes_of_all, _c.BYTES), rows, mine)
+        names = _names(name, len(sources))
+
+        def begin() -> List["Handle[Any]"]:
+            handles = []
+            for index, source in enumerate(sources):
+                target = allocate((int(rows[:, index].sum()), *source.shape[1:]), index)
+                row_bytes = source.elements_in_row * source.element_bytes
+                sizes = _sizes([int(count) * row_bytes for count in rows[:, index]])
+                call = Call("WarrenAllgatherV", (None, source.at, target.at, sizes, _c.BYTES), target.owner, source.owner)
+                handles.append(self._coordinator._begin(  # pylint: disable=protected-access
+                    call, names[index], 0, (name, len(sources)) if len(sources) > 1 else None))
+            return handles
+
+        return self._negotiate(first, name, sources, begin)
+
+    def all_to_all(self, name: str, source: Memory, splits: Sequence[int], allocate: Allocate) -> Waitable[List[Any]]:
+        """splits[r] rows for rank r. The result is two: the rows of all ranks for this one, and how many of each."""
+        send = np.array(splits, np.int64)
+        rows = np.empty(self.size, np.int64)
+        each = _sizes([send.itemsize] * self.size)
+        first = Call("WarrenAllToAllV", (None, send.ctypes.data, each, rows.ctypes.data, each, _c.BYTES), rows, send)
+
+        def begin() -> List["Handle[Any]"]:
+            target = allocate((int(rows.sum()), *source.shape[1:]), 0)
+            row_bytes = source.elements_in_row * source.element_bytes
+            sent, got = (_sizes([int(count) * row_bytes for count in counts]) for counts in (send, rows))
+            call = Call("WarrenAllToAllV", (None, source.at, sent, target.at, got, _c.BYTES), (target.owner, rows), source.owner)
+            return [self._coordinator._begin(call, name, 0, None)]  # pylint: disable=protected-access
+
+        return self._negotiate(first, name, [source], begin)
+
+    def _negotiate(self, first: "Call[Array]", name: str, sources: Sequence[Memory],
+                   begin: Callable[[], List["Handle[Any]"]]) -> Waitable[List[Any]]:
+        if name in self._negotiated:
+            raise _is_under_way(name)
+        alike = ", ".join(f"{source.dtype} rows of {list(source.shape[1:])}" for source in sources)
+        handle = self._give(first, f"{name}.sizes", f"{name}: {alike}")
+        self._negotiated.add(name)
+        return _Negotiated(handle, begin, lambda: self._negotiated.discard(name))
+
+    # --- all together ---
+
+    def join(self) -> int:
+        try:
+            last = self._coordinator.join()
+        except RuntimeError as error:
+            raise HorovodInternalError(str(error)) from error
+        self.reset()
+        return last
+
+    def close(self) -> None:
+        """Ends what is under way, on all ranks."""
+        try:
+            self._coordinator.close()
+        finally:
+            self._communicator.free()
+
+
+def _is_under_way(name: str) -> ValueError:
+    return ValueError(
+        f"'{name}' is under way already: wait for it (hvd.synchronize) before it is given again, or give it another name")
+
+
+def _names(name: str, count: int) -> List[str]:
+    return [name] if count == 1 else [f"{name}_{index + 1}of{count}" for index in range(count)]
+
+
+def _sizes(counts: Sequence[int]) -> Any:
+    return (ctypes.c_size_t * len(counts))(*counts)

@@ -1,0 +1,126 @@
+"""Gradients of all ranks: of a tf.GradientTape, and of an optimizer of Keras."""
+from typing import Any, List, Optional, Sequence
+
+import tensorflow as tf
+
+from warren.horovod._job import ProcessSet, global_process_set
+from warren.horovod._named import ReduceOp
+from warren.horovod.tensorflow._compression import Compression
+from warren.horovod.tensorflow._ops import grouped_allreduce
+
+
+class Reduction:
+    """How gradients are reduced, one and all at once: they are given to the engine together, and packed there."""
+
+    def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
+        self._op = ReduceOp(op)
+        if self._op == ReduceOp.Adasum:
+            raise NotImplementedError("warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
+        if predivide != 1.0 and self._op != ReduceOp.Average:
+            raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+        self._compression, self._predivide, self._sparse_as_dense = compression, predivide, sparse_as_dense
+        self._process_set = process_set
+        self._is_local: List[Any] = []
+
+    def leave_local(self, variable: Any) -> None:
+        """Its gradient is this rank's."""
+        self._is_local.append(variable)
+
+    def __call__(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
+        if not self._process_set.included() or self._process_set.size() == 1:
+            return list(gradients)
+        results = list(gradients)
+        wanted = [index for index, gradient in enumerate(gradients) if gradient is not None
+                  and not any(variables[index] is local for local in self._is_local)]
+        dense = [tf.convert_to_tensor(gradients[index]) if self._sparse_as_dense else gradients[index] for index in wanted]
+        if dense:
+            reduced = grouped_allreduce(dense, compression=self._compression, op=self._op, prescale_factor=1.0 / self._predivide,
+                                        postscale_factor=self._predivide, process_set=self._process_set)
+            for index, gradient in zip(wanted, reduced):
+                results[index] = gradient
+        return results
+
+
+class _DistributedTape:
+    """What a tape's class is given by DistributedGradientTape."""
+
+    _hvd_reduction: Reduction
+
+    def register_local_source(self, source: Any) -> None:
+        """Its gradient is this rank's."""
+        self._hvd_reduction.leave_local(source)
+
+    def gradient(self, target: Any, sources: Any, *args: Any, **options: Any) -> Any:
+        gradients = super().gradient(target, sources, *args, **options)  # type: ignore[misc]
+        flat = self._hvd_reduction(tf.nest.flatten(gradients), tf.nest.flatten(sources))
+        return tf.nest.pack_sequence_as(gradients, flat)
+
+
+def DistributedGradientTape(gradtape: Any, device_dense: str = "",
+                            device_sparse: str = "",
+                            compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = ReduceOp.Average,
+                            gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
+                            process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
+    """The tape, whose `gradient` gives the gradients of all ranks."""
+    kind: Any = type("DistributedGradientTape", (_DistributedTape, type(gradtape)), {})
+    made = kind.__new__(kind)
+    made.__dict__.update(vars(gradtape))
+    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set)
+    return made
+
+
+class _Variables(List[Any]):
+    """A list that may be called, as scripts for Keras 2 do with what is one in Keras 3."""
+
+    def __call__(self) -> List[Any]:
+        return self
+
+
+class _DistributedKerasOptimizer:
+    """What an optimizer's class is given by DistributedOptimizer."""
+
+    _hvd_reduction: Reduction
+    _hvd_factor: float
+
+    @property
+    def variables(self) -> List[Any]:
+        return _Variables(super().variables)  # type: ignore[misc]
+
+    def register_local_var(self, variable: Any) -> None:
+        """Its gradient is this rank's."""
+        self._hvd_reduction.leave_local(variable)
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        gradients = list(grads)
+        variables = trainable_variables
+        if variables is None:
+            variables = self._trainable_variables  # type: ignore[attr-defined]
+        reduced = self._hvd_reduction(gradients, list(variables))
+        if self._hvd_factor != 1.0:
+            reduced = [None if gradient is None else gradient * self._hvd_factor for gradient in reduced]
+        return super().apply(reduced, trainable_variables)  # type: ignore[misc]
+
+
+def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
+                         use_locking: bool = False,
+                         device_dense: str = "", device_sparse: str = "",
+                         compression: Any = Compression.none, sparse_as_dense: bool = False, backward_passes_per_step: int = 1,
+                         op: int = ReduceOp.Average, gradient_predivide_factor: float = 1.0,
+                         average_aggregated_gradients: bool = False, num_groups: int = 0,
+                         groups: Any = None, process_set: ProcessSet = global_process_set,
+                         scale_local_gradients: bool = True) -> Any:
+    """A new optimizer of Keras with the options of the given one, which takes the gradients of all ranks. With
+    `backward_passes_per_step` Keras adds up so many before it takes a step, or averages them with
+    `average_aggregated_gradients`."""
+    if not hasattr(type(optimizer), "apply"):
+        raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
+                        "for others there is hvd.DistributedGradientTape")
+    kind: Any = type(type(optimizer).__name__, (_DistributedKerasOptimizer, type(optimizer)),
+                     {"__module__": type(optimizer).__module__})
+    config = optimizer.get_config()
+    if backward_passes_per_step > 1:
+        config["gradient_accumulation_steps"] = backward_passes_per_step
+    made = kind.from_config(config)
+    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set)
+    made._hvd_factor = 1.0 if average_aggregated_gradients else float(backward_passes_per_step)
+    return made

@@ -1,0 +1,318 @@
+"""Operations on TensorFlow's tensors. Eager ones are seen as NumPy arrays, without a copy, and a result is copied once; in a
+graph the same is done by tf.py_function, by names that are fixed when the graph is made, one after the other as the graph was
+made."""
+import itertools
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from warren.collectives import Array
+from warren.horovod import _arrays
+from warren.horovod._errors import HorovodInternalError
+from warren.horovod._job import ProcessSet, global_process_set, local_rank, local_size, rank, size
+from warren.horovod._named import ReduceOp, op_of
+from warren.horovod.tensorflow._compression import Compression
+
+
+class OperationError(HorovodInternalError, tf.errors.FailedPreconditionError):  # type: ignore[misc]
+    """HorovodInternalError, and what TensorFlow's operations raise."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.FailedPreconditionError.__init__(self, None, None, message)
+
+
+class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
+    """ValueError, and what TensorFlow's operations raise."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
+_num_in_graphs = itertools.count()
+
+
+def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
+    """Where none is given, they are counted: in graphs when these are made."""
+    if given or tf.executing_eagerly():
+        return process_set.named(kind).name_of(kind, given)
+    return f"{kind}.graph.{next(_num_in_graphs)}"
+
+
+def _array(tensor: Any) -> Array:
+    """Its memory, where TensorFlow shows it."""
+    try:
+        return np.asarray(memoryview(tensor))
+    except (TypeError, ValueError, BufferError):
+        return np.ascontiguousarray(tensor.numpy())
+
+
+def run(function: Callable[..., Sequence[Array]], tensors: Sequence[Any], dtypes: Sequence[Any],
+        shapes: Sequence[Any]) -> List[Any]:
+    """The function takes and gives arrays; here or, in a graph, when that runs."""
+
+    def on_eager(*eager: Any) -> List[Any]:
+        try:
+            return [tf.convert_to_tensor(array) for array in function(*(_array(tensor) for tensor in eager))]
+        except HorovodInternalError as error:
+            raise OperationError(str(error)) from error
+        except ValueError as error:
+            raise ArgumentError(str(error)) from error
+
+    if tf.executing_eagerly():
+        return on_eager(*tensors)
+    results = _in_order(lambda: tf.py_function(on_eager, tensors, list(dtypes)))
+    for result, shape in zip(results, shapes):
+        result.set_shape(shape)
+    return results
+
+
+def _in_order(make: Callable[[], Any]) -> List[Any]:
+    """The outputs of an operation that runs behind the one before it in this graph: a rank that waits in one of them holds a
+    thread, and ranks that each wait in another one would wait for ever. TensorFlow itself does that in functions, and not in
+    their gradients."""
+    graph = tf.compat.v1.get_default_graph()
+    if not graph.building_function:
+        raise NotImplementedError("warren.horovod works eagerly and in tf.function, not in graphs for sessions of TensorFlow 1")
+    before = getattr(graph, "_warren_last", None)
+    with tf.control_dependencies([] if before is None else [before]):
+        made = make()
+    results = list(made) if isinstance(made, (list, tuple)) else [made]
+    graph._warren_last = results[0].op
+    return results
+
+
+def dtypes_of(tensors: Sequence[Any]) -> List[Any]:
+    return [tensor.dtype for tensor in tensors]
+
+
+def _unknown_rows(tensor: Any) -> Any:
+    return tf.TensorShape([None]).concatenate(tensor.shape[1:])
+
+
+def _tensors(values: Sequence[Any]) -> List[Any]:
+    return [tf.convert_to_tensor(value) for value in values]
+
+
+# --- reductions ---
+
+def _allreduce(tensors: Sequence[Any], name: str, op: ReduceOp, before: float, after: float,
+               process_set: ProcessSet) -> List[Any]:
+    """Gradients are reduced in the same way."""
+
+    @tf.custom_gradient  # type: ignore[misc]
+    def reduced(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
+        outputs = run(lambda *arrays: _arrays.allreduce(arrays, name, op, before, after, process_set).wait(), sources,
+                      dtypes_of(sources), [source.shape for source in sources])
+
+        def gradient(*gradients: Any) -> List[Any]:
+            return _allreduce(gradients, f"{name}.gradient", op, before, after, process_set)
+
+        return outputs, gradient
+
+    return list(reduced(*tensors))
+
+
+def allreduce(tensor: Any, average: Optional[bool] = None, device_dense: str = "", device_sparse: str = "",
+              compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
+              postscale_factor: float = 1.0, name: Optional[str] = None, process_set: ProcessSet = global_process_set,
+              ignore_name_scope: bool = False) -> Any:
+    """The reduction of a tensor over all ranks, by default the average. Of tf.IndexedSlices: the slices of all ranks, one after
+    the other, divided by the number of ranks for an average."""
+    return grouped_allreduce([tensor], average, device_dense, device_sparse, compression, op, prescale_factor, postscale_factor,
+                             process_set, ignore_name_scope, name)[0]
+
+
+def grouped_allreduce(tensors: Sequence[Any], average: Optional[bool] = None,
+                      device_dense: str = "", device_sparse: str = "",
+                      compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
+                      postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
+                      ignore_name_scope: bool = False, name: Optional[str] = None) -> List[Any]:
+    """The same of several tensors, which are carried out together."""
+    chosen = op_of(op, average)
+    results: List[Any] = [None] * len(tensors)
+    for index, tensor in enumerate(tensors):
+        if isinstance(tensor, tf.IndexedSlices):
+            if (prescale_factor, postscale_factor) != (1.0, 1.0):
+                raise NotImplementedError(
+                    "allreduce of tf.IndexedSlices: prescale_factor and postscale_factor are for dense tensors")
+            results[index] = _allreduce_slices(tensor, chosen, f"{name}.{index}" if name else None, process_set)
+    dense = [index for index, result in enumerate(results) if result is None]
+    if dense:
+        compressed, contexts = zip(*(compression.compress(tf.convert_to_tensor(tensors[index])) for index in dense))
+        whole = name_of("allreduce" if len(tensors) == 1 else "grouped_allreduce", name, process_set)
+        reduced = _allreduce(compressed, whole, chosen, prescale_factor, postscale_factor, process_set)
+        for index, tensor, context in zip(dense, reduced, contexts):
+            results[index] = compression.decompress(tensor, context)
+    return results
+
+
+def _allreduce_slices(slices: Any, op: ReduceOp, name: Optional[str], process_set: ProcessSet) -> Any:
+    if op not in (ReduceOp.Sum, ReduceOp.Average):
+        raise NotImplementedError(f"allreduce of tf.IndexedSlices: they are summed up or averaged, not {op.name}")
+    values, indices = grouped_allgather([slices.values, slices.indices], f"slices.{name}" if name else None,
+                                        process_set=process_set)
+    if op == ReduceOp.Average:
+        values = values / tf.cast(process_set.size(), values.dtype)
+    return tf.IndexedSlices(values, indices, slices.dense_shape)
+
+
+def _reducescatter(tensors: Sequence[Any], name: str, op: int, before: float, after: float, process_set: ProcessSet) -> List[Any]:
+    @tf.custom_gradient  # type: ignore[misc]
+    def reduced(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
+        outputs = run(lambda *arrays: _arrays.reducescatter(arrays, name, op, before, after, process_set).wait(), sources,
+                      dtypes_of(sources), [_unknown_rows(source) for source in sources])
+
+        def gradient(*gradients: Any) -> List[Any]:
+            factor = before * after * ((process_set.size() or 1) if op == ReduceOp.Sum else 1)
+            return _allgather([one * tf.cast(factor, one.dtype) for one in gradients], f"{name}.gradient", process_set)
+
+        return outputs, gradient
+
+    return list(reduced(*tensors))
+
+
+def reducescatter(tensor: Any, device_dense: str = "", compression: Any = Compression.none, op: int = ReduceOp.Average,
+                  name: Optional[str] = None, process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False,
+                  prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> Any:
+    """This rank's share of the rows of a reduction; the first ranks get one more where they cannot be equal."""
+    return grouped_reducescatter([tensor], device_dense, compression, op, name, process_set, ignore_name_scope, prescale_factor,
+                                 postscale_factor)[0]
+
+
+def grouped_reducescatter(tensors: Sequence[Any], device_dense: str = "",
+                          compression: Any = Compression.none, op: int = ReduceOp.Average, name: Optional[str] = None,
+                          process_set: ProcessSet = global_process_set,
+                          ignore_name_scope: bool = False,
+                          prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> List[Any]:
+    """The same of several tensors, which are carried out together."""
+    compressed, contexts = zip(*(compression.compress(tensor) for tensor in _tensors(tensors)))
+    whole = name_of("reducescatter" if len(tensors) == 1 else "grouped_reducescatter", name, process_set)
+    reduced = _reducescatter(compressed, whole, op, prescale_factor, postscale_factor, process_set)
+    return [compression.decompress(tensor, context) for tensor, context in zip(reduced, contexts)]
+
+
+# --- what is only moved ---
+
+def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> List[Any]:
+    """Each rank's gradient is the average of what all ranks have for its rows."""
+
+    @tf.custom_gradient  # type: ignore[misc]
+    def gathered(*sources: Any) -> Tuple[Any, Callable[..., Any]]:
+        outputs = run(lambda *arrays: _arrays.allgather(arrays, name, process_set).wait(), sources, dtypes_of(sources),
+                      [_unknown_rows(source) for source in sources])
+
+        def gradient(*gradients: Any) -> List[Any]:
+            reduced = _allreduce(gradients, f"{name}.gradient", ReduceOp.Average, 1.0, 1.0, process_set)
+            mine = tf.stack([tf.shape(source)[0] for source in sources])
+            rows = _allgather([mine[tf.newaxis]], f"{name}.gradient.rows", process_set)[0]
+            begins = tf.reduce_sum(rows[:process_set.rank()], axis=0)
+            return [one[begins[i]:begins[i] + mine[i]] for i, one in enumerate(reduced)]
+
+        return outputs, gradient
+
+    return list(gathered(*tensors))
+
+
+def allgather(tensor: Any, name: Optional[str] = None, ignore_name_scope: bool = False,
+              process_set: ProcessSet = global_process_set) -> Any:
+    """All ranks' rows, one after the other; ranks may bring different numbers of them."""
+    return _allgather(_tensors([tensor]), name_of("allgather", name, process_set), process_set)[0]
+
+
+def grouped_allgather(tensors: Sequence[Any], name: Optional[str] = None,
+                      ignore_name_scope: bool = False,
+                      process_set: ProcessSet = global_process_set) -> List[Any]:
+    """The same of several tensors, which are carried out together."""
+    return _allgather(_tensors(tensors), name_of("grouped_allgather", name, process_set), process_set)
+
+
+def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
+              ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
+    """The root's tensor. Its gradient is the average of all ranks'."""
+    whole = name_of("broadcast", name, process_set)
+
+    @tf.custom_gradient  # type: ignore[misc]
+    def sent(source: Any) -> Tuple[Any, Callable[..., Any]]:
+        (output,) = run(lambda array: [_arrays.broadcast(array, whole, root_rank, process_set).wait()], [source], [source.dtype],
+                        [source.shape])
+
+        def of_root(array: Array) -> List[Array]:
+            # Here and not in the graph, from which TensorFlow removes what only leads to zeros, on some of the ranks.
+            (reduced,) = _arrays.allreduce([array], f"{whole}.gradient", ReduceOp.Average, 1.0, 1.0, process_set).wait()
+            return [reduced if rank() == root_rank else np.zeros_like(reduced)]
+
+        def gradient(one: Any) -> Any:
+            return run(of_root, [one], [one.dtype], [one.shape])[0]
+
+        return output, gradient
+
+    return sent(tf.convert_to_tensor(tensor))
+
+
+def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> List[Any]:
+    """Makes variables the root's."""
+    whole = name_of("broadcast_variables", name, process_set)
+    values = _tensors(variables)
+
+    def send(*arrays: Array) -> List[Array]:
+        sending = [_arrays.broadcast(array, f"{whole}.{index}", root_rank, process_set) for index, array in enumerate(arrays)]
+        return [one.wait() for one in sending]
+
+    sent = run(send, values, dtypes_of(values), [value.shape for value in values]) if values else []
+    for variable, value in zip(variables, sent):
+        variable.assign(value)
+    return list(variables)
+
+
+def broadcast_variables(variables: Any, root_rank: int, process_set: ProcessSet = global_process_set,
+                        inplace: bool = False) -> None:
+    """Makes variables the root's."""
+    broadcast_(list(variables), root_rank, process_set=process_set)
+
+
+def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
+             ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
+    """Sends splits[r] rows to each rank r. What came, in the order of the ranks; where there are `splits`, how many rows came
+    from each, besides. Gradients go back to where the rows came from."""
+    whole = name_of("alltoall", name, process_set)
+
+    @tf.custom_gradient  # type: ignore[misc]
+    def exchanged(source: Any, *counts: Any) -> Tuple[Any, Callable[..., Any]]:
+        output, received = run(
+            lambda array, *given: _arrays.alltoall(array, given[0] if given else None, whole, process_set).wait(),
+            [source, *counts],
+            [source.dtype, tf.int32], [_unknown_rows(source), tf.TensorShape([process_set.size()])])
+
+        def gradient(one: Any, _: Any) -> List[Any]:
+            back = alltoall(one, received, f"{name or whole}.gradient", process_set=process_set)[0]
+            return [back, *(None for _ in counts)]
+
+        return (output, received), gradient
+
+    given = [] if splits is None else [tf.convert_to_tensor(splits)]
+    output, received = exchanged(tf.convert_to_tensor(tensor), *given)
+    return output if splits is None else (output, received)
+
+
+# --- who this rank is, when a graph runs ---
+
+def _scalar(function: Callable[[], int]) -> Any:
+    return run(lambda: [np.array(function(), np.int32)], [], [tf.int32], [tf.TensorShape([])])[0]
+
+
+def rank_op(name: Optional[str] = None) -> Any:
+    return _scalar(rank)
+
+
+def local_rank_op(name: Optional[str] = None) -> Any:
+    return _scalar(local_rank)
+
+
+def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+    return _scalar(size)
+
+
+def local_size_op(name: Optional[str] = None) -> Any:
+    return _scalar(local_size)

@@ -1,0 +1,294 @@
+"""DistributedOptimizer: an optimizer whose gradients are reduced over all ranks while they are computed."""
+import collections
+import contextlib
+import warnings
+import weakref
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor
+
+from warren.horovod._job import ProcessSet, global_process_set
+from warren.horovod._named import ReduceOp
+from warren.horovod._objects import broadcast_object
+from warren.horovod.torch._compression import Compression
+from warren.horovod.torch._ops import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async, synchronize
+
+#: Of torch.Tensors or of how many of them.
+Groups = Union[None, int, List[List[Tensor]]]
+
+
+def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Tensor]]]) -> Dict[Tensor, str]:
+    """Of all of its parameters."""
+    if named_parameters is None:
+        return {parameter: f"noname.{group}.{index}" for group, options in enumerate(optimizer.param_groups)
+                for index, parameter in enumerate(options["params"])}
+    pairs = list(named_parameters)
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError("named_parameters are pairs of a name and a parameter, as model.named_parameters() has them")
+    names = [name for name, _ in pairs]
+    twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"names in named_parameters are given to several parameters: {', '.join(twice)}")
+    found = {parameter: name for name, parameter in pairs}
+    num_unnamed = sum(parameter not in found for parameter in _parameters_of(optimizer))
+    if num_unnamed:
+        raise ValueError(f"named_parameters lacks {num_unnamed} of the optimizer's parameters")
+    return found
+
+
+def _parameters_of(optimizer: Any) -> List[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Any:
+    """After each backward pass that has added to its gradient, until `remove` of what it returns, which has to stay."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
+        return parameter.register_post_accumulate_grad_hook(lambda _: function())
+    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    hook = accumulator.register_hook(lambda *_: function())
+    hook.accumulator = accumulator
+    return hook
+
+
+class _Reducer:
+    """The gradients of some parameters, each of which is reduced as soon as it is there, or with its group."""
+
+    def __init__(self, names: Dict[Tensor, str], parameters: Sequence[Tensor], compression: Any, passes: int, op: ReduceOp,
+                 predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
+        self._names, self._parameters = names, parameters
+        self._compression, self._op, self._sparse_as_dense, self._process_set = compression, op, sparse_as_dense, process_set
+        self._factors = (1.0 / predivide, predivide)
+        self._passes = passes
+        self._left: Dict[Tensor, int] = {}  # backward passes until a gradient is reduced
+        self._group_of: Dict[Tensor, Tuple[Tensor, ...]] = {}
+        self._num_ready: Dict[Tuple[Tensor, ...], int] = {}
+        self._under_way: Dict[Tuple[Tensor, ...], Callable[[], None]] = {}
+        self._is_reduced: Dict[Tensor, bool] = {}
+        self.reset()
+        self._hooks = [_call_when_accumulated(parameter, self._hook_of(parameter)) for parameter in parameters]
+
+    def __del__(self) -> None:
+        for hook in getattr(self, "_hooks", ()):
+            hook.remove()
+
+    def form_groups(self, groups: Sequence[Sequence[Tensor]]) -> None:
+        known = set(self._parameters)
+        for group in groups:
+            members = tuple(parameter for parameter in group if parameter in known)
+            self._group_of.update({parameter: members for parameter in members})
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what is under way."""
+        self._under_way.clear()
+        self._is_reduced.clear()
+        self._left = {parameter: self._passes for parameter in self._parameters}
+        self._num_ready = {group: 0 for group in self._group_of.values()}
+
+    def set_passes(self, passes: int) -> None:
+        self._passes = passes
+        self._left = {parameter: passes for parameter in self._parameters}
+
+    def is_under_way(self) -> bool:
+        return bool(self._under_way)
+
+    def _hook_of(self, parameter: Tensor) -> Callable[[], None]:
+        # Parameters, which have the hooks, may live longer than the optimizer.
+        weak = weakref.ref(self)
+
+        def has_gradient() -> None:
+            reducer = weak()
+            if reducer is not None:
+                reducer._has_gradient(parameter)
+
+        return has_gradient
+
+    def _has_gradient(self, parameter: Tensor) -> None:
+        if self._left[parameter] <= 0:
+            raise AssertionError(
+                f"the gradient of '{self._names[parameter]}' was computed more than backward_passes_per_step times "
+                f"({self._passes}) before step(); raise backward_passes_per_step to add up gradients of several passes")
+        self._left[parameter] -= 1
+        if self._left[parameter] == 0:
+            self._is_ready(parameter)
+
+    def _is_ready(self, parameter: Tensor) -> None:
+        group = self._group_of.get(parameter)
+        if group is None:
+            self._begin((parameter,))
+            return
+        self._num_ready[group] += 1
+        if self._num_ready[group] == len(group):
+            self._begin(group)
+
+    def _begin(self, parameters: Tuple[Tensor, ...]) -> None:
+        for parameter in parameters:
+            self._left[parameter] = 0
+            self._is_reduced[parameter] = True
+            if parameter.grad is None:  # another rank may have one
+                parameter.grad = torch.zeros_like(parameter)
+        if len(parameters) == 1:
+            self._under_way[parameters] = self._reduce(parameters[0])
+        else:
+            self._under_way[parameters] = self._reduce_group(parameters)
+
+    def _reduce(self, parameter: Tensor) -> Callable[[], None]:
+        gradient, name = parameter.grad, self._names[parameter]
+        if gradient.is_sparse and not self._sparse_as_dense:
+            gathering = sparse_allreduce_async(gradient, name, self._op, self._process_set)
+            return lambda: _set(parameter, gathering())
+        dense = gradient.to_dense() if gradient.is_sparse else gradient
+        compressed, context = self._compression.compress(dense)
+        handle = allreduce_async_(compressed, None, name, self._op, *self._factors, self._process_set)
+
+        def finish() -> None:
+            reduced = self._compression.decompress(synchronize(handle), context)
+            _set(parameter, reduced.to_sparse() if gradient.is_sparse else reduced)
+
+        return finish
+
+    def _reduce_group(self, parameters: Tuple[Tensor, ...]) -> Callable[[], None]:
+        if any(parameter.grad.is_sparse for parameter in parameters):
+            raise ValueError("DistributedOptimizer: groups are of dense gradients")
+        compressed, contexts = zip(*(self._compression.compress(parameter.grad) for parameter in parameters))
+        handle = grouped_allreduce_async_(compressed, None, self._names[parameters[0]], self._op, *self._factors,
+                                          self._process_set)
+
+        def finish() -> None:
+            for parameter, reduced, context in zip(parameters, synchronize(handle), contexts):
+                _set(parameter, self._compression.decompress(reduced, context))
+
+        return finish
+
+    def synchronize(self) -> None:
+        """All gradients are the reduced ones, also those that were not computed as often as expected, or not at all."""
+        for parameter in self._parameters:
+            if parameter not in self._is_reduced:
+                self._begin(self._group_of.get(parameter, (parameter,)))
+        finishes = list(self._under_way.values())
+        try:
+            for finish in finishes:
+                finish()
+        finally:
+            self.reset()
+
+
+def _set(parameter: Tensor, gradient: Tensor) -> None:
+    if parameter.grad is gradient:
+        return
+    if gradient.is_sparse:
+        parameter.grad = gradient
+    else:
+        with torch.no_grad():
+            parameter.grad.copy_(gradient)
+
+
+class DistributedMixin:
+    """What an optimizer's class is given by DistributedOptimizer."""
+
+    _hvd_reducer: Optional[_Reducer]
+    _hvd_is_synchronized: bool
+    _hvd_synchronizes: bool
+
+    def synchronize(self) -> None:
+        """Waits until all gradients are the reduced ones: to clip them, say, before `step` in `skip_synchronize`."""
+        if self._hvd_reducer is not None:
+            self._hvd_reducer.synchronize()
+        self._hvd_is_synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """`step` in it takes gradients as they are."""
+        self._hvd_synchronizes = False
+        try:
+            yield
+        finally:
+            self._hvd_synchronizes = True
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """From now on so many gradients are added up before they are reduced."""
+        if self._hvd_reducer is not None:
+            self._hvd_reducer.set_passes(passes)
+
+    def step(self, closure: Any = None) -> Any:
+        if self._hvd_synchronizes:
+            if self._hvd_is_synchronized:
+                warnings.warn(
+                    "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(): "
+                    "gradients are reduced twice")
+            self.synchronize()
+        self._hvd_is_synchronized = False
+        return super().step(closure)  # type: ignore[misc]
+
+    def zero_grad(self, *args: Any, **options: Any) -> None:
+        if self._hvd_reducer is not None and self._hvd_reducer.is_under_way():
+            raise AssertionError("optimizer.zero_grad() was called after loss.backward(), and before optimizer.step() or "
+                                 "optimizer.synchronize(): gradients are being reduced")
+        super().zero_grad(*args, **options)  # type: ignore[misc]
+
+    def load_state_dict(self, *args: Any, **options: Any) -> None:
+        if self._hvd_reducer is not None:
+            self._hvd_reducer.reset()
+        self._hvd_is_synchronized, self._hvd_synchronizes = False, True
+        super().load_state_dict(*args, **options)  # type: ignore[misc]
+
+
+def _check_groups(groups: Groups) -> None:
+    if isinstance(groups, list):
+        members = [parameter for group in groups for parameter in group]
+        if not all(isinstance(parameter, Tensor) for parameter in members):
+            raise ValueError("groups: lists of torch.Tensors, or a number of groups")
+        if len(set(members)) != len(members):
+            raise ValueError("groups: a parameter is in one of them at most")
+    elif groups is not None and groups <= 0:
+        raise ValueError(f"groups: at least one, not {groups}")
+
+
+def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
+               process_set: ProcessSet) -> List[List[Tensor]]:
+    """The same on all ranks: parameters are dealt out in the order that they have on the first one."""
+    if groups is None:
+        return []
+    if isinstance(groups, list):
+        return groups
+    root = (process_set.ranks or [0])[0]
+    order = broadcast_object([names[parameter] for parameter in parameters], root, "groups", process_set)
+    found = {names[parameter]: parameter for parameter in parameters}
+    ordered = [found[name] for name in order if name in found]
+    each, more = divmod(len(ordered), groups)
+    ends = [each * (index + 1) + min(index + 1, more) for index in range(groups)]
+    return [ordered[begin:end] for begin, end in zip([0, *ends], ends) if end > begin]
+
+
+def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Tensor]]] = None,
+                         compression: Any = Compression.none, backward_passes_per_step: int = 1, op: int = ReduceOp.Average,
+                         gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
+                         sparse_as_dense: bool = False, process_set: ProcessSet = global_process_set) -> Any:
+    """The optimizer, of a class of its own class's name, whose `step` takes the gradients of all ranks. Each one's reduction
+    begins when `loss.backward()` has computed it `backward_passes_per_step` times, and goes on beside the rest. With `groups`, a
+    number or lists of parameters, those of a group are reduced together. `gradient_predivide_factor` f divides by f before, and
+    by size / f after an average's sum."""
+    op = ReduceOp(op)
+    if op == ReduceOp.Adasum:
+        raise NotImplementedError("DistributedOptimizer: warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
+    if gradient_predivide_factor != 1.0 and op != ReduceOp.Average:
+        raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+    if backward_passes_per_step <= 0:
+        raise ValueError(f"backward_passes_per_step is at least 1, not {backward_passes_per_step}")
+    groups = groups if groups is not None or num_groups == 0 else num_groups
+    _check_groups(groups)
+    names = _names_of(optimizer, named_parameters)
+    kind: Any = type(type(optimizer).__name__, (DistributedMixin, type(optimizer)), {"__module__": type(optimizer).__module__})
+    made = kind.__new__(kind)
+    made.__dict__.update(vars(optimizer))
+    made.__dict__.pop("step", None)  # a scheduler may have put one there
+    made._parameter_names = names
+    made._hvd_reducer, made._hvd_is_synchronized, made._hvd_synchronizes = None, False, True
+    if process_set.included() and (process_set.size() or 0) > 1:
+        parameters = [parameter for parameter in _parameters_of(optimizer) if parameter.requires_grad]
+        reducer = _Reducer(names, parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
+                           sparse_as_dense, process_set)
+        reducer.form_groups(_groups_of(groups, parameters, names, process_set))
+        made._hvd_reducer = reducer
+    return made

@@ -1,0 +1,54 @@
+"""warren.horovod.tensorflow and .keras, Horovod's API for TensorFlow, in jobs with the Python that WARREN_TENSORFLOW_PYTHON
+names."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from warren_testing import BIN, SOURCE
+
+WORKER = pathlib.Path(__file__).with_name("horovod_tensorflow_worker.py")
+PYTHON = os.environ.get("WARREN_TENSORFLOW_PYTHON")
+LIMIT_S = 300
+WHY_NOT = None if PYTHON else "SKIPPED: WARREN_TENSORFLOW_PYTHON names no Python with TensorFlow (pip install tensorflow-cpu)"
+if WHY_NOT:
+    print(WHY_NOT, file=sys.stderr)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class HorovodTensorFlow(unittest.TestCase):
+    def expect_well(self, size, *words):
+        with tempfile.TemporaryDirectory() as meeting:
+            environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": meeting, "TF_CPP_MIN_LOG_LEVEL": "3",
+                           "PYTHONPATH": str(SOURCE / "python/src")}
+            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), PYTHON,
+                                   *words],
+                                  env=environment, text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(len(re.findall(r"\] well$", done.stdout, re.MULTILINE)), size, done.stdout)
+
+    def test_every_operation_eager_and_in_graphs(self):
+        self.expect_well(3, WORKER, "operations", "gradients")
+        self.expect_well(1, WORKER, "gradients", "tapes", "fit")
+
+    def test_training_gives_the_model_of_one_process(self):
+        self.expect_well(2, WORKER, "tapes", "fit")
+
+    def test_what_is_wrong_is_said_as_tensorflow_says_it(self):
+        self.expect_well(2, WORKER, "errors")
+
+    def test_a_script_for_horovod_runs_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "script.py"
+            script.write_text(
+                "import tensorflow as tf\nimport horovod.tensorflow as hvd, horovod.tensorflow.keras, horovod.keras.callbacks\n"
+                "hvd.init()\nassert hvd.allreduce(tf.constant(1.0)).numpy() == 1\nprint('well')\n", encoding="utf-8")
+            self.expect_well(2, "-m", "warren.compat", script)
+
+
+if __name__ == "__main__":
+    unittest.main()

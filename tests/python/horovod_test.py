@@ -1,0 +1,176 @@
+"""warren.horovod.torch, Horovod's API for PyTorch, in jobs with Debian's PyTorch, or the one of the Python that
+WARREN_TORCH_PYTHON names."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+from warren_testing import BIN, SOURCE
+
+WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
+PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
+LIMIT_S = 120
+SOON_S = 5.0  # in which survivors know of a death, on a busy machine; on another it is one
+
+
+def version():
+    found = subprocess.run([PYTHON, "-c", "import numpy, torch; print(torch.__version__)"], text=True, check=False,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return found.stdout.strip()
+
+
+WHY_NOT = None if version() else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
+if WHY_NOT:
+    print(WHY_NOT, file=sys.stderr)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Horovod(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def submit(self, size, *words, **more):
+        """Of a job of these words for Python: its exit code, and what was said."""
+        with tempfile.TemporaryDirectory() as meeting:
+            environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1", "MEETING": meeting,
+                           "PYTHONPATH": os.pathsep.join([str(SOURCE / "python/src"), str(SOURCE / "tests")]), **more}
+            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), PYTHON,
+                                   *words],
+                                  env=environment, cwd=self.folder, text=True, timeout=LIMIT_S, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            return done.returncode, done.stdout
+
+    def expect_well(self, size, *functions, **more):
+        code, said = self.submit(size, WORKER, *functions, **more)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len(re.findall(r"\] well$", said, re.MULTILINE)), size, said)
+
+    def script(self, code):
+        path = self.folder / "script.py"
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        return path
+
+    def test_every_operation_and_gradients_through_them(self):
+        self.expect_well(3, "every_operation", "any_order", "gradients")
+
+    def test_over_tcp(self):
+        self.expect_well(3, "every_operation", "any_order", "goes_on", "gradients", "optimizer", "join", "ranks_that_differ",
+                         "again", RABIT_SHARED_MEMORY="off")
+
+    def test_a_process_alone_is_one_rank(self):
+        self.expect_well(1, "every_operation", "any_order", "goes_on", "gradients", "optimizer", "gradients_of_some", "state",
+                         "join", "batch_norm", "again")
+        done = subprocess.run([PYTHON, WORKER, "every_operation"], text=True, timeout=LIMIT_S, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": str(self.folder),
+                                   "PYTHONPATH": str(SOURCE / "python/src")})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertTrue(done.stdout.endswith("well\n"), done.stdout)
+
+    def test_what_was_begun_goes_on_while_a_rank_does_something_else(self):
+        self.expect_well(2, "goes_on")
+
+    def test_training_gives_the_model_of_one_process(self):
+        self.expect_well(3, "optimizer", "gradients_of_some", "state", "batch_norm")
+
+    def test_process_sets_and_ranks_with_fewer_batches(self):
+        self.expect_well(4, "process_sets", "join", "join")
+
+    def test_what_is_wrong_is_said_and_ends_nothing(self):
+        self.expect_well(2, "ranks_that_differ", "refused", "optimizer_errors")
+
+    def test_it_can_be_ended_and_begun_again(self):
+        self.expect_well(2, "again", "every_operation")
+
+    def test_a_rank_that_dies_is_named_to_the_others(self):
+        for more in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            with self.subTest(**more):
+                # The launcher would end the others before they have spoken.
+                shell = f'"{PYTHON}" "{WORKER}" killed || sleep 2'
+                code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])", **more)
+                killed = float(re.search(r"killed at ([\d.]+)", said)[1])
+                known = re.findall(r"rank (\d) knows at ([\d.]+): (.*)", said)
+                self.assertEqual(sorted(rank for rank, _, _ in known), ["0", "2"], said)
+                for _, when, text in known:
+                    self.assertIn("rank 1", text)
+                    self.assertLess(float(when) - killed, SOON_S)
+
+    def test_horovods_variables_say_how_it_works(self):
+        self.expect_well(2, "any_order", HOROVOD_TIMELINE=str(self.folder / "trace.json"), HOROVOD_FUSION_THRESHOLD="0",
+                         HOROVOD_CYCLE_TIME="0.5", HOROVOD_AUTOTUNE="0", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="60")
+        for rank in range(2):
+            events = json.loads((self.folder / f"trace.{rank}.json").read_text(encoding="utf-8"))
+            self.assertIn("allreduce.7", {event["args"]["name"] for event in events if event["name"] == "thread_name"})
+            self.assertNotIn("pack", {event["name"] for event in events})
+        code, said = self.submit(1, WORKER, HOROVOD_CYCLE_TIME="soon")
+        self.assertNotEqual(code, 0)
+        self.assertIn("HOROVOD_CYCLE_TIME in the environment: 'soon' is no number", said)
+        late = self.script("""
+            import time, torch
+            import warren.horovod.torch as hvd
+            hvd.init()
+            if hvd.rank() == 1:
+                time.sleep(3)
+            try:
+                hvd.allreduce(torch.ones(1), name="late")
+            except hvd.HorovodInternalError as error:
+                print(error)
+        """)
+        code, said = self.submit(2, late, HOROVOD_STALL_CHECK_TIME_SECONDS="0.5", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="1.5")
+        self.assertRegex(said, r"\[0\] .*'allreduce.late' .* is ready on rank 0 and not on rank 1")
+
+    def test_a_script_for_horovod_runs_as_it_is(self):
+        script = self.script("""
+            import sys
+            import torch
+            import horovod
+            import horovod.torch as hvd
+            from horovod.torch.mpi_ops import synchronize
+            from horovod.common.exceptions import HorovodInternalError
+            assert HorovodInternalError is hvd.HorovodInternalError
+            import warren.horovod.torch
+            assert hvd is warren.horovod.torch and "xgboost" not in sys.modules
+            hvd.init()
+            model = torch.nn.Linear(2, 1)
+            hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            print("sum", synchronize(hvd.allreduce_async(torch.ones(1), op=hvd.Sum)).item(), sys.argv[1:])
+            try:
+                import horovod.spark
+            except ImportError as error:
+                print(error)
+        """)
+        code, said = self.submit(2, "-m", "warren.compat", script, "an argument")
+        self.assertEqual(code, 0, said)
+        self.assertEqual(said.count("sum 2.0 ['an argument']"), 2, said)
+        self.assertIn("horovod.spark is not among what warren.horovod has", said)
+
+    def test_a_script_that_fails_is_the_one_that_the_job_names(self):
+        for end, status in (("sys.exit(7)", 7), ("raise ValueError('no such luck')", 1)):
+            script = self.script(f"""
+                import sys
+                import torch
+                import horovod.torch as hvd
+                hvd.init()
+                if hvd.rank() == 1:
+                    {end}
+                for _ in range(100000):
+                    hvd.allreduce(torch.ones(1))
+            """)
+            code, said = self.submit(2, "-m", "warren.compat", script)
+            self.assertEqual(code, status, said)
+            self.assertIn(f"exited with code {status}", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

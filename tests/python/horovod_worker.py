@@ -1,0 +1,475 @@
+"""A rank of horovod_test.py: the functions of its arguments, one after the other."""
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+import warnings
+
+import torch
+
+import warren.horovod.torch as hvd
+
+torch.set_num_threads(1)
+
+
+def same(got, expected):
+    expected = torch.as_tensor(expected, dtype=got.dtype)
+    assert got.shape == expected.shape and torch.equal(got, expected), (hvd.rank(), got, expected)
+
+
+def refuses(kind, text, function, *arguments, **more):
+    try:
+        function(*arguments, **more)
+    except kind as error:
+        assert text in str(error), (text, error)
+        return error
+    raise AssertionError(f"no error, and '{text}' was expected")
+
+
+def meet(what):
+    """All ranks have come here, without an operation."""
+    folder = pathlib.Path(os.environ["MEETING"])
+    (folder / f"{what}.{hvd.rank()}").touch()
+    wait_for(lambda: len(list(folder.glob(f"{what}.*"))) == hvd.size())
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.002)
+
+
+def every_operation():
+    rank, size = hvd.rank(), hvd.size()
+    total = size * (size + 1) // 2
+    assert (hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (rank, size, 0, 1)
+    assert hvd.is_homogeneous() and hvd.is_initialized()
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.uint8, torch.int32, torch.int64):
+        mine = torch.full((2, 3), rank + 1, dtype=dtype)
+        same(hvd.allreduce(mine, op=hvd.Sum), torch.full((2, 3), total))
+        same(hvd.allreduce(mine, op=hvd.Max), torch.full((2, 3), size))
+        same(hvd.allreduce(mine, op=hvd.Min), torch.full((2, 3), 1))
+        same(hvd.allreduce(mine, op=hvd.Product), torch.full((2, 3), int(torch.arange(1, size + 1).prod())))
+        average = total / size if dtype.is_floating_point else total // size
+        same(hvd.allreduce(mine), torch.full((2, 3), average, dtype=dtype))
+        same(mine, torch.full((2, 3), rank + 1))
+        gathered = hvd.allgather(mine)
+        same(gathered, torch.arange(1, size + 1).repeat_interleave(2)[:, None].repeat(1, 3))
+        same(hvd.broadcast(mine, size - 1), torch.full((2, 3), size))
+        same(hvd.allreduce(mine, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0), torch.full((2, 3), 6 * total).to(dtype))
+    same(hvd.allreduce(torch.tensor([2 * size, -3]), postscale_factor=0.5), [size, -1])
+    same(hvd.broadcast(torch.tensor([rank == 0, True]), 0), [True, True])
+
+    # In place, by an operation that waits and one that does not.
+    data = torch.full((4,), float(rank + 1))
+    place = data.data_ptr()
+    handle = hvd.allreduce_async_(data, op=hvd.Sum)
+    assert hvd.synchronize(handle) is data and data.data_ptr() == place and hvd.poll(handle)
+    same(data, [float(total)] * 4)
+    assert hvd.broadcast_(data.add_(rank), 0) is data
+    same(data, [float(total)] * 4)
+    # What is not contiguous, what is empty, what has no dimensions.
+    data = torch.full((3, 4), float(rank)).t()
+    hvd.allreduce_(data, op=hvd.Sum, postscale_factor=2.0)
+    same(data, torch.full((4, 3), float(total - size) * 2))
+    view = torch.full((4, 2), float(rank))[:, 1]
+    same(hvd.broadcast_(view, size - 1), [size - 1.0] * 4)
+    same(hvd.allreduce(torch.empty(0)), torch.empty(0))
+    same(hvd.allreduce(torch.tensor(float(rank)), op=hvd.Sum), float(total - size))
+    same(hvd.allgather(torch.empty(0, 2)), torch.empty(0, 2))
+
+    # Ranks with different numbers of rows, also none.
+    expected = torch.arange(size).repeat_interleave(torch.arange(size))
+    same(hvd.allgather(torch.full((rank, 2), rank)), expected[:, None].repeat(1, 2))
+    same(hvd.alltoall(torch.arange(size) + 10 * rank), torch.arange(size) * 10 + rank)
+    splits = torch.arange(size)  # r rows for rank r
+    rows, received = hvd.alltoall(torch.arange(size).repeat_interleave(splits) + 10 * rank, splits)
+    same(rows, (torch.arange(size) * 10 + rank).repeat_interleave(rank))
+    same(received, [rank] * size)
+    assert received.dtype == splits.dtype
+    assert hvd.alltoall(torch.zeros(size), [1] * size)[1].dtype == torch.int32
+    share = size + 1 if rank == 0 else size  # of one row more than is equal
+    begin = rank * size + (rank > 0)
+    whole = torch.arange(size * size + 1.0)
+    same(hvd.reducescatter(whole, op=hvd.Sum, prescale_factor=0.5), whole[begin:begin + share] * size / 2)
+    same(hvd.reducescatter(whole.int()), whole[begin:begin + share])
+
+    # Several together.
+    pair = [torch.full((3,), float(rank)), torch.full((2, 2), rank)]
+    for one, shape in zip(hvd.grouped_allreduce(pair, op=hvd.Sum), ((3,), (2, 2))):
+        same(one, torch.full(shape, total - size))
+    for one, length in zip(hvd.grouped_allgather(pair), (3 * size, 2 * size)):
+        assert len(one) == length
+    for one in hvd.grouped_reducescatter([torch.ones(size), torch.ones(size, 2)], op=hvd.Sum):
+        same(one, torch.full((1, *one.shape[1:]), size))
+    hvd.grouped_allreduce_(pair, op=hvd.Max)
+    same(pair[1], [[size - 1] * 2] * 2)
+
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0, rank + 1]]), torch.ones(2), (size + 1,))
+    same(hvd.sparse_allreduce_async(sparse, "sparse", hvd.Sum)().to_dense(), [float(size)] + [1.0] * size)
+    same(hvd.allreduce(torch.full((2,), float(rank)), compression=hvd.Compression.fp16, op=hvd.Sum), [float(total - size)] * 2)
+
+    assert hvd.broadcast_object({"rank": rank}, size - 1) == {"rank": size - 1}
+    assert hvd.allgather_object("x" * rank) == ["x" * other for other in range(size)]
+    hvd.barrier()
+
+
+def any_order():
+    """By name, each rank in an order of its own."""
+    rank, size = hvd.rank(), hvd.size()
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(rank)).tolist()
+    handles = {}
+    for i in order:
+        mine = torch.full((i + 1,), float(rank + i))
+        handles[i] = (hvd.allreduce_async(mine, name=str(i), op=hvd.Sum), hvd.allgather_async(mine[:rank], name=str(i)),
+                      hvd.broadcast_async(mine, 0, name=str(i)))
+    for i, (total, gathered, sent) in handles.items():
+        same(hvd.synchronize(total), torch.full((i + 1,), size * (size - 1) / 2 + size * i))
+        assert len(hvd.synchronize(gathered)) == sum(min(other, i + 1) for other in range(size))
+        same(hvd.synchronize(sent), torch.full((i + 1,), float(i)))
+
+
+def goes_on():
+    """What was begun is carried out whether this rank waits or not, also what begins when sizes are known."""
+    rank, size = hvd.rank(), hvd.size()
+    handles = [hvd.allgather_async(torch.full((rank + 1,), rank)), hvd.alltoall_async(torch.arange(size)),
+               hvd.allreduce_async(torch.ones(3), op=hvd.Sum)]
+    if rank == 0:
+        meet("begun")  # and waits for nothing
+    else:
+        for handle in handles:
+            hvd.synchronize(handle)
+        meet("begun")
+    wait_for(lambda: all(hvd.poll(handle) for handle in handles))
+    same(hvd.synchronize(handles[2]), [float(size)] * 3)
+
+
+def gradients():
+    """Of a tensor that went through an operation."""
+    rank, size = hvd.rank(), hvd.size()
+
+    def gradient_of(function, shape, weights):
+        source = torch.ones(shape, requires_grad=True)
+        output = function(source)
+        (output * weights(output)).sum().backward()
+        return source.grad
+
+    def ranked(output):
+        return torch.full_like(output, rank + 1)
+
+    total = float(size * (size + 1) // 2)
+    same(gradient_of(lambda source: hvd.allreduce(source, op=hvd.Sum), (2, 2), ranked), torch.full((2, 2), total))
+    same(gradient_of(lambda source: hvd.allreduce(source, prescale_factor=2.0), (3,), ranked), torch.full((3,), total / size * 2))
+    same(gradient_of(lambda source: hvd.grouped_allreduce([source], op=hvd.Sum)[0], (3,), ranked), torch.full((3,), total))
+    same(gradient_of(hvd.allgather, (rank + 1, 2), ranked), torch.full((rank + 1, 2), total / size))
+    same(gradient_of(lambda source: hvd.broadcast(source, 0), (3,), ranked), torch.full((3,), total / size if rank == 0 else 0.0))
+    same(gradient_of(hvd.alltoall, (size,), ranked), torch.arange(1.0, size + 1))
+    same(gradient_of(lambda source: hvd.alltoall(source, [0] * (size - 1) + [1])[0], (2,), ranked), [float(size), 0.0])
+    same(gradient_of(lambda source: hvd.reducescatter(source, op=hvd.Sum), (size, 2), ranked),
+         torch.arange(1.0, size + 1)[:, None].repeat(1, 2) * size)
+
+
+def make_model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(10, 50), torch.nn.Tanh(), torch.nn.Linear(50, 3))
+
+
+def train(model, optimizer, inputs, targets, steps=4, parts=1):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for own_inputs, own_targets in zip(inputs.chunk(parts), targets.chunk(parts)):
+            (torch.nn.functional.mse_loss(model(own_inputs), own_targets) / parts).backward()
+        optimizer.step()
+
+
+def optimizer():
+    """The model is the one that a process alone trains on all rows, and the same on all ranks to the bit."""
+    rank, size = hvd.rank(), hvd.size()
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
+    alone = make_model()
+    train(alone, torch.optim.Adam(alone.parameters(), lr=0.01), inputs, targets)
+    for more, parts, tolerance in (({}, 1, 1e-6), ({"groups": 2}, 1, 1e-6), ({"gradient_predivide_factor": 2.0}, 1, 1e-6),
+                                   ({"backward_passes_per_step": 2}, 2, 1e-6), ({"compression": hvd.Compression.fp16}, 1, 1e-2),
+                                   ({"groups": "first layer"}, 1, 1e-6), ({"backward_passes_per_step": 9}, 2, 1e-6)):
+        together = make_model()
+        if more.get("groups") == "first layer":
+            more = {"groups": [list(together[0].parameters())]}
+        if rank != 0:
+            with torch.no_grad():
+                together[0].weight.zero_()
+        hvd.broadcast_parameters(together.state_dict(), root_rank=0)
+        wrapped = hvd.DistributedOptimizer(torch.optim.Adam(together.parameters(), lr=0.01), together.named_parameters(), **more)
+        assert isinstance(wrapped, torch.optim.Adam)
+        train(together, wrapped, inputs[rank::size], targets[rank::size], parts=parts)
+        for one, other in zip(alone.parameters(), together.parameters()):
+            assert torch.allclose(one, other, atol=tolerance), (rank, more, one, other)
+        digests = hvd.allgather_object([parameter.tolist() for parameter in together.parameters()])
+        assert all(digest == digests[0] for digest in digests)
+    # A scheduler that was made before wraps its step.
+    model = make_model()
+    plain = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(plain, 1)
+    train(model, hvd.DistributedOptimizer(plain), inputs[rank::size], targets[rank::size], 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for its own wrapper
+        scheduler.step()
+    digests = hvd.allgather_object(model[0].weight.tolist())
+    assert all(digest == digests[0] for digest in digests)
+
+
+def gradients_of_some():
+    """Parameters that a rank has not used, gradients that are sparse, and clipping."""
+    rank, size = hvd.rank(), hvd.size()
+    for sparse_as_dense in (False, True):
+        model = torch.nn.ModuleList([torch.nn.Embedding(size + 1, 2, sparse=True), torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)])
+        hvd.broadcast_parameters(model.state_dict(), 0)
+        before = model[0].weight.detach().clone()
+        sgd = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters(),
+                                       sparse_as_dense=sparse_as_dense)
+        with torch.no_grad():
+            model[1].weight.fill_(1.0)
+            model[2].weight.fill_(1.0)
+        # Each rank uses a row of its own and the last one; the first rank alone uses the last layer.
+        layer = model[2] if rank == 0 else model[1]
+        layer(model[0](torch.tensor([rank, size]))).sum().backward()
+        sgd.synchronize()
+        gradient = model[0].weight.grad
+        assert gradient.is_sparse
+        expected = torch.full((size + 1, 2), 1 / size)
+        expected[size] = 1.0
+        assert torch.allclose(gradient.to_dense(), expected), gradient
+        if size > 1:
+            assert torch.allclose(model[2].bias.grad, torch.tensor([2 / size]))
+        torch.nn.utils.clip_grad_value_([model[1].bias, model[2].bias], 0.1)
+        with sgd.skip_synchronize():
+            sgd.step()
+        assert torch.allclose(model[0].weight, before - expected)
+
+
+def optimizer_errors():
+    size = hvd.size()
+    model = make_model()
+    inputs = torch.ones(4, 10)
+
+    def wrapped(**more):
+        return hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1),
+                                        **{"named_parameters": model.named_parameters(), **more})
+
+    sgd = wrapped()
+    model(inputs).sum().backward()
+    refuses(AssertionError, "more than backward_passes_per_step times (1)", model(inputs).sum().backward)
+    refuses(AssertionError, "before optimizer.step()", sgd.zero_grad)
+    sgd.step()
+    model(inputs).sum().backward()
+    sgd.synchronize()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sgd.step()
+    assert "without optimizer.skip_synchronize()" in str(said[0].message)
+    names = [("same", parameter) for parameter in model.parameters()]
+    refuses(ValueError, "same", wrapped, named_parameters=names)
+    refuses(ValueError, "lacks 3", wrapped, named_parameters=list(model.named_parameters())[:1])
+    refuses(ValueError, "pairs", wrapped, named_parameters=list(model.parameters()))
+    refuses(ValueError, "predivide", wrapped, gradient_predivide_factor=2.0, op=hvd.Sum)
+    refuses(ValueError, "at least 1", wrapped, backward_passes_per_step=0)
+    refuses(ValueError, "one of them at most", wrapped, groups=[list(model.parameters())] * 2)
+    refuses(NotImplementedError, "Adasum", wrapped, op=hvd.Adasum)
+    # One that is no more does nothing.
+    del sgd
+    for _ in range(2):
+        model(inputs).sum().backward()
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def state():
+    """Of optimizers: from one that has some to others that have none."""
+    rank, size = hvd.rank(), hvd.size()
+    for kind, options in ((torch.optim.Adam, {"betas": (0.5, 0.25)}), (torch.optim.SGD, {"momentum": 0.5}),
+                          (torch.optim.SGD, {})):
+        model = make_model()
+        plain = kind(model.parameters(), lr=0.5 if rank == 0 else 0.25, **(options if rank == 0 else {}))
+        if rank == 0:
+            train(model, plain, torch.ones(2, 10), torch.zeros(2, 3))
+        wrapped = hvd.DistributedOptimizer(plain)
+        hvd.broadcast_optimizer_state(wrapped, root_rank=0)
+        assert wrapped.param_groups[0]["lr"] == 0.5
+        assert all(wrapped.param_groups[0][name] == value for name, value in options.items())
+        states = hvd.allgather_object([{name: value.tolist() if torch.is_tensor(value) else value for name, value in one.items()}
+                                       for one in wrapped.state_dict()["state"].values()])
+        assert all(one == states[0] for one in states) and len(states) == size
+    torch.nn.init.constant_(model[0].weight, rank)
+    hvd.broadcast_parameters(list(model.named_parameters()), root_rank=size - 1)
+    hvd.broadcast_parameters(list(model.parameters()), root_rank=size - 1)
+    weights = hvd.allgather_object(model[0].weight.tolist())
+    assert all(one == weights[0] for one in weights) and weights[0][0][0] == size - 1
+
+
+def process_sets():
+    rank, size = hvd.rank(), hvd.size()
+    assert hvd.global_process_set.ranks == list(range(size)) and hvd.global_process_set.size() == size
+    even = hvd.add_process_set(list(range(0, size, 2)))
+    last = hvd.ProcessSet([size - 1, 1])
+    assert last.size() is None and last.rank() is None
+    hvd.add_process_set(last)
+    refuses(ValueError, "has the ranks of another", hvd.add_process_set, [1, size - 1])
+    refuses(ValueError, "no set of some", hvd.add_process_set, [size])
+    for made in (even, last):
+        if not made.included():
+            refuses(ValueError, f"rank {rank} is not a member", hvd.allreduce, torch.ones(1), process_set=made)
+            continue
+        assert made.ranks[made.rank()] == rank
+        for _ in range(2):
+            same(hvd.allreduce(torch.tensor([1 << rank]), op=hvd.Sum, process_set=made),
+                 [sum(1 << other for other in made.ranks)])
+            same(hvd.allgather(torch.tensor([rank]), process_set=made), made.ranks)
+            same(hvd.broadcast(torch.tensor([rank]), made.ranks[-1], process_set=made), made.ranks[-1:])
+            same(hvd.alltoall(torch.full((made.size(),), rank), process_set=made), made.ranks)
+        outsider = next(other for other in range(size) if other not in made.ranks)
+        refuses(ValueError, f"rank {outsider} is not a member", hvd.broadcast, torch.ones(1), outsider, process_set=made)
+        assert hvd.broadcast_object(rank, made.ranks[-1], process_set=made) == made.ranks[-1]
+        hvd.barrier(made)
+    # Ranks outside have called fewer operations without a name, and all find each other all the same.
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+    model = make_model()
+    wrapped = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters(), process_set=even)
+    train(model, wrapped, torch.full((2, 10), float(rank)), torch.zeros(2, 3), 1)
+    digests = hvd.allgather_object(model[0].weight.tolist())
+    assert all(digests[other] == digests[0] for other in even.ranks)
+    assert digests[1] != digests[0]
+    assert hvd.remove_process_set(even)
+    assert not hvd.remove_process_set(even) and not hvd.remove_process_set(hvd.global_process_set)
+    refuses(ValueError, "not part of the job", hvd.allreduce, torch.ones(1), process_set=even)
+    hvd.add_process_set(even)
+    hvd.remove_process_set(last)
+
+
+def join():
+    """Ranks with fewer batches."""
+    rank, size = hvd.rank(), hvd.size()
+    for batch in range(rank + 1):
+        same(hvd.allreduce(torch.ones(2), op=hvd.Sum), [float(size - batch)] * 2)
+    if rank == size - 1 and size > 1:
+        refuses(hvd.HorovodInternalError, "cannot take part any more", hvd.allgather, torch.ones(1))
+    assert hvd.join() == size - 1
+    # Ranks have called different numbers of operations without a name.
+    same(hvd.allgather(torch.tensor([rank])), list(range(size)))
+
+
+def ranks_that_differ():
+    """Are told, and that ends nothing else."""
+    rank, size = hvd.rank(), hvd.size()
+    shapes = [(6,), (2, 3)]
+    for what, function, text in (
+            ("shape", lambda: hvd.allreduce(torch.ones(shapes[rank % 2])), "float32 [2, 3]"),
+            ("size", lambda: hvd.allreduce(torch.ones(rank % 2 + 1)), "of 1 elements of float"),
+            ("type", lambda: hvd.allreduce(torch.ones(3).to([torch.float32, torch.int32][rank % 2])), "int32"),
+            ("op", lambda: hvd.allreduce(torch.ones(3), op=[hvd.Sum, hvd.Max][rank % 2]), "(max)"),
+            ("root", lambda: hvd.broadcast(torch.ones(3), rank % 2), "from rank 1"),
+            ("kind", lambda: hvd.broadcast(torch.ones(3).to([torch.float32, torch.int32][rank % 2]), 0), "int32 [3]"),
+            ("rows", lambda: hvd.allgather(torch.ones(2, rank % 2 + 1)), "rows of [2]"),
+            ("parts", lambda: hvd.alltoall(torch.ones(size, rank % 2 + 1)), "rows of [2]"),
+            ("shares", lambda: hvd.reducescatter(torch.ones((size, *shapes[rank % 2]))), ", 2, 3]"),
+            ("group", lambda: hvd.grouped_allreduce([torch.ones(2), torch.ones(rank % 2 + 1)]), "float32 [2], float32 [2]")):
+        error = refuses(hvd.HorovodInternalError, "the ranks call different things", function)
+        assert text in str(error) and len(re.findall(r"on rank \d", str(error))) == 2, (what, error)
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def refused():
+    rank, size = hvd.rank(), hvd.size()
+    elsewhere = torch.ones(3, device="meta")
+    for function, more in ((hvd.allreduce, ()), (hvd.allgather, ()), (hvd.broadcast, (0,)), (hvd.alltoall, ()),
+                           (hvd.reducescatter, ())):
+        refuses(ValueError, "on meta; give it tensor.cpu()", function, elsewhere, *more)
+    refuses(ValueError, "int16 cannot be reduced", hvd.allreduce, torch.ones(1, dtype=torch.int16))
+    refuses(NotImplementedError, "no Adasum", hvd.allreduce, torch.ones(1), op=hvd.Adasum)
+    refuses(ValueError, "give `op` alone", hvd.allreduce, torch.ones(1), average=True, op=hvd.Sum)
+    refuses(ValueError, "no rows", hvd.allgather, torch.tensor(1.0))
+    refuses(ValueError, "no equal parts", hvd.alltoall, torch.ones(size + 1))
+    refuses(ValueError, f"are of {size} rows, and there are 0", hvd.alltoall, torch.ones(0), [1] * size)
+    refuses(ValueError, "splits are integers", hvd.alltoall, torch.ones(size), torch.ones(size))
+    refuses(ValueError, f"rank {size} is not a member", hvd.broadcast, torch.ones(1), size)
+    refuses(NotImplementedError, "hvd.elastic.run", lambda: hvd.elastic.run)
+    refuses(RuntimeError, "before hvd.init", hvd.start_timeline, "x.json")
+    refuses(ValueError, "LBFGS", hvd.broadcast_optimizer_state, torch.optim.LBFGS(make_model().parameters()), 0)
+    for function in (hvd.allreduce_async, hvd.allgather_async):
+        if rank == 0:
+            handle = function(torch.ones(3), name="twice")
+            refuses(ValueError, "twice' is under way already", function, torch.ones(3), name="twice")
+            meet(function.__name__)
+        else:
+            meet(function.__name__)
+            handle = function(torch.ones(3), name="twice")
+        hvd.synchronize(handle)
+        hvd.synchronize(function(torch.ones(3), name="twice"))
+
+
+def batch_norm():
+    """Normalizes as one process does that has the batches of all ranks."""
+    rank, size = hvd.rank(), hvd.size()
+    torch.manual_seed(3)
+    whole = torch.randn(2 * size, 4, 3) * 5 + 100
+    for more in ({}, {"momentum": None}, {"affine": False}):
+        alone, together = torch.nn.BatchNorm1d(4, **more), hvd.SyncBatchNorm(4, **more)
+        inputs, mine = whole.clone().requires_grad_(), whole[2 * rank:2 * rank + 2].clone().requires_grad_()
+        for _ in range(2):
+            expected, got = alone(inputs), together(mine)
+        (expected ** 3).sum().backward()
+        (got ** 3).sum().backward()
+        assert torch.allclose(got, expected[2 * rank:2 * rank + 2], atol=1e-4)
+        assert torch.allclose(mine.grad, inputs.grad[2 * rank:2 * rank + 2], atol=1e-3), (mine.grad, inputs.grad)
+        assert torch.allclose(together.running_mean, alone.running_mean, rtol=1e-5)
+        assert torch.allclose(together.running_var, alone.running_var, rtol=1e-4)
+        if more.get("affine", True):
+            assert torch.allclose(hvd.allreduce(together.weight.grad, op=hvd.Sum), alone.weight.grad, atol=1e-2)
+        assert torch.allclose(together.eval()(mine), alone.eval()(inputs)[2 * rank:2 * rank + 2], atol=1e-4)
+
+
+def again():
+    """Horovod ends for all ranks when one of them ends it, and can begin again."""
+    rank, size = hvd.rank(), hvd.size()
+    if rank == 0:
+        hvd.shutdown()
+        assert not hvd.is_initialized()
+        refuses(ValueError, "use hvd.init()", hvd.rank)
+        refuses(ValueError, "use hvd.init()", hvd.allreduce, torch.ones(1))
+    else:
+        refuses(hvd.HorovodInternalError, "rank 0", hvd.allreduce, torch.ones(1))
+        hvd.shutdown()
+    hvd.init(process_sets=[hvd.ProcessSet([0])] if size > 1 else None)
+    assert (hvd.rank(), hvd.size()) == (rank, size)
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def killed():
+    """Rank 1 dies in the middle of a training."""
+    rank = hvd.rank()
+    model = make_model()
+    wrapped = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    hvd.allgather(torch.ones(rank))
+    try:
+        for step in range(1000):
+            if rank == 1 and step == 20:
+                print(f"killed at {time.time()}", flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            train(model, wrapped, torch.ones(8, 10), torch.ones(8, 3), 1)
+    except hvd.HorovodInternalError as error:
+        known = time.time()
+        refuses(hvd.HorovodInternalError, "rank 1", hvd.allgather, torch.ones(rank))
+        print(f"rank {rank} knows at {known}: {error}", flush=True)
+        (pathlib.Path(os.environ["MEETING"]) / f"knows.{rank}").touch()
+        wait_for(lambda: len(list(pathlib.Path(os.environ["MEETING"]).glob("knows.*"))) == hvd.size() - 1)
+        os._exit(0)
+    sys.exit("no error")
+
+
+if __name__ == "__main__":
+    hvd.init()
+    for function in sys.argv[1:]:
+        globals()[function]()
+        meet(function)
+    print("well", flush=True)

@@ -161,6 +161,13 @@ inline auto ReduceScatter(Session& session, const Call& call, const void* send, 
   const Reducing what{send, offsets.back(), recv, first, offsets[session.rank() + 1] - first};
   CheckReduction(session, call, wanted, what);
   return [=, &session, offsets = std::move(offsets)] {
+    if (session.world_size() > 1 && what.count * wanted.reduction.element_bytes() > kPieceBytes) {
+      return ReduceScatterInPieces(
+          session, wanted, send, recv, offsets,
+          [&](void* buffer, std::span<const std::size_t> piece, const Reduction& reduction) {
+            session.ReduceScatter(call, buffer, piece, reduction);
+          });
+    }
     Reduce(session, wanted, what, [&](void* buffer, const Reduction& reduction) {
       session.ReduceScatter(call, buffer, offsets, reduction);
     });

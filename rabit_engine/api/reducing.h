@@ -2,9 +2,11 @@
 // engine's, which are in place and have none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rabit_engine/api/session.h"
@@ -79,6 +81,42 @@ void Reduce(const Session& session, const Wanted& wanted, const Reducing& what, 
   run(copy.data(), reduction);
   Copy(what.recv, copy.data() + what.first * element, what.length * element);
   finish(what.recv);
+}
+
+/// Of what is larger than this a piece is copied, reduced and copied on at a time: the copy of the whole
+/// would be new memory in each call, which costs more than the reduction. Elements are reduced in the order
+/// of ranks alone, so that pieces change no bits.
+inline constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+
+/// A reduce-scatter, in which rank r's slice is from offsets[r] to offsets[r + 1]: the same offsets on all
+/// ranks. `run(buffer, piece_offsets, reduction)` is the engine's, in place. `send` and `recv` may overlap as
+/// in Reduce.
+template <typename Run>
+void ReduceScatterInPieces(const Session& session, const Wanted& wanted, const void* send, void* recv,
+                           std::span<const std::size_t> offsets, Run&& run) {
+  const std::size_t element = wanted.reduction.element_bytes();
+  const std::size_t ranks = offsets.size() - 1;
+  const auto own = static_cast<std::size_t>(session.rank());
+  std::size_t longest = 0;
+  for (std::size_t r = 0; r < ranks; ++r) longest = std::max(longest, offsets[r + 1] - offsets[r]);
+  const std::size_t step = std::max<std::size_t>(1, kPieceBytes / element / ranks);
+  const std::unique_ptr<std::byte[]> piece(new std::byte[step * ranks * element]);
+  std::vector<std::size_t> piece_offsets(ranks + 1);
+  for (std::size_t begin = 0; begin < longest; begin += step) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const std::size_t slice = offsets[r + 1] - offsets[r];
+      const std::size_t length = begin < slice ? std::min(step, slice - begin) : 0;
+      Copy(piece.get() + piece_offsets[r] * element,
+           static_cast<const std::byte*>(send) + (offsets[r] + begin) * element, length * element);
+      piece_offsets[r + 1] = piece_offsets[r] + length;
+    }
+    const std::size_t first = piece_offsets[own];
+    const std::size_t length = piece_offsets[own + 1] - first;
+    std::byte* const result = piece.get() + first * element;
+    Reduce(session, wanted, {piece.get(), piece_offsets.back(), length > 0 ? result : nullptr, first, length},
+           [&](void* buffer, const Reduction& reduction) { run(buffer, piece_offsets, reduction); });
+    if (length > 0) Copy(static_cast<std::byte*>(recv) + begin * element, result, length * element);
+  }
 }
 
 }  // namespace warren::api

@@ -94,6 +94,29 @@ class EveryCall(unittest.TestCase):
                     self.assertEqual(code, 0, output)
                     self.assertEqual(len(re.findall("all right", output)), workers, output)
 
+    def test_a_large_reduce_scatter_has_the_bits_of_an_allreduce(self):
+        # Larger than the pieces that it is carried out in, with slices of which some end within a piece, or are empty.
+        for workers, env in ((2, {}), (3, {}), (3, {"RABIT_SHARED_MEMORY": "off"})):
+            code, output = run(workers, """
+                me, size = world.rank, world.size
+                random = np.random.default_rng(me)
+                counts = [1_700_003, 400_001, 0][:size] if size > 2 else [1_900_003, 400_001]
+                begin = sum(counts[:me])
+                for dtype, op in ((np.float32, Op.SUM), (np.float32, Op.AVG), (np.float16, Op.AVG), (np.int32, Op.MAX)):
+                    data = (random.normal(size=sum(counts)) * 1000).astype(dtype)
+                    expected = world.allreduce(data, op)[begin:begin + counts[me]]
+                    kept = data.copy()
+                    got = world.reduce_scatter(data, op, counts)
+                    assert got.tobytes() == expected.tobytes() and data.tobytes() == kept.tobytes(), (dtype, op)
+                    # In place, of one's own slice.
+                    own = data[begin:begin + counts[me]]
+                    world.reduce_scatter(data, op, counts, out=own)
+                    assert own.tobytes() == expected.tobytes(), (dtype, op)
+                equal = (random.normal(size=(3 * size, 500_000))).astype(np.float32)
+                assert world.reduce_scatter(equal).tobytes() == world.allreduce(equal)[3 * me:3 * me + 3].tobytes()
+                """, env=env)
+            self.assertEqual(code, 0, output)
+
     def test_alone_there_is_one_rank(self):
         done = subprocess.run(
             [PYTHON, "-c", "from warren import collectives\nwith collectives.context([]) as world:\n"

@@ -1,0 +1,63 @@
+"""The examples of frameworks (torch, kvstore, horovod), as jobs of dmlc-submit, and as Horovod's users start them under mpirun."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+from programs import BIN, ProgramTest
+
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+PYTHON = "/usr/bin/python3"
+WORKERS = 3
+HAS_DIGITS = subprocess.run([PYTHON, "-c", "import torch, sklearn"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+LAUNCHERS = ["dmlc-submit", *(["mpirun"] if shutil.which("mpirun.openmpi") else [])]
+if len(LAUNCHERS) == 1:
+    print("SKIPPED: no mpirun.openmpi for the examples; apt-get install openmpi-bin")
+needs_digits = unittest.skipUnless(HAS_DIGITS, "SKIPPED: python3-torch or python3-sklearn is not installed")
+
+
+class Frameworks(ProgramTest):
+    def launched(self, launcher, *words):
+        """What an example says."""
+        paths = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(pathlib.Path(BIN).parent)}
+        if launcher == "dmlc-submit":
+            start = [os.path.join(BIN, "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(WORKERS)]
+        elif launcher == "mpirun":
+            hosts = self.path(self.write("hosts", f"localhost slots={WORKERS}\n"))
+            start = f"mpirun.openmpi --allow-run-as-root -np {WORKERS} --hostfile {hosts} -bind-to none -map-by slot -mca pml ob1 " \
+                    "-mca btl ^openib".split()
+        else:
+            start = []
+        return self.run_well("/usr/bin/env", *(f"{name}={value}" for name, value in paths.items()), *start, PYTHON, *words)
+
+    @needs_digits
+    def test_digits_are_learned_in_each_of_torchmpis_modes(self):
+        for launcher in LAUNCHERS:
+            for mode in ("allreduce", "allreduce-async", "downpour", "easgd") if launcher == "dmlc-submit" else ("easgd",):
+                with self.subTest(launcher=launcher, mode=mode):
+                    said = self.launched(launcher, SOURCE / "examples/torch/digits.py", "--mode", mode)
+                    self.assertRegex(said, rf"{mode}, {WORKERS} workers: (100\.0|9\d\.\d) % of the test digits\n")
+
+    def test_the_linear_model_is_found_through_each_store(self):
+        for launcher in LAUNCHERS:
+            for store in ("dist_sync_mpi", "dist_sync", "dist_async"):
+                with self.subTest(launcher=launcher, store=store):
+                    said = self.launched(launcher, SOURCE / "examples/kvstore/train.py", "--kv-store", store)
+                    for worker in range(WORKERS):
+                        self.assertIn(f"worker {worker} of {WORKERS}, {store}: weight [ 2.  -3.   0.5  4. ], bias [1.]\n", said)
+
+    @needs_digits
+    def test_horovods_training_learns_alone_and_as_a_job(self):
+        for launcher in ["nobody", *LAUNCHERS]:
+            with self.subTest(launcher=launcher):
+                said = self.launched(launcher, SOURCE / "examples/horovod/train.py", "--epochs", "4")
+                self.assertEqual(said.count("epoch "), 4, said)
+                right, count, ranks = re.search(r"(\d+) of (\d+) are right \(.*\), by (\d+) ranks", said).groups()
+                self.assertEqual(int(ranks), 1 if launcher == "nobody" else WORKERS)
+                self.assertGreater(int(right), int(count) * 0.8, said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -33,6 +33,13 @@ class Frameworks(ProgramTest):
         return self.run_well("/usr/bin/env", *(f"{name}={value}" for name, value in paths.items()), *start, PYTHON, *words)
 
     @needs_digits
+    def test_digits_are_learned_by_data_parallel_training(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                said = self.launched(launcher, SOURCE / "examples/torch/data_parallel.py")
+                self.assertRegex(said, rf"warren, {WORKERS} ranks: (100\.0|9\d\.\d) % of the test digits")
+
+    @needs_digits
     def test_digits_are_learned_in_each_of_torchmpis_modes(self):
         for launcher in LAUNCHERS:
             for mode in ("allreduce", "allreduce-async", "downpour", "easgd") if launcher == "dmlc-submit" else ("easgd",):

@@ -66,6 +66,17 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertIn(f"[3] {expected[3]}", process.out)
         self.assertIn("[3] problem", process.err)
 
+    def test_mxnets_launch_line_starts_workers_alone_in_mode_mpi(self):
+        target = self.directory / "copy of the job"
+        [_, _, _, hosts] = self.hosts.host_file()
+        self.cluster_options = lambda: ["-n", 3, "-s", 2, "-H", hosts, "--launcher", "ssh", "--sync-dst-dir", target, "--mode", "mpi",
+                                        *self.hosts.options()]  # fmt: skip
+        process = self.submit("sh", "-c", 'echo "$DMLC_ROLE $RANK of $DMLC_NUM_WORKER in $(pwd)"')
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(line.split("] ")[1] for line in process.out.splitlines()),
+                         [f"worker {rank} of 3 in {target}" for rank in range(3)], process.err)  # fmt: skip
+        self.assertIn("without effect on --cluster ssh with --mode mpi: --num-servers", process.err)
+
     def test_an_ssh_that_is_killed_takes_its_worker_with_it(self):
         process = self.start("--num-workers", 1, "sh", "-c", READY)
         self.wait_for_files("ready-0")

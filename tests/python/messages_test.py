@@ -144,6 +144,21 @@ except IndexError:
             """)
         self.assertEqual(code, 0, output)
 
+    def test_a_program_does_not_end_while_a_function_is_called(self):
+        # In a world that nobody has left.
+        code, output = run(2, BY_ANOTHER + """
+def slow(error):
+    time.sleep(0.3)
+    print("called to its end", flush=True)
+
+own = collectives.meet(world.rank, world.size, over(world))
+handle = own.allreduce_async(np.ones(3))
+handle.when_done(slow)
+world.barrier()
+""")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count("called to its end"), 2, output)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,10 @@
 """What the calls of warren.collectives are made of: arrays and functions as warren/c_api.h takes them, a call, and its handle."""
+import atexit
 import ctypes
 import itertools
 import operator
 import threading
+import time
 from enum import IntEnum, unique
 from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
@@ -120,7 +122,25 @@ _callback_numbers = itertools.count(1)
 
 
 def _call_back(error: Optional[bytes], number: int) -> None:
-    _callbacks.pop(number)(None if error is None else error.decode(errors="replace"))
+    try:
+        _callbacks[number](None if error is None else error.decode(errors="replace"))
+    finally:
+        del _callbacks[number]
+
+
+#: How long the interpreter waits at its end for functions of operations that may never end.
+_LAST_CALLS_S = 1.0
+
+
+def _let_callbacks_end() -> None:
+    """A thread of the engine's that is in a caller's function when the interpreter ends would be ended by it, and the process
+    with it: some functions of C++, as PyTorch's, cannot be left so."""
+    end = time.monotonic() + _LAST_CALLS_S
+    while _callbacks and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+atexit.register(_let_callbacks_end)
 
 
 _CALL_BACK = _c.WHEN_DONE(_call_back)

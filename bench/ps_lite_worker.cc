@@ -1,5 +1,6 @@
-// A scheduler, server or worker of bench/parameter_server over ps-lite (dmlc/ps-lite), which is compiled beside: servers add
-// what is pushed, and worker 0 prints the seconds of each push and pull. Argument: bytes of the array.
+// A scheduler, server or worker of bench/parameter_server over ps-lite (dmlc/ps-lite), which is compiled
+// beside: servers add what is pushed, and worker 0 prints the seconds of each push and pull. Argument: bytes
+// of the array.
 #include <ps/ps.h>
 
 #include <chrono>

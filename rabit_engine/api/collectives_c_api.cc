@@ -34,10 +34,10 @@ using warren::api::Attempt;
 using warren::api::Call;
 using warren::api::CallOptions;
 using warren::api::LastError;
+using warren::api::Launchers;
 using warren::api::Reduce;
 using warren::api::Reducing;
 using warren::api::Session;
-using warren::api::Launchers;
 using warren::api::Threads;
 using warren::api::Wanted;
 

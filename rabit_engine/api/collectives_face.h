@@ -154,6 +154,29 @@ inline auto Allreduce(Session& session, const Call& call, const void* send, void
   };
 }
 
+/// Whether all ranks have the same slices: the engine compares calls, and here those are pieces of the
+/// caller's.
+inline void CompareSlices(Session& session, const Call& call, const Offsets& offsets) {
+  struct Told {
+    std::uint64_t elements;
+    std::uint64_t hash;  ///< FNV-1a, by words
+  };
+  std::vector<Told> told(static_cast<std::size_t>(session.world_size()));
+  Told own{offsets.back(), 0xcbf29ce484222325U};
+  for (const std::size_t offset : offsets) own.hash = (own.hash ^ offset) * 0x100000001b3U;
+  told[static_cast<std::size_t>(session.rank())] = own;
+  Offsets places(told.size() + 1);
+  for (std::size_t r = 0; r < told.size(); ++r) places[r + 1] = places[r] + sizeof(Told);
+  session.Allgather(call, told.data(), places);
+  for (std::size_t r = 1; r < told.size(); ++r) {
+    if (told[r].elements == told[0].elements && told[r].hash == told[0].hash) continue;
+    session.Refuse(
+        call, fmt::format("rank {} has {} elements, and rank 0 has {}, or others for each rank; all ranks "
+                          "give the same",
+                          r, told[r].elements, told[0].elements));
+  }
+}
+
 /// Offsets in elements.
 inline auto ReduceScatter(Session& session, const Call& call, const void* send, void* recv, Offsets offsets,
                           const Wanted& wanted) {
@@ -162,6 +185,7 @@ inline auto ReduceScatter(Session& session, const Call& call, const void* send, 
   CheckReduction(session, call, wanted, what);
   return [=, &session, offsets = std::move(offsets)] {
     if (session.world_size() > 1 && what.count * wanted.reduction.element_bytes() > kPieceBytes) {
+      CompareSlices(session, call, offsets);
       return ReduceScatterInPieces(
           session, wanted, send, recv, offsets,
           [&](void* buffer, std::span<const std::size_t> piece, const Reduction& reduction) {

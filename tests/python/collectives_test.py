@@ -117,6 +117,20 @@ class EveryCall(unittest.TestCase):
                 """, env=env)
             self.assertEqual(code, 0, output)
 
+    def test_a_large_reduce_scatter_of_other_sizes_is_told_to_all_in_that_call(self):
+        for other in ("np.zeros(2 << 20, np.float32)", "np.zeros(100, np.float32)"):
+            code, output = run(2, f"""
+                data = np.zeros(4 << 20, np.float32) if world.rank == 0 else {other}
+                try:
+                    world.reduce_scatter(data)
+                    raise SystemExit("no error")
+                except RuntimeError as error:
+                    print("told:", error)
+                until_all_have_spoken()
+                os._exit(0)
+                """)
+            self.assertEqual(output.count("told:"), 2, output)
+
     def test_alone_there_is_one_rank(self):
         done = subprocess.run(
             [PYTHON, "-c", "from warren import collectives\nwith collectives.context([]) as world:\n"

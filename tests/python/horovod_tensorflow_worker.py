@@ -182,6 +182,12 @@ def errors():
     for kind in (ValueError, tf.errors.InvalidArgumentError):
         refuses(kind, "no equal parts", hvd.alltoall, tf.ones([size + 1]))
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
+    for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
+        refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))
+    # A rank that makes a function once more than others, for its last batch, calls the same operations by it.
+    reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
+    for rows in (4, 4, 2 if rank == 0 else 4, 4):
+        same(reduced(tf.ones([rows])), float(size))
     refuses(NotImplementedError, "Adasum", hvd.DistributedGradientTape, tf.GradientTape(), op=hvd.Adasum)
     refuses(TypeError, "Keras 3", hvd.DistributedOptimizer, object())
     with tf.Graph().as_default():

@@ -395,6 +395,9 @@ def refused():
     refuses(ValueError, f"rank {size} is not a member", hvd.broadcast, torch.ones(1), size)
     refuses(NotImplementedError, "hvd.elastic.run", lambda: hvd.elastic.run)
     refuses(RuntimeError, "before hvd.init", hvd.start_timeline, "x.json")
+    refuses(ValueError, "is not part of the job", hvd.DistributedOptimizer, torch.optim.SGD(make_model().parameters(), lr=0.1),
+            process_set=hvd.ProcessSet([0]))
+    assert hvd.grouped_allreduce([]) == []
     refuses(ValueError, "LBFGS", hvd.broadcast_optimizer_state, torch.optim.LBFGS(make_model().parameters()), 0)
     for function in (hvd.allreduce_async, hvd.allgather_async):
         if rank == 0:
@@ -427,6 +430,12 @@ def batch_norm():
         if more.get("affine", True):
             assert torch.allclose(hvd.allreduce(together.weight.grad, op=hvd.Sum), alone.weight.grad, atol=1e-2)
         assert torch.allclose(together.eval()(mine), alone.eval()(inputs)[2 * rank:2 * rank + 2], atol=1e-4)
+    # More values than a half can count.
+    many = torch.randn(70_000, 2).bfloat16().requires_grad_()
+    got = hvd.SyncBatchNorm(2)(many)
+    got.float().pow(2).sum().backward()
+    assert got.dtype == many.grad.dtype == torch.bfloat16
+    assert abs(float(got.float().mean())) < 0.02 and abs(float(got.float().std()) - 1) < 0.02, got
 
 
 def again():

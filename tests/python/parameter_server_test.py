@@ -367,6 +367,27 @@ class Jobs(unittest.TestCase):
             server.send(np.ones(10)).wait()
             """)
 
+    def test_what_cannot_be_added_up_is_refused_and_a_rule_that_exits_is_the_senders_error(self):
+        self.expect(2, """
+            for array in (np.array(["a", "b"]), np.zeros(2, "m8[s]"), np.zeros(2, "M8[s]")):
+                try:
+                    ParameterServer(array, world)
+                    raise SystemExit("not refused")
+                except TypeError as error:
+                    assert "holds numbers" in str(error), error
+            register_rule("exits", lambda shard, incoming: sys.exit("by the rule"))
+            with ParameterServer(np.zeros(4), world, root=0) as server:
+                try:
+                    server.send(np.ones(4), "exits").wait()
+                    raise SystemExit("no error")
+                except RuntimeError as error:
+                    assert "by the rule" in str(error), error
+                server.send(np.ones(4)).wait()
+                world.barrier()
+                assert server.receive().wait().tolist() == [2.0] * 4
+                world.barrier()
+            """)
+
 
 if __name__ == "__main__":
     unittest.main()

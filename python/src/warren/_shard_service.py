@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
-from warren._shards import RULE_NAME_BYTES, Array, Part, Reply, Request, Shard
+from warren._shards import RULE_NAME_BYTES, Array, Part, Reply, Request, Shard, described
 from warren.collectives import Communicator, Mailbox
 from warren.collectives import Handle as Operation
 
@@ -245,8 +245,11 @@ class ShardService:
                 replies = guarded.shard.receive(request)
         else:
             elements = self._elements(request, int(header["count"]), guarded.shard.values)
-            with guarded.lock:
-                replies = guarded.shard.send(request, scaled(elements, float(header["scale"])), header["rule"].decode())
+            try:
+                with guarded.lock:
+                    replies = guarded.shard.send(request, scaled(elements, float(header["scale"])), header["rule"].decode())
+            except Exception as error:  # pylint: disable=broad-except
+                replies = [Reply(request, error=described(f"rank {self.rank}: a send of rank {client}'s failed", error))]
         self._answer(replies)
 
     def _elements(self, request: Request, count: int, values: Array) -> Array:

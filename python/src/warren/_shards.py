@@ -84,6 +84,12 @@ def rule_of(name: str, rank: int) -> Rule:
     return rule
 
 
+def check_numbers(dtype: Any, what: str) -> None:
+    """Elements that can be added up and scaled."""
+    if dtype.kind not in "biufc":
+        raise TypeError(f"{what} holds numbers, not elements of {dtype}")
+
+
 def described(what: str, error: BaseException) -> str:
     return f"{what}: {type(error).__name__}: {error}"
 
@@ -126,7 +132,7 @@ class RuleShard:
     def send(self, request: Request, incoming: Array, rule: str) -> List[Reply]:
         try:
             rule_of(rule, self._rank)(self.values, incoming)
-        except Exception as error:  # pylint: disable=broad-except
+        except (Exception, SystemExit) as error:  # pylint: disable=broad-except
             return [Reply(request, error=described(f"rank {self._rank}: the rule '{rule}' of rank {request.client}'s send failed",
                                                    error))]
         return [Reply(request)]
@@ -196,5 +202,5 @@ def _failure_of(update: Update, values: Array, incoming: Array, what: str) -> Op
     try:
         update(values, incoming)
         return None
-    except Exception as error:  # pylint: disable=broad-except
+    except (Exception, SystemExit) as error:  # pylint: disable=broad-except
         return described(what, error)

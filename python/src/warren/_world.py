@@ -8,14 +8,17 @@ from warren import collectives
 from warren.collectives import Communicator
 
 _worlds: List[Communicator] = []
+_num_left = 0
 
 
 def communicator_or_world(communicator: Optional[Communicator], what: str) -> Communicator:
     """The world where none is named. A process that has not called `collectives.init` joins the job by it, and leaves it when
     it ends without an error."""
+    global _num_left  # pylint: disable=global-statement
     if communicator is None:
-        if not _worlds:
-            _worlds.append(_joined())
+        if not _worlds or _num_left != collectives.num_left:
+            _worlds[:] = [_joined()]
+            _num_left = collectives.num_left
         communicator = _worlds[0]
     if not communicator:
         raise ValueError(f"{what} needs a communicator, and this is none, or it was freed")
@@ -26,7 +29,8 @@ def _joined() -> Communicator:
     try:
         return collectives.world()
     except RuntimeError:
-        collectives.init()
+        collectives.init([])
+        atexit.unregister(_leave)
         atexit.register(_leave)
         return collectives.world()
 

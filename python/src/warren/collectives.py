@@ -59,9 +59,15 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
+#: How often this process has left a job: communicators of before are of no use.
+num_left = 0
+
+
 def finalize() -> None:
     """Leaves the job, when all ranks do. Raises RuntimeError when that failed, or an error before had ended the job for this
     rank; the job is left in any case."""
+    global num_left  # pylint: disable=global-statement
+    num_left += 1
     _c.check(_c.LIB.WarrenFinalize())
 
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from warren import collectives
 from warren._kvstore_values import Key, pairs, read, shared, summed, write
-from warren._shards import Array, RoundShard, Shard, UpdateShard, place
+from warren._shards import Array, RoundShard, Shard, UpdateShard, check_numbers, place
 from warren._world import communicator_or_world
 from warren.collectives import Communicator, Op
 from warren.parameter_server import Handle, ShardedArray, check_alike, slice_of
@@ -246,7 +246,9 @@ class _Value:
         self.pushes: List[Handle[None]] = []
 
     def push(self, flat: Array) -> None:
-        self.pushes = [push for push in self.pushes if not push.done() or push.untold() is not None]
+        ended = [push for push in self.pushes if push.done()]
+        failed = next((push for push in ended if push.untold() is not None), None)
+        self.pushes = [push for push in self.pushes if push not in ended] + ([] if failed is None else [failed])
         self.pushes.append(self.array.send(flat))
 
     def settle(self) -> None:
@@ -281,6 +283,7 @@ class ServerStore(_Store):
     def _init(self, key: Key, array: Array) -> None:
         if key in self._values:
             raise ValueError(f"init: key {key!r} is in the store already")
+        check_numbers(array.dtype, f"init: key {key!r}")
         comm = self._communicator
         check_alike(comm, "init", (key, array.shape, array.dtype.str, self._bound))
         parts = place(key, array.size, range(comm.size), self._bound)

@@ -36,7 +36,7 @@ from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple
 import numpy as np
 
 from warren._shard_service import Pending, ShardService
-from warren._shards import Array, Part, RuleShard, Shard, register_rule, rule_of, spread
+from warren._shards import Array, Part, RuleShard, Shard, check_numbers, register_rule, rule_of, spread
 from warren._world import communicator_or_world
 from warren.collectives import Communicator
 
@@ -138,8 +138,10 @@ class ShardedArray:
     def _kept(self, handle: Handle[T]) -> Handle[T]:
         """The messages of a handle that is dropped go on, and its error is not lost."""
         with self._lock:
-            self._kept_ones = [other for other in self._kept_ones if not other.done() or other.untold() is not None]
-            self._kept_ones.append(handle)
+            ended = [other for other in self._kept_ones if other.done()]
+            failed = next((other for other in ended if other.untold() is not None), None)
+            self._kept_ones = [other for other in self._kept_ones if other not in ended]
+            self._kept_ones += [handle] if failed is None else [failed, handle]  # the first error is told at the end
         return handle
 
     def free(self) -> None:
@@ -199,6 +201,7 @@ class ParameterServer:
         self._communicator = communicator_or_world(communicator, "a parameter server")
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise TypeError(f"a parameter server holds a NumPy array of numbers, not {_named(array)}")
+        check_numbers(array.dtype, "a parameter server")
         size = self._communicator.size
         num_servers = size if servers is None else servers
         if not 1 <= num_servers <= size:

@@ -41,6 +41,12 @@ class ProcessSet:
         """Whether this rank is in it; None for the set of all before `hvd.init`."""
         return rank() in self.ranks if self.ranks else None
 
+    def has_others(self, what: str) -> bool:
+        """Whether this rank shares it with others. Raises ValueError before `hvd.init`, and where it is not part of the job."""
+        if self.process_set_id is None:
+            self.named(what)
+        return bool(self.included()) and (self.size() or 0) > 1
+
     def named(self, what: str) -> Named:
         """Its operations. Raises ValueError where this rank has no part in them."""
         if self._named is None:

@@ -66,7 +66,6 @@ def is_integer(dtype: str) -> bool:
     return "int" in dtype
 
 
-@functools.lru_cache(maxsize=None)
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
     """The engine's type and operation. An average of integers is a sum there, and the caller divides."""
     if op == ReduceOp.Adasum:
@@ -148,6 +147,7 @@ class _Negotiated(Generic[T]):
         self._lock = threading.RLock()
         self._handles: Optional[Sequence["Handle[T]"]] = None
         self._num_left = 0
+        self._is_over = False
         self._error: Optional[Exception] = None
         first.when_done(self._go_on)
 
@@ -161,7 +161,7 @@ class _Negotiated(Generic[T]):
                 self._handles = self._begin()
             except Exception as failure:  # pylint: disable=broad-except
                 self._error = failure
-                self._end()
+                self._finish()
                 return
             self._num_left = len(self._handles)
             for handle in self._handles:
@@ -171,7 +171,12 @@ class _Negotiated(Generic[T]):
         with self._lock:
             self._num_left -= 1
             if self._num_left == 0:
-                self._end()
+                self._finish()
+
+    def _finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._end()
 
     def wait(self) -> List[T]:
         error = None
@@ -182,12 +187,14 @@ class _Negotiated(Generic[T]):
         self._go_on(error)
         if self._error is not None:
             raise self._error
-        return [handle.wait() for handle in self._handles or ()]
+        try:
+            return [handle.wait() for handle in self._handles or ()]
+        finally:
+            with self._lock:  # those who hear of the ends may be later
+                self._finish()
 
     def done(self) -> bool:
-        if not self._first.done():
-            return False
-        return self._error is not None or (self._handles is not None and all(handle.done() for handle in self._handles))
+        return self._is_over
 
 
 #: Makes the tensor for a result: of what shape, and like which of the tensors.
@@ -251,6 +258,8 @@ class Named:
         return self._give_all(calls, name, sources)
 
     def _give_all(self, calls: Sequence["Call[Any]"], name: str, memories: Sequence[Memory]) -> List["Handle[Any]"]:
+        if not calls:
+            return []
         if len(calls) == 1:
             return [self._give(calls[0], name, f"{name}: {memories[0].dtype} {list(memories[0].shape)}")]
         alike = f"{name}: {', '.join(f'{memory.dtype} {list(memory.shape)}' for memory in memories)}"

@@ -14,7 +14,7 @@ from torch.futures import Future
 from warren import _collectives_c as _c
 from warren._calls import DeviceCall, Handle
 from warren.torch._tensors import Staging, num_bytes, op_of, reduction, root_of
-from warren.torch._work import keep
+from warren.torch._work import keep, let_go
 
 
 class DeviceWork(C10dWork):  # type: ignore[misc]
@@ -29,6 +29,7 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
         """The current stream waits; the caller does not. Raises RuntimeError when it is known that the call has failed."""
+        let_go(self)
         if self._handle.done():
             self._handle.wait()
         torch.cuda.current_stream(self._device).wait_event(self._behind)

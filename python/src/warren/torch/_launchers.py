@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 from torch.distributed.rendezvous import _rendezvous_handlers
 
-from warren import collectives
+from warren._world import communicator_or_world
 
 _LONGEST_PLACE = 256
 
@@ -41,16 +41,16 @@ def _free_port() -> int:
 
 def _find_each_other() -> None:
     """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; what is set stays."""
-    with collectives.context([]) as world:
-        local = world.local()
-        place = np.zeros(_LONGEST_PLACE, np.uint8)
-        if world.rank == 0:
-            address = "127.0.0.1" if local.size == world.size else _address()
-            place = np.frombuffer(f"{address} {_free_port()}".encode().ljust(_LONGEST_PLACE, b"\0"), np.uint8).copy()
-        address, port = world.broadcast(place, 0).tobytes().rstrip(b"\0").decode().split()
-        found = {"RANK": world.rank, "WORLD_SIZE": world.size, "LOCAL_RANK": local.rank, "LOCAL_WORLD_SIZE": local.size,
-                 "MASTER_ADDR": address, "MASTER_PORT": port}
-        local.free()
+    world = communicator_or_world(None, "init_process_group")
+    local = world.local()
+    place = np.zeros(_LONGEST_PLACE, np.uint8)
+    if world.rank == 0:
+        address = "127.0.0.1" if local.size == world.size else _address()
+        place = np.frombuffer(f"{address} {_free_port()}".encode().ljust(_LONGEST_PLACE, b"\0"), np.uint8).copy()
+    address, port = world.broadcast(place, 0).tobytes().rstrip(b"\0").decode().split()
+    found = {"RANK": world.rank, "WORLD_SIZE": world.size, "LOCAL_RANK": local.rank, "LOCAL_WORLD_SIZE": local.size,
+             "MASTER_ADDR": address, "MASTER_PORT": port}
+    local.free()
     for name, value in found.items():
         os.environ.setdefault(name, str(value))
 

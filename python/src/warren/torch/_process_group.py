@@ -19,7 +19,7 @@ from warren import _collectives_c as _c
 from warren import collectives
 from warren.collectives import Communicator
 from warren.torch import _device
-from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, num_bytes, one, op_of, reduction, root_of, row_bytes,
+from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of, row_bytes,
                                    seconds_of, sizes)
 from warren.torch._work import Done, Receive, Several, Work
 
@@ -325,7 +325,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: Any, to: int, tag: int = 0) -> C10dWork:
         tensor = one(tensors, "send")
-        data = tensor.contiguous()
+        data = materialized(tensor)
         handle = self._mailbox.send_bytes(data.data_ptr(), num_bytes(data), self._ranks[to], self._tag(tag), self._seconds, data)
         return Work(handle, [tensor], Staging())
 

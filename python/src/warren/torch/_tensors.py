@@ -112,6 +112,11 @@ def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 
+def materialized(tensor: Tensor) -> Tensor:
+    """Contiguous, and in memory what it says it is: conjugates are views of what they are not."""
+    return tensor.resolve_conj().resolve_neg().contiguous()
+
+
 class Staging:
     """Contiguous memory in place of tensors that are none, or of a list of them, and what has to be copied back."""
 
@@ -119,7 +124,7 @@ class Staging:
         self._back: List[Tuple[Tensor, Tensor]] = []
 
     def source(self, tensor: Tensor) -> Tensor:
-        return tensor.contiguous()
+        return materialized(tensor)
 
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
         """`keeps`: what is in it is needed, too."""

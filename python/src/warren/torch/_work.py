@@ -21,7 +21,7 @@ def keep(work: Any) -> None:
         _of_callers_in_cpp.add(work)
 
 
-def _let_go(work: Any) -> None:
+def let_go(work: Any) -> None:
     if _of_callers_in_cpp is not None:
         _of_callers_in_cpp.discard(work)
 
@@ -59,7 +59,7 @@ class Work(C10dWork):  # type: ignore[misc]
             if timeout is not None and timeout.total_seconds() > 0:
                 _poll(self._handle.done, timeout.total_seconds())
             self._finish(self._handle.wait)
-        _let_go(self)
+        let_go(self)
         if self._error is not None:
             raise self._error
         return True
@@ -110,7 +110,7 @@ class Work(C10dWork):  # type: ignore[misc]
     def _tell(self) -> None:
         assert self._ended is not None
         self._ended.set_result(None)
-        _let_go(self)
+        let_go(self)
 
 
 class Receive(Work):
@@ -166,7 +166,7 @@ class Several(C10dWork):  # type: ignore[misc]
         keep(self)
 
     def wait(self, timeout: Any = None) -> bool:
-        _let_go(self)
+        let_go(self)
         for work in self._works:
             work.wait(timeout)
         return True

@@ -27,7 +27,7 @@ class Reduction:
         self._is_local.append(variable)
 
     def __call__(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
-        if not self._process_set.included() or self._process_set.size() == 1:
+        if not self._process_set.has_others("gradients"):
             return list(gradients)
         results = list(gradients)
         wanted = [index for index, gradient in enumerate(gradients) if gradient is not None

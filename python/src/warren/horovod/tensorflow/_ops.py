@@ -1,7 +1,6 @@
 """Operations on TensorFlow's tensors. Eager ones are seen as NumPy arrays, without a copy, and a result is copied once; in a
 graph the same is done by tf.py_function, by names that are fixed when the graph is made, one after the other as the graph was
 made."""
-import itertools
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -29,18 +28,28 @@ class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)
 
 
-_num_in_graphs = itertools.count()
+def _number_in_graph() -> Tuple[str, int]:
+    """The function that is being made, and how many operations it has by now: a rank that makes it once more than others, for another
+    shape, gives them the same names."""
+    graph = tf.compat.v1.get_default_graph()
+    number = getattr(graph, "_warren_operations", 0)
+    graph._warren_operations = number + 1
+    return getattr(graph, "name", "function"), number
 
 
 def name_of(kind: str, given: Optional[str], process_set: ProcessSet) -> str:
     """Where none is given, they are counted: in graphs when these are made."""
     if given or tf.executing_eagerly():
         return process_set.named(kind).name_of(kind, given)
-    return f"{kind}.graph.{next(_num_in_graphs)}"
+    function, number = _number_in_graph()
+    return f"{kind}.{function}.{number}"
 
 
 def _array(tensor: Any) -> Array:
     """Its memory, where TensorFlow shows it."""
+    if tensor.dtype == tf.string:
+        raise ValueError("warren.horovod takes tensors of numbers, and this one is of strings; hvd.broadcast_object and "
+                         "hvd.allgather_object take anything")
     try:
         return np.asarray(memoryview(tensor))
     except (TypeError, ValueError, BufferError):

@@ -43,7 +43,9 @@ def _memory(tensor: Tensor) -> Memory:
 
 
 def _contiguous(tensor: Tensor) -> Tensor:
-    return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
+    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
+        return tensor
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
 def _empty_like(tensor: Tensor) -> Tensor:

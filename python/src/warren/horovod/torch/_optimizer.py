@@ -285,7 +285,7 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     made.__dict__.pop("step", None)  # a scheduler may have put one there
     made._parameter_names = names
     made._hvd_reducer, made._hvd_is_synchronized, made._hvd_synchronizes = None, False, True
-    if process_set.included() and (process_set.size() or 0) > 1:
+    if process_set.has_others("DistributedOptimizer"):
         parameters = [parameter for parameter in _parameters_of(optimizer) if parameter.requires_grad]
         reducer = _Reducer(names, parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
                            sparse_as_dense, process_set)

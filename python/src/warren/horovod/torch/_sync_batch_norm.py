@@ -16,10 +16,11 @@ def _sum_over_ranks(tensor: Tensor, name: str) -> Tensor:
 
 class _Normalize(torch.autograd.Function):  # type: ignore[misc]
     """Of a batch's channels, the second dimension. The mean comes first, and the variance of what differs from it: two sums over
-    the ranks, of which none takes the difference of large numbers."""
+    the ranks, of which none takes the difference of large numbers. Halves are computed as floats, which can count."""
 
     @staticmethod
     def forward(ctx: Any, batch: Tensor, weight: Any, bias: Any, eps: float) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        dtype, batch = batch.dtype, _wide(batch)
         axes = [axis for axis in range(batch.dim()) if axis != 1]
         count = batch.numel() // batch.shape[1]
         totals = _sum_over_ranks(torch.cat([batch.sum(axes), batch.new_tensor([count])]), "mean")
@@ -32,11 +33,12 @@ class _Normalize(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(normalized, inverse, weight, total_count)
         ctx.mark_non_differentiable(mean, variance, total_count)
         output = normalized if weight is None else normalized * _per_channel(weight, batch) + _per_channel(bias, batch)
-        return (output.clone() if weight is None else output), mean, variance, total_count
+        return (output.clone() if weight is None else output).to(dtype), mean, variance, total_count
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Any) -> Tuple[Any, ...]:
         normalized, inverse, weight, total_count = ctx.saved_tensors
+        dtype, gradient = gradient.dtype, _wide(gradient)
         axes = [axis for axis in range(gradient.dim()) if axis != 1]
         of_bias, of_weight = gradient.sum(axes), (gradient * normalized).sum(axes)
         sums = _sum_over_ranks(torch.cat([of_bias, of_weight]), "gradient") / total_count
@@ -44,7 +46,13 @@ class _Normalize(torch.autograd.Function):  # type: ignore[misc]
         scale = inverse if weight is None else inverse * weight
         of_batch = (gradient - _per_channel(mean_gradient, gradient) - normalized * _per_channel(mean_product, gradient)) * \
             _per_channel(scale, gradient)
-        return of_batch, None if weight is None else of_weight, None if weight is None else of_bias, None
+        if weight is None:
+            return of_batch.to(dtype), None, None, None
+        return of_batch.to(dtype), of_weight.to(weight.dtype), of_bias.to(weight.dtype), None
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _per_channel(values: Tensor, batch: Tensor) -> Tensor:
@@ -71,5 +79,5 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
         with torch.no_grad():
             self.num_batches_tracked += 1
             part = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
-            self.running_mean.lerp_(mean, part)
-            self.running_var.lerp_(variance, part)
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), part)
+            self.running_var.lerp_(variance.to(self.running_var.dtype), part)

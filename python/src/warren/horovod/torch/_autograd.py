@@ -40,6 +40,8 @@ def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None,
                       compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
                       postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> List[Tensor]:
     """The reductions of several tensors, which are carried out together, in others."""
+    if not tensors:
+        return []
     compressed, contexts = zip(*(compression.compress(tensor) for tensor in tensors))
     reduced = _Allreduce.apply((average, op, prescale_factor, postscale_factor, process_set), name, *compressed)
     return [compression.decompress(tensor, context) for tensor, context in zip(reduced, contexts)]
@@ -146,6 +148,8 @@ def grouped_reducescatter(tensors: Sequence[Tensor], name: Optional[str] = None,
                           op: int = ReduceOp.Average, process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                           postscale_factor: float = 1.0) -> List[Tensor]:
     """The same of several tensors, which are carried out together."""
+    if not tensors:
+        return []
     compressed, contexts = zip(*(compression.compress(tensor) for tensor in tensors))
     reduced = _Reducescatter.apply((op, process_set, prescale_factor, postscale_factor), name, *compressed)
     return [compression.decompress(tensor, context) for tensor, context in zip(reduced, contexts)]

@@ -147,6 +147,9 @@ class KVStore(unittest.TestCase):
             assert (out == 0).all() and (value == me).all()
             kv.broadcast(["v", "u"], [value, value], [out, [out.copy(), value]], root_rank=size - 1)
             assert (out == size - 1).all() and (value == size - 1).all()
+            value = np.full(3, me)
+            kv.broadcast("w", value, size - 1)                           # as MXNet's design has it
+            assert (value == size - 1).all()
             kv.barrier()
             kv.close()
             """

@@ -220,7 +220,10 @@ class AllreduceStore(_Store):
                 write(total, targets, "pushpull")
 
     def broadcast(self, key: Any, value: Any, outs: Any = None, priority: int = 0, root_rank: int = 0, out: Any = None) -> None:
-        """Rank root_rank's value, in `outs`, by default in `value`."""
+        """Rank root_rank's value, in `outs`, by default in `value`. MXNet's design has the root third, `broadcast(key, value, 1)`,
+        MXNet the tensors for the result: a number is a root."""
+        if isinstance(outs, int):
+            outs, root_rank = None, outs
         outs = value if outs is None and out is None else outs if outs is not None else out
         copies = [(name, np.array(read(values[0], "broadcast"), order="C")) for name, values in pairs(key, value, "broadcast")]
         handles = [self._coordinator.broadcast(f"broadcast of {name!r}", copy, root_rank, priority) for name, copy in copies]

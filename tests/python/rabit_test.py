@@ -379,14 +379,14 @@ class Forks(unittest.TestCase):
                     from warren import rabit
                     rabit.init(["rabit_timeout_sec=1"])
                     rank = rabit.get_rank()
-                    rabit.allreduce(np.ones(4), rabit.SUM)
-                    if rank == 1:
-                        if os.fork() == 0:
-                            os.closerange(0, 3)
-                            os.read(int(sys.argv[1]), 1)  # until the test has seen enough
-                            os._exit(0)
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    try:
+                    try:  # rank 1 may be dead before others have ended the first call
+                        rabit.allreduce(np.ones(4), rabit.SUM)
+                        if rank == 1:
+                            if os.fork() == 0:
+                                os.closerange(0, 3)
+                                os.read(int(sys.argv[1]), 1)  # until the test has seen enough
+                                os._exit(0)
+                            os.kill(os.getpid(), signal.SIGKILL)
                         rabit.allreduce(np.ones(4), rabit.SUM)
                     except RuntimeError as error:
                         print(f"told: {error}")

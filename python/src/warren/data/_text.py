@@ -1,10 +1,8 @@
-"""Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader for Python. See docs/data.md for what a data set's
-name can say."""
+"""Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader (libwarren_data) for Python."""
 import ctypes
 import operator
 import os
-import sys
-from typing import Any, Callable, NamedTuple, NoReturn, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,8 +109,3 @@ def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, 
         owner.array(arrays.weights, arrays.rows if groups is None else arrays.groups, ctypes.c_float, "float32")
         if arrays.weights else None, groups, int(arrays.bad_rows),
         arrays.first_bad_row.decode(errors="replace") if arrays.first_bad_row else None)
-
-
-def main() -> NoReturn:
-    """Becomes rabit-data with this process's arguments."""
-    _native.run("rabit-data", sys.argv[1:])

@@ -16,7 +16,7 @@ import os
 import re
 import threading
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import lightgbm
 import numpy as np
@@ -221,44 +221,52 @@ def communicator() -> Iterator[None]:
         _inside = None
 
 
-def _whole_matrix(rows: data.Rows) -> Any:
-    """Float32, with NaN where nothing is."""
-    matrix = np.full((len(rows.offsets) - 1, rows.columns), np.nan, "float32")
-    matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.offsets)), rows.indices] = rows.values
+def _whole_matrix(rows: Any) -> Any:
+    """A csr_matrix as float32, with NaN where nothing is."""
+    matrix = np.full(rows.shape, np.nan, "float32")
+    matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.indptr)), rows.indices] = rows.data
     return matrix
 
 
-def load_dataset(uri: Union[str, "os.PathLike[str]"], *, nthread: int = 0, whole: bool = False,
-                 **options: Any) -> "lightgbm.Dataset":
-    """This worker's share of a data set of LibSVM, libfm or CSV text as a Dataset, with labels, weights and queries, which stay
-    whole; all of it where `whole`. `uri` as in docs/data.md, but for a cache. What is not in a row is 0 in LibSVM and libfm, and
-    missing in CSV, as for LightGBM. `nthread`: that read, 0 for one a core. `options` are passed on to lightgbm.Dataset. How
-    features are binned is agreed on between the workers when the Dataset is made. All workers of a job have to call it, inside
-    `communicator`. Raises ValueError with file, line and column of what is wrong, or when a worker has no rows; RuntimeError in
-    a job that has not been joined."""
-    import scipy.sparse  # pylint: disable=import-outside-toplevel
+def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, qid: Optional[str] = None, init_score: Any = None,
+                 features: Any = None, exclude: Any = None, categorical: Any = None,
+                 categories: Optional[Dict[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
+                 shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
+                 delimiter: str = ",", storage_options: Optional[Dict[str, Any]] = None, check: Optional[bool] = None,
+                 progress: bool = True, nthread: int = 0, whole: bool = False, **options: Any) -> "lightgbm.Dataset":
+    """This worker's share of a data set as a Dataset, with labels, weights and queries, which stay whole; all of it where `whole`.
 
+        load_dataset("s3://bucket/train/*.parquet", label="y")
+        load_dataset("train.svm")
+
+    `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, `init_score` its
+    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/data.md, but for a cache. Categories are
+    numbered alike on all workers, and named to LightGBM. What is not in a row is 0 in LibSVM and libfm, and missing in all others,
+    as for LightGBM. `options` are passed on to lightgbm.Dataset. How features are binned is agreed on between the workers when the Dataset
+    is made.
+
+    All workers of a job have to call it, inside `communicator`. Raises ValueError and OSError with file, row group, line, column of
+    what is wrong, ValueError when a worker has no rows; RuntimeError in a job that has not been joined."""
     _check_joined("load_dataset")
-    rank, size = (0, 1) if whole else (get_rank(), get_world_size())
-
-    def greatest(values: Any) -> Any:
-        return rabit.allreduce(values, rabit.MAX)
-
-    rows = data.read(uri, rank, size, threads=nthread, allreduce_max=greatest if size > 1 else None)
-    if rows.bad_rows > 0:
-        warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=2)
-    count = len(rows.offsets) - 1
-    if size > 1:
+    asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
+                        categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
+                        delimiter=delimiter, storage_options=storage_options, nthread=nthread)
+    rank, size = get_rank(), get_world_size()
+    peers = data.current_peers()
+    table = asked.table(peers, check=check, progress=progress, whole=whole)
+    if size > 1 and not whole:
         # The greatest rank that has none, plus 1.
-        without = int(greatest(np.array([0 if count else rank + 1], "int64"))[0])
+        without = int(rabit.allreduce(np.array([0 if len(table) else rank + 1], "int64"), rabit.MAX)[0])
         if without:
             raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "
                              "workers")
-    is_csv = re.search(r"[?&]format=csv(?=[&#]|$)", os.fsdecode(uri)) is not None
-    matrix = (_whole_matrix(rows) if is_csv else
-              scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(count, rows.columns)))
-    weights = rows.weights
-    if weights is not None and rows.group_sizes is not None:
-        weights = np.repeat(weights, rows.group_sizes)  # the rows of a query have its weight
-    found: Dict[str, Any] = {"label": rows.labels, "weight": weights, "group": rows.group_sizes}
-    return lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})
+    matrix = table.features
+    if asked.is_text and re.search(r"[?&]format=csv(?=[&#]|$)", os.fsdecode(uri)):
+        matrix = _whole_matrix(matrix)
+    found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
+    if table.names is not None:
+        found["feature_name"] = table.names
+        found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
+    dataset = lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})
+    dataset.warren_categories = table.categories
+    return dataset

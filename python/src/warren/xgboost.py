@@ -15,10 +15,9 @@ import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
-from numpy.typing import NDArray
 import xgboost as xgb
 
-from warren import data
+from warren import _xgboost_data, data
 
 if hasattr(xgb, "collective"):
     from warren import _xgboost_engine as _engine
@@ -221,12 +220,6 @@ def broadcast(value: Any, root: int = 0) -> Any:
     return _collective().broadcast(value, root)
 
 
-def _greatest(values: NDArray[Any]) -> NDArray[Any]:
-    module = _collective()
-    result: NDArray[Any] = module.allreduce(values, module.Op.MAX)
-    return result
-
-
 def _tell_of_workers_without_rows(uri: Any, rows: int) -> None:
     module = _collective()
     without = int(module.allreduce(np.array([rows == 0], np.int32), module.Op.SUM)[0])
@@ -238,30 +231,49 @@ def _tell_of_workers_without_rows(uri: Any, rows: int) -> None:
     warnings.warn(f"{without} of {get_world_size()} workers have no rows of {uri}{consequence}", stacklevel=4)
 
 
-def load_dmatrix(uri: Union[str, "os.PathLike[str]"], *, quantile: bool = False, nthread: int = 0,
-                 **options: Any) -> "xgb.DMatrix":
-    """This worker's share of a data set of LibSVM, libfm or CSV text as a DMatrix, with labels, weights and queries.
+def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, qid: Optional[str] = None, base_margin: Any = None,
+                 features: Any = None, exclude: Any = None, categorical: Any = None,
+                 categories: Optional[Dict[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
+                 shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
+                 delimiter: str = ",", storage_options: Optional[Dict[str, Any]] = None, quantile: bool = False,
+                 external_memory: Union[bool, str, None] = False, cache_dir: Optional[str] = None, check: Optional[bool] = None,
+                 progress: bool = True, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
+    """This worker's share of a data set as a DMatrix, with labels, weights and queries.
 
-    `uri` as in docs/data.md, but for a cache: "train.svm", "day1.gz;day2.gz?indexing_mode=1", "table.csv?format=csv&label_column=0". With
-    `quantile` it is a QuantileDMatrix (1.7 and later). `nthread`: that read, 0 for one a core. `options` are passed on to
-    the matrix. All workers of a job have to call it. Raises ValueError with file, line and column of what is wrong.
-    """
-    matrix, described = read_csr(uri, nthread)
-    return (xgb.QuantileDMatrix if quantile else xgb.DMatrix)(matrix, **{**described, **options})
+        load_dmatrix("s3://bucket/train/*.parquet", label="y")
+        load_dmatrix("train.svm")
+
+    `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet, Arrow and
+    CSV by the names of their columns, text as in docs/data.md, but for a cache: "day1.gz;day2.gz?indexing_mode=1",
+    "table.csv?format=csv&label_column=0". Categories are numbered alike on all workers; what the numbers stand for is the matrix's
+    `warren_categories`, to be given as `categories` when other rows are loaded for the same model.
+
+    `quantile`: a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist. `external_memory`, of Parquet, Arrow and
+    CSV: "auto" makes what fits into this worker's part of the memory (of the host, or of its cgroup): a DMatrix, a QuantileDMatrix
+    from batches, of which only bins are kept, or pages on disk in `cache_dir` (None: where temporary files go); True: pages, which are
+    an ExtMemQuantileDMatrix from XGBoost 3.0 on, and trained on outside of jobs only before. Batches are read again for each pass
+    that XGBoost makes. `options` are passed on to the matrix.
+
+    All workers of a job call it. Raises ValueError and OSError with file, row group, line, column of what is wrong."""
+    asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=base_margin, features=features, exclude=exclude,
+                        categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
+                        delimiter=delimiter, storage_options=storage_options, nthread=nthread)
+    peers = data.current_peers()
+    matrix = _xgboost_data.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
+                                progress=progress, options=options)
+    if peers.world > 1:
+        _tell_of_workers_without_rows(uri, matrix.num_row())
+    return matrix
 
 
 def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
-    """What `load_dmatrix` makes a matrix of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`."""
-    import scipy.sparse  # pylint: disable=import-outside-toplevel
-
-    size = get_world_size()
-    rows = data.read(uri, get_rank(), size, threads=nthread, allreduce_max=_greatest if size > 1 else None)
-    if rows.bad_rows > 0:
-        warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=3)
-    if size > 1:
-        _tell_of_workers_without_rows(uri, len(rows.offsets) - 1)
-    matrix = scipy.sparse.csr_matrix((rows.values, rows.indices, rows.offsets), shape=(len(rows.offsets) - 1, rows.columns))
-    return matrix, {"label": rows.labels, "weight": rows.weights, "group": rows.group_sizes}
+    """What `load_dmatrix` makes a matrix of text of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`."""
+    peers = data.current_peers()
+    table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
+    if peers.world > 1:
+        _tell_of_workers_without_rows(uri, len(table))
+    return table.features, {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
+                            "group": table.group_sizes}
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]

@@ -1,16 +1,21 @@
-"""Data sets as arrays, shared out over the workers of a job. See docs/data.md for what a data set's name can say.
+"""Data sets as arrays, shared out over the workers of a job. See docs/data.md.
 
-`read` is Warren's reader of LibSVM, libfm and CSV text.
+`load` gives this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they lie; `batches` the same some rows at a
+time. `read` is Warren's reader of text alone.
 """
 import sys
 from typing import NoReturn
 
-from warren import _native
+from warren.data._load import Wanted, batches, load
+from warren.data._peers import current as current_peers
+from warren.data._table import Table
 from warren.data._text import Rows, read
 
-__all__ = ["Rows", "main", "read"]
+__all__ = ["Rows", "Table", "Wanted", "batches", "current_peers", "load", "main", "read"]
 
 
 def main() -> NoReturn:
-    """Becomes rabit-data with this process's arguments."""
-    _native.run("rabit-data", sys.argv[1:])
+    """Becomes rabit-data with this process's arguments; for files with named columns does it itself."""
+    from warren.data import _commands  # pylint: disable=import-outside-toplevel
+
+    sys.exit(_commands.main(sys.argv[1:]))

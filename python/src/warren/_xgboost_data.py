@@ -1,0 +1,229 @@
+"""DMatrix and its kin from what warren.data reads."""
+import contextlib
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from typing import Any, Dict, Iterator, Optional
+
+import numpy as np
+import xgboost as xgb
+
+from warren.data import _check, _load, _memory, _table
+from warren.data._peers import Peers
+from warren.data._source import Source, ahead, shown_uri, together
+
+#: A batch of rows that XGBoost takes at a time, when it is to keep bins only.
+_BATCH_BYTES = 64 << 20
+#: Of external memory each batch becomes a page: of few large ones XGBoost makes better use, of which two or three are in memory.
+_PAGES_IN_MEMORY = 8
+_DEFAULT_BINS = 256
+_VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
+
+
+def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
+    """What a matrix is made with besides the rows."""
+    found: Dict[str, Any] = {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
+                             "group": table.group_sizes, "base_margin": table.base_margin}
+    return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
+
+
+def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
+    """Names and types of the features, of those that have names."""
+    if table.names is None:
+        return {}
+    found: Dict[str, Any] = {"feature_names": table.names, "feature_types": table.types}
+    if table.types and "c" in table.types:
+        found["enable_categorical"] = options.get("enable_categorical", True)
+    return found
+
+
+class Pages:
+    """A source as batches for XGBoost: each pass reads it again, a thread reads ahead. Batches end where queries do."""
+
+    def __init__(self, source: Source, converter: _table.Converter, rows: int) -> None:
+        self.source, self.converter, self.rows = source, converter, rows
+        self.passes = 0
+
+    def tables(self) -> Iterator[_table.Table]:
+        """One pass; an empty table where this worker has no rows: XGBoost wants to know the columns."""
+        self.passes += 1
+        self.converter.start()
+        batches = self.source.batches(self.converter.layout.read())
+        given, by_query = False, self.converter.layout.request.qid is not None
+        for table in ahead(lambda: _table.resized(map(self.converter.table, batches), self.rows, False, by_query), 1):
+            given = True
+            yield table
+        if not given:
+            yield self.converter.empty()
+
+
+def _iterator(pages: Pages, **how: Any) -> Any:
+    """An xgboost.DataIter."""
+
+    class Batches(xgb.DataIter):  # type: ignore[misc]
+        """Over `pages`. What fails in a pass is kept for who called XGBoost, whose own words hide it."""
+
+        failure: Optional[BaseException] = None
+
+        def __init__(self) -> None:
+            self._tables: Optional[Iterator[_table.Table]] = None
+            super().__init__(**how)
+
+        def next(self, input_data: Any) -> int:
+            """One batch more."""
+            if self._tables is None:
+                self._tables = pages.tables()
+            try:
+                table = next(self._tables, None)
+            except BaseException as error:
+                self.failure = error
+                raise
+            if table is None:
+                return 0
+            given = arguments(table, {})
+            given.pop("enable_categorical", None)
+            sizes = given.pop("group", None)
+            if sizes is not None:
+                given["qid"] = table.qid
+            input_data(data=table.features, **given)
+            return 1
+
+        def reset(self) -> None:
+            """From the first row again."""
+            if self._tables is not None:
+                self._tables.close()  # type: ignore[attr-defined]
+            self._tables = None
+
+    return Batches()
+
+
+def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: Any, cache_dir: Optional[str], check: Optional[bool],
+         progress: bool, options: Dict[str, Any]) -> Any:
+    """See warren.xgboost.load_dmatrix."""
+    if external_memory not in (False, True, None, "auto"):
+        raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
+    kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
+    if asked.is_text:
+        if external_memory is True:
+            raise ValueError(f"{shown_uri(asked.uri)}: text is read into memory: convert it to Parquet (warren data convert) for "
+                             "external memory")
+        table = asked.text(peers)
+        _checked(asked, table, peers, check)
+        return kind(table.features, **arguments(table, options))
+    with contextlib.ExitStack() as kept:
+        source = asked.source(peers)
+        kept.callback(source.close)
+        how = "external" if external_memory is True else "matrix" if not external_memory else _fitting(source, quantile, options)
+        if how == "matrix":
+            with contextlib.closing(_load.bar(source, progress)) as shown:
+                table = _table.loaded(source, asked.categories, shown)
+            _checked(asked, table, peers, check)
+            matrix = kind(table.features, **arguments(table, options))
+        else:
+            converter = _table.Converter(source, asked.categories)
+            matrix = _from_pages(source, converter, how, cache_dir, check, options)
+            if how == "external":
+                kept.pop_all()  # XGBoost may ask the source once more
+            table = converter.empty()
+        matrix.warren_categories = table.categories
+        return matrix
+
+
+def _checked(asked: _load.Wanted, table: _table.Table, peers: Peers, check: Optional[bool]) -> None:
+    if _check.wanted(check):
+        _check.show(shown_uri(asked.uri), table, peers)
+
+
+def _batch_rows(source: Source, size: int) -> int:
+    return max(1, size // (4 * max(1, len(source.layout.names()))))
+
+
+def _rows(source: Source) -> int:
+    """Of this worker's share, about, where the files do not say."""
+    if source.rows is not None:
+        return source.rows
+    for batch in source.batches(source.layout.request.others() or source.layout.read()[:1]):
+        return int(source.bytes / max(1, batch.slice.piece.size) * len(batch.table)) + 1
+    return 0
+
+
+def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
+    """What fits into the memory of each worker: the same answer on all of them."""
+    kinds = ["matrix", "quantile", "external"]
+    peers = source.peers
+
+    def ours() -> str:
+        batch_rows = _batch_rows(source, _BATCH_BYTES)
+        need = _memory.Need.of(_rows(source), len(source.layout.names()), int(options.get("max_bin") or _DEFAULT_BINS), batch_rows)
+        return _memory.choice(need, _memory.limit(), quantile)
+
+    chosen = kinds.index(together(peers, ours))
+    if peers.world > 1 and peers.connected:
+        chosen = int(peers.greatest(np.array([chosen], "uint64"))[0])
+    if kinds[chosen] != "matrix" and peers.rank == 0:
+        what = "a QuantileDMatrix, made from batches" if kinds[chosen] == "quantile" else "pages on disk"
+        print(f"{shown_uri(source.uri)}: does not fit into the {_memory.limit() / 1e9:.1f} GB that a worker has: {what}", file=sys.stderr)
+    return kinds[chosen]
+
+
+def _from_pages(source: Source, converter: _table.Converter, how: str, cache_dir: Optional[str], check: Optional[bool],
+                options: Dict[str, Any]) -> Any:
+    if _check.wanted(check):
+        _show_of_pages(source, converter)
+    categorical = {"enable_categorical": True} if "c" in converter.layout.types() else {}
+    if how == "quantile":
+        pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
+        batches = _iterator(pages)
+        return _made(batches, lambda: xgb.QuantileDMatrix(batches, **{**categorical, **options}))
+    if _VERSION < (3, 0) and source.peers.world > 1:
+        raise ValueError(f"XGBoost {xgb.__version__} trains on pages outside of jobs only: external_memory wants 3.0 or later in a job")
+    folder = _Folder(cache_dir)
+    rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
+    batches = _iterator(Pages(source, converter, rows), cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
+    kind = xgb.ExtMemQuantileDMatrix if hasattr(xgb, "ExtMemQuantileDMatrix") else xgb.DMatrix
+    matrix = _made(batches, lambda: kind(batches, **{**categorical, **options}))
+    matrix.warren_folder = folder
+    return matrix
+
+
+class _Folder:
+    """Of pages on disk; gone with the matrix that holds it, once XGBoost has closed its files there. What processes left that were
+    killed goes when the next one comes."""
+
+    def __init__(self, place: Optional[str]) -> None:
+        place = tempfile.gettempdir() if place is None else place
+        host = socket.gethostname()
+        for name in os.listdir(place):
+            found = re.fullmatch(r"warren-pages-(.+)-(\d+)-\w+", name)
+            if found and found[1] == host and not os.path.exists(f"/proc/{found[2]}"):
+                shutil.rmtree(os.path.join(place, name), ignore_errors=True)
+        self.path = tempfile.mkdtemp(prefix=f"warren-pages-{host}-{os.getpid()}-", dir=place)
+        self._remove = shutil.rmtree  # the module may be gone when the interpreter ends
+
+    def __del__(self) -> None:
+        if hasattr(self, "path"):
+            self._remove(self.path, ignore_errors=True)
+
+
+def _made(batches: Any, make: Any) -> Any:
+    """The matrix; what reading failed with, where it did."""
+    try:
+        return make()
+    except xgb.core.XGBoostError as error:
+        if batches.failure is not None:
+            raise batches.failure from error
+        raise
+
+
+def _show_of_pages(source: Source, converter: _table.Converter) -> None:
+    """A pass of its own."""
+    converter.start()
+    found: Optional[_check.Summary] = None
+    for batch in source.batches(converter.layout.read()):
+        one = _check.summary(converter.table(batch))
+        found = one if found is None else _check.added(found, one)
+    ours = found if found is not None else _check.summary(converter.empty())
+    _check.tell(shown_uri(source.uri), len(converter.layout.names()), ours, source.peers, converter.categories.values)

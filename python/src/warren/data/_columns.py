@@ -1,0 +1,297 @@
+"""Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
+import fnmatch
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+Names = Union[str, Sequence[str], None]
+#: Rows that are turned from columns into rows at a time: a block of them stays in the processor's cache.
+_BLOCK_ROWS = 4096
+
+
+class Request(NamedTuple):
+    """What the caller wants of the columns, by name."""
+
+    label: Tuple[str, ...] = ()
+    weight: Optional[str] = None
+    qid: Optional[str] = None
+    base_margin: Tuple[str, ...] = ()
+    features: Optional[Tuple[str, ...]] = None  #: names or patterns; None: all that are nothing else
+    exclude: Tuple[str, ...] = ()
+    categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns are without being named
+    as_stored: bool = False  #: columns of any type, for who takes them as they are
+
+    def others(self) -> List[str]:
+        """The columns that are no features."""
+        return [*self.label, *([self.weight] if self.weight else []), *([self.qid] if self.qid else []), *self.base_margin]
+
+
+class Column(NamedTuple):
+    """One of the table as it is read, all files agreeing."""
+
+    name: str
+    kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
+    width: int = 1  #: of vectors
+
+
+class Layout(NamedTuple):
+    """The columns of a data set."""
+
+    features: List[Column]
+    request: Request
+
+    def read(self) -> List[str]:
+        """The names of all columns to be read, each once."""
+        return list(dict.fromkeys([*(column.name for column in self.features), *self.request.others()]))
+
+    def names(self) -> List[str]:
+        """Of the features: vectors have one for each element."""
+        return [name for column in self.features for name in
+                ([column.name] if column.kind != "vector" else [f"{column.name}.{k}" for k in range(column.width)])]
+
+    def types(self) -> List[str]:
+        """XGBoost's letters: q numbers, int whole ones, i yes or no, c categories."""
+        letters = {"number": "q", "integer": "int", "bool": "i", "category": "c", "vector": "q"}
+        return [letters[column.kind] for column in self.features for _ in range(column.width)]
+
+
+def names(given: Names, what: str) -> Tuple[str, ...]:
+    """One name or several. Raises TypeError for anything else."""
+    if given is None:
+        return ()
+    found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not all(isinstance(name, str) for name in found):
+        raise TypeError(f"{what}={given!r}: expected the name of a column, or several")
+    return found
+
+
+def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
+    """What a column of a type of pyarrow can be, and its width: one of Column's kinds, or why not: words that end with what to
+    do."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    types = pa.types
+    if isinstance(kind, pa.ExtensionType):
+        kind = kind.storage_type
+    if types.is_dictionary(kind) or declared:
+        value = kind.value_type if types.is_dictionary(kind) else kind
+        if types.is_nested(value):
+            return f"is {kind}, which is no category: name other columns as categorical", 0
+        return "category", 1
+    if types.is_boolean(kind):
+        return "bool", 1
+    if types.is_integer(kind):
+        return "integer", 1
+    if types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+        return "number", 1
+    if types.is_fixed_size_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        return "vector", int(kind.list_size)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return f"is {kind}, expected numbers: name it in categorical=[...], or leave it out with exclude=[...]", 0
+    return f"is {kind}, expected numbers, booleans or categories: turn it into these, or leave it out with exclude=[...]", 0
+
+
+def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
+    """Types by name. Raises ValueError where a name stands for two columns."""
+    fields: Dict[str, Any] = {}
+    for field in schema:
+        if field.name in fields:
+            raise ValueError(f"has two columns {field.name!r}: rename one")
+        fields[field.name] = field.type
+    for key, kind in partition:
+        fields.setdefault(key, kind)
+    return fields
+
+
+def _chosen(fields: Mapping[str, Any], request: Request) -> List[str]:
+    """The names of the features, in the order in which they were asked for, or in the table's. Raises ValueError for one that
+    there is none of."""
+    others = set(request.others())
+
+    def matching(patterns: Sequence[str], what: str) -> List[str]:
+        found: Dict[str, None] = {}
+        for pattern in patterns:
+            fitting = [pattern] if pattern in fields else fnmatch.filter(fields, pattern)
+            if not fitting:
+                raise ValueError(f"has no column {pattern!r}, which {what} names; its columns are {shown(list(fields))}")
+            found.update(dict.fromkeys(fitting))
+        return list(found)
+
+    for name in request.others():
+        if name not in fields:
+            raise ValueError(f"has no column {name!r}, which label, weight, qid or base_margin names; its columns are "
+                             f"{shown(list(fields))}")
+    matching(request.categorical, "categorical")
+    excluded = set(matching(request.exclude, "exclude"))
+    wanted = list(fields) if request.features is None else matching(request.features, "features")
+    return [name for name in wanted if name not in others and name not in excluded]
+
+
+def shown(columns: Sequence[str]) -> str:
+    """Some names, for messages."""
+    return ", ".join(map(repr, columns[:12])) + (f" and {len(columns) - 12} more" if len(columns) > 12 else "") or "none"
+
+
+def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) -> Layout:
+    """What is read of a file with this schema. `partition`: names and types of what its folders say. Raises ValueError with words
+    that follow on the file's name."""
+    fields = _fields(schema, partition)
+    columns = []
+    for name in _chosen(fields, request):
+        kind, width = ("any", 1) if request.as_stored else kind_of(fields[name], name in request.categorical)
+        if width == 0:
+            raise ValueError(f"column {name!r} {kind}")
+        columns.append(Column(name, kind, width))
+    if not columns:
+        raise ValueError(f"has no column that is a feature; its columns are {shown(list(fields))}")
+    for name in request.others() if not request.as_stored else []:
+        kind, width = kind_of(fields[name], False)
+        allowed = ("integer", "category", "bool") if name == request.qid else ("integer", "number", "bool")
+        text = width == 0 and "string" in str(fields[name])
+        if kind not in allowed and not (name == request.qid and text):
+            what = "label" if name in request.label else "weight" if name == request.weight else "qid" if name == request.qid \
+                else "base_margin"
+            raise ValueError(f"column {name!r}, the {what}, is {fields[name]}, expected numbers")
+    return Layout(columns, request)
+
+
+def agreed(first: Layout, other: Layout) -> Layout:
+    """What both can be read as: whole numbers and others are numbers. Raises ValueError with words that follow on the name of
+    the other's file."""
+    ours, theirs = {column.name: column for column in first.features}, {column.name: column for column in other.features}
+    missing, more = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
+    if missing:
+        raise ValueError(f"has no column {shown(missing)}, which the first file has")
+    if more:
+        raise ValueError(f"has the column {shown(more)}, which the first file has not: name the features that are meant, or exclude it")
+    columns = []
+    for column in first.features:
+        other_one = theirs[column.name]
+        if column.kind != other_one.kind or column.width != other_one.width:
+            if {column.kind, other_one.kind} - {"number", "integer", "bool"}:
+                raise ValueError(f"column {column.name!r} is {_said(other_one)}, and {_said(column)} in the first file")
+            column = Column(column.name, "number")
+        columns.append(column)
+    return Layout(columns, first.request)
+
+
+def _said(column: Column) -> str:
+    return {"number": "a number", "integer": "a whole number", "bool": "true or false", "category": "a category",
+            "vector": f"a vector of {column.width}"}[column.kind]
+
+
+def numbers(chunk: Any) -> NDArray[Any]:
+    """An array of pyarrow as one of NumPy, missing values as NaN, without a copy where that can be."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if isinstance(chunk, pa.ExtensionArray):
+        chunk = chunk.storage
+    kind = chunk.type
+    if pa.types.is_dictionary(kind):
+        return numbers(chunk.dictionary_decode())
+    if pa.types.is_null(kind):
+        return np.full(len(chunk), np.nan, "float32")
+    if pa.types.is_decimal(kind) or (pa.types.is_float16(kind) and chunk.null_count):
+        chunk = chunk.cast(pa.float64())
+    found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
+    # Booleans with missing values are objects.
+    return found.astype("float32") if found.dtype == object else found
+
+
+def vectors(chunk: Any, width: int) -> NDArray[Any]:
+    """The same of fixed_size_list: (rows, width)."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if isinstance(chunk, pa.ExtensionArray):
+        chunk = chunk.storage
+    found = numbers(chunk.values)[chunk.offset * width:(chunk.offset + len(chunk)) * width].reshape(len(chunk), width)
+    if chunk.null_count:
+        found = found.astype("float64")
+        found[chunk.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return found
+
+
+class Categories:
+    """The values of the categorical features, and their codes: 0 for the least one. Alike on all workers."""
+
+    def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        self.values = {name: list(of_one) for name, of_one in values.items()}
+        self._arrays = {name: pa.array(of_one) for name, of_one in self.values.items()}
+
+    def codes(self, name: str, chunk: Any) -> NDArray[Any]:
+        """Float32, missing values as NaN. Raises ValueError for a value that is none of the categories; its words follow on where
+        that is."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+        known = self._arrays[name]
+        indices = None
+        if pa.types.is_dictionary(chunk.type):
+            indices, chunk = chunk.indices, chunk.dictionary
+        if len(known) == 0:
+            codes = pa.nulls(len(chunk), pa.int32())
+        else:
+            codes = pc.index_in(chunk.cast(known.type), value_set=known)  # pylint: disable=no-member
+        result = numbers(codes).astype("float32")
+        if codes.null_count > chunk.null_count and indices is None:
+            strange = pc.and_(pc.is_null(codes), pc.is_valid(chunk))  # pylint: disable=no-member
+            self._refuse(name, chunk.filter(strange)[0])
+        if indices is None:
+            return result
+        places = numbers(indices)
+        missing = np.isnan(places) if places.dtype.kind == "f" else np.zeros(len(places), bool)
+        found = np.full(len(places), np.nan, "float32")
+        if len(result):
+            found[~missing] = result[places[~missing].astype("int64")]
+        strange = np.isnan(found) & ~missing
+        if strange.any():
+            value = chunk[int(places[int(np.flatnonzero(strange)[0])])]
+            if value.is_valid:
+                self._refuse(name, value)
+        return found
+
+    def _refuse(self, name: str, value: Any) -> None:
+        raise ValueError(f"column {name!r} has the category {value.as_py()!r}, which is none of {shown(list(map(str, self.values[name])))}")
+
+
+def distinct(column: Any) -> List[Any]:
+    """The values that a chunked array has, without missing ones."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    found: Dict[Any, None] = {}
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if pa.types.is_dictionary(chunk.type):
+            # Those that are used: a dictionary may have more, such as those of rows that were left out.
+            chunk = chunk.dictionary.take(chunk.indices.unique().drop_null())
+        found.update(dict.fromkeys(chunk.unique().drop_null().to_pylist()))
+    return list(found)
+
+
+def fill(out: NDArray[Any], table: Any, columns: Sequence[Column], categories: Categories) -> None:
+    """Writes the features of a table into `out`, float32, (rows, features): a block of rows at a time, which stays in the cache
+    while its columns are written."""
+    parts: List[Tuple[int, int, Any]] = []  # of a column: where its rows begin, which it is, values
+    place = 0
+    for column in columns:
+        row = 0
+        for chunk in table.column(column.name).chunks:
+            if column.kind == "category":
+                values = categories.codes(column.name, chunk)
+            elif column.kind == "vector":
+                values = vectors(chunk, column.width)
+            else:
+                values = numbers(chunk)
+            parts.append((row, place, values))
+            row += len(chunk)
+        place += column.width
+    for begin in range(0, len(out), _BLOCK_ROWS):
+        end = min(begin + _BLOCK_ROWS, len(out))
+        for row, at, values in parts:
+            first, last = max(begin, row), min(end, row + len(values))
+            if first < last:
+                width = values.shape[1] if values.ndim > 1 else 0
+                target = out[first:last, at:at + width] if width else out[first:last, at]
+                target[...] = values[first - row:last - row]

@@ -1,0 +1,344 @@
+"""warren data inspect|validate|convert|shard: what rabit-data does for text, for Parquet, Arrow and CSV, too."""
+import argparse
+import contextlib
+import itertools
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from warren import _native
+from warren.data import _check, _columns, _files, _formats, _load, _peers, _table
+from warren.data._source import Source, shown_uri
+
+_USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, what each of N workers would read
+       warren data validate DATA [--most N]        all that is wrong with it; exit code 1 if anything is
+       warren data convert  DATA OUTPUT            the rows as one file: .parquet, .arrow, .feather, .csv, or LibSVM text (.svm, .libsvm, .txt)
+       warren data shard    DATA N OUTPUT          the N workers' shares as files in the folder OUTPUT, Parquet or --to arrow, csv, libsvm"""
+_TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
+#: Columns that text may have when it becomes a table, in which every row has all of them.
+_MOST_COLUMNS = 20000
+_ROW_GROUP = 1 << 17
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="warren data", usage=_USAGE, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     description="DATA is a file, a folder, a pattern, several of them between ';'; paths, s3://, gs://, "
+                                                 "abfs://, hdfs://, https:// and others.")
+    parser.add_argument("command", choices=("inspect", "validate", "convert", "shard"))
+    parser.add_argument("words", nargs="+", metavar="DATA", help="and what the command takes")
+    parser.add_argument("--label", action="append", default=[], help="a column; several make several labels")
+    parser.add_argument("--weight")
+    parser.add_argument("--qid")
+    parser.add_argument("--features", help="columns or patterns, between commas; else all others")
+    parser.add_argument("--exclude", help="columns or patterns that are no features, between commas")
+    parser.add_argument("--categorical", help="columns of words or numbers that are categories, between commas")
+    parser.add_argument("--format", choices=("parquet", "arrow", "csv", "libsvm", "libfm"), help="of DATA; else what names and contents say")
+    parser.add_argument("--delimiter", default=",", help="of CSV")
+    parser.add_argument("--shuffle", type=int, metavar="SEED")
+    parser.add_argument("--workers", type=int, default=1, help="inspect: how many share it")
+    parser.add_argument("--most", type=int, default=20, help="validate: how many findings are shown")
+    parser.add_argument("--to", choices=("parquet", "arrow", "csv", "libsvm"), help="shard: what is written")
+    return parser
+
+
+def _wanted(given: argparse.Namespace, uri: str) -> _load.Wanted:
+    def listed(text: Optional[str]) -> Optional[List[str]]:
+        return text.split(",") if text else None
+    return _load.Wanted(uri, label=given.label or None, weight=given.weight, qid=given.qid, features=listed(given.features),
+                        exclude=listed(given.exclude), categorical=listed(given.categorical), format=given.format,
+                        delimiter=given.delimiter, shuffle=given.shuffle)
+
+
+def is_columns(words: Sequence[str]) -> bool:
+    """Whether these arguments of rabit-data speak of files with named columns: of their reading, or of their writing. Looks at the
+    files."""
+    paths = [word for word in words[1:] if not word.startswith("-")]
+    if any(word.split("=")[0] in ("--label", "--format", "--features", "--exclude") for word in words):
+        return True
+    if words[:1] == ["convert"] and len(paths) > 1 and _formats.by_name(paths[1]):
+        return True
+    if words[:1] == ["shard"] and "--to" in words and words[words.index("--to") + 1:][:1] in (["parquet"], ["arrow"]):
+        return True
+    try:
+        return bool(paths) and words[0] in ("inspect", "validate", "convert", "shard") and not _load.Wanted(paths[0]).is_text
+    except ValueError:
+        return True
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit code. Errors are ValueError, OSError, ImportError."""
+    given = _parser().parse_args(list(words))
+    wanted = _wanted(given, given.words[0])
+    counts = {"inspect": 1, "validate": 1, "convert": 2, "shard": 3}
+    if len(given.words) != counts[given.command]:
+        raise ValueError(f"{given.command} takes {counts[given.command]} argument{'s' * (counts[given.command] > 1)}: {_USAGE}")
+    if given.command == "inspect":
+        return _inspect(given, wanted)
+    if given.command == "validate":
+        return _validate(given, wanted)
+    if given.command == "convert":
+        kind = _kind_of_output(given.words[1], given.to)
+        _written(given.words[1], kind, _rows(wanted, _peers.Alone(), kind))
+        return 0
+    if not given.words[1].isdigit() or int(given.words[1]) < 1:
+        raise ValueError(f"shard: found {given.words[1]!r}, expected a number of parts")
+    return _shard(given, wanted, int(given.words[1]), given.words[2])
+
+
+def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
+    if given.workers < 1:
+        raise ValueError(f"--workers {given.workers}: expected at least 1")
+    start = time.monotonic()
+    found, size, categories, width = [], 0, {}, 0
+    if not wanted.is_text:
+        # So that the shares' categories are alike.
+        with contextlib.closing(wanted.source(_peers.Alone())) as source:
+            categories = _table.Converter(source, None).categories.values
+            size = sum(file.size for file in source.files)
+            print(f"{len(source.files):,} files, {len(source.pieces):,} pieces ({source.format_name}), {size / 1e6:,.1f} MB")
+        wanted.categories = categories or None
+    for rank in range(given.workers):
+        summary: Optional[_check.Summary] = None
+        tables, empty = _tables(wanted, _peers.of(rank, given.workers))
+        for table in itertools.chain([empty()], tables):
+            one, width = _check.summary(table), int(table.features.shape[1])
+            summary = one if summary is None else _check.added(summary, one)
+        assert summary is not None
+        found.append(summary)
+    print(_check.report(shown_uri(wanted.uri), width, found, categories))
+    seconds = time.monotonic() - start
+    print(f"read in {seconds:.2f} s" + (f", {size / 1e6 / seconds:,.0f} MB/s" if size else ""))
+    return 0
+
+
+def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.Table], Callable[[], _table.Table]]:
+    """The tables of a share, and an empty one like them."""
+    if wanted.is_text:
+        table = wanted.text(peers)
+        if table.features.shape[1] > _MOST_COLUMNS:
+            raise ValueError(f"{shown_uri(wanted.uri)}: has {table.features.shape[1]:,} columns; a table has up to {_MOST_COLUMNS:,}: stay with text")
+        step = max(1, (64 << 20) // (8 * max(1, table.features.shape[1])))
+        return (_table.cut_out(table, at, at + step) for at in range(0, len(table), step)), lambda: _table.cut_out(table, 0, 0)
+    source = wanted.source(peers)
+    converter = _table.Converter(source, wanted.categories)
+
+    def tables() -> Iterator[_table.Table]:
+        with contextlib.closing(source), contextlib.closing(_load.bar(source, True)) as shown:
+            for batch in source.batches(converter.layout.read()):
+                yield converter.table(batch)
+                shown(len(batch.table), _table.share_of(batch))
+    return tables(), converter.empty
+
+
+def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
+    """All files' columns, then all values: not just the first thing that is wrong."""
+    findings: List[str] = []
+    count = 0
+
+    def note(error: Exception) -> None:
+        nonlocal count
+        count += 1
+        if len(findings) < given.most:
+            findings.append(str(error))
+
+    if wanted.is_text:
+        raise ValueError("this is text: rabit-data validate")
+    rows = 0
+    files = _files.find(wanted.uri, storage_options=wanted.options.storage_options)
+    good: List[str] = []
+    first: Optional[_columns.Layout] = None
+    for file in files:
+        try:
+            with contextlib.closing(_load.Wanted(file.uri, **wanted.given).source(_peers.Alone())) as source:
+                layout = source.layout
+        except (ValueError, OSError) as error:
+            note(error)
+            continue
+        try:
+            _columns.agreed(first or layout, layout)
+            first = first or layout
+            good.append(file.uri)
+        except ValueError as error:
+            note(ValueError(f"{file.uri}: {error}"))
+    for uri in good:
+        source = _load.Wanted(uri, **wanted.given).source(_peers.Alone())
+        with contextlib.closing(source):
+            converter = _table.Converter(source, wanted.categories)
+            for one in source.slices:
+                try:
+                    for batch in source.batches_of(one, converter.layout.read()):
+                        rows += len(batch.table)
+                        try:
+                            converter.table(batch)
+                        except ValueError as error:
+                            note(error)
+                except (ValueError, OSError) as error:
+                    note(error)
+    for words in findings:
+        print(words)
+    if count > len(findings):
+        print(f"and {count - len(findings)} more")
+    print(f"{rows:,} rows in {len(files):,} files: {count} thing{'s' * (count != 1)} wrong" if count else
+          f"{rows:,} rows in {len(files):,} files: nothing is wrong")
+    return 1 if count else 0
+
+
+def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]:
+    """A share as what a file of this kind is written from: tables of pyarrow, with the columns as they are stored where they have
+    names; tables of numbers for LibSVM text. At least one, with no rows in it if there are none."""
+    if kind == "libsvm" or wanted.is_text:
+        tables, empty = _tables(wanted, peers)
+        first = next(tables, None)
+        for table in itertools.chain([empty() if first is None else first], tables):
+            yield table if kind == "libsvm" else _arrow(table)
+        return
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
+        # An Arrow file has one dictionary a column: it is known before the first row is written.
+        dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else _columns.Categories({})
+        schema = None
+        for batch in source.batches(source.layout.read()):
+            table = _with_dictionaries(batch.table, dictionaries)
+            schema = table.schema if schema is None else schema
+            yield table.cast(schema)
+            shown(len(batch.table), _table.share_of(batch))
+        if schema is None:
+            names = source.layout.read()
+            yield pa.schema([source.schema.field(name) for name in names if name in source.schema.names]).empty_table()
+
+
+def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> _columns.Categories:
+    """The values of all dictionary columns of a share, by a pass over these."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    names = [field.name for field in source.schema if pa.types.is_dictionary(field.type) and field.name in source.layout.read()]
+    found: Dict[str, Dict[Any, None]] = {name: {} for name in names}
+    if names:
+        with contextlib.closing(wanted.source(peers, as_stored=True)) as again:
+            for batch in again.batches(names):
+                for name, values in found.items():
+                    values.update(dict.fromkeys(_columns.distinct(batch.table.column(name))))
+    return _columns.Categories({name: sorted(values) for name, values in found.items()})
+
+
+def _with_dictionaries(table: Any, categories: _columns.Categories) -> Any:
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    for name, values in categories.values.items():
+        codes = np.concatenate([np.empty(0), *(categories.codes(name, chunk) for chunk in table.column(name).chunks)])
+        missing = np.isnan(codes)
+        column = pa.DictionaryArray.from_arrays(pa.array(np.where(missing, 0, codes).astype("int32"), mask=missing), pa.array(values))
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
+
+
+def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: str) -> int:
+    kind = given.to or "parquet"
+    ending = {"parquet": "parquet", "arrow": "arrow", "csv": "csv", "libsvm": "svm"}[kind]
+    if not wanted.is_text and kind == "libsvm":
+        with contextlib.closing(wanted.source(_peers.Alone())) as source:
+            wanted.categories = _table.Converter(source, None).categories.values or None
+    if "://" not in output:
+        os.makedirs(output, exist_ok=True)
+    for part in range(parts):
+        _written(f"{output.rstrip('/')}/part-{part:05d}-of-{parts:05d}.{ending}", kind, _rows(wanted, _peers.of(part, parts), kind))
+    return 0
+
+
+def _kind_of_output(path: str, given: Optional[str]) -> str:
+    kind = given or _formats.by_name(path) or ("libsvm" if path.endswith(_TEXT_ENDINGS) else None)
+    if kind is None:
+        raise ValueError(f"{path}: expected a name that ends in .parquet, .arrow, .feather, .csv, {', '.join(_TEXT_ENDINGS)}, or --to")
+    if kind == "csv" and not path.endswith(".csv"):
+        raise ValueError(f"{path}: compressed CSV is read, not written: name it .csv")
+    return kind
+
+
+def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
+    """One file, which appears when it is whole."""
+    with _files.open_output(path) as file:
+        if kind == "libsvm":
+            for table in rows:
+                file.write(_libsvm(table).encode())
+            return
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        from pyarrow import csv, parquet  # pylint: disable=import-outside-toplevel
+
+        first = next(rows)
+        make: Dict[str, Callable[[], Any]] = {
+            "parquet": lambda: parquet.ParquetWriter(file, first.schema), "csv": lambda: csv.CSVWriter(file, first.schema),
+            "arrow": lambda: pa.ipc.new_file(file, first.schema, options=pa.ipc.IpcWriteOptions(unify_dictionaries=True))}
+        with make[kind]() as writer:
+            for table in itertools.chain([first], rows):
+                writer.write_table(table, _ROW_GROUP)
+
+
+def _arrow(table: _table.Table) -> Any:
+    """Labels, weights and queries first, under these names; missing values are null, categories words again."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    columns: Dict[str, Any] = {}
+    for name, array in (("label", table.label), ("weight", table.weight), ("qid", table.qid), ("base_margin", table.base_margin)):
+        if array is not None:
+            several = array.ndim > 1
+            for at in range(array.shape[1] if several else 1):
+                columns[f"{name}_{at}" if several else name] = pa.array(array[:, at] if several else array)
+    features = table.features
+    if not isinstance(features, np.ndarray):
+        features = features.tocsc()
+    names = table.names or [f"f{at}" for at in range(features.shape[1])]
+    taken = set(columns) & set(names)
+    if taken:
+        columns = {f"{name}_of_row" if name in taken else name: array for name, array in columns.items()}
+    for at, name in enumerate(names):
+        if isinstance(features, np.ndarray):
+            values, missing = features[:, at], np.isnan(features[:, at])
+        else:
+            begin, end = features.indptr[at], features.indptr[at + 1]
+            values, missing = np.zeros(features.shape[0], "float32"), np.ones(features.shape[0], bool)
+            values[features.indices[begin:end]], missing[features.indices[begin:end]] = features.data[begin:end], False
+        if name in table.categories:
+            codes = pa.array(np.where(missing, 0, values).astype("int32"), mask=missing)
+            columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(table.categories[name]))
+        else:
+            columns[name] = pa.array(values, mask=missing)
+    return pa.table(columns)
+
+
+def _libsvm(table: _table.Table) -> str:
+    """Rows as text; categories as their codes. Missing values are not written, others are, with the digits that float32 needs."""
+    import scipy.sparse  # pylint: disable=import-outside-toplevel
+
+    if isinstance(table.features, np.ndarray):
+        there = ~np.isnan(table.features)
+        rows, indices = np.nonzero(there)
+        values, ends = table.features[there], np.searchsorted(rows, np.arange(len(table) + 1))
+    else:
+        matrix = scipy.sparse.csr_matrix(table.features)
+        indices, values, ends = matrix.indices, matrix.data, matrix.indptr
+    lines = []
+    labels = np.zeros(len(table), "float32") if table.label is None else table.label
+    for row in range(len(table)):
+        label = ",".join(str(value) for value in np.atleast_1d(labels[row]))
+        weight = "" if table.weight is None else f":{table.weight[row]!s}"
+        qid = "" if table.qid is None else f" qid:{table.qid[row]}"
+        cells = "".join(f" {index}:{value!s}" for index, value in zip(indices[ends[row]:ends[row + 1]], values[ends[row]:ends[row + 1]]))
+        lines.append(f"{label}{weight}{qid}{cells}\n")
+    return "".join(lines)
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code of `warren data ...`, and of the package's rabit-data: text is for Warren's reader."""
+    try:
+        if words and words[0] not in ("-h", "--help") and not is_columns(words):
+            _native.run("rabit-data", list(words))
+        return run(words)
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
+        print(f"warren data: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,198 @@
+"""The doors: a data set, whatever its format and wherever it lies, as tables."""
+import contextlib
+import os
+import re
+import warnings
+from typing import Any, Iterator, Mapping, Optional, Sequence
+
+from warren.data import _check, _files, _formats, _peers, _progress, _table, _text
+from warren.data._columns import Names, Request, names
+from warren.data._peers import Peers
+from warren.data._source import Options, Source, Uri, ahead, shown_uri
+from warren.data._table import Table
+
+_TEXT = ("libsvm", "libfm")
+
+
+class Wanted:
+    """What a caller asks for, checked: the arguments that all doors have in common."""
+
+    def __init__(self, uri: Uri, *, label: Names = None, weight: Optional[str] = None, qid: Optional[str] = None,
+                 base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,
+                 categories: Optional[Mapping[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
+                 shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
+                 delimiter: str = ",", storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
+        self.uri, self.categories, self.nthread = uri, categories, nthread
+        #: All arguments but the data set's name.
+        self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
+        self.request = Request(names(label, "label"), weight, qid, names(base_margin, "base_margin"),
+                               None if features is None else names(features, "features"), names(exclude, "exclude"),
+                               tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])))
+        self.options = Options(format, filters, shuffle, delimiter, storage_options)
+        self.is_text = self._is_text()
+
+    def _is_text(self) -> bool:
+        """Whether it is Warren's reader of text that reads it. All workers come to the same answer."""
+        kind = self.options.format
+        if kind is not None:
+            if kind not in (*_TEXT, *_formats.FORMATS):
+                raise ValueError(f"format is {kind!r}, expected one of {', '.join((*_TEXT, *_formats.FORMATS))}")
+            return kind in _TEXT
+        if not isinstance(self.uri, (str, os.PathLike)):
+            return False
+        text = os.fsdecode(self.uri)
+        if re.search(r"\?[a-z_]+=|#", text) and "=" in text:
+            return True
+        if self.request != Request() or self.options.filters is not None or _formats.by_name(text):
+            return False
+        return not self._looks_like_columns(text)
+
+    def _looks_like_columns(self, text: str) -> bool:
+        """Of a name that says nothing: whether the first file's name or content does."""
+        try:
+            files = _files.find(text, storage_options=self.options.storage_options)
+        except (OSError, ValueError):
+            return False  # the reader of text says what is wrong
+        for file in files:
+            if file.size:
+                if _formats.by_name(file.uri) not in (None, "csv"):
+                    return True
+                with contextlib.closing(_files.Ranges(file, storage_options=self.options.storage_options)) as ranges:
+                    return _formats.by_content(ranges.read_at(0, min(8, file.size))) is not None
+        return False
+
+    def text(self, peers: Peers) -> Table:
+        """This worker's share of a data set of text. Raises ValueError with file, line and column of what is wrong."""
+        if self.request != Request() or self.options.filters is not None or self.categories is not None:
+            raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, and its features have "
+                             "numbers: leave label, weight, qid, features, filters and categories out")
+        uri = os.fsdecode(self.uri) if isinstance(self.uri, (str, os.PathLike)) else ";".join(map(os.fsdecode, self.uri))
+        more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
+        more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
+        rows = _text.read(uri + ("&" if "?" in uri else "?") * bool(more) + "&".join(more), peers.rank, peers.world,
+                          threads=self.nthread, allreduce_max=peers.greatest if peers.world > 1 and peers.connected else None)
+        if rows.bad_rows > 0:
+            warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=4)
+        return _table.of_rows(rows)
+
+    def table(self, peers: Peers, *, check: Optional[bool], progress: bool, whole: bool = False) -> Table:
+        """This worker's share, or with `whole` all rows, in memory. `peers` are those who call it together."""
+        readers = _peers.Alone() if whole else peers
+        if self.is_text:
+            table = self.text(readers)
+        else:
+            with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
+                table = _table.loaded(source, self.categories, shown)
+        if _check.wanted(check):
+            _check.show(shown_uri(self.uri), table, peers)
+        return table
+
+    def source(self, peers: Peers, as_stored: bool = False) -> Source:
+        """The data set, with named columns, open; `as_stored`: whatever the types of the columns are."""
+        return Source(self.uri, self.request._replace(as_stored=as_stored), peers, self.options)
+
+
+def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
+    """The job that this process is in, or what is given. Raises ValueError where one of both is."""
+    if (rank is None) != (world is None):
+        raise ValueError("rank and world: expected both, or none of them for those of the job that this process is in")
+    return _peers.current() if rank is None or world is None else _peers.of(rank, world)
+
+
+def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, check: Optional[bool] = None,
+         progress: bool = True, **wanted: Any) -> Table:
+    """This worker's share of a data set, in memory.
+
+    `uri`: a file, a folder (with those in it), a pattern, several of them in a list or between ";": paths, or s3://, gs://,
+    abfs://, hdfs://, http(s):// and what else fsspec opens. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm";
+    None: what names and contents say. Of LibSVM, libfm and CSV text as `read` takes it (with a "?") nothing below but `shuffle`
+    has a meaning.
+
+    `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or
+    patterns, None: all others; `exclude`: those not. `categorical`: columns of words or numbers that are categories; dictionary
+    columns (pandas' categories) are without being named. `categories`: the values of each, such as those of the training data when it
+    is predicted; None: those of all workers' rows. `filters`: [(column, operator, value), ...], all of them, or a list of such
+    lists, any of them. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: of CSV.
+    `storage_options`: for fsspec. `nthread`: that read text, 0 for one a core.
+
+    `rank`, `world`: which share, of how many; None: those of the job that this process has joined (XGBoost's communicator,
+    Warren's, torch.distributed's), or all. Shares are about equal in bytes; one after the other they are the data set, each row
+    once, in the same order for any number of workers. Queries are never torn. A share may have no rows.
+
+    `check`: prints a table of what each worker got on rank 0's standard error (None: where dmlc-submit was told --check-data).
+    `progress`: on rank 0's terminal, if it has one.
+
+    All workers of a job call it, with the same arguments. Raises ValueError and OSError with file, row group, column and row of what is
+    wrong, the same on all workers."""
+    return Wanted(uri, **wanted).table(peers_of(rank, world), check=check, progress=progress)
+
+
+def bar(source: Source, progress: bool) -> _progress.Progress:
+    """Of rank 0's share, for reading all of it."""
+    return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes, progress and source.peers.rank == 0)
+
+
+def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,
+            drop_last: bool = False, **wanted: Any) -> Iterator[Any]:
+    """This worker's share, `batch_rows` rows at a time, read ahead by a thread; memory for a few batches and one row group.
+    The arguments are those of `load`.
+
+    `kind`: "numpy" gives a Table each; "torch" the same with tensors for arrays (text as dense ones); "arrow" a pyarrow.Table
+    each with the columns as they are stored, those of labels, weights and queries among them. `drop_last`: no last batch with
+    fewer rows. With `shuffle` give another seed each epoch. The number of batches may differ by rank. All workers call it; what
+    is wrong with the data set's columns is raised at once and on all of them, what is wrong with a value in the iteration of
+    the one who reads it."""
+    if kind not in ("numpy", "torch", "arrow"):
+        raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows is {batch_rows}, expected at least 1")
+    asked = Wanted(uri, **wanted)
+    peers = peers_of(rank, world)
+    if asked.is_text:
+        if kind == "arrow":
+            raise ValueError(f"{shown_uri(uri)}: text gives kind='numpy' or 'torch'")
+        tables: Iterator[Table] = iter([asked.text(peers)])
+        return _converted(_table.resized(tables, batch_rows, drop_last), kind)
+    if kind == "arrow":
+        return _arrow(asked.source(peers, as_stored=True), batch_rows, drop_last)
+    source = asked.source(peers)
+    converter = _table.Converter(source, asked.categories)
+    return _converted(_table.resized(_tables(source, converter), batch_rows, drop_last), kind)
+
+
+def _tables(source: Source, converter: _table.Converter) -> Iterator[Table]:
+    with contextlib.closing(source):
+        converter.start()
+        yield from ahead(lambda: map(converter.table, source.batches(converter.layout.read())), 2)
+
+
+def _arrow(source: Source, rows: int, drop_last: bool) -> Iterator[Any]:
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    with contextlib.closing(source):
+        waiting = None
+        for batch in source.batches(source.layout.read()):
+            waiting = batch.table if waiting is None else pa.concat_tables([waiting, batch.table], promote_options="permissive")
+            while len(waiting) >= rows:
+                yield waiting.slice(0, rows)
+                waiting = waiting.slice(rows)
+        if waiting is not None and len(waiting) and not drop_last:
+            yield waiting
+
+
+def _converted(tables: Iterator[Table], kind: str) -> Iterator[Table]:
+    if kind == "numpy":
+        return tables
+    import torch  # pylint: disable=import-outside-toplevel
+
+    def tensor(array: Any) -> Any:
+        if array is None:
+            return None
+        return torch.from_numpy(array.toarray() if hasattr(array, "toarray") else array)
+
+    def converted(table: Table) -> Table:
+        import dataclasses  # pylint: disable=import-outside-toplevel
+
+        return dataclasses.replace(table, features=tensor(table.features), **{
+            name: tensor(getattr(table, name)) for name in _table.OF_ROWS})
+    return map(converted, tables)

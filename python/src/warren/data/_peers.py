@@ -1,0 +1,346 @@
+"""What the data package needs of a job, whichever library this process has joined it by: XGBoost, Warren, torch.distributed.
+
+Collective calls: all ranks make the same ones in the same order. What a rank does next depends on what all of them know, never
+on what it alone has seen; an error of one rank is told to the others by `agree`. Not thread safe.
+"""
+import os
+import pickle
+import sys
+from typing import Any, List, NoReturn, Optional, Protocol, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+Piece = Union[memoryview, bytes, bytearray]
+
+#: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as often
+#: as broadcasts do and waits once only.
+ALLREDUCE_BYTES = 1 << 20
+#: XGBoost broadcasts pickled objects: a sender has two copies of them besides its own, a receiver three. Pieces are cut to that.
+XGBOOST_BYTES = 4 << 20
+
+
+class Peers(Protocol):
+    """The ranks of a job, from one rank's side."""
+
+    rank: int
+    world: int
+    connected: bool  #: whether the calls below are there
+
+    def allgather(self, value: Any) -> List[Any]:
+        """Every rank's object, in rank order. Raises TypeError on all ranks where one rank's cannot be pickled."""
+
+    def broadcast(self, value: Any, root: int) -> Any:
+        """Rank `root`'s object; what others give does not matter. Raises TypeError on all ranks where it cannot be pickled."""
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        """Rank `root`'s `size` bytes, which all ranks know the number of. Others than the root give None."""
+
+    def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The greatest of all ranks at each place, in a new array. All give as many values."""
+
+
+class _Unpicklable:
+    """Stands for an object that could not be sent."""
+
+    def __init__(self, rank: int, why: str) -> None:
+        self.rank, self.why = rank, why
+
+    def refuse(self) -> NoReturn:
+        raise TypeError(f"rank {self.rank}'s object cannot be sent to the other ranks: {self.why}")
+
+
+def _pickled(value: Any, rank: int) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # pylint: disable=broad-except
+        return pickle.dumps(_Unpicklable(rank, f"{type(error).__name__}: {error}"))
+
+
+def _loaded(piece: Piece) -> Any:
+    value = pickle.loads(piece)
+    if isinstance(value, _Unpicklable):
+        value.refuse()
+    return value
+
+
+def check_root(root: Any, world: int) -> None:
+    """Raises ValueError where there is no such rank."""
+    if isinstance(root, bool) or not isinstance(root, (int, np.integer)) or not 0 <= root < world:
+        raise ValueError(f"root is {root!r}, expected a rank from 0 to {world - 1}")
+
+
+class _Job:
+    """Everything out of two calls, `_maximum` and `broadcast_bytes`."""
+
+    rank: int
+    world: int
+    connected = True
+
+    def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Of all ranks at each place, of uint8 or uint64; may be done in place."""
+        raise NotImplementedError
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        raise NotImplementedError
+
+    def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return self._maximum(np.array(values, np.uint64)) if np.size(values) else np.array(values, np.uint64)
+
+    def allgather(self, value: Any) -> List[Any]:
+        own = _pickled(value, self.rank)
+        lengths = np.zeros(self.world, np.uint64)
+        lengths[self.rank] = len(own)
+        sizes = [int(length) for length in self.greatest(lengths)]
+        if sum(sizes) <= ALLREDUCE_BYTES:
+            # Where a rank has no bytes it has zeros: the greatest bytes of all ranks are all of them.
+            begin = sum(sizes[:self.rank])
+            whole = np.zeros(sum(sizes), np.uint8)
+            whole[begin:begin + len(own)] = np.frombuffer(own, np.uint8)
+            found = self._maximum(whole).data
+            ends = np.cumsum([0, *sizes])
+            pieces: Sequence[Piece] = [found[ends[rank]:ends[rank + 1]] for rank in range(self.world)]
+        else:
+            pieces = [self.broadcast_bytes(own if rank == self.rank else None, size, rank) for rank, size in enumerate(sizes)]
+        return [_loaded(piece) for piece in pieces]
+
+    def broadcast(self, value: Any, root: int) -> Any:
+        check_root(root, self.world)
+        own = _pickled(value, self.rank) if self.rank == root else None
+        length = None if own is None else len(own).to_bytes(8, "little")
+        size = int.from_bytes(self.broadcast_bytes(length, 8, root), "little")
+        found = _loaded(self.broadcast_bytes(own, size, root))
+        return value if self.rank == root else found
+
+
+def _bytes(piece: Piece) -> NDArray[np.uint8]:
+    return np.frombuffer(piece, np.uint8)
+
+
+class _XGBoost(_Job):
+    """Over the public functions of `xgboost.collective`, or of `xgboost.rabit` before 1.7."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self.rank, self.world = int(module.get_rank()), int(module.get_world_size())
+
+    def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
+        result: NDArray[Any] = self._module.allreduce(values, self._module.Op.MAX)
+        return result
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        given = memoryview(piece).cast("B") if self.rank == root and piece is not None and size else None
+        result = piece if self.rank == root and piece is not None else np.empty(size, np.uint8).data
+        for begin in range(0, size, XGBOOST_BYTES):
+            part = self._module.broadcast(b"" if given is None else bytes(given[begin:begin + XGBOOST_BYTES]), root)
+            if given is None:
+                result[begin:begin + len(part)] = part  # type: ignore[index]
+        return result
+
+
+class _Warren(_Job):
+    """Over a communicator of Warren's. Can send to one rank alone."""
+
+    def __init__(self, communicator: Any) -> None:
+        self._communicator = communicator
+        self.rank, self.world = communicator.rank, communicator.size
+
+    def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
+        result: NDArray[Any] = self._communicator.allreduce(values, 0, out=values)  # Op.MAX, as in rabit
+        return result
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        if size == 0:
+            return b""
+        array = _bytes(piece) if self.rank == root and piece is not None else np.empty(size, np.uint8)
+        self._communicator.broadcast(array, root)
+        return array.data
+
+    def move(self, piece: Optional[Piece], size: int, source: int, to: int) -> Optional[Piece]:
+        """From one rank to another, who alone call it; what `to` receives."""
+        if size == 0:
+            return b""
+        if self.rank == source:
+            assert piece is not None
+            self._communicator.send(_bytes(piece), to)
+            return None
+        received = np.empty(size, np.uint8)
+        self._communicator.recv(received, source)
+        return received.data
+
+
+class _Torch(_Job):
+    """Over the default group of torch.distributed, with tensors where its backend takes them."""
+
+    _DEVICES = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}
+
+    def __init__(self, distributed: Any) -> None:
+        self._distributed, self._torch = distributed, sys.modules["torch"]
+        self.rank, self.world = distributed.get_rank(), distributed.get_world_size()
+        self._device = self._DEVICES.get(distributed.get_backend(), "cpu")
+
+    def _tensor(self, array: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(array).to(self._device)
+
+    def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
+        # PyTorch reduces no uint64: the upper bit turned over, they have the order of int64.
+        wide = values.dtype == np.uint64
+        top = np.uint64(1 << 63)
+        tensor = self._tensor((values ^ top).view(np.int64) if wide else values)
+        self._distributed.all_reduce(tensor, self._distributed.ReduceOp.MAX)
+        result: NDArray[Any] = tensor.cpu().numpy()
+        return result.view(np.uint64) ^ top if wide else result
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        if size == 0:
+            return b""
+        own = self.rank == root and piece is not None
+        array = _bytes(piece) if own and piece is not None else np.empty(size, np.uint8)
+        if not array.flags.writeable:
+            array = array.copy()  # PyTorch has no tensors that are read-only, and warns
+        tensor = self._tensor(array)
+        self._distributed.broadcast(tensor, root)
+        array = tensor.cpu().numpy()
+        return piece if own and piece is not None else array.data
+
+
+class Alone:
+    """Rank 0 of 1."""
+
+    rank = 0
+    world = 1
+    connected = True
+
+    def allgather(self, value: Any) -> List[Any]:
+        """The one object."""
+        return [value]
+
+    def broadcast(self, value: Any, root: int) -> Any:
+        """The object itself."""
+        check_root(root, 1)
+        return value
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        """The piece itself."""
+        del size
+        check_root(root, 1)
+        assert piece is not None
+        return piece
+
+    def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """A copy."""
+        return np.array(values, np.uint64)
+
+
+class _Given:
+    """A rank and a number of ranks that somebody has said, with nothing to talk over."""
+
+    connected = False
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank, self.world = rank, world
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            f"rank {self.rank} of {self.world} was given by hand, and this needs the ranks to talk to each other: join the job "
+            "instead, as in `with warren.xgboost.communicator(): ...`, and leave rank and number of ranks out")
+
+    def allgather(self, value: Any) -> List[Any]:
+        """Raises RuntimeError, as all of them."""
+        del value
+        self._refuse()
+
+    def broadcast(self, value: Any, root: int) -> Any:
+        """Raises RuntimeError."""
+        del value, root
+        self._refuse()
+
+    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+        """Raises RuntimeError."""
+        del piece, size, root
+        self._refuse()
+
+    def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Raises RuntimeError."""
+        del values
+        self._refuse()
+
+
+def of(rank: int, world: int) -> Peers:
+    """Rank `rank` of `world`, without communication: calls that need others raise RuntimeError. Of one rank, it is Alone. Raises
+    ValueError where that is no rank."""
+    if world < 1 or not 0 <= rank < world:
+        raise ValueError(f"rank {rank} of {world}: expected a rank from 0 to {world - 1}" if world >= 1 else
+                         f"a job of {world} ranks: expected at least one")
+    if world == 1:
+        return Alone()
+    return _Given(rank, world)
+
+
+def _of_xgboost() -> Optional[Peers]:
+    if "xgboost" not in sys.modules:
+        return None
+    module = sys.modules.get("xgboost.collective") or sys.modules.get("xgboost.rabit")
+    # One that is still being imported has no functions yet.
+    if module is None or not hasattr(module, "get_world_size") or module.get_world_size() <= 1:
+        return None
+    return _XGBoost(module)
+
+
+def _of_warren() -> Optional[Peers]:
+    rabit = sys.modules.get("warren.rabit")
+    if "warren.collectives" not in sys.modules and (rabit is None or rabit.get_world_size() <= 1):
+        return None
+    from warren import collectives  # pylint: disable=import-outside-toplevel
+    try:
+        world = collectives.world()
+    except RuntimeError:  # before `init`, and after `finalize`
+        return None
+    return _Warren(world) if world.size > 1 else None
+
+
+def _of_torch() -> Optional[Peers]:
+    module = sys.modules.get("torch.distributed")
+    if module is None or not hasattr(module, "is_available") or not module.is_available() or not module.is_initialized():
+        return None
+    return _Torch(module) if module.get_world_size() > 1 else None
+
+
+def current() -> Peers:
+    """The job that this process is in: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else
+    none (Alone). Only libraries that are imported already are looked at. Raises RuntimeError in a worker of a job of several that
+    has not joined it: alone it would take all rows for its own."""
+    for found in (_of_xgboost(), _of_warren(), _of_torch()):
+        if found is not None:
+            return found
+    workers = os.environ.get("DMLC_NUM_WORKER", "")
+    role = os.environ.get("DMLC_ROLE", "worker")
+    if os.environ.get("DMLC_TRACKER_URI") and role == "worker" and workers.isdigit() and int(workers) > 1:
+        raise RuntimeError(
+            f"this is one of {workers} workers of a job (DMLC_TRACKER_URI is set), and has not joined it: do this inside of "
+            "`with warren.xgboost.communicator(): ...`, `with warren.lightgbm.communicator(): ...` or "
+            "`with warren.collectives.context(): ...`, or after torch.distributed.init_process_group")
+    return Alone()
+
+
+_KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, FileNotFoundError, FileExistsError, PermissionError, OSError,
+                                           ImportError, MemoryError, RuntimeError)}
+
+
+def _told(error: BaseException) -> Tuple[str, str]:
+    """The nearest kind that all ranks know, and what to say."""
+    for kind in type(error).__mro__:
+        if _KINDS.get(kind.__name__) is kind:
+            return kind.__name__, str(error) or kind.__name__
+    return "RuntimeError", f"{type(error).__name__}: {error}"
+
+
+def agree(peers: Peers, error: Optional[BaseException]) -> None:
+    """Ends a step that may fail on some ranks. A collective call: each rank gives what went wrong for it, or None. Raises the lowest
+    rank's error on all, with the same words, and of the same kind where it is one of Python's own."""
+    found = peers.allgather(None if error is None else _told(error))
+    for rank, told in enumerate(found):
+        if told is not None:
+            kind, text = told
+            words = text if peers.world == 1 or text.startswith("rank ") else f"rank {rank}: {text}"
+            raise _KINDS[kind](words) from (error if rank == peers.rank else None)

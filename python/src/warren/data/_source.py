@@ -1,0 +1,421 @@
+"""A data set of files with named columns, open for reading by one worker of a job.
+
+Rank 0 lists the files; each worker reads what some of them say of themselves (columns and pieces: _formats.py); all exchange
+that, so that a store is asked once. What the columns are is then agreed on (_columns.py), and who reads what is computed (_pieces.py);
+the one is an error with the same words on all workers, before anybody has read a row.
+"""
+import concurrent.futures
+import contextlib
+import functools
+import os
+import queue
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data import _columns, _files, _formats, _peers, _pieces
+from warren.data._peers import Peers
+from warren.data._pieces import Piece, Slice
+
+Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
+T = TypeVar("T")
+
+#: Files that are asked at a time what they hold: stores take long to answer, and many questions at once.
+_ASKED_AT_ONCE = 16
+#: Batches that are read ahead of the one that is used.
+_AHEAD = 2
+
+
+class Options(NamedTuple):
+    """How a data set is read."""
+
+    format: Optional[str] = None
+    filters: Optional[Sequence[Any]] = None
+    shuffle: Optional[int] = None
+    delimiter: str = ","
+    storage_options: Optional[Mapping[str, Any]] = None
+
+
+class Batch(NamedTuple):
+    """Some rows of a share, in order."""
+
+    table: Any  #: pyarrow.Table
+    slice: Slice
+    row: int  #: of the piece, the first one of these; -1 where it is shuffled
+
+
+def together(peers: Peers, work: Callable[[], T]) -> T:
+    """What `work` gives; where it fails on a worker, the error of the lowest such rank on all of them. All call it."""
+    failure: Optional[Exception] = None
+    try:
+        result = work()
+    except Exception as error:  # pylint: disable=broad-except
+        failure = error
+    if peers.world > 1 and peers.connected:
+        _peers.agree(peers, failure)
+    if failure is not None:
+        raise failure
+    return result
+
+
+@contextlib.contextmanager
+def _about(file: _files.File, place: str = "") -> Iterator[None]:
+    """Errors begin with where they are."""
+    where = f"{file.uri}{', ' + place if place else ''}"
+    try:
+        yield
+    except OSError as error:
+        if file.uri in str(error):
+            raise
+        # What reads Parquet says OSError of a damaged file, too.
+        raise type(error)(f"{where}: {error}") from error
+    except (ValueError, KeyError) as error:  # pyarrow's among them
+        raise ValueError(f"{where}: {str(error).strip()}" if file.uri not in str(error) else str(error)) from error
+
+
+class Source:
+    """See above. Used by one thread; all workers of the job make it at the same time. Raises ValueError and OSError, the same on
+    all workers."""
+
+    def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options) -> None:
+        self.uri, self.peers, self.options = uri, peers, options
+        self._request = request
+        self._filter_columns = _columns_of(options.filters)
+        files = together(peers, lambda: self._listed() if peers.rank == 0 or not peers.connected else [])
+        self.files: List[_files.File] = peers.broadcast(files, 0) if peers.connected else files
+        self._folders = together(peers, self._partition_types)
+        self._format = together(peers, self._chosen_format)
+        self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
+                                         _formats.csv_range(sum(file.size for file in self.files)))
+        contents = together(peers, self._asked)
+        if peers.connected:
+            contents = {number: one for of_one in peers.allgather(contents) for number, one in of_one.items()}
+        self.layout, self.schema = together(peers, lambda: self._agreed(contents))
+        self._reading = self._reading._replace(types=self._csv_types(self.schema))
+        self._opened = _formats.Opened(self.files, self._format, self._reading)
+        whole_files = request.qid is not None
+        self.pieces = _pieces.ordered([piece for number in sorted(contents) for piece in contents[number].pieces], options.shuffle,
+                                      whole_files)
+        self.slices = together(peers, self._share)
+
+    def _listed(self) -> List[_files.File]:
+        return _files.find(self.uri, storage_options=self.options.storage_options)
+
+    def _chosen_format(self) -> Any:
+        name = self.options.format
+        if name is None:
+            for file in self.files:
+                name = _formats.by_name(file.uri)
+                if name is None and file.size >= 8:
+                    with contextlib.closing(_files.Ranges(file, storage_options=self.options.storage_options)) as ranges:
+                        name = _formats.by_content(ranges.read_at(0, 8))
+                if name is not None:
+                    break
+        if name not in _formats.FORMATS:
+            raise ValueError(f"{shown_uri(self.uri)}: format is {name!r}, expected one of {', '.join(_formats.FORMATS)}" if name else
+                             f"{self.files[0].uri}: neither its name nor its first bytes say what it is: give format=")
+        return _formats.FORMATS[name]
+
+    def _asked(self) -> Dict[int, _formats.Contents]:
+        """What this worker's part of the files holds. Empty files of formats that have none are an error of that file."""
+        peers = self.peers
+        mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
+        # Of rows, not of files: what folders say is looked at here.
+        keep = self._expression(self.options.filters)
+
+        def ask(number: int) -> Tuple[int, _formats.Contents]:
+            file = self.files[number]
+            with _about(file):
+                opened = self._format(file, number, self._reading)
+                try:
+                    found = opened.contents(None)
+                    if keep is not None:
+                        found = found._replace(pieces=self._kept(opened, file, found, keep))
+                    return number, found
+                finally:
+                    opened.close()
+
+        with concurrent.futures.ThreadPoolExecutor(_ASKED_AT_ONCE, "warren-data-ask") as pool:
+            return dict(pool.map(ask, mine))
+
+    def _kept(self, opened: _formats.Format, file: _files.File, found: _formats.Contents, keep: Any) -> List[Piece]:
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        known = {name for name in found.schema.names} | {key for key, _ in file.partition}
+        for name in self._filter_columns:
+            if name not in known:
+                raise ValueError(f"has no column {name!r}, which filters names; its columns are {_columns.shown(sorted(known))}")
+        told = {key: pa.array([self._partition_value(key, value)], pa.string() if pa.types.is_dictionary(self._folders[key]) else
+                              self._folders[key]) for key, value in file.partition if key in self._filter_columns}
+        of_folders = [[one for one in group if one[0] in told] for group in _groups(self.options.filters)]
+        if told and all(of_folders) and not len(pa.table(told).filter(self._expression(of_folders))):
+            return []
+        # What asks for folders, too, cannot be told of a file's row groups alone: all rows are looked at.
+        return found.pieces if told else opened.contents(keep).pieces
+
+    @staticmethod
+    def _expression(filters: Optional[Sequence[Any]]) -> Any:
+        if not filters:
+            return None
+        import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
+
+        return pq.filters_to_expression(filters)
+
+    def _partition_types(self) -> Dict[str, Any]:
+        """Of what folders say: whole numbers where all are, else categories."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        values: Dict[str, List[str]] = {}
+        for file in self.files:
+            for key, value in file.partition:
+                values.setdefault(key, []).append(value)
+        for key, of_one in values.items():
+            if len(of_one) != len(self.files):
+                lacking = next(file.uri for file in self.files if key not in dict(file.partition))
+                raise ValueError(f"{lacking}: no folder says its {key!r}, as that of other files does")
+        return {key: pa.int64() if all(value.lstrip("-").isdigit() for value in of_one if value != _MISSING) else
+                pa.dictionary(pa.int32(), pa.string()) for key, of_one in values.items()}
+
+    def _partition_value(self, key: str, value: str) -> Any:
+        if value == _MISSING:
+            return None
+        return value if "dictionary" in str(self._folders[key]) else int(value)
+
+    def _agreed(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
+        """The columns of all files, and the first one's schema."""
+        if not contents:
+            raise ValueError(f"{shown_uri(self.uri)}: there is no file")
+        partition = list(self._folders.items())
+        first = min(contents)
+        found: Optional[_columns.Layout] = None
+        seen: List[Any] = []
+        for number in sorted(contents):
+            schema = contents[number].schema
+            if any(schema.equals(one) for one in seen):
+                continue
+            seen.append(schema)
+            with _about(self.files[number]):
+                one = _columns.layout(schema, partition, self._request)
+                found = one if found is None else _columns.agreed(found, one)
+        assert found is not None
+        return found, contents[first].schema
+
+    def _csv_types(self, schema: Any) -> Dict[str, Any]:
+        """What CSV's columns are read as: a whole number at first may be another later."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        if self._format is not _formats.Csv:
+            return {}
+        kinds = {column.name: column.kind for column in self.layout.features}
+        types = {}
+        for field in schema:
+            kind = kinds.get(field.name)
+            if kind == "any":
+                types[field.name] = field.type if not pa.types.is_integer(field.type) else pa.float64()
+            elif kind in ("number", "integer"):
+                types[field.name] = pa.float32()
+            elif field.name in (*self._request.label, self._request.weight, *self._request.base_margin):
+                types[field.name] = pa.float64()
+            elif kind or field.name == self._request.qid or field.name in self._filter_columns:
+                types[field.name] = field.type
+        return types
+
+    def _share(self) -> List[Slice]:
+        peers, request = self.peers, self._request
+        begin, end = (_pieces.cut(self.pieces, peers.world, number) for number in (peers.rank, peers.rank + 1))
+        if request.qid is not None:
+            qid = request.qid
+
+            @functools.lru_cache(maxsize=4)
+            def queries_of(number: int) -> NDArray[Any]:
+                piece = self.pieces[number]
+                parts = [_queries(batch.table, qid) for batch in self._batches(Slice(piece, number, 0, None), [qid], filtered=False)]
+                return np.concatenate(parts) if parts else np.empty(0)
+
+            def may_go_on(number: int) -> bool:
+                return self.options.shuffle is None or self.pieces[number - 1].file == self.pieces[number].file
+
+            begin, end = (_pieces.cut_between_queries(place, len(self.pieces), queries_of, may_go_on)
+                          if 0 < number < peers.world else place
+                          for number, place in ((peers.rank, begin), (peers.rank + 1, end)))
+        return _pieces.share(self.pieces, begin, end)
+
+    @property
+    def rows(self) -> Optional[int]:
+        """Of this worker's share, before filters; None: not known before it is read."""
+        if any(one.piece.rows < 0 for one in self.slices):
+            return None
+        return sum((one.piece.rows if one.end is None else one.end) - one.begin for one in self.slices)
+
+    @property
+    def bytes(self) -> int:
+        """Of this worker's share, as the pieces are counted; about."""
+        return sum(int(one.piece.size * _part(one)) for one in self.slices)
+
+    def where(self, one: Slice, row: int = -1) -> str:
+        """For messages: a piece, and a row of it, counted from 0."""
+        file = self.files[one.piece.file]
+        place = self._opened(one.piece.file).where(one.piece)
+        return f"{file.uri}, {place}" + (f", row {row}" if row >= 0 else "")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """This worker's rows, in order, that the filters let through; read ahead by a thread. Close what is not used to its end."""
+        return ahead(lambda: (batch for one in self.slices for batch in self._batches(one, columns, filtered=True)), _AHEAD)
+
+    def batches_of(self, one: Slice, columns: Sequence[str]) -> Iterator[Batch]:
+        """The same of one slice, without reading ahead."""
+        return self._batches(one, columns, filtered=True)
+
+    @property
+    def format_name(self) -> str:
+        """Such as "parquet"."""
+        return str(self._format.name)
+
+    def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        piece, file = one.piece, self.files[one.piece.file]
+        keep = self._expression(self.options.filters) if filtered else None
+        told = [(key, self._partition_value(key, value)) for key, value in file.partition]
+        needed = list(dict.fromkeys([*columns, *(self._filter_columns if filtered else [])]))
+        folders = {key for key, _ in told}
+        with _about(file):
+            opened = self._opened(piece.file)
+        stored = [name for name in needed if name not in folders] or self._any_column()
+        shuffled = self.options.shuffle is not None and self._request.qid is None
+
+        def tables() -> Iterator[Tuple[int, Any]]:
+            row = 0
+            with _about(file, opened.where(piece)):
+                for batch in opened.batches(piece, stored):
+                    yield row, pa.Table.from_batches([batch])
+                    row += len(batch)
+
+        def completed(table: Any) -> Any:
+            for key, value in told:
+                if key in needed:
+                    kind = self._folders[key]
+                    values = pa.array([value], pa.string() if pa.types.is_dictionary(kind) else kind).take(
+                        pa.array(np.zeros(len(table), "int64")))
+                    at = table.schema.get_field_index(key)
+                    column = values.dictionary_encode() if pa.types.is_dictionary(kind) else values
+                    table = table.append_column(key, column) if at < 0 else table.set_column(at, key, column)
+            return table
+
+        if shuffled:
+            assert self.options.shuffle is not None
+            found = [table for _, table in tables()]
+            whole = pa.concat_tables(found) if found else None
+            count = len(whole) if whole is not None else 0
+            order = _pieces.rows_in_order(piece, count, self.options.shuffle)[one.begin:one.end]
+            parts: Iterator[Tuple[int, Any]] = ((-1, whole.take(pa.array(order[at:at + _formats.BATCH_ROWS])))
+                                                for at in range(0, len(order), _formats.BATCH_ROWS))
+        else:
+            parts = tables()
+        for row, table in parts:
+            if row >= 0:
+                first = max(one.begin - row, 0)
+                last = len(table) if one.end is None else min(max(one.end - row, 0), len(table))
+                if last <= first:
+                    if one.end is not None and row >= one.end:
+                        return
+                    continue
+                table, row = table.slice(first, last - first), row + first
+            table = completed(table)
+            if keep is not None:
+                table, row = table.filter(keep), -1
+            if len(table):
+                yield Batch(table.select(list(columns)), one, row)
+
+    def _any_column(self) -> List[str]:
+        """One to count rows by, where all that is asked for are names of folders."""
+        return [next(name for name in self.schema.names if name not in self._folders)]
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._opened.close()
+
+
+#: What writers call the folder of rows without a value.
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def shown_uri(uri: Uri) -> str:
+    """For messages."""
+    return os.fsdecode(uri) if isinstance(uri, (str, bytes, os.PathLike)) else "; ".join(map(str, uri))
+
+
+def _part(one: Slice) -> float:
+    """How much of its piece a slice is."""
+    if one.piece.rows <= 0:
+        return 1.0
+    return ((one.piece.rows if one.end is None else one.end) - one.begin) / one.piece.rows
+
+
+def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
+    """The columns that filters name: [(column, op, value), ...], all of them, or a list of such lists, any of them."""
+    found: Dict[str, None] = {}
+    for group in _groups(filters):
+        for one in group:
+            if not isinstance(one, tuple) or len(one) != 3 or not isinstance(one[0], str):
+                raise ValueError(f"filters: found {one!r}, expected (column, operator, value), such as ('year', '>=', 2024)")
+            found[one[0]] = None
+    return list(found)
+
+
+def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
+    """Any of these, all of the conditions in one."""
+    if not filters:
+        return []
+    return [list(filters)] if isinstance(filters[0], tuple) else [list(group) for group in filters]
+
+
+def _queries(table: Any, name: str) -> NDArray[Any]:
+    """The query of each row, as numbers or words. Raises ValueError where one is missing."""
+    column = table.column(name)
+    if column.null_count:
+        raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")
+    parts = [_columns.numbers(chunk) for chunk in column.chunks]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def ahead(make: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
+    """What the iterator gives, made by a thread that is up to `depth` ahead. It ends with the generator, also one that is closed
+    before its end."""
+    ready: "queue.Queue[Tuple[Any, Optional[BaseException]]]" = queue.Queue(depth)
+    stopped = threading.Event()
+    end = object()
+
+    def put(item: Any, error: Optional[BaseException] = None) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put((item, error), timeout=0.1)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def run() -> None:
+        try:
+            for item in make():
+                if not put(item):
+                    return
+            put(end)
+        except BaseException as error:  # pylint: disable=broad-except
+            put(end, error)
+
+    thread = threading.Thread(target=run, name="warren-data-ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,11 @@
+"""Goes on under the Python of WARREN_ARROW_PYTHON, which has pyarrow and what else tests of warren.data want: import this first.
+arrow_environment.sh makes one."""
+import importlib.util
+import os
+import sys
+
+if importlib.util.find_spec("pyarrow") is None:
+    if not os.environ.get("WARREN_ARROW_PYTHON"):
+        print("SKIPPED: pyarrow is not there, and WARREN_ARROW_PYTHON names no Python that has it (tests/python/arrow_environment.sh makes one)")
+        sys.exit(77)
+    os.execv(os.environ["WARREN_ARROW_PYTHON"], [os.environ["WARREN_ARROW_PYTHON"], *sys.argv])

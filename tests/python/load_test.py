@@ -1,0 +1,346 @@
+"""warren.data: Parquet, Arrow and CSV files as arrays, and what is wrong with them."""
+import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
+import io
+import os
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+
+from warren_testing import BIN
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+from warren import data  # noqa: E402
+from warren.data import _source  # noqa: E402
+
+COLUMNS = ("a", "b", "c", "t", "d")
+CATEGORIES = {"c": ["x", "yy", "z"]}
+
+
+def table(rows, seed=0):
+    """Of all kinds of columns."""
+    rng = np.random.default_rng(seed)
+    a = rng.random(rows).astype("float32")
+    return pa.table({
+        "a": pa.array(a, mask=rng.random(rows) < 0.1), "b": pa.array(rng.integers(-1000, 1000, rows)),
+        "c": pa.array(rng.choice(["x", "yy", "z"], rows), mask=rng.random(rows) < 0.1).dictionary_encode(),
+        "t": pa.array(rng.random(rows) < 0.5), "d": pa.array(np.round(rng.random(rows), 3)).cast(pa.float64()),
+        "y": pa.array((a > 0.5).astype("int8")), "w": pa.array(rng.random(rows)),
+        "q": pa.array(np.sort(rng.integers(0, max(1, rows // 7), rows)) + 100000 * seed)})
+
+
+def expected(of, columns=COLUMNS, categories=None):
+    """What the features of a pyarrow.Table are, said another way: row by row, in Python."""
+    codes = CATEGORIES if categories is None else categories
+    rows = []
+    for row in of.to_pylist():
+        values = [codes[name].index(row[name]) if name in codes and row[name] is not None else row[name] for name in columns]
+        rows.append([np.nan if value is None else float(value) for value in values])
+    return np.array(rows, "float32").reshape(-1, len(columns))
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def parquet(self, name, of, rows=100):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        pq.write_table(of, path, row_group_size=rows)
+        return path
+
+    def refused(self, words, *args, kind=ValueError, **named):
+        with self.assertRaisesRegex(kind, words):
+            data.load(*args, **named)
+
+
+class Formats(Folder):
+    def test_a_parquet_file_is_what_its_rows_say(self):
+        whole = table(1234)
+        found = data.load(self.parquet("a.parquet", whole), label="y", weight="w", exclude="q")
+        np.testing.assert_array_equal(found.features, expected(whole))
+        self.assertEqual((found.names, found.types), (list(COLUMNS), ["q", "int", "c", "i", "q"]))
+        np.testing.assert_array_equal(found.label, whole["y"].to_numpy().astype("float32"))
+        np.testing.assert_array_equal(found.weight, whole["w"].to_numpy().astype("float32"))
+        self.assertEqual((found.qid, found.base_margin, found.categories, len(found)), (None, None, CATEGORIES, 1234))
+
+    def test_arrow_feather_and_csv_files_are_the_same(self):
+        whole = table(3000)
+        pa.feather.write_feather(whole, self.folder / "a.feather", chunksize=400)
+        with pa.ipc.new_file(self.folder / "b.arrow", whole.schema) as file:
+            file.write_table(whole, max_chunksize=512)
+        plain = whole.set_column(2, "c", whole["c"].cast(pa.string()))
+        pa.csv.write_csv(plain, self.folder / "a.csv")
+        import gzip
+        (self.folder / "b.csv.gz").write_bytes(gzip.compress((self.folder / "a.csv").read_bytes()))
+        (self.folder / "c.tsv").write_text((self.folder / "a.csv").read_text().replace(",", "\t"))
+        (self.folder / "d.csv").write_text((self.folder / "a.csv").read_text().replace(",", ";").replace("\n", "\r\n"))
+        for name, more in (("a.feather", {}), ("b.arrow", {}), ("a.csv", {}), ("b.csv.gz", {}), ("c.tsv", {}), ("d.csv", {"delimiter": ";"})):
+            with self.subTest(name=name):
+                if "sv" in name:
+                    more["categorical"] = "c"
+                found = data.load(self.folder / name, label="y", exclude=["q", "w"], **more)
+                np.testing.assert_allclose(found.features, expected(whole), rtol=1e-6)
+                np.testing.assert_array_equal(found.label, whole["y"].to_numpy())
+                self.assertEqual(found.categories, CATEGORIES)
+
+    def test_every_type_of_number(self):
+        values = [1, 0, None, 100]
+        kinds = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(),
+                 pa.float64(), pa.decimal128(9, 3), pa.float16()]
+        columns = {str(kind): pa.array(np.array([1, 0, 0, 100], "float16"), mask=np.array([0, 0, 1, 0], bool)) if kind == pa.float16()
+                   else pa.array(values, kind) for kind in kinds}
+        columns["bool"] = pa.array([True, False, None, True])
+        columns["null"] = pa.nulls(4)
+        with pa.ipc.new_file(self.folder / "a.arrow", pa.table(columns).schema) as file:
+            file.write_table(pa.table(columns))
+        found = data.load(self.folder / "a.arrow").features
+        for at in range(len(kinds)):
+            np.testing.assert_array_equal(found[:, at], [1, 0, np.nan, 100], str(kinds[at]))
+        np.testing.assert_array_equal(found[:, -2], [1, 0, np.nan, 1])
+        self.assertTrue(np.isnan(found[:, -1]).all())
+
+    def test_vectors_are_a_feature_for_each_element(self):
+        whole = pa.table({"v": pa.array([[1.0, 2.0], None, [5.0, None]], pa.list_(pa.float32(), 2)), "y": [1, 2, 3]})
+        found = data.load(self.parquet("a.parquet", whole, 2), label="y")
+        self.assertEqual(found.names, ["v.0", "v.1"])
+        np.testing.assert_array_equal(found.features, [[1, 2], [np.nan, np.nan], [5, np.nan]])
+
+    def test_format_is_seen_in_the_content_of_files_without_an_ending(self):
+        (self.parquet("a.parquet", table(50))).rename(self.folder / "part-0")
+        self.assertEqual(len(data.load(self.folder)), 50)
+        self.assertEqual(len(data.load(self.folder / "part-0", label="y")), 50)
+        (self.folder / "text").mkdir()
+        (self.folder / "text/a").write_text("1 0:2 3:4\n0 1:1\n")
+        found = data.load(self.folder / "text")
+        np.testing.assert_array_equal(found.features.toarray(), [[2, 0, 0, 4], [0, 1, 0, 0]])
+        self.assertEqual((found.label.tolist(), found.names), ([1, 0], None))
+
+    def test_text_has_its_labels_in_it(self):
+        (self.folder / "a.svm").write_text("1:2 qid:1 0:2\n0:2 qid:1 1:1\n1:3 qid:2 1:1\n")
+        found = data.load(self.folder / "a.svm")
+        self.assertEqual((found.weight.tolist(), found.qid.tolist(), found.group_sizes.tolist(), found.query_weight.tolist()),
+                         ([2, 2, 3], [0, 0, 1], [2, 1], [2, 3]))
+        self.refused("neither its name nor its first bytes", self.folder / "a.svm", label="y")
+        self.refused("leave label", self.folder / "a.svm", label="y", format="libsvm")
+
+
+class SharesOfFiles(Folder):
+    def many(self, files=5):
+        tables = [table(1000 * (k + 1) + 7, k) for k in range(files)]
+        for k, one in enumerate(tables):
+            self.parquet(f"year={2020 + k % 2}/p{k}.parquet", one, 700)
+        order = [k for k in range(files) if k % 2 == 0] + [k for k in range(files) if k % 2]
+        return pa.concat_tables([tables[k].append_column("year", pa.array([2020 + k % 2] * len(tables[k]))) for k in order])
+
+    def shares(self, world, **named):
+        return [data.load(self.folder, label="y", exclude=["w"] + ["q"] * ("qid" not in named), categories=CATEGORIES,
+                          rank=rank, world=world, **named) for rank in range(world)]
+
+    def test_any_number_of_workers_reads_the_same_rows_in_the_same_order(self):
+        whole = expected(self.many(), (*COLUMNS, "year"))
+        for shuffle in (None, 5):
+            alone = self.shares(1, shuffle=shuffle)[0]
+            if shuffle is None:
+                np.testing.assert_array_equal(alone.features, whole)
+            else:
+                self.assertFalse(np.array_equal(alone.features, whole, equal_nan=True))
+                np.testing.assert_array_equal(np.sort(alone.features[:, 4]), np.sort(whole[:, 4]))
+            for world in (2, 3, 40):
+                shares = self.shares(world, shuffle=shuffle)
+                np.testing.assert_array_equal(np.concatenate([one.features for one in shares]), alone.features)
+                np.testing.assert_array_equal(np.concatenate([one.label for one in shares]), alone.label)
+
+    def test_queries_stay_whole(self):
+        self.many()
+        for shuffle in (None, 5):
+            alone = self.shares(1, qid="q", shuffle=shuffle)[0]
+            self.assertEqual(alone.group_sizes.sum(), len(alone))
+            for world in (2, 3, 7):
+                shares = self.shares(world, qid="q", shuffle=shuffle)
+                np.testing.assert_array_equal(np.concatenate([one.features for one in shares]), alone.features)
+                self.assertEqual(sum([one.group_sizes.tolist() for one in shares], []), alone.group_sizes.tolist())
+
+    def test_csv_is_cut_at_rows_wherever_its_ranges_end(self):
+        rng = np.random.default_rng(1)
+        rows = [f"{k},{'7' * rng.integers(1, 60)}" for k in range(20000)]
+        (self.folder / "a.csv").write_text("id,b\n" + "\n".join(rows))
+        for world in (1, 2, 5):
+            shares = [data.load(self.folder / "a.csv", label="id", rank=rank, world=world) for rank in range(world)]
+            np.testing.assert_array_equal(np.concatenate([one.label for one in shares]), np.arange(20000, dtype="float32"))
+            self.assertTrue(all(len(one) for one in shares))
+
+    def test_more_workers_than_rows_leave_some_without(self):
+        self.parquet("a.parquet", table(3))
+        shares = [data.load(self.folder, label="y", categories=CATEGORIES, rank=rank, world=5) for rank in range(5)]
+        self.assertEqual(sorted(len(one) for one in shares), [0, 0, 1, 1, 1])
+        self.assertEqual({(one.features.shape[1], tuple(one.names), one.features.dtype.str, one.label.shape) for one in shares if not len(one)},
+                         {(7, ("a", "b", "c", "t", "d", "w", "q"), "<f4", (0,))})
+
+    def test_filters_leave_rows_out_and_do_not_read_row_groups_without_any(self):
+        whole = self.many()
+        for filters, keep in (([("year", "=", 2021), ("b", ">", 500)], lambda row: row["year"] == 2021 and row["b"] > 500),
+                              ([[("year", "=", 2021)], [("b", ">", 900)]], lambda row: row["year"] == 2021 or row["b"] > 900),
+                              ([("q", ">", 250000)], lambda row: row["q"] > 250000), ([("c", "in", ["x", "z"])], lambda row: row["c"] in ("x", "z"))):
+            with self.subTest(filters=filters):
+                found = np.concatenate([one.features for one in self.shares(3, filters=filters)])
+                np.testing.assert_array_equal(found, expected(pa.Table.from_pylist([row for row in whole.to_pylist() if keep(row)],
+                                                                                  whole.schema), (*COLUMNS, "year")))
+        read = []
+        original = _source.Source._batches
+        self.addCleanup(setattr, _source.Source, "_batches", original)
+        _source.Source._batches = lambda self, one, *args, **named: read.append(one.piece) or original(self, one, *args, **named)
+        self.shares(1, filters=[("q", ">", 400000)])
+        self.assertEqual({piece.file for piece in read}, {2})  # p4, of 2020: the third in order
+        read.clear()
+        self.shares(1, filters=[("year", "=", 2021)])
+        self.assertEqual({piece.file for piece in read}, {3, 4})
+
+    def test_categories_are_those_of_all_workers_where_they_are_said(self):
+        self.parquet("a.parquet", pa.table({"c": pa.array(["b", "a", None]).dictionary_encode(), "y": [0, 1, 2]}))
+        found = data.load(self.folder, label="y", categories={"c": ["z", "b", "a"]})
+        np.testing.assert_array_equal(found.features[:, 0], [1, 2, np.nan])
+        self.refused(r"a\.parquet, row group 0: column 'c' has the category 'a', which is none of 'z', 'b'", self.folder, label="y",
+                     categories={"c": ["z", "b"]})
+        self.refused("workers that do not talk cannot agree on what categories 'c' has", self.folder, label="y", rank=0, world=2)
+
+    def test_dictionaries_that_differ_by_row_group_and_have_words_that_no_row_has(self):
+        first = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["b", "unused"]))
+        with pa.ipc.new_file(self.folder / "a.arrow", pa.schema([("c", first.type), ("y", pa.int64())]),
+                             options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=False)) as file:
+            file.write_batch(pa.record_batch([first, pa.array([1, 2, 3])], ["c", "y"]))
+        found = data.load(self.folder, label="y")
+        self.assertEqual(found.categories, {"c": ["b", "unused"]})
+        (self.folder / "a.arrow").unlink()
+        first = pa.DictionaryArray.from_arrays(pa.array([0, 0, None]), pa.array(["b", "unused"]))
+        self.parquet("a.parquet", pa.table({"c": first, "y": [1, 2, 3]}))
+        self.parquet("b.parquet", pa.table({"c": pa.array(["a", "b", "c"]).dictionary_encode(), "y": [1, 2, 3]}))
+        found = data.load(self.folder, label="y")
+        self.assertEqual(found.categories, {"c": ["a", "b", "c"]})
+        np.testing.assert_array_equal(found.features[:, 0], [1, 1, np.nan, 0, 1, 2])
+
+
+class Wrong(Folder):
+    def test_columns_that_are_not_there(self):
+        path = self.parquet("a.parquet", table(10))
+        for named in ({"label": "yy"}, {"weight": "yy"}, {"qid": "yy"}, {"features": ["a", "yy"]}, {"exclude": "yy"}, {"categorical": "yy"},
+                      {"filters": [("yy", "=", 1)]}):
+            self.refused(rf"a\.parquet: has no column 'yy', which .*names; its columns are ", path, **named)
+        self.refused("is a feature", path, features=["y"], label="y")
+
+    def test_words_where_numbers_are_due(self):
+        path = self.parquet("a.parquet", pa.table({"s": ["a", "b"], "y": [1, 2], "when": pa.array([0, 1], pa.timestamp("us")), "l": [[1], [2]]}))
+        self.refused(r"a\.parquet: column 's' is string, expected numbers: name it in categorical", path, label="y")
+        self.refused(r"column 'when' is timestamp\[us\], expected numbers", path, label="y", exclude="s")
+        self.refused(r"column 'l' is list", path, label="y", features=["l"])
+        self.refused(r"column 's', the label, is string, expected numbers", path, label="s", features=["y"])
+
+    def test_files_that_do_not_agree(self):
+        self.parquet("a.parquet", pa.table({"x": [1.5], "y": [1]}))
+        path = self.parquet("b.parquet", pa.table({"y": [1]}))
+        self.refused(r"b\.parquet: has no column", self.folder, label="y")
+        self.parquet("b.parquet", pa.table({"x": [1], "y": [1], "z": [1]}))
+        self.refused(r"b\.parquet: has the column 'z', which the first file has not", self.folder, label="y")
+        self.assertEqual(len(data.load(self.folder, label="y", features=["x"])), 2)
+        self.parquet("b.parquet", pa.table({"x": ["1"], "y": [1]}))
+        self.refused(r"b\.parquet: column 'x' is string", self.folder, label="y")
+        self.parquet("b.parquet", pa.table({"x": pa.array(["1"]).dictionary_encode(), "y": [1]}))
+        self.refused(r"b\.parquet: column 'x' is a category, and a number in the first file", self.folder, label="y")
+        self.parquet("b.parquet", pa.table({"x": [7], "y": [1.0]}))
+        self.assertEqual(data.load(self.folder, label="y").types, ["q"])
+        path.write_bytes(b"")
+        self.refused(r"b\.parquet: ", self.folder, label="y")
+
+    def test_values_that_are_missing_where_they_must_not_be(self):
+        path = self.parquet("a.parquet", pa.table({"x": range(300), "y": [1.0] * 250 + [None] * 50, "w": [1.0] * 120 + [-1.0] * 180,
+                                                   "q": [1] * 100 + [None] * 200}))
+        self.refused(r"a\.parquet, row group 2, row 50: the label in column 'y' is nothing, expected a number", path, label="y")
+        self.refused(r"a\.parquet, row group 1, row 20: the weight in column 'w' is -1\.0, expected a number from 0 on", path, weight="w")
+        self.refused(r"a\.parquet, row group 1: 100 rows have no value in column 'q', the qid", path, qid="q")
+
+    def test_queries_that_are_not_together_or_have_two_weights(self):
+        path = self.parquet("a.parquet", pa.table({"x": range(6), "q": [1, 1, 2, 2, 1, 1], "w": [1, 1, 1, 2, 1, 1]}), 3)
+        self.refused(r"a\.parquet, row group 1: the rows of query 1 \(column 'q'\) are not together: sort the data by it", path, qid="q")
+        path = self.parquet("b.parquet", pa.table({"x": range(4), "q": [1, 1, 2, 2], "w": [1, 1, 1, 2]}), 2)
+        self.refused(r"b\.parquet, row group 1: the rows of query 2 \(column 'q'\) have different weights", path, qid="q", weight="w")
+
+    def test_damaged_files_are_named(self):
+        path = self.parquet("a.parquet", table(2000), 500)
+        content = bytearray(path.read_bytes())
+        path.write_bytes(content[:len(content) // 2])
+        self.refused(r"a\.parquet: ", path, label="y", kind=(ValueError, OSError))
+        (self.folder / "c.csv").write_text("x,y\n" + "1,2\n" * 400000 + "oops,2\n")
+        self.refused(r"c\.csv, bytes \d+ to \d+: .*oops", self.folder / "c.csv", label="y")
+        (self.folder / "d.csv").write_text("")
+        self.refused(r"d\.csv: is empty", self.folder / "d.csv", label="y")
+        self.refused("no-such", self.folder / "no-such.parquet", kind=FileNotFoundError, label="y")
+
+    def test_arguments_that_mean_nothing(self):
+        path = self.parquet("a.parquet", table(10))
+        self.refused("format is 'xml', expected one of", path, format="xml")
+        self.refused("rank and world", path, rank=1)
+        self.refused("filters: found", path, filters=["y > 1"])
+        self.refused("label=1: expected the name", path, label=1, kind=TypeError)
+
+
+class Batches(Folder):
+    def test_batches_are_the_share_in_pieces(self):
+        whole = table(5000)
+        path = self.parquet("a.parquet", whole, 700)
+        for rows in (64, 1000, 10000):
+            found = list(data.batches(path, rows, label="y", exclude="q"))
+            self.assertEqual([len(one) for one in found], [rows] * (5000 // rows) + [5000 % rows] * (5000 % rows > 0))
+            np.testing.assert_array_equal(np.concatenate([one.features for one in found]), expected(whole, (*COLUMNS, "w")))
+        self.assertEqual(sum(len(one) for one in data.batches(path, 1024, label="y", drop_last=True)), 4096)
+        arrow = pa.concat_tables(data.batches(path, 300, kind="arrow", label="y"))
+        self.assertEqual((arrow.num_rows, arrow.column_names), (5000, ["a", "b", "c", "t", "d", "w", "q", "y"]))
+
+    def test_text_comes_in_batches_too(self):
+        (self.folder / "a.svm").write_text("".join(f"{k} {k % 5}:1\n" for k in range(100)))
+        found = list(data.batches(self.folder / "a.svm", 30))
+        self.assertEqual([one.label.tolist() for one in found], [list(range(k, min(k + 30, 100))) for k in range(0, 100, 30)])
+
+    def test_another_seed_is_another_order_of_the_same_rows(self):
+        path = self.parquet("a.parquet", pa.table({"x": range(1000)}), 100)
+        orders = [[value for one in data.batches(path, 64, shuffle=seed) for value in one.features[:, 0].tolist()] for seed in (1, 2, 1)]
+        self.assertEqual(orders[0], orders[2])
+        self.assertNotEqual(orders[0], orders[1])
+        self.assertEqual(sorted(orders[0]), sorted(orders[1]))
+
+    def test_who_stops_in_the_middle_leaves_no_thread(self):
+        path = self.parquet("a.parquet", table(20000), 500)
+        before = threading.active_count()
+        for _ in range(5):
+            for _ in data.batches(path, 64, label="y"):
+                break
+        self.assertEqual(threading.active_count(), before)
+
+    def test_a_bad_value_ends_the_iteration_with_its_place(self):
+        path = self.parquet("a.parquet", pa.table({"x": range(300), "y": [1.0] * 250 + [None] * 50}))
+        batches = data.batches(path, 50, label="y")
+        self.assertEqual(len(next(batches)), 50)
+        with self.assertRaisesRegex(ValueError, r"row group 2, row 50: the label"):
+            list(batches)
+
+
+class Checked(Folder):
+    def test_the_table_is_shown_where_it_is_asked_for(self):
+        import contextlib
+        path = self.parquet("a.parquet", table(100))
+        for named, environment, shown in (({}, "", False), ({"check": True}, "", True), ({}, "1", True), ({"check": False}, "1", False)):
+            os.environ["WARREN_CHECK_DATA"] = environment
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                data.load(path, label="y", **named)
+            self.assertEqual("a.parquet: 100 rows, 7 features, 1 worker\n" in said.getvalue(), shown)
+        os.environ.pop("WARREN_CHECK_DATA")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,190 @@
+"""warren.data: which rows are whose, by the thousand; how much memory there is; what is shown. Values alone, no files."""
+import io
+import os
+import random
+import unittest
+
+import numpy as np
+
+from warren_testing import BIN
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+from warren.data import _check, _memory, _pieces, _progress  # noqa: E402
+from warren.data._pieces import Cut, Piece  # noqa: E402
+
+
+def some_pieces(rng, known):
+    """Of some files, some of them without rows."""
+    pieces = []
+    for file in range(rng.randint(1, 6)):
+        for place in range(rng.randint(0, 8)):
+            rows = rng.choice([0, 1, 2, rng.randint(3, 2000)])
+            pieces.append(Piece(file, place, rows if known else -1, max(1, rows * rng.randint(1, 30) + rng.randint(0, 50))))
+    return pieces
+
+
+def rows_of(slices, rows):
+    """(file, place, row) of each row of a share. `rows`: of a piece, by its file and place."""
+    return [(one.piece.file, one.piece.place, row) for one in slices
+            for row in range(one.begin, rows[one.piece.file, one.piece.place] if one.end is None else one.end)]
+
+
+class Shares(unittest.TestCase):
+    def test_shares_are_the_data_set_in_one_order_for_any_number_of_workers(self):
+        rng = random.Random(1)
+        for trial in range(1000):
+            known = rng.random() < 0.8
+            given = some_pieces(rng, known)
+            rows = {(one.file, one.place): max(one.rows, 0) if known else rng.randint(0, 50) for one in given}
+            seed = rng.choice([None, rng.randint(0, 2**40)])
+            pieces = _pieces.ordered(given, seed, rng.random() < 0.5)
+            whole = rows_of(_pieces.share(pieces, Cut(0, 0), Cut(len(pieces), 0)), rows)
+            self.assertEqual(sorted(whole), sorted((*key, row) for key, count in rows.items() for row in range(count)), trial)
+            for world in (1, 2, 3, rng.randint(4, 60)):
+                cuts = [_pieces.cut(pieces, world, number) for number in range(world + 1)]
+                self.assertEqual(cuts, sorted(cuts))
+                shares = [rows_of(_pieces.share(pieces, *ends), rows) for ends in zip(cuts, cuts[1:])]
+                self.assertEqual([row for one in shares for row in one], whole, (trial, world))
+
+    def test_shares_have_about_as_many_rows_where_a_row_has_about_as_many_bytes(self):
+        rng = random.Random(2)
+        for trial in range(500):
+            pieces = [Piece(0, place, rows, rows * 10) for place, rows in enumerate(rng.randint(1, 5000) for _ in range(rng.randint(1, 40)))]
+            total = sum(one.rows for one in pieces)
+            world = rng.randint(1, 16)
+            cuts = [_pieces.cut(pieces, world, number) for number in range(world + 1)]
+            counts = [sum((one.piece.rows if one.end is None else one.end) - one.begin for one in _pieces.share(pieces, *ends))
+                      for ends in zip(cuts, cuts[1:])]
+            for count in counts:
+                self.assertLessEqual(abs(count - total / world), 2 * _pieces.SNAP * total / world + 1, (trial, counts))
+
+    def test_whole_row_groups_are_read_once_where_shares_are_equal_enough(self):
+        pieces = [Piece(0, place, 1000, 1000) for place in range(400)]
+        for world in (2, 3, 4, 5):
+            self.assertEqual([_pieces.cut(pieces, world, number).row for number in range(world + 1)], [0] * (world + 1))
+
+    def test_one_row_group_is_shared_out_by_rows(self):
+        self.assertEqual([_pieces.cut([Piece(0, 0, 1000, 77)], 4, number) for number in range(5)],
+                         [Cut(0, 0), Cut(0, 250), Cut(0, 500), Cut(0, 750), Cut(1, 0)])
+
+    def test_orders_by_a_seed_are_those_of_all_versions(self):
+        pieces = [Piece(file, place, 10, 10) for file in range(2) for place in range(3)]
+        self.assertEqual([(one.file, one.place) for one in _pieces.ordered(pieces, 7, False)],
+                         [(1, 0), (1, 2), (0, 0), (0, 2), (0, 1), (1, 1)])
+        self.assertEqual([(one.file, one.place) for one in _pieces.ordered(pieces, 3, True)],
+                         [(1, 0), (1, 1), (1, 2), (0, 0), (0, 1), (0, 2)])
+        self.assertEqual(_pieces.rows_in_order(pieces[0], 6, 7).tolist(), [1, 2, 4, 3, 5, 0])
+
+    def test_queries_are_never_torn(self):
+        rng = random.Random(3)
+        torn_before = 0
+        for trial in range(2000):
+            known = rng.random() < 0.7
+            counts = [rng.choice([0, 1, 2, rng.randint(1, 30)]) for _ in range(rng.randint(1, 12))]
+            total = sum(counts)
+            sizes = []
+            while sum(sizes) < total:
+                sizes.append(rng.choice([1, 2, rng.randint(1, 40)]))
+            queries = np.repeat(np.arange(len(sizes)), sizes)[:total]
+            starts = np.cumsum([0, *counts])
+            pieces = [Piece(place // 3, place, count if known else -1, max(1, count)) for place, count in enumerate(counts)]
+            of_one = [queries[begin:end] for begin, end in zip(starts, starts[1:])]
+            world = rng.randint(1, 9)
+            cuts = [Cut(0, 0), *(_pieces.cut_between_queries(_pieces.cut(pieces, world, number), len(pieces), of_one.__getitem__)
+                                 for number in range(1, world)), Cut(len(pieces), 0)]
+            places = [int(starts[min(cut.piece, len(counts))]) + cut.row for cut in cuts]
+            self.assertEqual(places, sorted(places))
+            for place in places:
+                self.assertTrue(place in (0, total) or queries[place] != queries[place - 1], (trial, places, queries))
+            for number in range(1, world):
+                cut = _pieces.cut(pieces, world, number)
+                place = int(starts[min(cut.piece, len(counts))]) + cut.row
+                torn_before += 0 < place < total and queries[place] == queries[place - 1]
+        self.assertGreater(torn_before, 1000)
+
+    def test_a_query_ends_where_a_shuffled_file_does(self):
+        pieces = [Piece(file, 0, 4, 4) for file in range(2)]
+        queries = [np.array([1, 1, 2, 2]), np.array([2, 2, 3, 3])]
+        self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__), Cut(0, 2))
+        self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__, lambda _: False), Cut(1, 0))
+
+    def test_sizes_of_queries_and_of_those_that_come_again(self):
+        sizes, again = _pieces.group_sizes(np.array([5, 5, 3, 9, 9, 9]))
+        self.assertEqual((sizes.tolist(), again), ([2, 1, 3], None))
+        self.assertEqual(_pieces.group_sizes(np.array([5, 3, 5]))[1], 2)
+        self.assertEqual(_pieces.group_sizes(np.array([], "int64"))[0].tolist(), [])
+
+
+class Memory(unittest.TestCase):
+    MOUNTS_2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+    MOUNTS_1 = "35 30 0:31 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n"
+
+    def test_the_least_limit_above_a_process_counts(self):
+        files = {"/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "4096\n", "/sys/fs/cgroup/memory.max": "9999999\n"}
+        self.assertEqual(_memory.of_cgroup("0::/a/b\n", self.MOUNTS_2, files), 4096)
+        self.assertIsNone(_memory.of_cgroup("0::/c\n", self.MOUNTS_2, {}))
+
+    def test_version_1_says_a_huge_number_for_none(self):
+        files = {"/sys/fs/cgroup/memory/job/memory.limit_in_bytes": "9223372036854771712\n",
+                 "/sys/fs/cgroup/memory/memory.limit_in_bytes": "8192\n"}
+        self.assertEqual(_memory.of_cgroup("4:memory:/job\n0::/\n", self.MOUNTS_1, files), 8192)
+        files.pop("/sys/fs/cgroup/memory/memory.limit_in_bytes")
+        self.assertIsNone(_memory.of_cgroup("4:memory:/job\n", self.MOUNTS_1, files))
+
+    def test_what_does_not_fit_becomes_bins_and_then_pages(self):
+        def chosen(rows, limit, quantile=False):
+            return _memory.choice(_memory.Need.of(rows, 100, 256, 1000), limit, quantile)
+        self.assertEqual(chosen(1_000_000, 4 << 30), "matrix")
+        self.assertEqual(chosen(1_000_000, 1 << 30), "quantile")
+        self.assertEqual(chosen(1_000_000, 1 << 30, True), "matrix")
+        self.assertEqual(chosen(10_000_000, 1 << 30), "external")
+
+    def test_this_process_has_a_limit(self):
+        self.assertGreater(_memory.limit(), 1 << 20)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Progress(unittest.TestCase):
+    def test_a_line_says_rows_bytes_speed_and_what_is_left(self):
+        self.assertEqual(_progress.line("reading a", 1000, 30_000_000, 2.0, 4000, 120_000_000, 200),
+                         "reading a: 1,000 of 4,000 rows, 30 MB, 15 MB/s, 6 s left")
+        self.assertEqual(_progress.line("reading a", 1000, 30_000_000, 2.0, None, 30_000_000, 200), "reading a: 1,000 rows, 30 MB, 15 MB/s")
+        for width in range(10, 120):
+            self.assertLess(len(_progress.line("reading a" * 20, 10**9, 10**12, 1e4, 10**10, 10**13, width)), width)
+
+    def test_it_is_on_terminals_only(self):
+        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+            times = iter(np.arange(0, 100, 0.06))
+            progress = _progress.Progress("reading a", 100, 100_000_000, stream=stream, clock=lambda times=times: next(times))
+            for _ in range(10):
+                progress(10, 10_000_000)
+            self.assertEqual(stream.getvalue().count("reading a: ") == 5, shown)
+            progress.close()
+            self.assertEqual(stream.getvalue().endswith("\r\x1b[K"), shown)
+            self.assertEqual(stream.getvalue() == "", not shown)
+
+
+class Check(unittest.TestCase):
+    def test_the_table_says_what_each_worker_got(self):
+        def one(rows, least):
+            return _check.Summary(rows, _check.Range(0, 1, rows / 4, rows), None, 3, [
+                ("age", "int", _check.Range(least, 90, 50 * rows, rows)), ("same", "q", _check.Range(2, 2, 2 * rows, rows)),
+                ("city", "c", _check.Range(0, 2, rows, rows - 5))], 3 * rows - 5)
+        text = _check.report("s3://b/x", 3, [one(3000, 18), one(1000, 20), _check.Summary(0, None, None, 0, [
+            (name, kind, _check.Range.of(np.empty(0))) for name, kind in (("age", "int"), ("same", "q"), ("city", "c"))], 0)],
+            {"city": ["Bonn", "Rom", "Ulm"]})
+        self.assertIn("s3://b/x: 4,000 rows, 3 features, 3 workers\n", text)
+        self.assertRegex(text, r"\n  0       3,000  75.0 %  8,995   0 to 1, mean 0.25  -       3\n")
+        self.assertRegex(text, r"\n  age      whole     0.0 %    18 to 90, mean 50\n")
+        self.assertRegex(text, r"\n  city     category  0.2 %    3: Bonn, Rom, Ulm\n")
+        self.assertIn("without rows: worker 2", text)
+        self.assertIn("the same everywhere: same", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

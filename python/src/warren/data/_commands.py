@@ -202,9 +202,9 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
         dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else _columns.Categories({})
         schema = None
         for batch in source.batches(source.layout.read()):
-            table = _with_dictionaries(batch.table, dictionaries)
-            schema = table.schema if schema is None else schema
-            yield table.cast(schema)
+            stored = _with_dictionaries(batch.table, dictionaries)
+            schema = stored.schema if schema is None else schema
+            yield stored.cast(schema)
             shown(len(batch.table), _table.share_of(batch))
         if schema is None:
             names = source.layout.read()

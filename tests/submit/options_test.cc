@@ -121,6 +121,11 @@ TEST_F(OptionsTest, CommandMustBeThere) {
   EXPECT_THAT(ErrorOf({"--num-workers", "3", ""}), HasSubstr("empty word"));
 }
 
+TEST_F(OptionsTest, CheckDataIsToldToTheProcesses) {
+  const std::vector<std::pair<std::string, std::string>> told = {{"WARREN_CHECK_DATA", "1"}};
+  EXPECT_EQ(ParseOptions({"--num-workers", "3", "--check-data", "run"}).environment, told);
+}
+
 TEST_F(OptionsTest, FlagTakesNoValue) {
   EXPECT_EQ(ErrorOf({"--num-workers", "3", "--dry-run=yes", "run"}), "--dry-run takes no value");
 }

@@ -343,4 +343,5 @@ def agree(peers: Peers, error: Optional[BaseException]) -> None:
         if told is not None:
             kind, text = told
             words = text if peers.world == 1 or text.startswith("rank ") else f"rank {rank}: {text}"
-            raise _KINDS[kind](words) from (error if rank == peers.rank else None)
+            # What went wrong is in the words; where in this package only matters where that was not foreseen.
+            raise _KINDS[kind](words) from (error if rank == peers.rank and not isinstance(error, (ValueError, OSError, ImportError)) else None)

@@ -70,9 +70,9 @@ def _about(file: _files.File, place: str = "") -> Iterator[None]:
         if file.uri in str(error):
             raise
         # What reads Parquet says OSError of a damaged file, too.
-        raise type(error)(f"{where}: {error}") from error
+        raise type(error)(f"{where}: {error}") from None
     except (ValueError, KeyError) as error:  # pyarrow's among them
-        raise ValueError(f"{where}: {str(error).strip()}" if file.uri not in str(error) else str(error)) from error
+        raise ValueError(f"{where}: {str(error).strip()}" if file.uri not in str(error) else str(error)) from None
 
 
 class Source:

@@ -130,7 +130,7 @@ class Converter:
             weight = self._numbers(batch, [request.weight] if request.weight else [], "weight")
         except ValueError as error:
             where = self.source.where(batch.slice)
-            raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+            raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
         margin = self._numbers(batch, request.base_margin, "base_margin")
         qid = self._query_numbers(batch, weight) if request.qid else None
         return Table(features, layout.names(), layout.types(), label, weight, qid, margin, self.categories.values)

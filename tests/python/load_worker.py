@@ -1,0 +1,63 @@
+"""A worker of the jobs of load_job_test.py: loads, trains, and says what came out."""
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+what, uri, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+if "die" in options:
+    # In the middle of reading: killed by itself after so many batches.
+    from warren.data import _source
+    rank_to_die, left = options.pop("die")
+    original = _source.Source._batches  # pylint: disable=protected-access
+
+    def dying(self, *args, **named):
+        global left  # pylint: disable=global-statement
+        for batch in original(self, *args, **named):
+            left -= 1
+            if self.peers.rank == rank_to_die and left == 0:
+                os.kill(os.getpid(), 9)
+            yield batch
+            time.sleep(0.01)
+    _source.Source._batches = dying  # pylint: disable=protected-access
+
+
+def digest(table):
+    return [len(table), int(np.nan_to_num(table.features).astype("float64").sum() * 1000), table.categories]
+
+
+def train_xgboost():
+    import xgboost as xgb
+    import warren.xgboost
+    params = options.pop("params", {"objective": "binary:logistic", "max_depth": 4, "tree_method": "hist", "max_bin": 64})
+    rounds = options.pop("rounds", 5)
+    with warren.xgboost.communicator():
+        matrix = warren.xgboost.load_dmatrix(uri, **options)
+        history = {}
+        model = xgb.train(params, matrix, rounds, evals=[(matrix, "train")], evals_result=history, verbose_eval=False)
+        if warren.xgboost.get_rank() == 0:
+            print("model", json.dumps({"dump": model.get_dump(), "kind": type(matrix).__name__, "world": warren.xgboost.get_world_size(),
+                                       "metric": list(history["train"].values())[0][-1], "categories": matrix.warren_categories,
+                                       "names": matrix.feature_names}))
+
+
+def train_lightgbm():
+    import lightgbm
+    import warren.lightgbm
+    with warren.lightgbm.communicator():
+        dataset = warren.lightgbm.load_dataset(uri, **options)
+        model = lightgbm.train({"objective": "binary", "num_leaves": 8, "verbose": -1, **warren.lightgbm.parameters()}, dataset, 5)
+        if warren.lightgbm.get_rank() == 0:
+            print("model", json.dumps({"dump": model.model_to_string(), "world": warren.lightgbm.get_world_size(), "names": model.feature_name()}))
+
+
+def load_over_rabit():
+    from warren import data, rabit
+    with rabit.context():
+        table = data.load(uri, **options)
+        print("share", json.dumps([rabit.get_rank(), rabit.get_world_size(), *digest(table)]))
+
+
+{"xgboost": train_xgboost, "lightgbm": train_lightgbm, "rabit": load_over_rabit}[what]()

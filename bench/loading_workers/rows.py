@@ -1,0 +1,17 @@
+"""Makes the data set of bench/loading: Parquet in the shape of HIGGS, 28 float32 features and a label."""
+import pathlib
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+folder, rows, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+folder.mkdir(parents=True)
+for number in range(files):
+    rng = np.random.default_rng(number)
+    count = rows // files
+    values = rng.standard_normal((count, 28)).astype("float32")
+    label = (values[:, 0] + values[:, 1] * values[:, 2] + rng.standard_normal(count) > 0).astype("int8")
+    pq.write_table(pa.table({**{f"f{at}": values[:, at] for at in range(28)}, "y": label}), folder / f"part-{number}.parquet",
+                   row_group_size=125_000)

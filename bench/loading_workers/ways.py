@@ -1,0 +1,81 @@
+"""One way from Parquet to the end of the first round of training: python ways.py WAY FOLDER WORKERS. Prints a line of JSON for each
+worker: its rows, seconds until it had its matrix, and the most memory that its process had."""
+import glob
+import json
+import os
+import resource
+import sys
+import time
+
+way, folder, workers = (*sys.argv[1:3], int(sys.argv[3])) if len(sys.argv) == 4 else ("", "", 0)
+PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 6, "nthread": int(os.environ.get("OMP_NUM_THREADS", "0"))}
+START = time.time()
+
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def told(rows, loaded):
+    return "loading " + json.dumps({"rows": rows, "load_s": loaded - START, "peak_mb": peak_mb()})
+
+
+def warren(**how):
+    import xgboost as xgb
+    import warren.xgboost
+    with warren.xgboost.communicator():
+        matrix = warren.xgboost.load_dmatrix(folder, label="y", **how)
+        loaded = time.time()
+        xgb.train(PARAMS, matrix, 1)
+        print(told(matrix.num_row(), loaded), flush=True)
+
+
+def pandas():
+    """All rows in one process; in a job the files are dealt out by hand."""
+    import pandas as pd
+    import xgboost as xgb
+    import warren.xgboost
+    with warren.xgboost.communicator():
+        mine = sorted(glob.glob(folder + "/*"))[warren.xgboost.get_rank()::warren.xgboost.get_world_size()]
+        frame = pd.concat([pd.read_parquet(path) for path in mine])
+        matrix = xgb.DMatrix(frame.drop(columns="y"), frame["y"])
+        loaded = time.time()
+        xgb.train(PARAMS, matrix, 1)
+        print(told(matrix.num_row(), loaded), flush=True)
+
+
+def dask():
+    import dask.dataframe as dd
+    from dask.distributed import Client, LocalCluster
+    from xgboost import dask as dxgb
+    with LocalCluster(n_workers=workers, threads_per_worker=PARAMS["nthread"] or os.cpu_count(), memory_limit=0, dashboard_address=None) as cluster, \
+            Client(cluster) as client:
+        frame = dd.read_parquet(folder).persist()  # else labels and features are cut into other partitions
+        matrix = dxgb.DaskDMatrix(client, frame.drop(columns="y"), frame["y"])
+        dxgb.train(client, PARAMS, matrix, 1)
+        for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss / 1024).values():
+            print("loading " + json.dumps({"peak_mb": peak}))
+    sys.stdout.flush()
+
+
+def ray():
+    import ray as r
+    import ray.train
+    from ray.train.xgboost import RayTrainReportCallback, XGBoostTrainer  # noqa: F401
+    r.init(num_cpus=max(workers + 1, os.cpu_count()), include_dashboard=False, logging_level="ERROR")
+
+    def loop():
+        import xgboost as xgb
+        frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
+        matrix = xgb.DMatrix(frame.drop(columns="y"), frame["y"])
+        xgb.train(PARAMS, matrix, 1)
+        print("loading " + json.dumps({"rows": len(frame), "peak_mb": resource.getrusage(0).ru_maxrss / 1024}), flush=True)
+
+    XGBoostTrainer(loop, scaling_config=ray.train.ScalingConfig(num_workers=workers),
+                   datasets={"train": r.data.read_parquet(folder)}).fit()
+
+
+WAYS = {"warren": warren, "warren, QuantileDMatrix": lambda: warren(quantile=True), "warren, pages on disk": lambda: warren(external_memory=True),
+        "pandas": pandas, "dask": dask, "ray": ray}
+if __name__ == "__main__":
+    WAYS[way]()

@@ -78,10 +78,13 @@ class _Rclone:
 
 class S3Server(_Rclone):
     """`rclone serve s3`: the S3 protocol with signatures, listings and multipart uploads. The folders in `folder` are its
-    buckets."""
+    buckets.
 
-    def __init__(self, folder, key=KEY, secret=SECRET):
-        super().__init__("s3", folder, "--auth-key", f"{key},{secret}")
+    ETags are MD5 sums, which it computes with each request: of large files, better without (etags=False).
+    """
+
+    def __init__(self, folder, key=KEY, secret=SECRET, etags=True):
+        super().__init__("s3", folder, "--auth-key", f"{key},{secret}", "--etag-hash", "MD5" if etags else "")
         self.key, self.secret = key, secret
 
     def environment(self, port=None):

@@ -60,7 +60,11 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs":
              "hdfs": "fsspec pyarrow", "smb": "fsspec smbprotocol"}
 _S3_OPTIONS = ("endpoint_override", "scheme", "region")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# What a URI for pyarrow has after its path. Other question marks belong to names and patterns.
+# What a URI for pyarrow has after its path, with one of these keys. Other question marks belong to names and patterns.
+_URI_KEYS = frozenset(("endpoint_override", "scheme", "region", "retry_limit_seconds", "project_id", "user", "replication",
+                       "buffer_size", "default_block_size", "kerb_ticket", "enable_tls", "tls_verify_server",
+                       "blob_storage_authority", "dfs_storage_authority", "credential_kind", "tenant_id", "client_id",
+                       "client_secret"))
 _URI_OPTIONS = re.compile(r"\?((?:[a-z][a-z0-9_]*=[^&?#/*\[\]]*)(?:&[a-z][a-z0-9_]*=[^&?#*\[\]]*)*)$")
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -194,7 +198,8 @@ def split_uri(uri: str) -> Tuple[str, str, str, str]:
                              "expected file:///absolute/path, or the path alone")
         return "", "", "/" + path, ""
     options = ""
-    if scheme in _ARROW_SCHEMES and (tail := _URI_OPTIONS.search(rest)):
+    tail = _URI_OPTIONS.search(rest) if scheme in _ARROW_SCHEMES else None
+    if tail and any(pair.partition("=")[0] in _URI_KEYS for pair in tail.group(1).split("&")):
         rest, options = rest[:tail.start()], tail.group(0)
     authority, _, name = rest.partition("/")
     if not authority and scheme in ("s3", "s3a", "gs", "gcs", "http", "https"):
@@ -508,7 +513,8 @@ class _Arrow:
         name = info.path[len(self._base):] if info.path.startswith(self._base) else ""
         if info.type == self._pafs.FileType.Directory:
             return _Entry(name, 0, "", True)
-        tag = "" if info.mtime_ns is None or info.mtime_ns < 0 else _seconds_tag(info.mtime_ns // 10**9)
+        # 0: not understood. Amazon's client wants milliseconds of three digits in listings, and rclone writes .43 for .430.
+        tag = "" if info.mtime_ns is None or info.mtime_ns <= 0 else _seconds_tag(info.mtime_ns // 10**9)
         return _Entry(name, int(info.size), tag, False)
 
     def info(self, name: str) -> Optional[_Entry]:
@@ -872,6 +878,9 @@ def _find_one(item: str, storage_options: Options) -> List[File]:
         raise FileNotFoundError(f"{what}: there is no such file" + (" or folder" if store.lists else " on the server"))
     if not files:
         raise FileNotFoundError(f"{what}: no file found. {_instead(store, base, what, retry)}")
+    for k, one in enumerate(files):
+        if not one.tag:  # a listing that does not tell it; the file itself may
+            files[k] = persist(functools.partial(store.info, one.name), what, retry) or one
     files.sort(key=lambda one: one.name.encode("utf-8", "surrogateescape"))
     return [File(store.uri(one.name), one.size, one.tag, partition_of(_below(base, one.name)[:-1])) for one in files]
 

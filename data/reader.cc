@@ -15,6 +15,7 @@
 
 #include "data/error.h"
 #include "data/source/chunks.h"
+#include "data/source/remote.h"
 #include "data/text/format.h"
 #include "data/text/registry.h"
 
@@ -23,10 +24,17 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
+/// Of remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
+constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+}
+
+int DefaultThreads(const DataUri& uri) {
+  const bool remote = std::any_of(uri.paths.begin(), uri.paths.end(), IsRemote);
+  return std::clamp(Cores(), remote ? kLeastRemoteThreads : 1, kMostThreads);
 }
 
 /// What became of one chunk.
@@ -49,7 +57,7 @@ class Reader<Index>::Work {
         skip_bad_rows_(uri.options.skip_bad_rows),
         on_progress_(options.on_progress),
         most_described_(options.most_described),
-        source_(ListInputs(uri.paths), RowRulesOf(uri.options),
+        source_(ListInputs(uri.paths, options.remote_files), RowRulesOf(uri.options),
                 {uri.options.share.value_or(share), uri.options.seed, options.chunk_bytes}),
         parse_(format_.parser(uri.options, source_.first_row())) {
     progress_.bytes_total = source_.bytes();
@@ -57,7 +65,7 @@ class Reader<Index>::Work {
       throw DataError(fmt::format("{} threads cannot read: expected 1 to {}, or 0 for one a core",
                                   options.threads, kMostThreadsAskedFor));
     }
-    const int threads = options.threads > 0 ? options.threads : std::min(Cores(), kMostThreads);
+    const int threads = options.threads > 0 ? options.threads : DefaultThreads(uri);
     if (threads == 1) return;
     most_under_way_ = 2 * static_cast<std::uint64_t>(threads) + 2;
     try {

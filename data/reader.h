@@ -13,6 +13,8 @@
 
 namespace warren::data {
 
+class RemoteFiles;
+
 /// How far a reader is.
 struct Progress {
   std::uint64_t bytes = 0;        ///< of text
@@ -21,13 +23,16 @@ struct Progress {
 };
 
 struct ReaderOptions {
-  /// That parse. 0: one for each core this process may use, 16 at most. With 1 the caller's own does all.
+  /// That parse. 0: one for each core this process may use, 16 at most, and 8 at least where there are remote
+  /// files, whose stores they wait for. With 1 the caller's own does all.
   int threads = 0;
   /// About how much text becomes one block.
   std::size_t chunk_bytes = std::size_t{4} << 20;
   /// With bad_rows=skip: how many of them are described. Finding out the line of each may mean reading the
   /// file again.
   std::uint64_t most_described = 10;
+  /// Who opens scheme://... (source/remote.h); null: dmlc-core.
+  std::shared_ptr<const RemoteFiles> remote_files;
   /// Told after each block, in the thread that calls Next.
   std::function<void(const Progress&)> on_progress;
 };

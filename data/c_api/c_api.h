@@ -38,6 +38,26 @@ typedef struct {
  * failed. */
 typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count);
 
+/* Adds a file to `files`; for WarrenFiles::list alone, while it is called. Copies the name. */
+typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
+
+/* Who finds and reads files behind scheme://..., instead of dmlc-core. Both return 0, or anything else and
+ * leave in `message` why, in at most `message_bytes` bytes with a zero at the end; without one, the error
+ * says which file could not be read. They are called by several threads at once, none of which has to be that
+ * of the read, and only while the read is going on. Names are what messages call the files. */
+typedef struct {
+  void* context;
+  /* Adds the file `path`, or the files of the folder or pattern `path`, in the order in which they are read:
+   * the same for all workers. */
+  int (*list)(void* context, const char* path, WarrenAddFile add, void* files, char* message,
+              size_t message_bytes);
+  /* Reads exactly `bytes` bytes (never 0) of a file that was listed, as it is stored, from `offset` on: never
+   * beyond its listed end. Mostly 1 MiB and more at once; what is in between is read ahead, in up to 64 MiB
+   * (source/read_ahead.h). */
+  int (*read_at)(void* context, const char* name, uint64_t offset, void* to, size_t bytes, char* message,
+                 size_t message_bytes);
+} WarrenFiles;
+
 WARREN_DATA_API const char* warren_data_last_error(void);
 
 /* Reads part `part` of `parts` of the data set (or the part that its name says) with `threads` threads, 0:
@@ -45,6 +65,10 @@ WARREN_DATA_API const char* warren_data_last_error(void);
  * Fails for a data set with a cache, which is for data that does not fit into memory. */
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,
                                      WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
+/* The same with files of the caller's; `files` NULL: the same. */
+WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts,
+                                          int threads, WarrenAllreduceMax allreduce_max, void* context,
+                                          WarrenRows** rows);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
 WARREN_DATA_API void warren_data_free(WarrenRows* rows);
 

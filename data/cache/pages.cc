@@ -36,12 +36,13 @@ std::size_t BytesOf(const RowView<Index>& rows) {
 }
 
 /// All that decides what is in a cache.
-std::string Identity(const DataUri& uri, Share share) {
+std::string Identity(const DataUri& uri, Share share,
+                     const std::shared_ptr<const RemoteFiles>& remote_files) {
   const TextOptions& options = uri.options;
   std::string identity = fmt::format("part {} of {}; {}", share.index, share.count, DescribeFormat(options));
   if (options.seed) identity += fmt::format(", shuffle {}", *options.seed);
   if (options.skip_bad_rows) identity += ", without bad rows";
-  for (const Input& input : ListInputs(uri.paths)) {
+  for (const Input& input : ListInputs(uri.paths, remote_files)) {
     struct stat status {};
     if (stat(input.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
       throw DataError(
@@ -131,7 +132,7 @@ class Pages<Index>::Source {
       throw DataError(
           "indexing_mode=-1 has to know all rows before the first page; give indexing_mode=0 or 1");
     }
-    for (const Input& input : ListInputs(uri.paths)) {
+    for (const Input& input : ListInputs(uri.paths, options_.remote_files)) {
       if (input.divisible || input.size > 0) continue;
       throw DataError(
           fmt::format("{}: can be read once only, and pages are read again and again", input.path));
@@ -220,7 +221,7 @@ class Pages<Index>::Source {
   void OpenOrMakeCache(const PageOptions& options, RowBlock<Index>& shape) {
     const std::string path = CachePath(uri_.cache, share_);
     RequireElsewhere(uri_, path);
-    const std::string identity = Identity(uri_, share_);
+    const std::string identity = Identity(uri_, share_, options_.remote_files);
     std::string why;
     cache_ = Cache<Index>::Open(path, identity, why);
     if (!why.empty() && options.on_stale_cache) options.on_stale_cache(why);
@@ -250,7 +251,7 @@ class Pages<Index>::Source {
       page.Append(rows);
     });
     writer.Append(page.View());
-    if (Identity(uri_, share_) != identity) {
+    if (Identity(uri_, share_, options_.remote_files) != identity) {
       throw DataError(fmt::format("{}: the files of the data set changed while they were read", path));
     }
     writer.Commit();

@@ -1,6 +1,7 @@
 #include "data/source/chunks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace warren::data {
@@ -22,8 +23,8 @@ std::string_view WithoutFirstRow(std::string_view text, const RowEnds& row_ends)
 /// Cuts a stream into texts of whole rows.
 class ChunkSource::StreamCutter {
  public:
-  StreamCutter(const std::string& path, const RowEnds& row_ends, std::size_t chunk_bytes)
-      : stream_(OpenStream(path)), row_ends_(row_ends), chunk_bytes_(chunk_bytes) {}
+  StreamCutter(const Input& input, const RowEnds& row_ends, std::size_t chunk_bytes)
+      : stream_(OpenStream(input)), row_ends_(row_ends), chunk_bytes_(chunk_bytes) {}
 
   bool Next(Chunk& chunk) {
     Array<char>& buffer = chunk.buffer;
@@ -116,7 +117,7 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   }
   // A data set may have more files than a process may open; whoever reads one that goes here keeps it.
   if (files_.size() == kMostOpenFiles) files_.pop_front();
-  files_.emplace_back(input, OpenFile(inputs_[input].path, inputs_[input].container));
+  files_.emplace_back(input, OpenFile(inputs_[input]));
   return files_.back().second;
 }
 
@@ -149,7 +150,7 @@ bool ChunkSource::Take(Chunk& chunk) {
       ++next_piece_;
       break;
     }
-    stream_ = std::make_unique<StreamCutter>(inputs_[piece.input].path, rules_.row_ends, chunk_bytes_);
+    stream_ = std::make_unique<StreamCutter>(inputs_[piece.input], rules_.row_ends, chunk_bytes_);
   }
   chunk.number = next_number_++;
   return true;
@@ -171,10 +172,20 @@ std::string_view ChunkSource::WithoutBeginning(std::string_view text) const {
   return rules_.header ? WithoutFirstRow(text, rules_.row_ends) : text;
 }
 
+std::uint64_t ChunkSource::LineOf(std::size_t input, std::uint64_t offset) const {
+  const std::lock_guard lock(lines_mutex_);
+  const auto next = lines_.upper_bound({input, offset});
+  LinePlace known;
+  if (next != lines_.begin() && std::prev(next)->first.first == input) known = std::prev(next)->second;
+  const LinePlace place = LineAt(*FileOf(input), offset, known);
+  lines_[{input, offset}] = place;
+  return place.line;
+}
+
 std::string ChunkSource::Describe(const Chunk& chunk, const Fault& fault) const {
   std::uint64_t line = 0;
   if (chunk.first_line == 0) {
-    line = LineAt(*FileOf(chunk.range.input), chunk.text.begin + fault.position);
+    line = LineOf(chunk.range.input, chunk.text.begin + fault.position);
   } else {
     bool after_cr = chunk.after_cr;
     // From the buffer: its beginning may be no row.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -67,6 +68,7 @@ class ChunkSource {
   std::string FindFirstRow() const;
   void KeepQueriesWhole(std::vector<Range>& ranges, const QueryOf& query_of) const;
   std::string_view WithoutBeginning(std::string_view text) const;
+  std::uint64_t LineOf(std::size_t input, std::uint64_t offset) const;
 
   std::vector<Input> inputs_;
   RowRules rules_;
@@ -80,6 +82,10 @@ class ChunkSource {
 
   mutable std::mutex files_mutex_;
   mutable std::deque<std::pair<std::size_t, std::shared_ptr<const File>>> files_;  ///< by input; the latest
+
+  /// Of rows that were described, by input and offset: counting goes on from there.
+  mutable std::mutex lines_mutex_;
+  mutable std::map<std::pair<std::size_t, std::uint64_t>, LinePlace> lines_;
 };
 
 }  // namespace warren::data

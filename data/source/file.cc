@@ -13,7 +13,6 @@
 
 #include "data/error.h"
 #include "data/source/bgzf_file.h"
-#include "data/source/remote.h"
 #include "data/source/zstd_file.h"
 #include "posix/descriptor.h"
 
@@ -89,40 +88,36 @@ void File::RequireWithin(std::uint64_t offset, std::size_t bytes) const {
                                       name_, bytes, offset, size_));
 }
 
-namespace {
-
-std::unique_ptr<File> OpenStored(const std::string& path) {
-  if (IsRemote(path)) return OpenRemote(path);
-  return std::make_unique<PlainFile>(path);
+Container Recognise(const std::string& path) {
+  return Recognise(PlainFile(path));
 }
 
-}  // namespace
-
-Container Recognise(const std::string& path) {
-  const std::unique_ptr<File> stored = OpenStored(path);
-  const File& file = *stored;
+Container Recognise(const File& stored) {
   std::array<char, internal::kRecognisedBytes> first{};
-  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(first.size(), file.size()));
-  file.ReadAt(0, first.data(), bytes);
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(first.size(), stored.size()));
+  stored.ReadAt(0, first.data(), bytes);
   const Container start = internal::RecogniseStart({first.data(), bytes});
-  if (start == Container::kGzip && internal::IsBgzf(file)) return Container::kBgzf;
-  if (start == Container::kZstd && internal::HasSeekTable(file)) return Container::kZstdSeekable;
+  if (start == Container::kGzip && internal::IsBgzf(stored)) return Container::kBgzf;
+  if (start == Container::kZstd && internal::HasSeekTable(stored)) return Container::kZstdSeekable;
   return start;
 }
 
 std::unique_ptr<File> OpenFile(const std::string& path, Container container) {
-  auto plain = OpenStored(path);
+  return OpenFile(std::make_unique<PlainFile>(path), container);
+}
+
+std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container) {
   switch (container) {
     case Container::kPlain:
-      return plain;
+      return stored;
     case Container::kBgzf:
-      return internal::OpenBgzf(std::move(plain));
+      return internal::OpenBgzf(std::move(stored));
     case Container::kZstdSeekable:
-      return internal::OpenZstdSeekable(std::move(plain));
+      return internal::OpenZstdSeekable(std::move(stored));
     default:
       throw DataError(fmt::format(
-          "{}: is {}, which can be read from its beginning only; expected plain, BGZF or zstd seekable", path,
-          NameOf(container)));
+          "{}: is {}, which can be read from its beginning only; expected plain, BGZF or zstd seekable",
+          stored->name(), NameOf(container)));
   }
 }
 

@@ -37,6 +37,9 @@ class File {
 
 /// What a regular file is, by its content. Throws DataError when it cannot be opened or read, or is none.
 Container Recognise(const std::string& path);
+/// The same for one that is open, as it is stored: read at its first bytes, and at its last where it may be
+/// zstd.
+Container Recognise(const File& stored);
 
 /// Opens a plain file, a BGZF file or a zstd file with a seek table. Of the compressed ones, opening reads
 /// where the blocks or frames are, and checks that they fill the file to its end; that takes 24 bytes of
@@ -50,5 +53,7 @@ Container Recognise(const std::string& path);
 ///
 /// Throws DataError: as Recognise; for other containers; when the file is damaged or was cut.
 std::unique_ptr<File> OpenFile(const std::string& path, Container container);
+/// The same over the bytes of a file that is open, as it is stored.
+std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container);
 
 }  // namespace warren::data

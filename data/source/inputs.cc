@@ -5,12 +5,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
+#include <mutex>
 #include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "data/error.h"
-#include "data/source/remote.h"
 
 namespace warren::data {
 namespace {
@@ -25,11 +30,79 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-Input LookAtRemote(const std::string& uri) {
-  const Container container = Recognise(uri);
-  const bool divisible = IsDivisible(container);
-  const std::uint64_t size = divisible ? OpenFile(uri, container)->size() : OpenRemote(uri)->size();
-  return {.path = uri, .container = container, .divisible = divisible, .size = size};
+/// Opening one is a matter of waiting for its store.
+constexpr std::size_t kRemoteLooksAtOnce = 16;
+
+std::unique_ptr<File> OpenStored(const Input& input) {
+  return input.remote_files->Open(input.path, input.stored_size);
+}
+
+void LookAtRemote(Input& input) {
+  input.container = Recognise(*OpenStored(input));
+  input.divisible = IsDivisible(input.container);
+  input.size = input.stored_size;
+  if (!input.divisible || input.container == Container::kPlain) return;
+  input.opened = OpenFile(OpenStored(input), input.container);
+  input.size = input.opened->size();
+}
+
+/// All those that are remote. Throws what the first of them in the list has thrown that any has.
+void LookAtRemotes(std::vector<Input>& inputs) {
+  std::vector<Input*> remotes;
+  for (Input& input : inputs) {
+    if (input.remote_files) remotes.push_back(&input);
+  }
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::size_t failed = remotes.size();
+  std::exception_ptr failure;
+  const auto look = [&] {
+    for (std::size_t i = next++; i < remotes.size(); i = next++) {
+      try {
+        LookAtRemote(*remotes[i]);
+      } catch (...) {
+        next = remotes.size();  // what comes behind is not asked for
+        const std::lock_guard lock(mutex);
+        if (i < failed) failure = std::current_exception();
+        failed = std::min(failed, i);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  try {
+    while (threads.size() + 1 < std::min(kRemoteLooksAtOnce, remotes.size())) threads.emplace_back(look);
+  } catch (const std::system_error&) {
+    // Fewer threads, then.
+  }
+  look();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Whether a file that was found for `path` is one of the data set: as in a local folder, files that others
+/// keep beside the data are not, nor those in folders of the folder.
+bool IsWanted(std::string_view path, std::string_view found) {
+  if (found == path) return true;
+  const std::string_view name = found.substr(found.rfind('/') + 1);
+  if (name.empty() || name.front() == '.' || name.front() == '_') return false;
+  while (path.ends_with('/')) path.remove_suffix(1);
+  if (!found.starts_with(path) || found.size() <= path.size() || found[path.size()] != '/') return true;
+  return found.find('/', path.size() + 1) == std::string_view::npos;
+}
+
+void AddRemote(const std::string& path, const std::shared_ptr<const RemoteFiles>& remote_files,
+               std::vector<Input>& inputs) {
+  const std::size_t before = inputs.size();
+  for (RemoteFile& file : remote_files->List(path)) {
+    if (!IsWanted(path, file.uri)) continue;
+    inputs.push_back({.path = std::move(file.uri), .remote_files = remote_files, .stored_size = file.size});
+  }
+  if (inputs.size() > before) return;
+  throw DataError(
+      fmt::format("{}: found no files of data; expected some whose names begin with neither '.' nor '_', and "
+                  "not in folders "
+                  "of the folder",
+                  path));
 }
 
 Input Look(const std::string& path, const struct stat& status) {
@@ -92,7 +165,19 @@ void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
 
 }  // namespace
 
-std::vector<Input> ListInputs(const std::vector<std::string>& paths) {
+std::shared_ptr<const File> OpenFile(const Input& input) {
+  if (input.opened) return input.opened;
+  if (input.remote_files) return OpenFile(OpenStored(input), input.container);
+  return OpenFile(input.path, input.container);
+}
+
+std::unique_ptr<Stream> OpenStream(const Input& input) {
+  return input.remote_files ? OpenStream(OpenStored(input)) : OpenStream(input.path);
+}
+
+std::vector<Input> ListInputs(const std::vector<std::string>& paths,
+                              std::shared_ptr<const RemoteFiles> remote_files) {
+  if (!remote_files) remote_files = DmlcFiles();
   std::vector<Input> inputs;
   for (std::string path : paths) {
     if (path == kStandardInput) {
@@ -101,13 +186,14 @@ std::vector<Input> ListInputs(const std::vector<std::string>& paths) {
     }
     if (path.starts_with(kFileScheme)) path.erase(0, kFileScheme.size());
     if (IsRemote(path)) {
-      for (const std::string& file : ListRemote(path)) inputs.push_back(LookAtRemote(file));
+      AddRemote(path, remote_files, inputs);
     } else if (IsPattern(path)) {
       AddPattern(path, inputs);
     } else {
       AddPath(path, inputs);
     }
   }
+  LookAtRemotes(inputs);
   return inputs;
 }
 

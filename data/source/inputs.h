@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "data/source/file.h"
+#include "data/source/remote.h"
+#include "data/source/stream.h"
 
 namespace warren::data {
 
@@ -19,12 +22,25 @@ struct Input {
   /// By which it is shared out: bytes of text when it is divisible, else bytes as stored. 0 for a stream of
   /// unknown length (standard input, a pipe).
   std::uint64_t size = 0;
+
+  // Of remote ones only:
+  std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< who opens it; null: the file is local
+  std::uint64_t stored_size = 0;
+  /// What was opened to know `size`, where that took more than a few bytes: BGZF and zstd with a seek table.
+  std::shared_ptr<const File> opened = nullptr;
 };
 
+/// One that is divisible, and one that is not. Throw as OpenFile and OpenStream of the path.
+std::shared_ptr<const File> OpenFile(const Input& input);
+std::unique_ptr<Stream> OpenStream(const Input& input);
+
 /// Each path is a file, a folder (the files in it, not in its folders; names that begin with '.' or '_' are
-/// left out), a pattern (*, ?, [...]), "-" for standard input, or scheme://... where such can be opened
-/// (file:// always). Files of a folder or pattern come in the order of their names' bytes, so that all
-/// workers agree. Throws DataError when a path leads to nothing.
-std::vector<Input> ListInputs(const std::vector<std::string>& paths);
+/// left out), a pattern (*, ?, [...]), "-" for standard input, or scheme://... (file:// always; others as
+/// `remote_files` has them, null: dmlc-core). Files of a folder or pattern come in the order of their names'
+/// bytes, so that all workers agree. Throws DataError when a path leads to nothing.
+///
+/// Remote files are told apart by their first bytes: one small read for each, up to 16 at a time.
+std::vector<Input> ListInputs(const std::vector<std::string>& paths,
+                              std::shared_ptr<const RemoteFiles> remote_files = nullptr);
 
 }  // namespace warren::data

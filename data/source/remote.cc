@@ -39,9 +39,9 @@ dmlc::io::FileInfo InfoOf(const std::string& uri) {
   return dmlc::io::FileSystem::GetInstance(parsed)->GetPathInfo(parsed);
 }
 
-class RemoteFile final : public File {
+class DmlcFile final : public File {
  public:
-  RemoteFile(const std::string& uri, std::uint64_t size, std::unique_ptr<dmlc::SeekStream> stream)
+  DmlcFile(const std::string& uri, std::uint64_t size, std::unique_ptr<dmlc::SeekStream> stream)
       : File(uri, size), stream_(std::move(stream)) {}
 
   void ReadAt(std::uint64_t offset, char* to, std::size_t bytes) const override {
@@ -65,44 +65,60 @@ class RemoteFile final : public File {
   std::unique_ptr<dmlc::SeekStream> stream_;
 };
 
+class DmlcFileSystems final : public RemoteFiles {
+ public:
+  std::vector<RemoteFile> List(const std::string& uri) const override {
+    const std::lock_guard lock(mutex_);
+    return Translated(uri, [&] {
+      const dmlc::io::FileInfo info = InfoOf(uri);
+      if (info.type == dmlc::io::kFile) return std::vector<RemoteFile>{{uri, info.size}};
+      std::vector<dmlc::io::FileInfo> entries;
+      dmlc::io::FileSystem::GetInstance(info.path)->ListDirectory(info.path, &entries);
+      std::vector<RemoteFile> files;
+      for (const dmlc::io::FileInfo& entry : entries) {
+        if (entry.type == dmlc::io::kFile) files.push_back({entry.path.str(), entry.size});
+      }
+      std::sort(files.begin(), files.end(),
+                [](const RemoteFile& a, const RemoteFile& b) { return a.uri < b.uri; });
+      return files;
+    });
+  }
+
+  std::unique_ptr<File> Open(const std::string& uri, std::uint64_t size) const override {
+    const std::lock_guard lock(mutex_);
+    return Translated(uri, [&]() -> std::unique_ptr<File> {
+      std::unique_ptr<dmlc::SeekStream> stream(dmlc::SeekStream::CreateForRead(uri.c_str()));
+      return std::make_unique<DmlcFile>(uri, size, std::move(stream));
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;  ///< its file systems are singletons that say nothing of threads
+};
+
 }  // namespace
 
-std::vector<std::string> ListRemote(const std::string& uri) {
-  return Translated(uri, [&] {
-    const dmlc::io::FileInfo info = InfoOf(uri);
-    if (info.type == dmlc::io::kFile) return std::vector<std::string>{uri};
-    std::vector<dmlc::io::FileInfo> entries;
-    dmlc::io::FileSystem::GetInstance(info.path)->ListDirectory(info.path, &entries);
-    std::vector<std::string> files;
-    for (const dmlc::io::FileInfo& entry : entries) {
-      if (entry.type == dmlc::io::kFile) files.push_back(entry.path.str());
-    }
-    std::sort(files.begin(), files.end());
-    return files;
-  });
-}
-
-std::unique_ptr<File> OpenRemote(const std::string& uri) {
-  return Translated(uri, [&]() -> std::unique_ptr<File> {
-    const std::uint64_t size = InfoOf(uri).size;
-    std::unique_ptr<dmlc::SeekStream> stream(dmlc::SeekStream::CreateForRead(uri.c_str()));
-    return std::make_unique<RemoteFile>(uri, size, std::move(stream));
-  });
+std::shared_ptr<const RemoteFiles> DmlcFiles() {
+  return std::make_shared<DmlcFileSystems>();
 }
 #else
 namespace {
 
-[[noreturn]] void Fail(const std::string& uri) {
-  throw DataError(fmt::format("{}: cannot be opened: this was built without dmlc-core (libdmlc-dev)", uri));
-}
+class NoFiles final : public RemoteFiles {
+ public:
+  std::vector<RemoteFile> List(const std::string& uri) const override { Fail(uri); }
+  std::unique_ptr<File> Open(const std::string& uri, std::uint64_t) const override { Fail(uri); }
+
+ private:
+  [[noreturn]] static void Fail(const std::string& uri) {
+    throw DataError(fmt::format("{}: cannot be opened: this was built without dmlc-core (libdmlc-dev)", uri));
+  }
+};
 
 }  // namespace
 
-std::vector<std::string> ListRemote(const std::string& uri) {
-  Fail(uri);
-}
-std::unique_ptr<File> OpenRemote(const std::string& uri) {
-  Fail(uri);
+std::shared_ptr<const RemoteFiles> DmlcFiles() {
+  return std::make_shared<NoFiles>();
 }
 #endif
 

@@ -98,8 +98,9 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const Ro
   while (last == text().size() && to < file.size()) {
     const std::size_t old = text().size();
     RequireRowEnds(file.name(), from + last_row, old - last_row);
-    const std::uint64_t more =
-        std::min({std::max(kTail, to - from), kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
+    // A row of any length is read in few steps, and not the whole range once more.
+    const std::uint64_t more = std::min({std::max<std::uint64_t>(kBlock, old - last_row),
+                                         kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
     to += more;
     resize();
     file.ReadAt(to - more, buffer.data() + old, static_cast<std::size_t>(more));
@@ -142,18 +143,16 @@ std::uint64_t CountLineEnds(std::string_view text, bool& after_cr) {
   return count;
 }
 
-std::uint64_t LineAt(const File& file, std::uint64_t offset) {
-  std::uint64_t line = 1;
-  bool after_cr = false;
+LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known) {
   Array<char> block;
   block.resize(kBlock);
-  for (std::uint64_t at = 0; at < offset;) {
-    const auto bytes = static_cast<std::size_t>(std::min(kBlock, offset - at));
-    file.ReadAt(at, block.data(), bytes);
-    line += CountLineEnds({block.data(), bytes}, after_cr);
-    at += bytes;
+  while (known.offset < offset) {
+    const auto bytes = static_cast<std::size_t>(std::min(kBlock, offset - known.offset));
+    file.ReadAt(known.offset, block.data(), bytes);
+    known.line += CountLineEnds({block.data(), bytes}, known.after_cr);
+    known.offset += bytes;
   }
-  return line;
+  return known;
 }
 
 }  // namespace warren::data

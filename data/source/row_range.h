@@ -64,9 +64,14 @@ inline constexpr std::uint64_t kMostBytesToFindRowEnd = kMostRowBytes + 1;
 /// Throws DataError when the row that begins at `begin` has come to more than kMostRowBytes.
 void RequireRowEnds(const std::string& file, std::uint64_t begin, std::uint64_t bytes);
 
-/// The number of the line that the byte is in, counted from 1; CR LF ends one line. Reads all that is before
-/// it.
-std::uint64_t LineAt(const File& file, std::uint64_t offset);
+/// A byte of a file, and the number of the line it is in, counted from 1; CR LF ends one line.
+struct LinePlace {
+  std::uint64_t offset = 0;
+  std::uint64_t line = 1;
+  bool after_cr = false;  ///< the byte before it is a CR
+};
+/// That of the byte at `offset`. Reads all that is between it and `known`, which is not behind it.
+LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 
 /// How many lines end in `text`. `after_cr`: it follows a CR; then becomes whether it ends with one.
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr);

@@ -30,7 +30,6 @@
 #include "data/source/bgzf_file.h"
 #include "data/source/container.h"
 #include "data/source/file.h"
-#include "data/source/remote.h"
 #include "posix/descriptor.h"
 
 namespace warren::data {
@@ -41,10 +40,10 @@ unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-/// Bytes as they are stored, from a descriptor or from a file that is none of the system's.
+/// Bytes as they are stored, from a descriptor or from a file that is open.
 class Source {
  public:
-  explicit Source(std::unique_ptr<File> remote) : name_(remote->name()), remote_(std::move(remote)) {}
+  explicit Source(std::unique_ptr<File> stored) : name_(stored->name()), stored_(std::move(stored)) {}
   explicit Source(const std::string& path) : name_(path == "-" ? "standard input" : path) {
     if (path != "-") {
       file_ = posix::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -59,7 +58,7 @@ class Source {
   Source(Source&& other) noexcept
       : name_(std::move(other.name_)),
         file_(std::move(other.file_)),
-        remote_(std::move(other.remote_)),
+        stored_(std::move(other.stored_)),
         offset_(other.offset_),
         buffer_(std::move(other.buffer_)),
         unread_(std::exchange(other.unread_, {})) {}
@@ -101,7 +100,7 @@ class Source {
   static constexpr std::size_t kReadBytes = 256 * 1024;
 
   std::size_t ReadSome(char* to, std::size_t bytes) {
-    if (remote_) return ReadSomeRemote(to, bytes);
+    if (stored_) return ReadSomeStored(to, bytes);
     while (true) {
       const ssize_t got = read(fd(), to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
@@ -116,10 +115,10 @@ class Source {
     }
   }
 
-  std::size_t ReadSomeRemote(char* to, std::size_t bytes) {
+  std::size_t ReadSomeStored(char* to, std::size_t bytes) {
     const std::uint64_t at = offset_ + unread_.size();
-    bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, remote_->size() - at));
-    remote_->ReadAt(at, to, bytes);
+    bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, stored_->size() - at));
+    stored_->ReadAt(at, to, bytes);
     return bytes;
   }
 
@@ -127,7 +126,7 @@ class Source {
 
   std::string name_;
   posix::Descriptor file_;  ///< none: standard input
-  std::unique_ptr<File> remote_;
+  std::unique_ptr<File> stored_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;
   std::string_view unread_;  ///< in buffer_
@@ -452,13 +451,24 @@ std::unique_ptr<Decoder> MakeDecoder(Container container, std::string_view first
 
 }  // namespace
 
-std::unique_ptr<Stream> OpenStream(const std::string& path) {
-  Source source = IsRemote(path) ? Source(OpenRemote(path)) : Source(path);
+namespace {
+
+std::unique_ptr<Stream> OpenStream(Source source) {
   const std::string_view first_bytes = source.Peek(internal::kRecognisedBytes);
   const Container container = internal::RecogniseStart(first_bytes);
   auto decoder = MakeDecoder(container, first_bytes);
   if (!decoder) return std::make_unique<PlainStream>(std::move(source));
   return std::make_unique<DecompressedStream>(std::move(source), container, std::move(decoder));
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> OpenStream(const std::string& path) {
+  return OpenStream(Source(path));
+}
+
+std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored) {
+  return OpenStream(Source(std::move(stored)));
 }
 
 }  // namespace warren::data

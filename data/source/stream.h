@@ -8,6 +8,8 @@
 
 namespace warren::data {
 
+class File;
+
 /// Not thread safe.
 class Stream {
  public:
@@ -37,5 +39,8 @@ class Stream {
 /// end mark was cut off. Decompression takes at most 128 MiB for zstd and 1 GiB for xz; what would need more
 /// is a DataError.
 std::unique_ptr<Stream> OpenStream(const std::string& path);
+/// The same over the bytes of a file that is open, as it is stored; they are read in order, in pieces of
+/// 256 KiB or more.
+std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored);
 
 }  // namespace warren::data

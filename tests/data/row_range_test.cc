@@ -82,12 +82,16 @@ TEST(ReadRows, RangesShareRowsOutWithoutLossHoweverTheyAreCut) {
 
 TEST(LineAt, CountsEveryKindOfLineEndOnce) {
   const MemoryFile file("a\nb\r\nc\rd\n\ne");
-  const auto line_of = [&](char c) { return LineAt(file, file.text().find(c)); };
+  const auto line_of = [&](char c) { return LineAt(file, file.text().find(c)).line; };
   EXPECT_EQ(line_of('a'), 1U);
   EXPECT_EQ(line_of('b'), 2U);
   EXPECT_EQ(line_of('c'), 3U);
   EXPECT_EQ(line_of('d'), 4U);
   EXPECT_EQ(line_of('e'), 6U);
+  // On from any place before it, the middle of a CR LF among them.
+  for (std::uint64_t from = 0; from < file.size(); ++from) {
+    EXPECT_EQ(LineAt(file, file.size() - 1, LineAt(file, from)).line, 6U) << from;
+  }
 }
 
 /// The first word, unless it is "-": rows without a query. '#' begins a comment.

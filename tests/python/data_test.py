@@ -1,9 +1,19 @@
 """warren.data: what the reader gives to NumPy."""
+import collections
+import contextlib
+import dataclasses
 import gc
+import gzip
+import importlib
+import importlib.util
 import os
 import pathlib
+import signal
+import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
@@ -94,6 +104,225 @@ class Read(unittest.TestCase):
         rows = data.read(self.write("1 3:1\nx\n") + "?bad_rows=skip")
         self.assertEqual((rows.labels.size, rows.bad_rows), (1, 1))
         self.assertIn("a.txt:2:1: found 'x'", rows.first_bad_row)
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredFile:
+    uri: str
+    size: int
+    tag: str = ""
+
+
+class StoreInMemory:
+    """Stands in for warren.data._files: files are bytes in a dictionary, what is asked for is written down."""
+
+    def __init__(self, files):
+        self.files = files
+        self.lock = threading.Lock()
+        self.requests = []
+        self.opened = collections.Counter()
+        self.most_open = 0
+        self.options = []
+        self.before_a_range = lambda uri, offset: None
+        store = self
+
+        class Ranges:
+            def __init__(self, file, *, storage_options=None):
+                store.options.append(storage_options)
+                self.content = store.files[file.uri]
+                self.uri = file.uri
+                with store.lock:
+                    store.opened[file.uri] += 1
+                    store.most_open = max(store.most_open, sum(store.opened.values()))
+
+            def read_at(self, offset, size):
+                with store.lock:
+                    assert store.opened[self.uri] > 0, "read after it was closed"
+                    store.requests.append((self.uri, offset, size))
+                store.before_a_range(self.uri, offset)
+                return self.content[offset:offset + size]
+
+            def close(self):
+                with store.lock:
+                    store.opened[self.uri] -= 1
+
+        self.Ranges = Ranges
+
+    def find(self, uri, *, storage_options=None):
+        self.options.append(storage_options)
+        found = [StoredFile(name, len(content)) for name, content in sorted(self.files.items())
+                 if name == uri or name.startswith(uri.rstrip("/") + "/")]
+        if not found:
+            raise FileNotFoundError(f"{uri}: the store has no such file")
+        return found
+
+
+def numbered_rows(first, count, words=3):
+    return "".join(f"{row}" + "".join(f" {word}:{row % 97}" for word in range(words)) + "\n"
+                   for row in range(first, first + count)).encode()
+
+
+class Remote(unittest.TestCase):
+    def use(self, files):
+        store = StoreInMemory(files)
+        self.enterContext(mock.patch.object(data, "_files", store, create=True))
+        self.addCleanup(lambda: self.assertEqual(sum(store.opened.values()), 0, "files that were left open"))
+        return store
+
+    def test_remote_files_are_read_as_local_ones_are(self):
+        text = numbered_rows(0, 10_000)
+        self.use({"mem://b/day1.svm": text})
+        with tempfile.NamedTemporaryFile() as local:
+            local.write(text)
+            local.flush()
+            for part, parts in ((0, 1), (0, 3), (2, 3)):
+                there, here = data.read("mem://b/day1.svm", part, parts), data.read(local.name, part, parts)
+                for name in ("offsets", "indices", "values", "labels"):
+                    np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+                self.assertEqual(there.columns, here.columns)
+
+    def test_parts_of_a_folder_and_a_list_are_disjoint_and_complete(self):
+        store = self.use({"mem://b/set/1": numbered_rows(0, 3000), "mem://b/set/2.gz": gzip.compress(numbered_rows(3000, 3000)),
+                          "mem://b/set/_SUCCESS": b"no rows", "other://c": numbered_rows(6000, 3000)})
+        for parts in (1, 2, 5):
+            labels = np.concatenate([data.read("mem://b/set;other://c?format=libsvm", part, parts,
+                                               storage_options={"key": "K"}).labels for part in range(parts)])
+            np.testing.assert_array_equal(labels, np.arange(9000))
+        self.assertEqual(set(map(str, store.options)), {"{'key': 'K'}"})
+
+    def test_local_and_remote_paths_go_together(self):
+        self.use({"mem://a": numbered_rows(0, 10)})
+        with tempfile.NamedTemporaryFile() as local:
+            local.write(numbered_rows(10, 10))
+            local.flush()
+            for path in (local.name, f"file://{local.name}"):
+                np.testing.assert_array_equal(data.read(f"mem://a;{path}").labels, np.arange(20))
+                np.testing.assert_array_equal(data.read(path).labels, np.arange(10, 20))
+                with self.assertRaisesRegex(ValueError, "storage_options are given, but no path has a scheme"):
+                    data.read(path, storage_options={"key": "K"})
+
+    def test_a_chunk_takes_one_request(self):
+        text = numbered_rows(0, 700_000)
+        store = self.use({"mem://a": text})
+        self.assertEqual(len(data.read("mem://a").labels), 700_000)
+        self.assertGreater(len(text), 12 << 20)
+        self.assertLessEqual(len(store.requests), 3 + len(text) // (4 << 20))
+        self.assertLess(sum(size for _, _, size in store.requests), len(text) + (1 << 20))
+
+    def test_a_file_is_opened_once_and_takes_two_requests(self):
+        store = self.use({f"mem://set/{number:03}": numbered_rows(100 * number, 100) for number in range(300)})
+        np.testing.assert_array_equal(data.read("mem://set", threads=4).labels, np.arange(30_000))
+        self.assertEqual(len(store.options), 1 + 300)
+        self.assertLessEqual(len(store.requests), 2 * 300 + 2)
+
+    def test_no_more_files_are_open_than_may_be(self):
+        with mock.patch.object(data._text, "_MOST_OPEN_FILES", 20):
+            store = self.use({f"mem://set/{number:03}": numbered_rows(100 * number, 100) for number in range(300)})
+            np.testing.assert_array_equal(data.read("mem://set", threads=4).labels, np.arange(30_000))
+        self.assertLessEqual(store.most_open, 20 + 16)
+
+    def test_what_a_store_raises_comes_out_as_it_is(self):
+        class Burnt(OSError):
+            pass
+
+        def burn(uri, offset):
+            if uri == "mem://set/b":
+                raise Burnt(f"{uri}: at byte {offset}, after 6 attempts")
+        store = self.use({"mem://set/a": numbered_rows(0, 100), "mem://set/b": numbered_rows(0, 100)})
+        self.assertRaisesRegex(FileNotFoundError, "mem://none: the store", data.read, "mem://none")
+        store.before_a_range = burn
+        for threads in (1, 4):
+            self.assertRaisesRegex(Burnt, "mem://set/b: at byte 0, after 6", data.read, "mem://set", threads=threads)
+        store.before_a_range = lambda uri, offset: {}[uri]
+        self.assertRaises(KeyError, data.read, "mem://set")
+
+    def test_ranges_that_come_short_are_errors(self):
+        store = self.use({"mem://a": numbered_rows(0, 100)})
+        whole = store.find
+        store.find = lambda *arguments, **more: [StoredFile(file.uri, file.size + 7) for file in whole(*arguments, **more)]
+        self.assertRaisesRegex(OSError, r"mem://a: got \d+ bytes at byte 0, expected", data.read, "mem://a")
+
+    def test_bad_rows_are_named_by_their_uri(self):
+        self.use({"mem://b/a.svm": b"1 3:1\n1 3:x\n"})
+        self.assertRaisesRegex(ValueError, r"mem://b/a\.svm:2:3: found '3:x'", data.read, "mem://b/a.svm")
+
+    def test_passwords_are_in_no_message(self):
+        self.use({"mem://me:secret@b/a": b"1 3:1\nx\n", "mem://me:secret@b/labels": b"1 3:1\n1,2 3:1\n"})
+        for name, message in (("a", r"mem://me:\*\*\*@b/a:2:1: found 'x'"), ("labels", r"mem://me:\*\*\*@b/labels: ")):
+            self.assertRaisesRegex(ValueError, message, data.read, f"mem://me:secret@b/{name}")
+        self.assertIn("mem://me:***@b/a:2:1", data.read("mem://me:secret@b/a?bad_rows=skip").first_bad_row)
+
+    def test_the_agreement_is_called_in_the_callers_thread(self):
+        self.use({"mem://a": b"1 3:1\n"})
+        callers = []
+
+        def greatest(values):
+            callers.append(threading.get_ident())
+            return np.maximum(values, np.array([9, 0, 0, 0, 0], "uint64"))
+
+        def bad(_):
+            raise KeyError("bad")
+        self.assertEqual(data.read("mem://a", allreduce_max=greatest).columns, 9)
+        self.assertEqual(set(callers), {threading.get_ident()})
+        self.assertRaises(KeyError, data.read, "mem://a", allreduce_max=bad)
+
+    def test_an_interrupt_does_not_wait_for_the_store(self):
+        store = self.use({"mem://a": numbered_rows(0, 2_000_000, 1)})
+        answer = threading.Event()
+        self.addCleanup(self.wait_for_reads)
+        self.addCleanup(answer.set)
+
+        def hang(_, offset):
+            if offset > 0:
+                os.kill(os.getpid(), signal.SIGINT)
+                answer.wait(60)
+        store.before_a_range = hang
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        with self.assertRaises(KeyboardInterrupt), contextlib.ExitStack() as after:
+            # A second thread of the reader interrupts, too: only until the first interrupt has arrived.
+            after.callback(setattr, store, "before_a_range", lambda uri, offset: answer.wait(60))
+            data.read("mem://a", threads=1)
+        self.assertFalse(answer.is_set())
+        asked = len(store.requests)
+        answer.set()
+        self.wait_for_reads()
+        self.assertEqual(len(store.requests), asked)
+
+    @staticmethod
+    def wait_for_reads():
+        for thread in threading.enumerate():
+            if thread.name == "warren.data.read":
+                thread.join(30)
+                assert not thread.is_alive()
+
+    def test_several_threads_read_at_once(self):
+        self.use({f"mem://{number}": numbered_rows(number, 20_000) for number in range(4)})
+        results = [None] * 4
+
+        def read(number):
+            results[number] = data.read(f"mem://{number}", threads=2)
+        threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        for number in range(4):
+            np.testing.assert_array_equal(results[number].labels, np.arange(number, number + 20_000))
+
+    def test_xgboost_and_lightgbm_hand_the_options_on(self):
+        store = self.use({"mem://a": numbered_rows(0, 50)})
+        given = {"key": "K"}
+        for package, load in (("xgboost", lambda module: module.load_dmatrix("mem://a", storage_options=given).num_row()),
+                              ("lightgbm", lambda module: module.load_dataset("mem://a", storage_options=given,
+                                                                              params={"verbose": -1}).construct().num_data())):
+            with self.subTest(package):
+                if importlib.util.find_spec(package) is None:
+                    print(f"SKIPPED: {sys.executable} has no {package}", file=sys.stderr)
+                    continue
+                self.assertEqual(load(importlib.import_module(f"warren.{package}")), 50)
+                self.assertTrue(store.options and all(options == given for options in store.options))
+                store.options.clear()
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ class Wanted:
         more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
         rows = _text.read(uri + ("&" if "?" in uri else "?") * bool(more) + "&".join(more), peers.rank, peers.world,
-                          threads=self.nthread, allreduce_max=peers.greatest if peers.world > 1 and peers.connected else None)
+                          threads=self.nthread, allreduce_max=peers.greatest if peers.world > 1 and peers.connected else None,
+                          storage_options=self.options.storage_options)
         if rows.bad_rows > 0:
             warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=4)
         return _table.of_rows(rows)

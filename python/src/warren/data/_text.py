@@ -1,8 +1,18 @@
-"""Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader (libwarren_data) for Python."""
+"""Data sets of LibSVM, libfm and CSV text as arrays: Warren's reader (libwarren_data) for Python.
+
+What is behind a scheme (s3://...) the reader asks for in ranges, by calling Python: _RemoteFiles. Such a read goes on in a
+thread of its own, so that the caller's can be interrupted.
+"""
+import collections
+import contextlib
 import ctypes
+import functools
 import operator
 import os
-from typing import Any, Callable, NamedTuple, Optional, Union
+import queue
+import re
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +20,20 @@ from numpy.typing import NDArray
 from warren import _native
 
 _REDUCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)
+_ADD_FILE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
+_LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, _ADD_FILE, ctypes.c_void_p, ctypes.c_void_p,
+                         ctypes.c_size_t)
+_READ_AT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t,
+                            ctypes.c_void_p, ctypes.c_size_t)
+
+_AllreduceMax = Callable[[NDArray[Any]], NDArray[Any]]
+
+#: A path with a scheme among the paths of a data set. file:// is the reader's own.
+_REMOTE = re.compile(rb"(?:^|;)(?!file://)[^;#]*?://")
+#: Of a URI: messages are shown and logged.
+_PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
+#: Opening one costs a request, and one that is open holds no connection.
+_MOST_OPEN_FILES = 1024
 
 
 class _Arrays(ctypes.Structure):
@@ -18,6 +42,10 @@ class _Arrays(ctypes.Structure):
                 ("labels", ctypes.c_void_p), ("labels_of_a_row", ctypes.c_uint64), ("weights", ctypes.c_void_p),
                 ("group_sizes", ctypes.c_void_p), ("groups", ctypes.c_uint64), ("bad_rows", ctypes.c_uint64),
                 ("first_bad_row", ctypes.c_char_p)]
+
+
+class _Files(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_void_p), ("list", _LIST), ("read_at", _READ_AT)]
 
 
 class Rows(NamedTuple):
@@ -54,19 +82,153 @@ class _Owner:
         return np.frombuffer(memory, dtype)
 
 
-def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, threads: int = 0,
-         allreduce_max: Optional[Callable[[NDArray[Any]], NDArray[Any]]] = None) -> Rows:
-    """Reads part `part` of `parts`, or the one that `uri` names.
+class _OpenFile:
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.lock = threading.Lock()  #: held while it is opened
+        self.ranges: Any = None
+        self.users = 0
 
-    `allreduce_max` makes the workers agree on the columns: it takes an array of uint64 and returns it with the greatest of
-    all workers for each element. Raises ValueError with file, line and column of what is wrong.
-    """
+
+class _OpenFiles:
+    """Opens files when they are read first. The `most` ones that were used last stay open. Thread safe."""
+
+    def __init__(self, open_one: Callable[[Any], Any], most: int) -> None:
+        self._open_one = open_one
+        self._most = most
+        self._lock = threading.Lock()
+        self._files: "collections.OrderedDict[str, _OpenFile]" = collections.OrderedDict()
+
+    @contextlib.contextmanager
+    def opened(self, file: Any) -> Iterator[Any]:
+        """What `open_one` has made of `file`; open for as long as the block. Who opens another one does not wait."""
+        with self._lock:
+            entry = self._files.setdefault(file.uri, _OpenFile(file))
+            entry.users += 1
+            self._files.move_to_end(file.uri)
+        try:
+            with entry.lock:
+                if entry.ranges is None:
+                    entry.ranges = self._open_one(file)
+            yield entry.ranges
+        finally:
+            with self._lock:
+                entry.users -= 1
+            self._close_all_but(self._most)
+
+    def close(self) -> None:
+        """When nobody uses any."""
+        self._close_all_but(0)
+
+    def _close_all_but(self, most: int) -> None:
+        with self._lock:
+            idle = [uri for uri, entry in self._files.items() if entry.users == 0]
+            closing = [self._files.pop(uri) for uri in idle[:max(len(self._files) - most, 0)]]
+        for entry in closing:
+            if entry.ranges is not None:
+                entry.ranges.close()
+
+
+class _RemoteFiles:
+    """The callbacks by which the reader finds and reads files behind a scheme, from threads of its own. The first exception of
+    any is `failure`. After `stop` they fail at once, but for those that are under way: these end as the store's deadlines
+    say."""
+
+    def __init__(self, storage_options: Optional[Mapping[str, Any]]) -> None:
+        from warren.data import _files  # pylint: disable=import-outside-toplevel
+
+        self._find: Callable[[str], List[Any]] = functools.partial(_files.find, storage_options=storage_options)
+        self._open_files = _OpenFiles(functools.partial(_files.Ranges, storage_options=storage_options),
+                                      _MOST_OPEN_FILES)
+        self._found: Dict[bytes, Any] = {}
+        self._stopped = False
+        self.failure: Optional[BaseException] = None
+        self.callbacks = _Files(None, _LIST(self._list), _READ_AT(self._read_at))
+
+    def stop(self) -> None:
+        """From any thread."""
+        self._stopped = True
+
+    def close(self) -> None:
+        """When the reader is done."""
+        self._open_files.close()
+
+    def _try(self, action: Callable[[], None]) -> int:
+        if self._stopped:
+            return -1
+        try:
+            action()
+            return 0
+        except BaseException as error:  # pylint: disable=broad-except
+            # The reader stops, and `read` raises it.
+            self.failure = self.failure or error
+            return -1
+
+    def _list(self, _: object, path: bytes, add: Any, files: int, _message: int, _message_bytes: int) -> int:
+        def find() -> None:
+            for file in self._find(os.fsdecode(path)):
+                name = os.fsencode(file.uri)
+                self._found[name] = file
+                add(files, name, file.size)
+        return self._try(find)
+
+    def _read_at(self, _: object, name: bytes, offset: int, to: int, size: int, _message: int,
+                 _message_bytes: int) -> int:
+        def read_range() -> None:
+            with self._open_files.opened(self._found[name]) as ranges:
+                content = ranges.read_at(offset, size)
+            if len(content) != size:
+                raise OSError(f"{_shown(name)}: got {len(content)} bytes at byte {offset}, expected {size}")
+            ctypes.memmove(to, content, size)
+        return self._try(read_range)
+
+
+def _library() -> ctypes.CDLL:
     library = _native.library("libwarren_data.so")
-    library.warren_data_read.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, _REDUCE, ctypes.c_void_p,
-                                         ctypes.POINTER(ctypes.c_void_p)]
+    library.warren_data_read_from.argtypes = [ctypes.POINTER(_Files), ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                                              _REDUCE, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
     library.warren_data_last_error.restype = ctypes.c_char_p
     library.warren_data_free.argtypes = [ctypes.c_void_p]
     library.warren_data_free.restype = None
+    return library
+
+
+def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, threads: int = 0,
+         allreduce_max: Optional[_AllreduceMax] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
+    """Reads part `part` of `parts`, or the one that `uri` names.
+
+    `allreduce_max` makes the workers agree on the columns: it takes an array of uint64 and returns it with the greatest of
+    all workers for each element; it is called in this thread. `storage_options` are for the stores of paths with a scheme
+    (s3://...), as pandas has them. Raises ValueError with file, line and column of what is wrong, and what a store raises
+    (OSError: FileNotFoundError, ...) as it is. KeyboardInterrupt ends the read of remote files: requests that are under way go
+    on until they are answered or given up.
+    """
+    for name, number in (("part", part), ("parts", parts), ("threads", threads)):
+        if not -2**31 <= operator.index(number) < 2**31:
+            raise ValueError(f"{name} is {number}, which is no number of parts or threads")
+    path = os.fsencode(uri)
+    if b"\0" in path:
+        raise ValueError(f"{uri!r}: no path has a null character")
+
+    if not _REMOTE.search(path):
+        if storage_options:
+            raise ValueError(f"{os.fsdecode(path)}: storage_options are given, but no path has a scheme, such as s3://, that "
+                             "would use them; leave them out")
+        return _read(path, part, parts, threads, allreduce_max, None)
+
+    remote = _RemoteFiles(storage_options)
+
+    def read_remote(allreduce: Optional[_AllreduceMax]) -> Rows:
+        try:
+            return _read(path, part, parts, threads, allreduce, remote)
+        finally:
+            remote.close()
+    return _in_another_thread(read_remote, allreduce_max, remote.stop)
+
+
+def _read(path: bytes, part: int, parts: int, threads: int, allreduce_max: Optional[_AllreduceMax],
+          remote: Optional[_RemoteFiles]) -> Rows:
+    library = _library()
     failure = []
 
     def reduce(_: object, values: "ctypes._Pointer[ctypes.c_uint64]", count: int) -> int:
@@ -79,23 +241,29 @@ def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, 
             failure.append(error)
             return -1
 
-    for name, number in (("part", part), ("parts", parts), ("threads", threads)):
-        if not -2**31 <= operator.index(number) < 2**31:
-            raise ValueError(f"{name} is {number}, which is no number of parts or threads")
-    path = os.fsencode(uri)
-    if b"\0" in path:
-        raise ValueError(f"{uri!r}: no path has a null character")
     handle = ctypes.c_void_p()
-    code = library.warren_data_read(path, part, parts, threads, _REDUCE(0) if allreduce_max is None
-                                    else _REDUCE(reduce), None, ctypes.byref(handle))
+    code = library.warren_data_read_from(
+        None if remote is None else ctypes.byref(remote.callbacks), path, part, parts, threads,
+        _REDUCE(0) if allreduce_max is None else _REDUCE(reduce), None, ctypes.byref(handle))
     if failure:
         raise failure[0]
     if code != 0:
-        raise ValueError(library.warren_data_last_error().decode(errors="replace"))
+        if remote is not None and remote.failure is not None:
+            raise remote.failure
+        raise ValueError(_shown(library.warren_data_last_error()))
+    return _rows(library, handle, path)
+
+
+def _shown(text: bytes) -> str:
+    """Of the library, without the passwords that URIs in it may have."""
+    return _PASSWORD.sub(r"\1:***@", text.decode(errors="replace"))
+
+
+def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, path: bytes) -> Rows:
     owner = _Owner(library, handle)
     arrays = _Arrays()
     if library.warren_data_arrays(handle, ctypes.byref(arrays)) != 0:
-        raise ValueError(f"{uri}: {library.warren_data_last_error().decode(errors='replace')}")
+        raise ValueError(_shown(path + b": " + library.warren_data_last_error()))
     labels = owner.array(arrays.labels, arrays.rows * arrays.labels_of_a_row, ctypes.c_float, "float32")
     if arrays.labels_of_a_row != 1:
         labels = labels.reshape(arrays.rows, arrays.labels_of_a_row)
@@ -108,4 +276,47 @@ def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, 
         owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,
         owner.array(arrays.weights, arrays.rows if groups is None else arrays.groups, ctypes.c_float, "float32")
         if arrays.weights else None, groups, int(arrays.bad_rows),
-        arrays.first_bad_row.decode(errors="replace") if arrays.first_bad_row else None)
+        _shown(arrays.first_bad_row) if arrays.first_bad_row else None)
+
+
+def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], Rows], allreduce_max: Optional[_AllreduceMax],
+                       stop: Callable[[], None]) -> Rows:
+    """work(allreduce_max), in a thread of its own, while this one calls `allreduce_max` for it: communicators belong to
+    threads. A signal's exception (KeyboardInterrupt) does not have to wait until `work` ends, which `stop` asks it to; only the
+    process does, before it exits."""
+    asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce; at the end None
+    answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or the exception
+    results: List[Rows] = []
+    failures: List[BaseException] = []
+
+    def ask(values: NDArray[Any]) -> NDArray[Any]:
+        asked.put(values)
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        reduced: NDArray[Any] = answer
+        return reduced
+
+    def run() -> None:
+        try:
+            results.append(work(None if allreduce_max is None else ask))
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+        finally:
+            asked.put(None)
+
+    thread = threading.Thread(target=run, name="warren.data.read")
+    try:
+        thread.start()  # in here: once it runs, nothing may keep it from being stopped
+        while (values := asked.get()) is not None:
+            assert allreduce_max is not None
+            answers.put(allreduce_max(values))
+    except BaseException as error:
+        stop()
+        answers.put(error)
+        if isinstance(error, Exception) and thread.is_alive():
+            thread.join()  # all that was read by then
+        raise
+    if failures:
+        raise failures[0]
+    return results[0]

@@ -12,12 +12,13 @@ import json
 import os
 import pathlib
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import xgboost as xgb
 
 from warren import _xgboost_data, data
+from warren.data import _predictions
 
 if hasattr(xgb, "collective"):
     from warren import _xgboost_engine as _engine
@@ -367,3 +368,23 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
             file.unlink()
     return model
 
+
+def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,
+               overwrite: bool = False, format: Optional[str] = None,  # pylint: disable=redefined-builtin
+               storage_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
+    """Writes `booster.predict(matrix, **options)` of every worker's rows, in the order of ranks and rows. A collective call: all
+    workers of the job make it.
+
+    By default `path` becomes a folder with a file of each worker, also of one without rows: `part-00000-of-00004.parquet`. With
+    `whole` it is one file, which rank 0 writes, and the rows come to it in pieces. The format is `path`'s suffix, or `format`:
+    `.parquet` (by pyarrow; a column `prediction`, or `prediction_0`, `prediction_1`, ... where a row has several), `.csv` (with
+    these names as its first line), `.npy` (the one for predictions of three dimensions and more). `path` may be in a store, with
+    `storage_options` for it.
+
+    Files appear whole, once all workers have written theirs, or not at all. Where there are parts of another run (with `whole`:
+    the file), FileExistsError is raised; with `overwrite` they are replaced, and those that are left over removed. Raises on all
+    workers, in the same words, what went wrong on one: OSError (a full disk), ValueError for a format or shape that cannot be
+    written, ImportError without pyarrow.
+    """
+    _predictions.write(path, lambda: booster.predict(matrix, **options), whole=whole, overwrite=overwrite, form=format,
+                       storage_options=storage_options)

@@ -1,17 +1,19 @@
 """Data sets as arrays, shared out over the workers of a job. See docs/data.md.
 
 `load` gives this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they lie; `batches` the same some rows at a
-time. `read` is Warren's reader of text alone.
+time. `read` is Warren's reader of text alone. `scatter` shares out rows that one worker has, and `gather` brings rows of all workers
+together.
 """
 import sys
 from typing import NoReturn
 
 from warren.data._load import Wanted, batches, load
 from warren.data._peers import current as current_peers
+from warren.data._scatter import gather, scatter
 from warren.data._table import Table
 from warren.data._text import Rows, read
 
-__all__ = ["Rows", "Table", "Wanted", "batches", "current_peers", "load", "main", "read"]
+__all__ = ["Rows", "Table", "Wanted", "batches", "current_peers", "gather", "load", "main", "read", "scatter"]
 
 
 def main() -> NoReturn:

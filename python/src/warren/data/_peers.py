@@ -3,6 +3,7 @@
 Collective calls: all ranks make the same ones in the same order. What a rank does next depends on what all of them know, never
 on what it alone has seen; an error of one rank is told to the others by `agree`. Not thread safe.
 """
+import ctypes
 import os
 import pickle
 import sys
@@ -13,11 +14,9 @@ from numpy.typing import NDArray
 
 Piece = Union[memoryview, bytes, bytearray]
 
-#: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as often
-#: as broadcasts do and waits once only.
+#: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as
+#: often as broadcasts do and waits once only.
 ALLREDUCE_BYTES = 1 << 20
-#: XGBoost broadcasts pickled objects: a sender has two copies of them besides its own, a receiver three. Pieces are cut to that.
-XGBOOST_BYTES = 4 << 20
 
 
 class Peers(Protocol):
@@ -118,24 +117,28 @@ def _bytes(piece: Piece) -> NDArray[np.uint8]:
 
 
 class _XGBoost(_Job):
-    """Over the public functions of `xgboost.collective`, or of `xgboost.rabit` before 1.7."""
+    """Over `xgboost.collective`, or `xgboost.rabit` before 1.7. Bytes go straight to XGBoost's C function: the one of Python
+    pickles them, makes three copies, and lets them go only when the garbage collector runs."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
         self.rank, self.world = int(module.get_rank()), int(module.get_world_size())
+        core: Any = sys.modules["xgboost.core"]
+        library = core._LIB  # pylint: disable=protected-access
+        self._check = core._check_call  # pylint: disable=protected-access
+        is_new = hasattr(library, "XGCommunicatorBroadcast")
+        self._broadcast = library.XGCommunicatorBroadcast if is_new else library.RabitBroadcast
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
         result: NDArray[Any] = self._module.allreduce(values, self._module.Op.MAX)
         return result
 
     def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        given = memoryview(piece).cast("B") if self.rank == root and piece is not None and size else None
-        result = piece if self.rank == root and piece is not None else np.empty(size, np.uint8).data
-        for begin in range(0, size, XGBOOST_BYTES):
-            part = self._module.broadcast(b"" if given is None else bytes(given[begin:begin + XGBOOST_BYTES]), root)
-            if given is None:
-                result[begin:begin + len(part)] = part  # type: ignore[index]
-        return result
+        if size == 0:
+            return b""
+        array = _bytes(piece) if self.rank == root and piece is not None else np.empty(size, np.uint8)
+        self._check(self._broadcast(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(size), ctypes.c_int(root)))
+        return array.data
 
 
 class _Warren(_Job):
@@ -336,12 +339,13 @@ def _told(error: BaseException) -> Tuple[str, str]:
 
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
-    """Ends a step that may fail on some ranks. A collective call: each rank gives what went wrong for it, or None. Raises the lowest
-    rank's error on all, with the same words, and of the same kind where it is one of Python's own."""
+    """Ends a step that may fail on some ranks. A collective call: each rank gives what went wrong for it, or None. Raises the
+    lowest rank's error on all, with the same words, and of the same kind where it is one of Python's own."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:
             kind, text = told
             words = text if peers.world == 1 or text.startswith("rank ") else f"rank {rank}: {text}"
-            # What went wrong is in the words; where in this package only matters where that was not foreseen.
-            raise _KINDS[kind](words) from (error if rank == peers.rank and not isinstance(error, (ValueError, OSError, ImportError)) else None)
+            # These say all in their words; of others it matters where they come from.
+            foreseen = isinstance(error, (ValueError, OSError, ImportError))
+            raise _KINDS[kind](words) from (error if rank == peers.rank and not foreseen else None)

@@ -1,0 +1,259 @@
+"""Predictions of all workers' rows as files, in the order of rows: a folder with a file of each worker, or one file.
+
+`write` is a collective call. Nothing is seen of a file until all workers have written theirs.
+"""
+import contextlib
+import os
+import posixpath
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data import _files, _kinds, _peers, _scatter
+
+Path = Union[str, "os.PathLike[str]"]
+_PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
+
+
+class _Sink:
+    """What pyarrow writes to: its writer, which writes once more when it is let go of, has to be able to do so after an error;
+    and it must not close the file, which is for others to do."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.drops = False
+
+    def write(self, data: Any) -> int:
+        """All of it, or nothing when it is not wanted any more."""
+        return len(data) if self.drops else int(self._file.write(data))
+
+    def flush(self) -> None:
+        """The file is flushed when it is closed."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class _Parquet:
+    """Columns prediction, or prediction_0, prediction_1, ...; each piece is a group of rows."""
+
+    def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
+        del rows
+        try:
+            import pyarrow as pa  # pylint: disable=import-outside-toplevel
+            import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
+        except ImportError as error:
+            raise ImportError(f"to write Parquet pyarrow is needed, which is not there ({error}): pip install pyarrow, or name a "
+                              "file that ends in .csv or .npy") from error
+        self._pa, kind = pa, pa.from_numpy_dtype(dtype)
+        self._schema = pa.schema([(name, kind) for name in _names(row_shape)])
+        self._sink = _Sink(file)
+        self._writer = pq.ParquetWriter(self._sink, self._schema)
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Further rows."""
+        columns = rows.reshape(len(rows), len(self._schema.names))
+        arrays = [self._pa.array(np.ascontiguousarray(column)) for column in columns.T]
+        self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def finish(self) -> None:
+        """What comes after the last row."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Nothing is written from now on."""
+        self._sink.drops = True
+        self._writer.close()
+
+
+class _Csv:
+    """A line of names, and a line for each row; floats so that they can be read back with all their bits."""
+
+    def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
+        del rows
+        self._file = file
+        self._format = "%d" if dtype.kind in "iub" else "%.9g" if dtype.itemsize <= 4 else "%.17g"
+        file.write((",".join(_names(row_shape)) + "\n").encode())
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Further rows."""
+        np.savetxt(self._file, rows, self._format, delimiter=",")
+
+    def finish(self) -> None:
+        """Nothing."""
+
+    def abandon(self) -> None:
+        """Nothing."""
+
+
+class _Npy:
+    """NumPy's own format, of any shape."""
+
+    def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
+        self._file = file
+        form: Any = np.lib.format
+        header = {"descr": form.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *row_shape)}
+        form.write_array_header_1_0(file, header)
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Further rows."""
+        self._file.write(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
+
+    def finish(self) -> None:
+        """Nothing."""
+
+    def abandon(self) -> None:
+        """Nothing."""
+
+
+_FORMATS: Dict[str, Callable[..., Any]] = {"parquet": _Parquet, "csv": _Csv, "npy": _Npy}
+
+
+def _names(row_shape: Tuple[int, ...]) -> List[str]:
+    return ["prediction"] if not row_shape else [f"prediction_{place}" for place in range(row_shape[0])]
+
+
+def part_name(rank: int, world: int, suffix: str) -> str:
+    """Of a worker's file; names have the order of ranks."""
+    digits = max(5, len(str(world)))
+    return f"part-{rank:0{digits}d}-of-{world:0{digits}d}.{suffix}"
+
+
+def format_of(path: str, named: Optional[str]) -> str:
+    """`parquet`, `csv` or `npy`, by what was named, else by the path's suffix. Raises ValueError for others."""
+    suffix = posixpath.splitext(path.rstrip("/"))[1].lstrip(".").lower()
+    found = suffix if named is None else named
+    if found not in _FORMATS:
+        raise ValueError(f"{path}: found " + (f"the suffix {suffix!r}" if named is None else f"format={named!r}") +
+                         ", expected .parquet, .csv or .npy, or one of format='parquet', 'csv', 'npy'")
+    return found
+
+
+def _local(path: str) -> bool:
+    return "://" not in path or path.startswith("file://")
+
+
+def _on_disk(path: str) -> str:
+    return path[len("file://"):] if path.startswith("file://") else path
+
+
+def _there(path: str, whole: bool, storage_options: Optional[Mapping[str, Any]]) -> List[str]:
+    """The names at `path` that a run may have written, and that this one would write beside or over."""
+    if _local(path):
+        place = _on_disk(path)
+        if whole:
+            return [os.path.basename(place)] if os.path.lexists(place) else []
+        names = os.listdir(place) if os.path.isdir(place) else []
+    else:
+        try:
+            found = _files.find([path], storage_options=storage_options)
+        except FileNotFoundError:
+            return []
+        names = [posixpath.basename(file.uri) for file in found]
+        if whole:
+            return names
+    return sorted(name for name in names if _PART.fullmatch(name))
+
+
+def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], storage_options: Any) -> List[str]:
+    """The files of another run that are not replaced. Raises FileExistsError where something is there and stays."""
+    found = _there(path, whole, storage_options)
+    if found and not overwrite:
+        what = "is there already" if whole else f"holds {len(found)} parts of another run already, such as {found[0]}"
+        raise FileExistsError(f"{path} {what}: expected nothing there; name another path, remove it, or say overwrite=True")
+    stale = [name for name in found if name not in own] if not whole else []
+    if stale and not _local(path):
+        raise FileExistsError(f"{path} holds {len(stale)} parts of a run with another number of workers, such as {stale[0]}, "
+                              "which this run would not replace: remove them first")
+    return stale
+
+
+def _layout(peers: _peers.Peers, found: NDArray[Any], path: str) -> Tuple[Any, Tuple[int, ...], List[int]]:
+    """Element type, shape of a row, and each rank's rows. Ranks without rows are not asked for shapes."""
+    told = peers.allgather((len(found), found.dtype, found.shape[1:]))
+    with_rows = [(rank, dtype, shape) for rank, (rows, dtype, shape) in enumerate(told) if rows]
+    first, dtype, shape = with_rows[0] if with_rows else (0, told[0][1], told[0][2])
+    for rank, one, row_shape in with_rows:
+        if (one, row_shape) != (dtype, shape):
+            raise ValueError(f"{path}: predictions differ: {dtype} with rows of the shape {shape} on rank {first}, {one} with "
+                             f"rows of the shape {row_shape} on rank {rank}")
+    return dtype, shape, [rows for rows, _, _ in told]
+
+
+def _predicted(predict: Callable[[], Any], path: str, form: str) -> NDArray[Any]:
+    found = np.asarray(predict())
+    if found.ndim == 0 or found.dtype.kind not in "fiub":
+        raise ValueError(f"{path}: a prediction of {found.dtype} with {found.ndim} dimensions, expected an array of numbers with "
+                         "a row for each row of the matrix")
+    if found.ndim > 2 and form != "npy":
+        raise ValueError(f"{path}: predictions of {found.ndim} dimensions cannot be written as {form}, expected 1 or 2: use .npy")
+    return found
+
+
+def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: bool, form: Optional[str],
+          storage_options: Optional[Mapping[str, Any]], piece_bytes: int = _scatter.PIECE_BYTES) -> None:
+    """What `predict` gives on each rank, as `warren.xgboost.predict_to` says."""
+    peers = _peers.current()
+    # Each step may fail on some ranks, and is one of all: they agree on it before the next one.
+    step = _scatter.Transfer(peers)
+    place = os.fspath(path).rstrip("/") or "/"
+    suffix = step.attempt(format_of, place, form)
+    step.agree()
+    said = peers.allgather((place, suffix, whole, overwrite))
+    for rank, one in enumerate(said):
+        if one != said[0]:
+            raise ValueError(f"predict_to: rank 0 and rank {rank} differ in path, format, whole, overwrite: {said[0]} and {one}")
+    own = [part_name(rank, peers.world, suffix) for rank in range(peers.world)]
+    # Disks may be each host's own; of a store one rank asks.
+    stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _local(place) or peers.rank == 0 else []
+    step.agree()
+    found = step.attempt(_predicted, predict, place, suffix)
+    step.agree()
+    dtype, row_shape, counts = _layout(peers, found, place)
+    found = found.astype(dtype, copy=False) if len(found) else np.empty((0, *row_shape), dtype)
+
+    with contextlib.ExitStack() as output:
+        writer: Any = None
+        if not whole or peers.rank == 0:
+            target = place if whole else f"{place}/{own[peers.rank]}"
+            file = step.attempt(_opened, output, target, storage_options)
+            writer = step.attempt(_FORMATS[suffix], file, dtype, row_shape, sum(counts) if whole else len(found))
+            if writer is not None:
+                output.callback(writer.abandon)
+        step.agree()
+        if whole:
+            _write_whole(step, found, writer, piece_bytes)
+        else:
+            rows = max(1, piece_bytes // max(1, found[:1].nbytes))
+            for begin in range(0, len(found), rows):
+                step.attempt(writer.add, found[begin:begin + rows])
+        if writer is not None:
+            step.attempt(writer.finish)
+        step.agree()  # an error, of any rank, leaves the block, and then no file is to be seen
+        step.attempt(output.close)
+    step.agree()
+    for name in stale:
+        with contextlib.suppress(FileNotFoundError):  # another rank of this host does the same
+            os.unlink(os.path.join(_on_disk(place), name))
+
+
+def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> Any:
+    if _local(target):
+        os.makedirs(os.path.dirname(os.path.abspath(_on_disk(target))), exist_ok=True)
+    return output.enter_context(_files.open_output(target, storage_options=storage_options))
+
+
+def _write_whole(step: _scatter.Transfer, found: NDArray[Any], writer: Any, piece_bytes: int) -> None:
+    """Rank 0 writes what comes from the ranks, in their order."""
+    specs: List[Any] = []
+
+    def take(rows: int, piece: Any) -> None:
+        builder = _kinds.Builder(specs[0], rows, [0])
+        builder.add(rows, piece)
+        writer.add(builder.finish())
+
+    step.gather(found, 0, piece_bytes, lambda spec, *_: specs.append(spec), take)

@@ -23,6 +23,7 @@ from warren_testing import BIN
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren import data  # noqa: E402
+from warren.data import _load, _text  # noqa: E402
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 
@@ -165,7 +166,8 @@ def numbered_rows(first, count, words=3):
 class Remote(unittest.TestCase):
     def use(self, files):
         store = StoreInMemory(files)
-        self.enterContext(mock.patch.object(data, "_files", store, create=True))
+        self.enterContext(mock.patch.object(_text, "_files", store))
+        self.enterContext(mock.patch.object(_load, "_files", store))
         self.addCleanup(lambda: self.assertEqual(sum(store.opened.values()), 0, "files that were left open"))
         return store
 

@@ -6,6 +6,7 @@ the one is an error with the same words on all workers, before anybody has read 
 """
 import concurrent.futures
 import contextlib
+import dataclasses
 import functools
 import os
 import queue
@@ -85,6 +86,9 @@ class Source:
         self._filter_columns = _columns_of(options.filters)
         files = together(peers, lambda: self._listed() if peers.rank == 0 or not peers.connected else [])
         self.files: List[_files.File] = peers.broadcast(files, 0) if peers.connected else files
+        if peers.world > 1:
+            # Copies of the data on each host's own disk may have been written at other times.
+            self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
         self._folders = together(peers, self._partition_types)
         self._format = together(peers, self._chosen_format)
         self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
@@ -262,7 +266,16 @@ class Source:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """This worker's rows, in order, that the filters let through; read ahead by a thread. Close what is not used to its end."""
-        return ahead(lambda: (batch for one in self.slices for batch in self._batches(one, columns, filtered=True)), _AHEAD)
+        return ahead(functools.partial(self._all_batches, columns), _AHEAD)
+
+    def _all_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        last = {one.piece.file: number for number, one in enumerate(self.slices)}
+        for number, one in enumerate(self.slices):
+            yield from self._batches(one, columns, filtered=True)
+            file = self.files[one.piece.file]
+            if last[one.piece.file] == number and _is_remote(file):
+                # Stores say nothing of an object that is overwritten between two reads: once more, whether it is the one listed.
+                _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def batches_of(self, one: Slice, columns: Sequence[str]) -> Iterator[Batch]:
         """The same of one slice, without reading ahead."""
@@ -340,6 +353,10 @@ class Source:
 
 #: What writers call the folder of rows without a value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def _is_remote(file: _files.File) -> bool:
+    return "://" in file.uri and not file.uri.startswith("file://")
 
 
 def shown_uri(uri: Uri) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warren import _native
+from warren.data import _files
 
 _REDUCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)
 _ADD_FILE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
@@ -135,8 +136,6 @@ class _RemoteFiles:
     say."""
 
     def __init__(self, storage_options: Optional[Mapping[str, Any]]) -> None:
-        from warren.data import _files  # pylint: disable=import-outside-toplevel
-
         self._find: Callable[[str], List[Any]] = functools.partial(_files.find, storage_options=storage_options)
         self._open_files = _OpenFiles(functools.partial(_files.Ranges, storage_options=storage_options),
                                       _MOST_OPEN_FILES)

@@ -34,6 +34,12 @@ bool IsBzip2(std::string_view first) {
 
 }  // namespace
 
+std::string_view FormatWithColumns(std::string_view first_bytes) {
+  if (first_bytes.starts_with("PAR1"sv)) return "Parquet";
+  if (first_bytes.starts_with("ARROW1\0\0"sv)) return "Arrow";
+  return {};
+}
+
 Container RecogniseStart(std::string_view first_bytes) {
   if (first_bytes.starts_with("\x1F\x8B"sv)) return Container::kGzip;
   if (IsZstd(first_bytes)) return Container::kZstd;

@@ -24,6 +24,9 @@ inline constexpr std::size_t kRecognisedBytes = 13;
 /// nor zstd seekable from zstd.
 Container RecogniseStart(std::string_view first_bytes);
 
+/// "Parquet" or "Arrow" for a file that begins as those do, which are no text; else nothing.
+std::string_view FormatWithColumns(std::string_view first_bytes);
+
 /// Whether a file that RecogniseStart takes for xz is .lzma, which came before xz and has no checksums.
 bool IsLzma(std::string_view first_bytes);
 

@@ -97,6 +97,12 @@ Container Recognise(const File& stored) {
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(first.size(), stored.size()));
   stored.ReadAt(0, first.data(), bytes);
   const Container start = internal::RecogniseStart({first.data(), bytes});
+  if (const std::string_view format = internal::FormatWithColumns({first.data(), bytes}); !format.empty()) {
+    throw DataError(
+        fmt::format("{}: is a file of {}, expected text: the Python package reads it (warren.data.load), and "
+                    "`warren data convert {} OUTPUT.svm --label COLUMN` makes text of it",
+                    stored.name(), format, stored.name()));
+  }
   if (start == Container::kGzip && internal::IsBgzf(stored)) return Container::kBgzf;
   if (start == Container::kZstd && internal::HasSeekTable(stored)) return Container::kZstdSeekable;
   return start;

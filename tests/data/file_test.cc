@@ -112,6 +112,19 @@ TEST_F(FileTest, FilesAreRecognisedByTheirContent) {
   EXPECT_EQ(recognised(Lzma(text)), Container::kXz);
 }
 
+TEST_F(FileTest, FilesOfColumnsAreNoTextAndTheErrorSaysWhatReadsThem) {
+  for (const auto& [bytes, name] :
+       {std::pair{"PAR1\x15\x04"s, "Parquet"}, std::pair{"ARROW1\0\0\xFF"s, "Arrow"}}) {
+    const std::string path = folder_.Write("rows", bytes);
+    EXPECT_EQ(
+        ErrorOf([&] { (void)Recognise(path); }),
+        path + ": is a file of " + name +
+            ", expected text: the Python package reads it (warren.data.load), and `warren data convert " +
+            path + " OUTPUT.svm --label COLUMN` makes text of it");
+  }
+  EXPECT_EQ(Recognise(folder_.Write("rows", "PAR2 1:1\n")), Container::kPlain);
+}
+
 TEST_F(FileTest, TextOfAnySizeComesBackInReadsOfAnySize) {
   for (const Kind& kind : Kinds()) {
     for (const std::size_t size : {0, 1, 999, 1000, 1001, 3000, 6001, 65536, 65537, 300007}) {

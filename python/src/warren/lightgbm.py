@@ -240,7 +240,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dataset("train.svm")
 
     `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, `init_score` its
-    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/data.md, but for a cache. Categories are
+    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/data-text.md, but for a cache. Categories are
     numbered alike on all workers, and named to LightGBM. What is not in a row is 0 in LibSVM and libfm, and missing in all others,
     as for LightGBM. `options` are passed on to lightgbm.Dataset. How features are binned is agreed on between the workers when the Dataset
     is made.

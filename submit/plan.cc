@@ -17,6 +17,8 @@ namespace {
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
+/// Where a worker may show how far it is, in one line that it takes away again: its own streams are pipes.
+constexpr std::string_view kTerminalVariable = "WARREN_TERMINAL";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 17> kJobVariables = {
@@ -92,6 +94,8 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   }
   if (role == tracker::Role::kWorker) {
     AddTorchEnvironment(options, context, process);
+    if (!context.terminal.empty() && ClusterOf(options).runs_here)
+      process.environment.emplace_back(kTerminalVariable, context.terminal);
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -123,7 +126,14 @@ class JobRun : public JobView {
           host_.address, port, host_.why);
     }
     plan_ = Plan(options_, {AddressOf(options_, host_.address, port, token_.ToHex()), command_,
-                            InheritedNames(), cores_, binding_, ChooseMasterPort(io_)});
+                            InheritedNames(), cores_, binding_, ChooseMasterPort(io_), Terminal()});
+  }
+
+  /// Empty where standard error is none.
+  std::string Terminal() const {
+    std::array<char, PATH_MAX> path{};
+    const bool known = console_.interactive() && ttyname_r(STDERR_FILENO, path.data(), path.size()) == 0;
+    return known ? path.data() : "";
   }
 
   /// The user's own number needs no words, nor does a worker that has a machine for itself.

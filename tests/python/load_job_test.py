@@ -4,6 +4,7 @@ import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import sys
@@ -130,6 +131,42 @@ class Shares(Job):
         self.assertEqual(sum(one[2] for one in found), len(whole))
         self.assertLess(abs(sum(one[3] for one in found) - int(np.nan_to_num(whole.features).astype("float64").sum() * 1000)), 3)
         self.assertEqual({json.dumps(one[4]) for one in found}, {json.dumps(whole.categories)})
+
+
+class Progress(Job):
+    @staticmethod
+    def on_a_terminal(command, env):
+        """What the command writes to it."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(command[0], command, env)
+        said = b""
+        try:
+            while True:
+                piece = os.read(terminal, 1 << 16)
+                if not piece:
+                    break
+                said += piece
+        except OSError:  # the other end is closed
+            pass
+        os.close(terminal)
+        os.waitpid(child, 0)
+        return said.decode(errors="replace")
+
+    def test_is_shown_on_the_terminal_of_dmlc_submit_and_is_in_no_log(self):
+        uri = self.folder / "many.parquet"
+        pq.write_table(table(200000, 1), uri, row_group_size=2000)
+        env = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+        worker = [sys.executable, str(WORKER), "rabit", str(uri), json.dumps({"label": "y", "exclude": ["q", "w"], "batch_pause": 0.02})]
+        submit = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", "2"]
+        log = self.folder / "logs"
+        log.mkdir()
+        for command in (worker, [*submit, "--log-dir", str(log), "--", *worker]):
+            said = self.on_a_terminal(command, env)
+            self.assertRegex(said, r"\r\x1b\[K\S*many\.parquet: [0-9,]+ of (200|100),000 rows, \d+ MB, \d+ MB/s(, \d+ s left)?")
+        self.assertNotIn("MB/s", "".join(file.read_text() for file in log.iterdir()))
+        quiet = subprocess.run([*submit, "--", *worker], env=env, text=True, capture_output=True, check=True, start_new_session=True)
+        self.assertNotIn("MB/s", quiet.stdout + quiet.stderr)
 
 
 class Wrong(Job):

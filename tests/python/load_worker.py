@@ -22,6 +22,15 @@ if "die" in options:
             yield batch
             time.sleep(0.01)
     _source.Source._batches = dying  # pylint: disable=protected-access
+if "batch_pause" in options:
+    # Reading takes its time.
+    from warren.data import _table
+    pause, convert = options.pop("batch_pause"), _table.Converter.table
+
+    def slowly(self, *args, **named):
+        time.sleep(pause)
+        return convert(self, *args, **named)
+    _table.Converter.table = slowly
 
 
 def digest(table):

@@ -55,6 +55,16 @@ TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
   }
 }
 
+TEST(Plan, TellsWorkersOnThisMachineOfTheTerminalThatThereIs) {
+  Options options = SomeOptions();
+  PlanContext context = SomeContext();
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "(unset)");
+  context.terminal = "/dev/pts/7";
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "/dev/pts/7");
+  options.cluster = "ssh";
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "(unset)");
+}
+
 TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();

@@ -1,0 +1,131 @@
+"""warren data inspect, validate, convert and shard, as programs."""
+import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from warren_testing import BIN
+
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+
+def table(rows=1000, seed=0):
+    """With words, which are no features, whole numbers beyond float32, and missing values."""
+    rng = np.random.default_rng(seed)
+    return pa.table({"id": np.arange(rows) + 2**40, "x": pa.array(rng.random(rows), mask=rng.random(rows) < 0.1),
+                     "word": [f"w{k % 7}" for k in range(rows)], "city": pa.array(rng.choice(["a", "b"], rows)).dictionary_encode(),
+                     "y": rng.integers(0, 2, rows), "q": np.arange(rows) // 7})
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def run_it(self, *words, code=0, program=("-m", "warren", "data")):
+        """What it says, on both streams."""
+        done = subprocess.run([sys.executable, *program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}, check=False)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def parquet(self, name, of, rows=100):
+        path = self.folder / name
+        pq.write_table(of, path, row_group_size=rows)
+        return path
+
+    def test_inspect_shows_what_each_worker_would_read(self):
+        path = self.parquet("a.parquet", table())
+        said = self.run_it("inspect", path, "--label", "y", "--qid", "q", "--exclude", "word,id", "--workers", 3)
+        self.assertIn("1 files, 10 pieces (parquet)", said)
+        self.assertIn("a.parquet: 1,000 rows, 2 features, 3 workers", said)
+        self.assertRegex(said, r"\n  2 +33\d +33\.\d % .*0 to 1, mean 0\.\d+ +- +\d\d\n")
+        self.assertRegex(said, r"\n  x +number +\d+\.\d % +[0-9.e-]+ to 0\.99\d*, mean 0\.\d+\n")
+        self.assertRegex(said, r"\n  city +category +0\.0 % +2: a, b\n")
+
+    def test_validate_says_all_that_is_wrong_not_just_the_first(self):
+        self.parquet("a.parquet", table().drop_columns(["word", "q"]))
+        self.assertIn("1,000 rows in 1 files: nothing is wrong", self.run_it("validate", self.folder, "--label", "y"))
+        self.parquet("b.parquet", table().drop_columns(["word", "q", "x"]))
+        self.parquet("c.parquet", table().drop_columns(["word", "q"]).set_column(3, "y", pa.array([1] * 150 + [None] * 850)))
+        (self.folder / "d.parquet").write_bytes(b"PAR1 is all")
+        said = self.run_it("validate", self.folder, "--label", "y", code=1)
+        self.assertRegex(said, r"b\.parquet: has no column 'x', which the first file has\n")
+        self.assertRegex(said, r"c\.parquet, row group 1, row 50: the label in column 'y' is nothing")
+        self.assertRegex(said, r"c\.parquet, row group 9, row 0: the label in column 'y' is nothing")
+        self.assertIn("d.parquet: ", said)
+        self.assertIn("in 4 files: 11 things wrong", said)
+        self.assertIn("and 9 more\n", self.run_it("validate", self.folder, "--label", "y", "--most", 2, code=1))
+
+    def test_convert_keeps_columns_as_they_are_stored(self):
+        whole = table()
+        path = self.parquet("a.parquet", whole)
+        for name, read in (("b.parquet", pq.read_table), ("b.arrow", lambda path: pa.ipc.open_file(path).read_all()),
+                           ("b.csv", pyarrow.csv.read_csv)):
+            with self.subTest(name=name):
+                self.assertEqual(self.run_it("convert", path, self.folder / name), "")
+                found = read(self.folder / name)
+                self.assertEqual(found.column_names, whole.column_names)
+                self.assertEqual(found.to_pydict(), whole.to_pydict())
+        self.run_it("convert", self.folder / "b.csv", self.folder / "c.parquet")
+        self.assertEqual(pq.read_table(self.folder / "c.parquet").drop_columns("id").to_pydict(), whole.drop_columns("id").to_pydict())
+
+    def test_convert_to_libsvm_text_and_back(self):
+        from warren import data
+        path = self.parquet("a.parquet", table())
+        self.run_it("convert", path, self.folder / "b.svm", "--label", "y", "--qid", "q", "--exclude", "word,id")
+        expected = data.load(path, label="y", qid="q", exclude=["word", "id"])
+        found = data.load(self.folder / "b.svm")
+        for name in ("label", "qid"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        there = ~np.isnan(expected.features)
+        np.testing.assert_array_equal(found.features.toarray(), np.where(there, expected.features, 0))
+        self.assertEqual(found.features.nnz, there.sum())
+        self.run_it("convert", self.folder / "b.svm", self.folder / "c.parquet")
+        back = data.load(self.folder / "c.parquet", label="label", qid="qid")
+        np.testing.assert_array_equal(back.features, expected.features)
+        np.testing.assert_array_equal(back.label, expected.label)
+
+    def test_shard_writes_disjoint_complete_parts_with_whole_queries(self):
+        whole = table()
+        path = self.parquet("a.parquet", whole)
+        self.run_it("shard", path, 4, self.folder / "parts", "--qid", "q")
+        parts = [pq.read_table(file) for file in sorted((self.folder / "parts").iterdir())]
+        self.assertEqual([file.name for file in sorted((self.folder / "parts").iterdir())], [f"part-0000{k}-of-00004.parquet" for k in range(4)])
+        together = pa.concat_tables(parts)
+        self.assertEqual(sorted(together.column_names), sorted(whole.column_names))
+        self.assertEqual(together.select(whole.column_names).to_pydict(), whole.to_pydict())
+        self.assertTrue(all(one["q"][-1].as_py() < other["q"][0].as_py() for one, other in zip(parts, parts[1:])))
+        self.run_it("shard", self.parquet("few.parquet", table(2)), 3, self.folder / "few", "--to", "csv")
+        self.assertEqual(sorted(len(file.read_text().splitlines()) for file in (self.folder / "few").iterdir()), [1, 2, 2])
+
+    def test_text_is_rabit_datas(self):
+        (self.folder / "a.svm").write_text("1 0:1\n")
+        self.assertIn("format:   libsvm", self.run_it("inspect", self.folder / "a.svm"))
+        script = "import sys; from warren.data import main; main()"
+        self.assertIn("format:   libsvm", self.run_it("inspect", self.folder / "a.svm", program=("-c", script)))
+        path = self.parquet("a.parquet", table().drop_columns("word"))
+        self.assertIn("1,000 rows", self.run_it("inspect", path, program=("-c", script)))
+
+    def test_bad_usage_is_said_in_a_line(self):
+        path = self.parquet("a.parquet", table())
+        for words, part in ((("inspect", path), "column 'word' is string"), (("inspect", path, "--workers", 0, "--label", "y"), "--workers 0"),
+                            (("convert", path, self.folder / "b.xyz"), "expected a name that ends in"),
+                            (("convert", path, self.folder / "b.csv.gz"), "name it .csv"), (("shard", path, "x", "y"), "expected a number of parts"),
+                            (("inspect", self.folder / "no.parquet", "--label", "y"), "no.parquet")):
+            said = self.run_it(*words, code=1)
+            self.assertIn(part, said)
+            self.assertRegex(said, r"^warren data: ")
+        self.assertIn("usage: warren PROGRAM", self.run_it("nonsense", program=("-m", "warren"), code=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -6,6 +6,7 @@ import gc
 import gzip
 import importlib
 import importlib.util
+import io
 import os
 import pathlib
 import signal
@@ -161,6 +162,33 @@ class StoreInMemory:
 def numbered_rows(first, count, words=3):
     return "".join(f"{row}" + "".join(f" {word}:{row % 97}" for word in range(words)) + "\n"
                    for row in range(first, first + count)).encode()
+
+
+class Batches(unittest.TestCase):
+    def setUp(self):
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "a.svm"
+        self.path.write_text("".join(f"{k}:2 qid:{k // 4} {k % 5}:{k}\n" for k in range(100)))
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "SKIPPED: python3-torch is not installed")
+    def test_tensors_are_the_rows_in_order(self):
+        import torch
+        batches = list(data.batches(self.path, 30, kind="torch"))
+        self.assertEqual([len(one) for one in batches], [30, 30, 30, 10])
+        self.assertTrue(all(isinstance(getattr(one, name), torch.Tensor) for one in batches for name in ("features", "label", "weight", "qid")))
+        self.assertEqual(torch.cat([one.label for one in batches]).tolist(), list(range(100)))
+        self.assertEqual(torch.cat([one.features for one in batches]).max(1).values.tolist(), list(range(100)))
+        self.assertEqual(torch.cat([one.qid for one in batches]).tolist(), [k // 4 for k in range(100)])
+
+    def test_text_has_no_arrow_tables(self):
+        self.assertRaisesRegex(ValueError, "numpy' or 'torch'", data.batches, self.path, kind="arrow")
+        self.assertRaisesRegex(ValueError, "kind is 'x'", data.batches, self.path, kind="x")
+        self.assertRaisesRegex(ValueError, "batch_rows is 0", data.batches, self.path, 0)
+
+    def test_the_table_of_what_workers_got_is_shown_for_text_too(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            data.load(self.path, check=True, rank=0, world=2)
+        self.assertRegex(said.getvalue(), r"a\.svm: \d+ rows, 5 features, 1 worker\n")
+        self.assertRegex(said.getvalue(), r"\n  0  +\d\d +100\.0 % .*2 to 2, mean 2 +1\d\n")
 
 
 class Remote(unittest.TestCase):

@@ -19,8 +19,11 @@ import urllib.error
 
 import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
-from warren.data import _files
-from warren.data._files import File, Ranges, Retry, find, kind_of, matches, open_arrow, open_output, partition_of
+from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, shown, stores
+from warren.data._files.names import matches, partition_of, split_uri
+from warren.data._files.ranges import pieces
+from warren.data._files.retry import kind_of, persist
+from warren.data._files.stores import interface
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # set in the process that this file starts with that Python
@@ -113,7 +116,7 @@ class Policy(unittest.TestCase):
                 now[0] += seconds
 
             with self.assertRaisesRegex(OSError, f"s3://b/x: failed, {len(tries) or ''}.*attempts in .* s: reset by the network"):
-                _files.persist(fails, "s3://b/x", retry, sleep=sleep, clock=lambda: now[0], chance=lambda: 0.0)
+                persist(fails, "s3://b/x", retry, sleep=sleep, clock=lambda: now[0], chance=lambda: 0.0)
             self.assertEqual(len(tries), failures or len(tries))
             self.assertTrue(1 < len(tries) and max(tries) < retry.total_s)
 
@@ -142,7 +145,7 @@ class Policy(unittest.TestCase):
         rng = random.Random(3)
         for _ in range(3000):
             offset, size, most = rng.randint(0, 10**12), rng.randint(0, 10**6), rng.randint(1, 10**5)
-            got = _files.pieces(offset, size, most)
+            got = pieces(offset, size, most)
             self.assertEqual(sum(length for _, length in got), size)
             at = offset
             for begin, length in got:
@@ -158,16 +161,16 @@ class Policy(unittest.TestCase):
             "s3://b/p?rt-[0-9]?.x": ("s3", "b", "p?rt-[0-9]?.x", ""), "https://h/x?a=b": ("https", "h", "x?a=b", ""),
             "s3://b/y=1/x?endpoint_override=127.0.0.1:9": ("s3", "b", "y=1/x", "?endpoint_override=127.0.0.1:9"),
         }.items():
-            self.assertEqual(_files.split_uri(uri), parts)
+            self.assertEqual(split_uri(uri), parts)
         for wrong in ("file://host/x", "s3:///x", "https:///x"):
             with self.assertRaisesRegex(ValueError, "expected"):
-                _files.split_uri(wrong)
+                split_uri(wrong)
 
     def test_messages_do_not_show_secrets(self):
-        self.assertEqual(_files.shown("s3://KEY:s3cr%2Ft@b/x"), "s3://KEY:***@b/x")
-        self.assertEqual(_files.shown("https://h/x?X-Amz-Credential=c&X-Amz-Signature=abc&part=1"),
+        self.assertEqual(shown("s3://KEY:s3cr%2Ft@b/x"), "s3://KEY:***@b/x")
+        self.assertEqual(shown("https://h/x?X-Amz-Credential=c&X-Amz-Signature=abc&part=1"),
                          "https://h/x?X-Amz-Credential=***&X-Amz-Signature=***&part=1")
-        self.assertEqual(_files.shown("s3://b/a:b@c"), "s3://b/a:b@c")
+        self.assertEqual(shown("s3://b/a:b@c"), "s3://b/a:b@c")
 
 
 class Local(Folder):
@@ -394,8 +397,8 @@ class Http(Folder):
         self.write("x.bin", data)
         proxy = self.serve()
         (file,) = find(f"{proxy.url}/x.bin")
-        before, _files.READ_TIMEOUT_S = _files.READ_TIMEOUT_S, 0.5
-        self.addCleanup(setattr, _files, "READ_TIMEOUT_S", before)
+        before, interface.READ_TIMEOUT_S = interface.READ_TIMEOUT_S, 0.5
+        self.addCleanup(setattr, interface, "READ_TIMEOUT_S", before)
         with Ranges(file, retry=QUICK) as ranges:
             for fault in (Fault("reset", after_bytes=50_000), Fault("stall", after_bytes=500), Fault("stall"),
                           Fault("status", status=503, times=2), Fault("status", status=429)):
@@ -541,8 +544,8 @@ class S3(Folder):
     def test_resets_errors_stalls_and_short_bodies_are_tried_again_and_bounded(self):
         data = random.Random(2).randbytes(200_000)
         self.write("bucket/x.bin", data)
-        before, _files.READ_TIMEOUT_S = _files.READ_TIMEOUT_S, 1.0
-        self.addCleanup(setattr, _files, "READ_TIMEOUT_S", before)
+        before, interface.READ_TIMEOUT_S = interface.READ_TIMEOUT_S, 1.0
+        self.addCleanup(setattr, interface, "READ_TIMEOUT_S", before)
         for options in (None, self.options):
             self.proxy.break_next(Fault("status", status=503, method="HEAD", times=2))
             (file,) = find("s3://bucket/x.bin", storage_options=options)
@@ -562,7 +565,7 @@ class S3(Folder):
                     ranges.read_at(7, 93)
 
     def test_large_ranges_are_read_in_pieces_of_which_only_the_broken_one_is_read_again(self):
-        data = random.Random(4).randbytes(3 * _files.PIECE_BYTES)
+        data = random.Random(4).randbytes(3 * interface.PIECE_BYTES)
         self.write("bucket/large.bin", data)
         (file,) = find("s3://bucket/large.bin")
         with Ranges(file, retry=QUICK) as ranges:
@@ -616,7 +619,7 @@ class S3(Folder):
         self.write("bucket/x.bin")
         for key in (self.server.key, "NOBODY"):
             self.set_environment({"AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ACCESS_KEY_ID": key})
-            _files._stores.clear()
+            stores._stores.clear()
             for uri in ("s3://bucket/x.bin", "s3://bucket/*"):
                 with self.assertRaisesRegex(PermissionError, "access is denied; check the credentials, 1 attempt"):
                     find(uri)
@@ -630,9 +633,9 @@ class S3(Folder):
 
     def test_a_server_that_is_not_there_is_an_error_within_the_attempts(self):
         self.set_environment({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
-        before = _files.Retry
-        self.addCleanup(setattr, _files, "Retry", before)
-        _files.Retry = lambda: QUICK
+        before = listing.Retry
+        self.addCleanup(setattr, listing, "Retry", before)
+        listing.Retry = lambda: QUICK
         with self.assertRaisesRegex(OSError, "s3://bucket/x: failed, 3 attempts in .*127.0.0.1:1 "):
             find("s3://bucket/x")
 
@@ -690,8 +693,8 @@ class S3(Folder):
         self.write("bucket/x.bin")
         for options in (None, self.options):
             (file,) = find("s3://bucket/x.bin", storage_options=options)
-            here = _files._locate(file.uri, options)[0]
-            self.assertIs(here, _files._locate(file.uri, options)[0])
+            here = stores.locate(file.uri, options)[0]
+            self.assertIs(here, stores.locate(file.uri, options)[0])
             child = os.fork()
             if child == 0:
                 status = 1
@@ -699,7 +702,7 @@ class S3(Folder):
                     signal.alarm(60)  # rather than to wait for a thread that was not forked
                     with Ranges(file, storage_options=options) as ranges:
                         well = ranges.read_at(1, 3) == b"ows" and find("s3://bucket", storage_options=options) == [file]
-                    status = 0 if well and _files._locate(file.uri, options)[0] is not here else 2
+                    status = 0 if well and stores.locate(file.uri, options)[0] is not here else 2
                 finally:
                     os._exit(status)
             self.assertEqual(os.waitpid(child, 0)[1], 0)

@@ -18,7 +18,8 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 from warren import data  # noqa: E402  pylint: disable=wrong-import-position
-from warren.data import _kinds, _peers, _scatter  # noqa: E402  pylint: disable=wrong-import-position
+from warren.data import _peers  # noqa: E402  pylint: disable=wrong-import-position
+from warren.data._exchange import arrays, pieces, scattering, shares, tables  # noqa: E402  pylint: disable=wrong-import-position
 
 WORKERS = pathlib.Path(__file__).resolve().parent
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
@@ -47,7 +48,7 @@ class Shares(unittest.TestCase):
     def test_are_contiguous_complete_and_differ_by_a_row_at_most(self):
         for _ in range(2000):
             rows, world = random.randrange(200), random.randrange(1, 50)
-            cuts = _scatter.even_cuts(rows, world)
+            cuts = shares.even_cuts(rows, world)
             sizes = np.diff(cuts)
             self.assertEqual((len(cuts), cuts[0], cuts[-1]), (world + 1, 0, rows))
             self.assertTrue(0 <= sizes.min() and sizes.max() - sizes.min() <= 1, (rows, world, cuts))
@@ -56,22 +57,22 @@ class Shares(unittest.TestCase):
         for _ in range(2000):
             world = random.randrange(1, 12)
             sizes = np.array([random.randrange(12) for _ in range(random.randrange(40))], np.int64)
-            cuts, groups = _scatter.group_cuts(sizes, world)
+            cuts, groups = shares.group_cuts(sizes, world)
             ends = [0, *np.cumsum(sizes).tolist()]
             self.assertEqual((len(cuts), cuts[0], cuts[-1], groups[0], groups[-1]), (world + 1, 0, ends[-1], 0, len(sizes)))
             self.assertEqual(cuts, [ends[group] for group in groups])
             self.assertEqual(groups, sorted(groups))
-            for cut, even in zip(cuts, _scatter.even_cuts(ends[-1], world)):
+            for cut, even in zip(cuts, shares.even_cuts(ends[-1], world)):
                 self.assertEqual(abs(cut - even), min(abs(end - even) for end in ends), (sizes, world, cuts))
 
     def test_pieces_have_no_more_bytes_than_asked_for_or_one_row(self):
         for _ in range(300):
             rows, width, most = random.randrange(60), random.randrange(5), random.randrange(1, 200)
             table = np.random.default_rng(rows).normal(size=(rows, width))
-            spec, columns = _kinds.flatten(table)
+            spec, columns = tables.flatten(table)
             begin = random.randrange(rows + 1)
-            builder = _kinds.Builder(spec, rows - begin, [0])
-            for count, piece in _kinds.pieces(columns, begin, rows, most):
+            builder = pieces.TableBuilder(spec, rows - begin, [0])
+            for count, piece in pieces.pieces(columns, begin, rows, most):
                 self.assertTrue(piece.size - 8 <= most or count == 1, (piece.size, count, most))
                 builder.add(count, piece)
             np.testing.assert_array_equal(builder.finish(), table[begin:])
@@ -143,7 +144,7 @@ class ThreadedJob:
         return results
 
 
-class BadColumn(_kinds.ArrayColumn):
+class BadColumn(arrays.ArrayColumn):
     """Of which the rows from the third on cannot be sent."""
 
     def encode(self, begin, end):
@@ -162,7 +163,7 @@ class Errors(unittest.TestCase):
         for peers in (ThreadedPeers, DirectThreadedPeers):
             for world in (2, 3, 5):
                 rows = np.arange(4 * world)
-                with self.subTest(peers=peers.__name__, world=world), mock.patch.object(_kinds, "ArrayColumn", BadColumn):
+                with self.subTest(peers=peers.__name__, world=world), mock.patch.object(arrays, "ArrayColumn", BadColumn):
                     results = ThreadedJob(world, peers).run(
                         lambda rank: data.scatter(rows if rank == 1 else None, 1, piece_bytes=8))
                     self.everywhere(ValueError, "rank 1: the third row is bad", results)
@@ -175,7 +176,7 @@ class Errors(unittest.TestCase):
     def test_of_a_rank_that_cannot_take_its_rows_are_raised_on_all_ranks_in_the_same_words(self):
         for peers in (ThreadedPeers, DirectThreadedPeers):
             for last in (0, 2):
-                def add(self, rows, piece, last=last, inner=_kinds.Builder.add):
+                def add(self, rows, piece, last=last, inner=pieces.TableBuilder.add):
                     if threading.current_thread().name == f"rank {last}":
                         raise MemoryError("no room")
                     inner(self, rows, piece)
@@ -184,16 +185,16 @@ class Errors(unittest.TestCase):
                     threading.current_thread().name = f"rank {rank}"
                     return data.scatter(np.arange(30) if rank == 1 else None, 1, piece_bytes=8)
 
-                with self.subTest(peers=peers.__name__, last=last), mock.patch.object(_kinds.Builder, "add", add):
+                with self.subTest(peers=peers.__name__, last=last), mock.patch.object(pieces.TableBuilder, "add", add):
                     self.everywhere(MemoryError, f"rank {last}: no room", ThreadedJob(3, peers).run(scatter))
 
     def test_of_a_rank_without_a_package_are_raised_on_all_ranks(self):
-        def begun(plan, rank, inner=_scatter._begun):  # pylint: disable=protected-access
+        def begun(plan, rank, inner=scattering._begun):  # pylint: disable=protected-access
             if rank == 2:
                 raise ModuleNotFoundError("No module named 'pandas'")
             return inner(plan, rank)
 
-        with mock.patch.object(_scatter, "_begun", begun):
+        with mock.patch.object(scattering, "_begun", begun):
             results = ThreadedJob(3, ThreadedPeers).run(lambda rank: data.scatter(np.zeros(3) if rank == 0 else None))
         self.everywhere(ImportError, "rank 2: No module named 'pandas'", results)
 

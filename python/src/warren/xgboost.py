@@ -18,7 +18,7 @@ import numpy as np
 import xgboost as xgb
 
 from warren import _xgboost_data, data
-from warren.data import _predictions
+from warren.data._exchange import predictions as _predictions
 
 if hasattr(xgb, "collective"):
     from warren import _xgboost_engine as _engine

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from warren.data._load import Wanted, batches, load
 from warren.data._peers import current as current_peers
-from warren.data._scatter import gather, scatter
+from warren.data._exchange import gather, scatter
 from warren.data._table import Table
 from warren.data._text import Rows, read
 

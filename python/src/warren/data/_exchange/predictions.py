@@ -6,14 +6,16 @@ import contextlib
 import os
 import posixpath
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.data import _files, _kinds, _peers, _scatter
+from warren.data import _files, _peers
+from warren.data._exchange.pieces import TableBuilder
+from warren.data._exchange.transfer import PIECE_BYTES, Transfer
+from warren.data._files.names import Options, Path
 
-Path = Union[str, "os.PathLike[str]"]
 _PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
 
 
@@ -38,11 +40,24 @@ class _Sink:
         """Nothing."""
 
 
-class _Parquet:
+class _Writer:
+    """Of one file."""
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Further rows."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Writes what comes after the last row."""
+
+    def abandon(self) -> None:
+        """Nothing is written from now on."""
+
+
+class _Parquet(_Writer):
     """Columns prediction, or prediction_0, prediction_1, ...; each piece is a group of rows."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
-        del rows
         try:
             import pyarrow as pa  # pylint: disable=import-outside-toplevel
             import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
@@ -55,42 +70,31 @@ class _Parquet:
         self._writer = pq.ParquetWriter(self._sink, self._schema)
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Further rows."""
         columns = rows.reshape(len(rows), len(self._schema.names))
         arrays = [self._pa.array(np.ascontiguousarray(column)) for column in columns.T]
         self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self) -> None:
-        """What comes after the last row."""
         self._writer.close()
 
     def abandon(self) -> None:
-        """Nothing is written from now on."""
         self._sink.drops = True
         self._writer.close()
 
 
-class _Csv:
+class _Csv(_Writer):
     """A line of names, and a line for each row; floats so that they can be read back with all their bits."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
-        del rows
         self._file = file
         self._format = "%d" if dtype.kind in "iub" else "%.9g" if dtype.itemsize <= 4 else "%.17g"
         file.write((",".join(_names(row_shape)) + "\n").encode())
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Further rows."""
         np.savetxt(self._file, rows, self._format, delimiter=",")
 
-    def finish(self) -> None:
-        """Nothing."""
 
-    def abandon(self) -> None:
-        """Nothing."""
-
-
-class _Npy:
+class _Npy(_Writer):
     """NumPy's own format, of any shape."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
@@ -100,17 +104,10 @@ class _Npy:
         form.write_array_header_1_0(file, header)
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Further rows."""
         self._file.write(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
 
-    def finish(self) -> None:
-        """Nothing."""
 
-    def abandon(self) -> None:
-        """Nothing."""
-
-
-_FORMATS: Dict[str, Callable[..., Any]] = {"parquet": _Parquet, "csv": _Csv, "npy": _Npy}
+_FORMATS: Dict[str, Callable[..., _Writer]] = {"parquet": _Parquet, "csv": _Csv, "npy": _Npy}
 
 
 def _names(row_shape: Tuple[int, ...]) -> List[str]:
@@ -141,7 +138,7 @@ def _on_disk(path: str) -> str:
     return path[len("file://"):] if path.startswith("file://") else path
 
 
-def _there(path: str, whole: bool, storage_options: Optional[Mapping[str, Any]]) -> List[str]:
+def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
     """The names at `path` that a run may have written, and that this one would write beside or over."""
     if _local(path):
         place = _on_disk(path)
@@ -195,11 +192,11 @@ def _predicted(predict: Callable[[], Any], path: str, form: str) -> NDArray[Any]
 
 
 def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: bool, form: Optional[str],
-          storage_options: Optional[Mapping[str, Any]], piece_bytes: int = _scatter.PIECE_BYTES) -> None:
+          storage_options: Options, piece_bytes: int = PIECE_BYTES) -> None:
     """What `predict` gives on each rank, as `warren.xgboost.predict_to` says."""
     peers = _peers.current()
     # Each step may fail on some ranks, and is one of all: they agree on it before the next one.
-    step = _scatter.Transfer(peers)
+    step = Transfer(peers)
     place = os.fspath(path).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
     step.agree()
@@ -247,12 +244,12 @@ def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> 
     return output.enter_context(_files.open_output(target, storage_options=storage_options))
 
 
-def _write_whole(step: _scatter.Transfer, found: NDArray[Any], writer: Any, piece_bytes: int) -> None:
+def _write_whole(step: Transfer, found: NDArray[Any], writer: Any, piece_bytes: int) -> None:
     """Rank 0 writes what comes from the ranks, in their order."""
     specs: List[Any] = []
 
     def take(rows: int, piece: Any) -> None:
-        builder = _kinds.Builder(specs[0], rows, [0])
+        builder = TableBuilder(specs[0], rows, [0])
         builder.add(rows, piece)
         writer.add(builder.finish())
 

@@ -1,0 +1,121 @@
+"""Rows that one rank has, shared out to all; and rows of all ranks, brought together on one.
+
+Over Warren's communicators each rank gets its own rows alone; others, XGBoost's among them, have broadcasts only, and each rank
+passes over what is not its own. Every error of one rank is raised on all of them.
+"""
+import pickle
+from typing import Any, List, Optional, Sequence, Tuple
+
+from numpy.typing import NDArray
+
+from warren.data import _peers
+from warren.data._exchange.columns import share
+from warren.data._exchange.pieces import TableBuilder, pieces
+from warren.data._exchange.shares import check_piece_bytes, checked_group, even_cuts, group_cuts
+from warren.data._exchange.tables import flatten
+from warren.data._exchange.transfer import PIECE_BYTES, Transfer
+
+
+def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
+    """All ranks raise the same ValueError, or none does."""
+    error: Optional[BaseException] = None
+    try:
+        _peers.check_root(root, peers.world)
+        check_piece_bytes(piece_bytes)
+    except ValueError as found:
+        error = found
+    _peers.agree(peers, error)
+    said = peers.allgather((int(root), given))
+    roots = [one for one, _ in said]
+    if len(set(roots)) > 1:
+        other = next(rank for rank, one in enumerate(roots) if one != roots[0])
+        raise ValueError(f"{what}: rank 0 has root={roots[0]}, and rank {other} has root={roots[other]}; expected the same one")
+    for rank, (_, gives) in enumerate(said):
+        if what == "scatter" and gives != (rank == root):
+            raise ValueError(f"scatter: rank {rank} gives a table, and the root is rank {root}; expected None" if gives else
+                             f"scatter: rank {rank} is the root and gives None; expected a table")
+
+
+def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = PIECE_BYTES) -> Any:
+    """This rank's share of the rows that rank `root` has. A collective call of the job that this process is in; outside of one,
+    all.
+
+    Rank `root` gives the table, others None: a NumPy array of one dimension or more and any dtype without objects (rows are along
+    the first axis), a CSR matrix of SciPy's, a DataFrame or Series of pandas or polars, a Table, RecordBatch or array of pyarrow,
+    or a tuple, list or dict of these (and of None) with the same number of rows: `X, y = scatter((X, y))`. Shares are of the same
+    kind, with columns, dtypes and categories; they are contiguous, in rank order, and differ by at most a row. With fewer rows
+    than ranks the last ranks get none: an empty table of that kind.
+
+    `group`, on the root: the number of rows of each query, in order. Queries then stay whole, balanced by rows, and the result is
+    a pair: this rank's rows, and an int64 array of the sizes of its queries.
+
+    Sent in pieces of up to `piece_bytes` (or of a row that is longer): no rank needs memory for more than its share and two
+    pieces. Raises on all ranks, in the same words: ValueError for what cannot be sent (Python objects, lengths that differ), for
+    a `root` that ranks do not agree on, or a table on another rank. RuntimeError when a rank was lost. Not thread safe.
+    """
+    peers = _peers.current()
+    _agree_on_root(peers, root, "scatter", table is not None, piece_bytes)
+    transfer = Transfer(peers)
+    columns: List[Any] = []
+    plan = b""
+    if peers.rank == root:
+        columns, plan = transfer.attempt(_plan, table, group, peers.world) or ([], b"")
+    transfer.agree()
+    # As bytes: a rank that lacks a package cannot load it, and has to be able to say so.
+    sent = peers.broadcast(plan, root)
+    loaded = transfer.attempt(_begun, sent, peers.rank)
+    transfer.agree()
+    cuts, sizes, builder = loaded
+    for rank, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+        mine = pieces(columns, begin, end, piece_bytes) if peers.rank == root else None
+        transfer.rows(end - begin, root, rank, mine, builder.add)
+    result = transfer.attempt(builder.finish)
+    transfer.agree()
+    return result if sizes is None else (result, sizes)
+
+
+def _plan(table: Any, group: Any, world: int) -> Tuple[List[Any], bytes]:
+    """On the root: the columns, and what the others have to know."""
+    spec, columns = flatten(table)
+    rows = columns[0].rows
+    sizes: Sequence[Any] = [None] * world
+    if group is None:
+        cuts = even_cuts(rows, world)
+    else:
+        of_queries = checked_group(group, rows)
+        cuts, groups = group_cuts(of_queries, world)
+        sizes = [of_queries[begin:end] for begin, end in zip(groups, groups[1:])]
+    entries = [[column.entries(begin, end) for column in columns] for begin, end in zip(cuts, cuts[1:])]
+    return columns, pickle.dumps((spec, cuts, entries, sizes), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _begun(plan: bytes, rank: int) -> Tuple[List[int], Optional[NDArray[Any]], TableBuilder]:
+    spec, cuts, entries, sizes = pickle.loads(plan)
+    begin, end = cuts[rank], cuts[rank + 1]
+    return cuts, sizes[rank], TableBuilder(share(spec, begin, end), end - begin, entries[rank])
+
+
+def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
+    """All ranks' rows in rank order, on rank `root`; None elsewhere. A collective call of the job that this process is in;
+    outside of one, the rows.
+
+    The kinds are those of `scatter`. All ranks give the same kind, columns and dtypes; a rank without rows may give None, and
+    where all do the result is None. Categories (pandas, dictionaries of Arrow) are unified: those of the lowest rank first. An
+    index of pandas that is a range on all ranks, each going on where the one before ended, stays one.
+
+    Sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, in the same words:
+    ValueError for what differs between ranks, with rank and column, for what cannot be sent, and for a single value, which has no
+    rows. RuntimeError when a rank was lost. Not thread safe.
+    """
+    peers = _peers.current()
+    builder: List[TableBuilder] = []
+
+    def begin(spec: Any, counts: Sequence[int], entries: Sequence[int]) -> None:
+        builder.append(TableBuilder(spec, sum(counts), entries))
+
+    _agree_on_root(peers, root, "gather", rows is not None, piece_bytes)
+    transfer = Transfer(peers)
+    transfer.gather(rows, root, piece_bytes, begin, lambda count, piece: builder[0].add(count, piece))
+    result = transfer.attempt(builder[0].finish) if builder else None
+    transfer.agree()
+    return result

@@ -1,0 +1,43 @@
+"""Which rows are whose, and what a caller may say about it. Pure functions."""
+from typing import Any, List, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def even_cuts(rows: int, world: int) -> List[int]:
+    """Where each rank's share begins, and at last where the last one ends: contiguous shares in rank order, the first ones longer
+    by a row where it does not come out even."""
+    return [rank * (rows // world) + min(rank, rows % world) for rank in range(world + 1)]
+
+
+def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
+    """The same for rows in groups that stay whole: cuts as rows, and as groups. Each cut is the end of a group nearest to where
+    it would be between rows, the earlier one of two."""
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    wanted = np.array(even_cuts(int(ends[-1]), world), np.int64)
+    after = np.searchsorted(ends, wanted)
+    before = np.maximum(after - 1, 0)
+    groups = np.where(wanted - ends[before] <= ends[after] - wanted, before, after)
+    groups[0], groups[-1] = 0, len(sizes)
+    return [int(row) for row in ends[groups]], [int(group) for group in groups]
+
+
+def checked_group(group: Any, rows: int) -> NDArray[Any]:
+    """The sizes of queries, which a caller gives, as int64. Raises ValueError where they are not those of so many rows."""
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" and sizes.size:
+        raise ValueError(f"group is an array of {sizes.dtype} with {sizes.ndim} dimensions, expected the number of rows of "
+                         "each query")
+    sizes = sizes.astype(np.int64)
+    if sizes.size and sizes.min() < 0:
+        raise ValueError(f"group[{int(sizes.argmin())}] is {int(sizes.min())}, expected a number of rows")
+    if sizes.sum() != rows:
+        raise ValueError(f"group has queries of {int(sizes.sum())} rows together, and the table has {rows} rows")
+    return sizes
+
+
+def check_piece_bytes(piece_bytes: Any) -> None:
+    """Raises ValueError."""
+    if isinstance(piece_bytes, bool) or not isinstance(piece_bytes, (int, np.integer)) or piece_bytes < 1:
+        raise ValueError(f"piece_bytes is {piece_bytes!r}, expected a number of bytes from 1 on")

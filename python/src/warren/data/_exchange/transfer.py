@@ -1,0 +1,136 @@
+"""Pieces of rows from one rank to another. Nobody needs memory for more than its rows and two pieces."""
+import pickle
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data import _peers
+from warren.data._exchange.columns import Differs, merged, specs_of
+from warren.data._exchange.pieces import pieces
+from warren.data._exchange.tables import flatten
+
+PIECE_BYTES = 64 << 20
+
+Pieces = Iterator[Tuple[int, NDArray[np.uint8]]]
+
+
+class Transfer:
+    """Pieces from one rank to another. After an error of this rank its pieces are passed over, so that the others go on, and all
+    come to the end."""
+
+    def __init__(self, peers: _peers.Peers) -> None:
+        self._peers = peers
+        self._move: Optional[Callable[..., Any]] = getattr(peers, "move", None)
+        self.error: Optional[BaseException] = None
+
+    def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result; None after an error, this one's or one before."""
+        if self.error is None:
+            try:
+                return function(*arguments)
+            except Exception as error:  # pylint: disable=broad-except
+                self.error = error
+        return None
+
+    def agree(self) -> None:
+        """Raises the first error of any rank on all. A collective call."""
+        _peers.agree(self._peers, self.error)
+
+    def _moved(self, piece: Any, size: int, source: int, to: int) -> Any:
+        return self._move(piece, size, source, to) if self._move else self._peers.broadcast_bytes(piece, size, source)
+
+    def rows(self, count: int, source: int, to: int, mine: Optional[Pieces], take: Callable[[int, Any], None]) -> None:
+        """`count` rows from `source`, whose pieces `mine` are, to `to`, which takes them. All ranks call it."""
+        rank = self._peers.rank
+        if source == to:
+            if rank == to:
+                for rows, piece in self._produced(mine):
+                    self.attempt(take, rows, piece)
+        elif count and (rank in (source, to) or not self._move):
+            if rank == source:
+                self._send(mine, source, to)
+            else:
+                self._receive(count, source, to, take)
+
+    def _produced(self, mine: Optional[Pieces]) -> Pieces:
+        """`mine` up to an error."""
+        assert mine is not None
+        while (found := self.attempt(next, mine, None)) is not None:
+            yield found
+
+    def _send(self, mine: Optional[Pieces], source: int, to: int) -> None:
+        for rows, piece in self._produced(mine):
+            self._moved(np.array([rows, piece.size], np.uint64).view(np.uint8).data, 16, source, to)
+            self._moved(piece.data, piece.size, source, to)
+            del piece
+        if self.error is not None:
+            self._moved(bytes(16), 16, source, to)  # no rows: there will be none
+
+    def _receive(self, count: int, source: int, to: int, take: Callable[[int, Any], None]) -> None:
+        while count > 0:
+            rows, size = np.frombuffer(self._moved(None, 16, source, to), np.uint64).tolist()
+            if rows == 0:
+                return
+            piece = self._moved(None, size, source, to)
+            if self._peers.rank == to:
+                self.attempt(take, rows, piece)
+            count -= rows
+            del piece
+
+    def gather(self, rows: Any, root: int, piece_bytes: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
+               take: Callable[[int, Any], None]) -> Any:
+        """All ranks' rows to the root, which is told of what comes (`begin`: spec, rows of each rank, entries of each column),
+        and then takes the pieces in rank order. All ranks call it, and `agree` afterwards. Returns the spec; None: no rank has
+        rows, and nothing comes."""
+        peers = self._peers
+        spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
+        self.agree()
+        count = columns[0].rows if columns else 0
+        own = pickle.dumps((spec, [column.entries(0, count) for column in columns]), protocol=pickle.HIGHEST_PROTOCOL)
+        told = peers.allgather((count, own))
+        spec, entries = self.attempt(_merged, [plan for _, plan in told]) or (None, [])
+        self.agree()
+        if spec is None:
+            return None
+        counts = [number for number, _ in told]
+        self.attempt(_adapt, columns, spec)
+        if peers.rank == root:
+            self.attempt(begin, spec, counts, entries)
+        self.agree()
+        for rank, number in enumerate(counts):
+            mine = pieces(columns, 0, number, piece_bytes) if peers.rank == rank else None
+            self.rows(number, rank, root, mine, take)
+        return spec
+
+
+def _flat_rows(rows: Any) -> Tuple[Any, List[Any]]:
+    if np.isscalar(rows):
+        raise ValueError(f"gather takes rows, and {rows!r} is a single value: use numpy.array([value])")
+    return flatten(rows, whole_index=True)
+
+
+def _merged(plans: Sequence[bytes]) -> Tuple[Any, List[int]]:
+    """The spec of all ranks' rows, and how many entries the columns have together."""
+    whole: Any = None
+    totals: List[int] = []
+    first = 0
+    for rank, plan in enumerate(plans):
+        spec, entries = pickle.loads(plan)
+        if spec is None:
+            continue
+        if whole is None:
+            whole, totals, first = spec, list(entries), rank
+            continue
+        try:
+            whole = merged(whole, spec)
+        except Differs as error:
+            raise ValueError(f"rank {first} and rank {rank} differ in {error.where}: {error.this} on rank {first}, {error.other} "
+                             f"on rank {rank}; expected the same on all ranks") from None
+        totals = [total + count for total, count in zip(totals, entries)]
+    return whole, totals
+
+
+def _adapt(columns: Sequence[Any], spec: Any) -> None:
+    for column, one in zip(columns, specs_of(spec)):
+        column.adapt(one)

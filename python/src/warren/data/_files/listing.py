@@ -1,0 +1,122 @@
+"""Which files a name stands for."""
+import os
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar, Union
+
+from warren.data._files.names import (SCHEME, Options, Path, below, has_magic, is_hidden, matches, partition_of, segment_matches,
+                                      shown, split_pattern)
+from warren.data._files.retry import Retry, persist
+from warren.data._files.stores import Entry, Store, locate
+
+T = TypeVar("T")
+
+_SHOWN_NAMES = 5
+_Ask = Callable[[Callable[[str], Any], str], Any]  # calls a store with a name, again after transient errors
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as `find` listed it. Can be pickled: one process lists, the others are sent the list."""
+    uri: str  #: as a user would write it: a path, or scheme://...
+    size: int  #: bytes
+    tag: str  #: changes when the content does: an ETag, or the time of modification; "": the store tells neither
+    partition: Tuple[Tuple[str, str], ...] = ()  #: of folders key=value below what was asked for, URL-decoded
+
+
+def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
+    """The files that a name stands for: a file, a folder (all files below it; names that begin with "." or "_" are left out), a
+    pattern (*, ?, [..] within a segment, ** over segments; a folder that matches stands for what is below it), several of those
+    separated by ";", or a sequence of those, whose names may have a ";". Those of each name in the order of their paths'
+    bytes. Empty files are files.
+
+    http and https name files only: they cannot list. Thread safe; tries again after transient errors.
+
+    Raises FileNotFoundError where a name stands for no file, ValueError for a file that is named twice or a bad name, ImportError
+    with what to install, and OSError for what the store says.
+    """
+    if isinstance(uri, (str, os.PathLike)):
+        items = [one for one in os.fspath(uri).split(";") if one]
+    else:
+        items = [os.fspath(one) for one in uri]
+    if not items or not all(isinstance(one, str) and one for one in items):
+        raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
+    found: List[File] = []
+    named: Dict[str, str] = {}
+    for item in items:
+        for file in _find_one(item, storage_options):
+            same = os.path.normpath(file.uri) if not SCHEME.match(file.uri) else file.uri
+            if same in named:
+                raise ValueError(f"{shown(file.uri)} is named twice, by '{shown(named[same])}' and by '{shown(item)}'; its "
+                                 "rows would count twice. Name it once")
+            named[same] = item
+            found.append(file)
+    return found
+
+
+def _find_one(item: str, storage_options: Options) -> List[File]:
+    store, given = locate(item, storage_options)
+    name = given.rstrip("/") or ("/" if given.startswith("/") else "")
+    must_be_folder = given.endswith("/")
+    what, retry = shown(item), Retry()
+
+    def ask(call: Callable[[str], T], of: str) -> T:
+        return persist(lambda: call(of), what, retry)
+
+    entry = None if must_be_folder and not store.lists else ask(store.info, name)
+    if not store.lists and (must_be_folder or (entry.is_folder if entry else has_magic(name.split("?")[0]))):
+        raise ValueError(f"{shown(store.uri(given))}: http and https cannot say which files there are; name each file")
+    if entry is not None and not entry.is_folder:
+        if must_be_folder:
+            raise FileNotFoundError(f"{what}: a file; the '/' at the end asks for a folder")
+        return [File(store.uri(name), entry.size, entry.tag)]
+    if entry is not None:
+        base, files = name, _shown_files(name, ask(store.walk, name))
+    elif has_magic(name) and store.lists:
+        base, pattern = split_pattern(name)
+        files = _expand(store, ask, base, pattern)
+    else:
+        raise FileNotFoundError(f"{what}: there is no such file" + (" or folder" if store.lists else " on the server"))
+    if not files:
+        raise FileNotFoundError(f"{what}: no file found. {_instead(store, ask, base)}")
+    # A listing may tell no tags; the file itself may.
+    files = [one if one.tag else ask(store.info, one.name) or one for one in files]
+    files.sort(key=lambda one: one.name.encode("utf-8", "surrogateescape"))
+    return [File(store.uri(one.name), one.size, one.tag, partition_of(below(base, one.name)[:-1])) for one in files]
+
+
+def _shown_files(folder: str, files: List[Entry]) -> List[Entry]:
+    """Those that are neither hidden nor in a hidden folder."""
+    return [one for one in files if not any(map(is_hidden, below(folder, one.name)))]
+
+
+def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[Entry]:
+    """Level by level, so that folders that do not match are not listed."""
+    try:
+        listed = ask(store.walk if pattern[:1] in ([], ["**"]) else store.entries, folder)
+    except (FileNotFoundError, NotADirectoryError):
+        ask(store.info, folder)  # a folder that is not there has no files; a bucket that is not there is an error of its own
+        return []
+    if not pattern:
+        return _shown_files(folder, listed)
+    if pattern[0] == "**":
+        return [one for one in listed if matches(pattern, below(folder, one.name))]
+    found = []
+    for one in listed:
+        if segment_matches(pattern[0], below(folder, one.name)[-1]):
+            if one.is_folder:
+                found += _expand(store, ask, one.name, pattern[1:])
+            elif not pattern[1:]:
+                found.append(one)
+    return found
+
+
+def _instead(store: Store, ask: _Ask, folder: str) -> str:
+    """What there is where nothing was found."""
+    place = shown(store.uri(folder))
+    try:
+        entries = ask(store.entries, folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return f"There is no folder {place or '.'}"
+    names = sorted(below(folder, one.name)[-1] + ("/" if one.is_folder else "") for one in entries)
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return f"{place or 'The folder'} holds " + (", ".join(names[:_SHOWN_NAMES]) + more if names else "nothing")

@@ -1,0 +1,124 @@
+"""What names mean: URIs, folders, patterns, hidden files, partitions. Pure functions.
+
+A name is what a store has after its scheme and authority. Its segments are separated by "/".
+"""
+import fnmatch
+import functools
+import os
+import re
+import urllib.parse
+from typing import Any, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+Path = Union[str, "os.PathLike[str]"]
+Options = Optional[Mapping[str, Any]]
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+ARROW_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
+# What a URI for pyarrow has after its path, with one of these keys. Other question marks belong to names and patterns.
+_URI_KEYS = frozenset(("endpoint_override", "scheme", "region", "retry_limit_seconds", "project_id", "user", "replication",
+                       "buffer_size", "default_block_size", "kerb_ticket", "enable_tls", "tls_verify_server",
+                       "blob_storage_authority", "dfs_storage_authority", "credential_kind", "tenant_id", "client_id",
+                       "client_secret"))
+_URI_OPTIONS = re.compile(r"\?((?:[a-z][a-z0-9_]*=[^&?#/*\[\]]*)(?:&[a-z][a-z0-9_]*=[^&?#*\[\]]*)*)$")
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def split_uri(uri: str) -> Tuple[str, str, str, str]:
+    """scheme ("" for a local path), authority, name and options ("?key=value..." of pyarrow's). The name has no "/" before it,
+    but where it is a local path."""
+    found = SCHEME.match(uri)
+    if found is None:
+        return "", "", uri, ""
+    scheme, rest = found.group(1).lower(), uri[found.end():]
+    if scheme == "file":
+        authority, _, path = rest.partition("/")
+        if authority not in ("", "localhost"):
+            raise ValueError(f"{uri}: file:// names a file of this host, and '{authority}' is a host or a relative path; "
+                             "expected file:///absolute/path, or the path alone")
+        return "", "", "/" + path, ""
+    options = ""
+    tail = _URI_OPTIONS.search(rest) if scheme in ARROW_SCHEMES else None
+    if tail and any(pair.partition("=")[0] in _URI_KEYS for pair in tail.group(1).split("&")):
+        rest, options = rest[:tail.start()], tail.group(0)
+    authority, _, name = rest.partition("/")
+    if not authority and scheme in ("s3", "s3a", "gs", "gcs", "http", "https"):
+        raise ValueError(f"{uri}: expected {scheme}://{'BUCKET' if scheme[0] in 'sg' else 'HOST'}/NAME")
+    return scheme, authority, name, options
+
+
+def shown(uri: str) -> str:
+    """For messages: without the passwords that a URI may have."""
+    uri = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@", r"\1:***@", uri)
+    return re.sub(r"(?i)([?&](?:[a-z_.-]*(?:secret|password|token|signature|sig|credential)[a-z_.-]*)=)[^&#]*", r"\1***", uri)
+
+
+def join(folder: str, name: str) -> str:
+    """The name of what is in a folder; "" is the folder above all."""
+    return folder + name if not folder or folder.endswith("/") else f"{folder}/{name}"
+
+
+def below(folder: str, name: str) -> List[str]:
+    """The segments of a name after those of the folder."""
+    return name[len(join(folder, "")):].split("/")
+
+
+def is_hidden(segment: str) -> bool:
+    """Of a name in a folder: markers and unfinished output, such as _SUCCESS, _temporary, .crc."""
+    return segment.startswith((".", "_"))
+
+
+def partition_of(folders: Sequence[str]) -> Tuple[Tuple[str, str], ...]:
+    """Those of the folders that are named key=value."""
+    pairs = (folder.partition("=") for folder in folders)
+    return tuple((urllib.parse.unquote(key), urllib.parse.unquote(value)) for key, equals, value in pairs if key and equals)
+
+
+def has_magic(path: str) -> bool:
+    """Whether it would be a pattern, if no file has that name."""
+    return _MAGIC.search(path) is not None
+
+
+def split_pattern(name: str) -> Tuple[str, List[str]]:
+    """The folder before the first segment that is a pattern, and the segments from there on."""
+    segments = name.split("/")
+    first = next(k for k, one in enumerate(segments) if has_magic(one))
+    return "/".join(segments[:first]) or ("/" if name.startswith("/") else ""), [one for one in segments[first:] if one]
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(pattern: str) -> "re.Pattern[str]":
+    return re.compile(fnmatch.translate(pattern), re.DOTALL)
+
+
+def segment_matches(pattern: str, segment: str) -> bool:
+    """One segment of a path. Hidden ones are matched only by patterns that begin with the same "." or "_"."""
+    if is_hidden(segment) and not pattern.startswith(segment[0]):
+        return False
+    return _compiled(pattern).match(segment) is not None
+
+
+def matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """Whether the pattern's segments match the path's, or those of a folder that it is in. ** stands for any number of segments,
+    none of them hidden. What is below a matched folder has no hidden segment either."""
+    if pattern and pattern[-1] == "**":
+        pattern = [*pattern, "*"]  # what is below a folder, not the folder
+    places = _past_stars(pattern, {0})  # in the pattern, to which the path so far may have brought us
+    for count, segment in enumerate(path):
+        if len(pattern) in places and not any(map(is_hidden, path[count:])):
+            return True
+        waiting = {place for place in places if place < len(pattern)}
+        stay = {place for place in waiting if pattern[place] == "**" and not is_hidden(segment)}
+        go_on = {place + 1 for place in waiting if pattern[place] != "**" and segment_matches(pattern[place], segment)}
+        places = _past_stars(pattern, stay | go_on)
+    return len(pattern) in places
+
+
+def _past_stars(pattern: Sequence[str], places: Set[int]) -> Set[int]:
+    """With the places after each **, which may stand for no segment."""
+    every = set()
+    for place in places:
+        every.add(place)
+        while place < len(pattern) and pattern[place] == "**":
+            place += 1
+            every.add(place)
+    return every

@@ -1,0 +1,216 @@
+"""Byte ranges of files, for whoever reads."""
+import concurrent.futures
+import io
+import os
+import threading
+from typing import TYPE_CHECKING, List, Optional, Tuple
+
+from warren.data._files.listing import File
+from warren.data._files.names import Options, shown
+from warren.data._files.retry import Changed, Cut, Retry, persist, words
+from warren.data._files.stores import Handle, Local, locate
+from warren.data._files.stores.interface import PIECE_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PIECES_AT_ONCE = 4  # a connection of an object store gives some 100 MB/s; more of them use the network that there is
+
+
+def pieces(offset: int, size: int, most: int) -> List[Tuple[int, int]]:
+    """(offset, size) of a range cut into at most `most` bytes each, of about the same size."""
+    count = -(-size // most)
+    cuts = [offset + size * k // count for k in range(count + 1)] if count else []
+    return [(begin, end - begin) for begin, end in zip(cuts, cuts[1:])]
+
+
+class Ranges:
+    """Byte ranges of a file that `find` listed. Thread safe. Not for use after a fork: open it in the process that reads.
+
+    Each range is tried again after transient errors, from the byte that it had got to where the store gives that (http, https,
+    local), else from the last piece of PIECE_BYTES. When opened, after each failure, and with each local read and http
+    answer, size and tag are compared with those listed.
+    """
+
+    def __init__(self, file: File, *, storage_options: Options = None, retry: Retry = Retry()) -> None:
+        """Raises FileNotFoundError where it was deleted since, OSError where it changed since or the store fails."""
+        self.file = file
+        self._retry = retry
+        self._store, self._name = locate(file.uri, storage_options)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._retired: List[Handle] = []
+        self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._etag = ""
+        self._handle: Handle = persist(self._open, f"{shown(file.uri)}: to open it", retry)
+        self._etag = self._handle.etag
+
+    def _open(self) -> Handle:
+        try:
+            handle = self._store.open(self._name)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"it was deleted since it was listed: {words(error)}") from error
+        try:
+            self._check(handle)
+        except BaseException:
+            handle.close()
+            raise
+        return handle
+
+    def _check(self, handle: Handle) -> None:
+        listed = self.file
+        if handle.size != listed.size or (listed.tag and handle.tag and handle.tag != listed.tag):
+            raise Changed(f"{shown(listed.uri)}: it changed since it was listed: was {listed.size} bytes with the tag "
+                           f"'{listed.tag}', is {handle.size} bytes with the tag '{handle.tag}'. Start again, and let nothing "
+                           "write to it meanwhile")
+        etag, first = handle.etag, self._etag
+        if etag and first and etag != first:
+            raise Changed(f"{shown(listed.uri)}: it changed while it was read: its ETag was {first}, is {etag}. Start "
+                           "again, and let nothing write to it meanwhile")
+
+    def check(self) -> None:
+        """Asks the store again whether the file is still the one listed. For after the last read: a store that overwrites an
+        object between two reads of it says nothing by itself. Raises as the constructor does."""
+        handle = persist(self._open, f"{shown(self.file.uri)}: to check it", self._retry)
+        handle.close()
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes from `offset` on. Raises ValueError where the file does not have them or is closed; OSError with
+        file, byte range, attempts and the store's words."""
+        if offset < 0 or size < 0 or offset + size > self.file.size:
+            raise ValueError(f"{shown(self.file.uri)}: {size} bytes from {offset} on are not in a file of {self.file.size} bytes")
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"{shown(self.file.uri)}: closed")
+        if size == 0:
+            return b""
+        if isinstance(self._store, Local) or size <= PIECE_BYTES:
+            return self._read_piece(offset, size)
+        with self._lock:
+            if self._pool is None:
+                self._pool = concurrent.futures.ThreadPoolExecutor(PIECES_AT_ONCE, "warren-read")
+            pool = self._pool
+        futures = [pool.submit(self._read_piece, *piece) for piece in pieces(offset, size, PIECE_BYTES)]
+        try:
+            return b"".join(future.result() for future in futures)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _read_piece(self, offset: int, size: int) -> bytes:
+        parts: List[bytes] = []
+        have = 0
+        failed = False
+
+        def keep(data: bytes) -> None:
+            nonlocal have
+            if data:
+                parts.append(data)
+                have += len(data)
+
+        def step() -> None:
+            nonlocal failed
+            if failed:
+                self._reopen()
+            handle = self._handle
+            failed = True
+            # A local file gives at most 2 GiB at once, which is no failure.
+            while have < size:
+                before = have
+                try:
+                    keep(handle.read(offset + have, size - have))
+                except Cut as error:
+                    keep(error.data)
+                    raise
+                self._check(handle)
+                if have < size and (have == before or not isinstance(self._store, Local)):
+                    raise Cut(b"", f"a short read: {have} of {size} bytes")
+
+        persist(step, f"{shown(self.file.uri)}: bytes {offset}-{offset + size - 1} of {self.file.size}", self._retry)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _reopen(self) -> None:
+        """After a failure: the same file, or an error. The handle before it may be in use by other threads: close() closes it."""
+        handle = self._open()
+        with self._lock:
+            self._retired.append(self._handle)
+            self._handle = handle
+
+    def close(self) -> None:
+        """May be called again. Reads under way in other threads are waited for."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._pool is not None:
+            self._pool.shutdown()
+        for handle in (*self._retired, self._handle):
+            handle.close()
+
+    def __enter__(self) -> "Ranges":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Raw(io.RawIOBase):
+    """Ranges as Python's files are."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        super().__init__()
+        self._ranges, self._at = ranges, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._ranges.file.size}[whence]
+        if at < 0:
+            raise ValueError(f"{shown(self._ranges.file.uri)}: byte {at} is before its first")
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._ranges.file.size
+
+    def read(self, size: Optional[int] = -1) -> bytes:
+        left = max(0, self._ranges.file.size - self._at)
+        count = left if size is None or size < 0 else min(size, left)
+        data = self._ranges.read_at(self._at, count) if count else b""
+        self._at += count
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._ranges.close()
+        super().close()
+
+
+def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile":
+    """The file for pyarrow's readers, to be closed. Reads are those of `Ranges`, one at a time. Read Parquet with
+    pre_buffer=True: pyarrow then asks for few large ranges, not for many small ones.
+
+    Raises ImportError without pyarrow, and as `Ranges` does.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(f"{shown(file.uri)}: reading it needs pyarrow: pip install pyarrow. What was found: {error}") from error
+    ranges = Ranges(file, storage_options=storage_options)
+    store, name = locate(file.uri, storage_options)
+    if isinstance(store, Local):
+        # Not mapped: a file that is cut while it is mapped ends the process.
+        try:
+            native = pa.OSFile(name, "r")
+            ranges.check()  # it is still the one that was checked before it was opened by name
+        finally:
+            ranges.close()
+        return native
+    return pa.PythonFile(_Raw(ranges), mode="r")

@@ -1,0 +1,132 @@
+"""What is tried again after a storage error, how often, and what is raised in the end. Nothing here knows a store."""
+import concurrent.futures
+import errno
+import http.client
+import random
+import re
+import time
+import urllib.error
+from dataclasses import dataclass
+from typing import Callable, Iterator, Optional, TypeVar
+
+from warren.data._files.names import shown
+
+T = TypeVar("T")
+
+_ALL_RIGHT_LATER = (408, 425, 429)
+_NOT_FOUND = frozenset(("NO_SUCH_BUCKET", "NO_SUCH_KEY", "NO_SUCH_UPLOAD", "RESOURCE_NOT_FOUND"))
+_DENIED = frozenset(("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_SIGNATURE", "EXPIRED_TOKEN",
+                     "INVALID_CLIENT_TOKEN_ID", "MISSING_AUTHENTICATION_TOKEN", "UNRECOGNIZED_CLIENT", "INCOMPLETE_SIGNATURE",
+                     "OPT_IN_REQUIRED", "ACCOUNT_PROBLEM", "INVALID_TOKEN"))
+_WRONG = frozenset(("INVALID_ACTION", "INVALID_PARAMETER_VALUE", "INVALID_QUERY_PARAMETER", "MALFORMED_QUERY_STRING",
+                    "VALIDATION", "INVALID_OBJECT_STATE", "BUCKET_ALREADY_EXISTS",
+                    "MISSING_PARAMETER", "INVALID_PARAMETER_COMBINATION"))
+_NO_USE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often and how long a request is tried. It ends at the first of `attempts` and `total_s`."""
+    attempts: int = 6
+    first_wait_s: float = 0.2
+    greatest_wait_s: float = 10.0
+    total_s: float = 300.0  #: no attempt begins after so long
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or not 0 <= self.first_wait_s <= self.greatest_wait_s or not self.total_s > 0:
+            raise ValueError(f"{self}: at least one attempt is expected, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
+
+    def wait_s(self, failures: int, chance: float) -> float:
+        """How long to wait after the `failures`th failure, from 1: twice as long each time. `chance`, of [0, 1), takes up to
+        half of it off, so that workers that failed together do not come back together."""
+        doubled = self.first_wait_s * 2.0 ** min(failures - 1, 100)
+        return min(self.greatest_wait_s, doubled) * (1 - chance / 2)
+
+
+class Changed(OSError):
+    """The file is not the one that was listed, or none that can be read. Never tried again."""
+
+
+class Cut(ConnectionError):
+    """A read that ended early, with what had come."""
+
+    def __init__(self, data: bytes, why: str) -> None:
+        super().__init__(why)
+        self.data = data
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it wraps."""
+    following: Optional[object] = error
+    for _ in range(8):
+        if not isinstance(following, BaseException):
+            return
+        yield following
+        following = getattr(following, "reason", None) if isinstance(following, urllib.error.URLError) else following.__cause__
+
+
+def kind_of(error: BaseException) -> str:
+    """What a storage error is: "missing", "denied", "transient" (trying again may help), "final" (it will not), or "foreign": not
+    from storage at all, as a fault in a program is."""
+    if isinstance(error, (Changed, IsADirectoryError, NotADirectoryError, FileExistsError)):
+        return "final"
+    for one in _causes(error):
+        if isinstance(one, FileNotFoundError):
+            return "missing"
+        if isinstance(one, PermissionError):
+            return "denied"
+        if isinstance(one, OSError) and isinstance(one, ValueError):  # a TLS certificate that is not valid
+            return "final"
+        # aiohttp gives a broken body the code 400, which no server has sent.
+        status = one.code if isinstance(one, urllib.error.HTTPError) else getattr(one, "status", None)
+        aws = re.search(r"AWS Error ([A-Z0-9_]+)(?: \(HTTP status (\d+)\))?", str(one))
+        if aws is not None:
+            word, status = aws.group(1), int(aws.group(2) or 0)
+            if word in _NOT_FOUND or word in _DENIED or word in _WRONG:
+                return "missing" if word in _NOT_FOUND else "denied" if word in _DENIED else "final"
+        if isinstance(status, int) and status >= 300:
+            if status in _ALL_RIGHT_LATER or (status >= 500 and status not in (501, 505)):
+                return "transient"
+            return "missing" if status in (404, 410) else "denied" if status in (401, 403, 407) else "final"
+        if isinstance(one, OSError) and one.errno in _NO_USE:
+            return "final"
+    if isinstance(error, (OSError, EOFError, http.client.HTTPException, concurrent.futures.TimeoutError, TimeoutError)):
+        return "transient"
+    module = type(error).__module__
+    if module.startswith(("asyncio", "aiohttp", "botocore", "aiobotocore", "fsspec", "paramiko")):
+        return "transient"
+    return "foreign"
+
+
+def words(error: BaseException) -> str:
+    """What it says, in one line and without passwords."""
+    return shown(" ".join(str(error).split())) or type(error).__name__
+
+
+def persist(step: Callable[[], T], what: str, retry: Retry, *, sleep: Callable[[float], None] = time.sleep,
+            clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random) -> T:
+    """The result of `step`, which is tried again after transient errors. `what`: the begin of messages, "s3://b/x: bytes 0-9".
+
+    Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's words.
+    """
+    begin = clock()
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return step()
+        except Changed:
+            raise
+        except Exception as error:  # pylint: disable=broad-except
+            kind = kind_of(error)
+            if kind == "foreign":
+                raise
+            wait_s = retry.wait_s(attempt, chance())
+            spent_s = clock() - begin
+            if kind != "transient" or attempt >= retry.attempts or spent_s + wait_s >= retry.total_s:
+                tries = f"{attempt} attempt{'s' if attempt > 1 else ''} in {spent_s:.1f} s"
+                advice = {"missing": "it does not exist", "denied": "access is denied; check the credentials"}.get(kind, "failed")
+                timed_out = any(isinstance(one, TimeoutError) for one in _causes(error)) or "curlCode: 28" in str(error)
+                raised = {"missing": FileNotFoundError, "denied": PermissionError}.get(kind, TimeoutError if timed_out else OSError)
+                raise raised(f"{what}: {advice}, {tries}: {words(error)}") from error
+        sleep(wait_s)

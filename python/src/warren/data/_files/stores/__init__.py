@@ -1,0 +1,50 @@
+"""Where files are. `interface` says what a store can do, and has a module beside it for each kind; `locate` chooses one."""
+import os
+import threading
+from typing import Any, Dict, Tuple
+
+from warren.data._files.names import ARROW_SCHEMES, Options, shown, split_uri
+from warren.data._files.stores.arrow import Arrow
+from warren.data._files.stores.fsspec import Fsspec
+from warren.data._files.stores.http import Http
+from warren.data._files.stores.interface import Entry, Handle, Store
+from warren.data._files.stores.local import Local
+
+__all__ = ["Entry", "Handle", "Local", "Store", "locate"]
+
+_stores: Dict[Tuple[Any, ...], Store] = {}
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    # A child made while another thread held it would wait for it forever.
+    def _new_lock() -> None:
+        global _lock  # pylint: disable=global-statement
+        _lock = threading.Lock()
+    os.register_at_fork(after_in_child=_new_lock)
+
+
+def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
+    """The store, one for each process (connections do not survive a fork), and the name in it. Thread safe."""
+    if "\0" in uri:
+        raise ValueError(f"{uri!r}: no path has a null character")
+    scheme, authority, name, options = split_uri(uri)
+    if not scheme and storage_options:
+        raise ValueError(f"{uri}: storage_options are for stores, and this is a local path; expected scheme://..., or no "
+                         "storage_options")
+    endpoint = tuple(os.environ.get(one, "") for one in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")) if scheme == "s3" else ()
+    key = (os.getpid(), scheme, authority, options, endpoint, repr(sorted((storage_options or {}).items())))
+    with _lock:
+        if key not in _stores:
+            if options and storage_options:
+                raise ValueError(f"{shown(uri)}: found options in the URI and storage_options, expected one of them")
+            _stores[key] = _made(scheme, authority, options, storage_options)
+        return _stores[key], name
+
+
+def _made(scheme: str, authority: str, options: str, storage_options: Options) -> Store:
+    if not scheme:
+        return Local()
+    if not storage_options and scheme in ARROW_SCHEMES:
+        return Arrow(scheme, authority, options)
+    if not storage_options and scheme in ("http", "https"):
+        return Http(scheme, authority)
+    return Fsspec(scheme, authority, storage_options or {})

@@ -18,7 +18,7 @@ from warren_testing import BIN
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren import data  # noqa: E402
-from warren.data import _source  # noqa: E402
+from warren.data._columnar import source as _source  # noqa: E402
 
 COLUMNS = ("a", "b", "c", "t", "d")
 CATEGORIES = {"c": ["x", "yy", "z"]}

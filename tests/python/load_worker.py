@@ -9,7 +9,7 @@ import numpy as np
 what, uri, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
 if "die" in options:
     # In the middle of reading: killed by itself after so many batches.
-    from warren.data import _source
+    from warren.data._columnar import source as _source
     rank_to_die, left = options.pop("die")
     original = _source.Source._batches  # pylint: disable=protected-access
 
@@ -24,13 +24,13 @@ if "die" in options:
     _source.Source._batches = dying  # pylint: disable=protected-access
 if "batch_pause" in options:
     # Reading takes its time.
-    from warren.data import _table
-    pause, convert = options.pop("batch_pause"), _table.Converter.table
+    from warren.data._columnar import converter as _converter
+    pause, convert = options.pop("batch_pause"), _converter.Converter.table
 
     def slowly(self, *args, **named):
         time.sleep(pause)
         return convert(self, *args, **named)
-    _table.Converter.table = slowly
+    _converter.Converter.table = slowly
 
 
 def digest(table):

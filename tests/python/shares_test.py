@@ -10,8 +10,9 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-from warren.data import _check, _memory, _pieces, _progress  # noqa: E402
-from warren.data._pieces import Cut, Piece  # noqa: E402
+from warren.data import _check, _memory, _progress  # noqa: E402
+from warren.data._columnar import pieces as _pieces  # noqa: E402
+from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
 
 
 def some_pieces(rng, known):

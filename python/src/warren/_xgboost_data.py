@@ -12,8 +12,10 @@ import numpy as np
 import xgboost as xgb
 
 from warren.data import _check, _load, _memory, _table
-from warren.data._peers import Peers
-from warren.data._source import Source, ahead, shown_uri, together
+from warren.data._peers import Peers, together
+from warren.data._columnar import converter as _converter
+from warren.data._columnar.ahead import ahead
+from warren.data._columnar.source import Source, shown_uri
 
 #: A batch of rows that XGBoost takes at a time, when it is to keep bins only.
 _BATCH_BYTES = 64 << 20
@@ -43,7 +45,7 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 class Pages:
     """A source as batches for XGBoost: each pass reads it again, a thread reads ahead. Batches end where queries do."""
 
-    def __init__(self, source: Source, converter: _table.Converter, rows: int) -> None:
+    def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
         self.source, self.converter, self.rows = source, converter, rows
         self.passes = 0
 
@@ -119,11 +121,11 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
         how = "external" if external_memory is True else "matrix" if not external_memory else _fitting(source, quantile, options)
         if how == "matrix":
             with contextlib.closing(_load.bar(source, progress)) as shown:
-                table = _table.loaded(source, asked.categories, shown)
+                table = _converter.loaded(source, asked.categories, shown)
             _checked(asked, table, peers, check)
             matrix = kind(table.features, **arguments(table, options))
         else:
-            converter = _table.Converter(source, asked.categories)
+            converter = _converter.Converter(source, asked.categories)
             matrix = _from_pages(source, converter, how, cache_dir, check, options)
             if how == "external":
                 kept.pop_all()  # XGBoost may ask the source once more
@@ -169,7 +171,7 @@ def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:
     return kinds[chosen]
 
 
-def _from_pages(source: Source, converter: _table.Converter, how: str, cache_dir: Optional[str], check: Optional[bool],
+def _from_pages(source: Source, converter: _converter.Converter, how: str, cache_dir: Optional[str], check: Optional[bool],
                 options: Dict[str, Any]) -> Any:
     if _check.wanted(check):
         _show_of_pages(source, converter)
@@ -218,7 +220,7 @@ def _made(batches: Any, make: Any) -> Any:
         raise
 
 
-def _show_of_pages(source: Source, converter: _table.Converter) -> None:
+def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
     """A pass of its own."""
     converter.start()
     found: Optional[_check.Summary] = None

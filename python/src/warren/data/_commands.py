@@ -10,8 +10,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from warren import _native
-from warren.data import _check, _columns, _files, _formats, _load, _peers, _table
-from warren.data._source import Source, shown_uri
+from warren.data import _check, _files, _load, _peers, _table
+from warren.data._columnar import columns as _columns
+from warren.data._columnar import converter as _converter
+from warren.data._columnar import formats as _formats
+from warren.data._columnar.source import Source, shown_uri
 
 _USAGE = """warren data inspect  DATA [--workers N]     rows, columns, ranges, what each of N workers would read
        warren data validate DATA [--most N]        all that is wrong with it; exit code 1 if anything is
@@ -96,7 +99,7 @@ def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     if not wanted.is_text:
         # So that the shares' categories are alike.
         with contextlib.closing(wanted.source(_peers.Alone())) as source:
-            categories = _table.Converter(source, None).categories.values
+            categories = _converter.Converter(source, None).categories.values
             size = sum(file.size for file in source.files)
             print(f"{len(source.files):,} files, {len(source.pieces):,} pieces ({source.format_name}), {size / 1e6:,.1f} MB")
         wanted.categories = categories or None
@@ -123,13 +126,13 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
         step = max(1, (64 << 20) // (8 * max(1, table.features.shape[1])))
         return (_table.cut_out(table, at, at + step) for at in range(0, len(table), step)), lambda: _table.cut_out(table, 0, 0)
     source = wanted.source(peers)
-    converter = _table.Converter(source, wanted.categories)
+    converter = _converter.Converter(source, wanted.categories)
 
     def tables() -> Iterator[_table.Table]:
         with contextlib.closing(source), contextlib.closing(_load.bar(source, True)) as shown:
             for batch in source.batches(converter.layout.read()):
                 yield converter.table(batch)
-                shown(len(batch.table), _table.share_of(batch))
+                shown(len(batch.table), _converter.share_of(batch))
     return tables(), converter.empty
 
 
@@ -166,7 +169,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     for uri in good:
         source = _load.Wanted(uri, **wanted.given).source(_peers.Alone())
         with contextlib.closing(source):
-            converter = _table.Converter(source, wanted.categories)
+            converter = _converter.Converter(source, wanted.categories)
             for one in source.slices:
                 try:
                     for batch in source.batches_of(one, converter.layout.read()):
@@ -205,7 +208,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
             stored = _with_dictionaries(batch.table, dictionaries)
             schema = stored.schema if schema is None else schema
             yield stored.cast(schema)
-            shown(len(batch.table), _table.share_of(batch))
+            shown(len(batch.table), _converter.share_of(batch))
         if schema is None:
             names = source.layout.read()
             yield pa.schema([source.schema.field(name) for name in names if name in source.schema.names]).empty_table()
@@ -241,7 +244,7 @@ def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: 
     ending = {"parquet": "parquet", "arrow": "arrow", "csv": "csv", "libsvm": "svm"}[kind]
     if not wanted.is_text and kind == "libsvm":
         with contextlib.closing(wanted.source(_peers.Alone())) as source:
-            wanted.categories = _table.Converter(source, None).categories.values or None
+            wanted.categories = _converter.Converter(source, None).categories.values or None
     if "://" not in output:
         os.makedirs(output, exist_ok=True)
     for part in range(parts):

@@ -5,10 +5,13 @@ import re
 import warnings
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from warren.data import _check, _files, _formats, _peers, _progress, _table, _text
-from warren.data._columns import Names, Request, names
+from warren.data import _check, _files, _peers, _progress, _table, _text
+from warren.data._columnar import converter as _converter
+from warren.data._columnar import formats as _formats
+from warren.data._columnar.ahead import ahead
+from warren.data._columnar.columns import Names, Request, names
+from warren.data._columnar.source import Options, Source, Uri, shown_uri
 from warren.data._peers import Peers
-from warren.data._source import Options, Source, Uri, ahead, shown_uri
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
@@ -83,7 +86,7 @@ class Wanted:
             table = self.text(readers)
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
-                table = _table.loaded(source, self.categories, shown)
+                table = _converter.loaded(source, self.categories, shown)
         if _check.wanted(check):
             _check.show(shown_uri(self.uri), table, peers)
         return table
@@ -157,11 +160,11 @@ def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Opt
     if kind == "arrow":
         return _arrow(asked.source(peers, as_stored=True), batch_rows, drop_last)
     source = asked.source(peers)
-    converter = _table.Converter(source, asked.categories)
+    converter = _converter.Converter(source, asked.categories)
     return _converted(_table.resized(_tables(source, converter), batch_rows, drop_last), kind)
 
 
-def _tables(source: Source, converter: _table.Converter) -> Iterator[Table]:
+def _tables(source: Source, converter: _converter.Converter) -> Iterator[Table]:
     with contextlib.closing(source):
         converter.start()
         yield from ahead(lambda: map(converter.table, source.batches(converter.layout.read())), 2)

@@ -7,11 +7,12 @@ import ctypes
 import os
 import pickle
 import sys
-from typing import Any, List, NoReturn, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Callable, List, NoReturn, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+T = TypeVar("T")
 Piece = Union[memoryview, bytes, bytearray]
 
 #: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as
@@ -349,3 +350,17 @@ def agree(peers: Peers, error: Optional[BaseException]) -> None:
             # These say all in their words; of others it matters where they come from.
             foreseen = isinstance(error, (ValueError, OSError, ImportError))
             raise _KINDS[kind](words) from (error if rank == peers.rank and not foreseen else None)
+
+
+def together(peers: Peers, work: Callable[[], T]) -> T:
+    """What `work` gives; where it fails on a worker, the error of the lowest such rank on all of them. All call it."""
+    failure: Optional[Exception] = None
+    try:
+        result = work()
+    except Exception as error:  # pylint: disable=broad-except
+        failure = error
+    if peers.world > 1 and peers.connected:
+        agree(peers, failure)
+    if failure is not None:
+        raise failure
+    return result

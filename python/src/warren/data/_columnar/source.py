@@ -9,19 +9,20 @@ import contextlib
 import dataclasses
 import functools
 import os
-import queue
-import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.data import _columns, _files, _formats, _peers, _pieces
-from warren.data._peers import Peers
-from warren.data._pieces import Piece, Slice
+from warren.data import _files
+from warren.data._columnar import columns as _columns
+from warren.data._columnar import formats as _formats
+from warren.data._columnar import pieces as _pieces
+from warren.data._columnar.ahead import ahead
+from warren.data._columnar.pieces import Piece, Slice
+from warren.data._peers import Peers, together
 
 Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
-T = TypeVar("T")
 
 #: Files that are asked at a time what they hold: stores take long to answer, and many questions at once.
 _ASKED_AT_ONCE = 16
@@ -45,20 +46,6 @@ class Batch(NamedTuple):
     table: Any  #: pyarrow.Table
     slice: Slice
     row: int  #: of the piece, the first one of these; -1 where it is shuffled
-
-
-def together(peers: Peers, work: Callable[[], T]) -> T:
-    """What `work` gives; where it fails on a worker, the error of the lowest such rank on all of them. All call it."""
-    failure: Optional[Exception] = None
-    try:
-        result = work()
-    except Exception as error:  # pylint: disable=broad-except
-        failure = error
-    if peers.world > 1 and peers.connected:
-        _peers.agree(peers, failure)
-    if failure is not None:
-        raise failure
-    return result
 
 
 @contextlib.contextmanager
@@ -396,43 +383,3 @@ def _queries(table: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")
     parts = [_columns.numbers(chunk) for chunk in column.chunks]
     return np.concatenate(parts) if parts else np.empty(0)
-
-
-def ahead(make: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
-    """What the iterator gives, made by a thread that is up to `depth` ahead. It ends with the generator, also one that is closed
-    before its end."""
-    ready: "queue.Queue[Tuple[Any, Optional[BaseException]]]" = queue.Queue(depth)
-    stopped = threading.Event()
-    end = object()
-
-    def put(item: Any, error: Optional[BaseException] = None) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put((item, error), timeout=0.1)
-                return True
-            except queue.Full:
-                pass
-        return False
-
-    def run() -> None:
-        try:
-            for item in make():
-                if not put(item):
-                    return
-            put(end)
-        except BaseException as error:  # pylint: disable=broad-except
-            put(end, error)
-
-    thread = threading.Thread(target=run, name="warren-data-ahead", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
-            yield item
-    finally:
-        stopped.set()
-        thread.join()

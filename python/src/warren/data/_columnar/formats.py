@@ -2,7 +2,7 @@
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from warren.data import _files
-from warren.data._pieces import Piece
+from warren.data._columnar.pieces import Piece
 
 #: Rows that are decoded at a time.
 BATCH_ROWS = 65536

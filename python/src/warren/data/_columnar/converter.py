@@ -1,0 +1,178 @@
+"""Batches of a source as tables of numbers."""
+import dataclasses
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data._columnar import columns as _columns
+from warren.data._columnar.columns import Categories
+from warren.data._columnar.source import Batch, Source, shown_uri
+from warren.data._peers import together
+from warren.data._table import OF_ROWS, Table
+
+
+class Converter:
+    """Turns batches of a source into tables. Makes the workers agree on the categories: all make it at the same time."""
+
+    def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
+        self.source, self.layout = source, source.layout
+        self.categories = Categories(self._found() if categories is None else self._checked(categories))
+        self._last_query: Tuple[Any, int] = (None, -1)
+        self._queries: Dict[Any, int] = {}
+
+    def _categorical(self) -> List[str]:
+        return [column.name for column in self.layout.features if column.kind == "category"]
+
+    def _checked(self, categories: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        lacking = [name for name in self._categorical() if name not in categories]
+        if lacking:
+            raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
+        return categories
+
+    def _found(self) -> Dict[str, List[Any]]:
+        """Those of all workers, in order: a pass over the categorical columns of each worker's share."""
+        peers, wanted = self.source.peers, self._categorical()
+        if not wanted:
+            return {}
+        if peers.world > 1 and not peers.connected:
+            raise ValueError(f"{shown_uri(self.source.uri)}: workers that do not talk cannot agree on what categories "
+                             f"{_columns.shown(wanted)} has: give categories={{name: values}}, or load inside of a job's communicator")
+
+        def mine() -> Dict[str, List[Any]]:
+            found: Dict[str, Dict[Any, None]] = {name: {} for name in wanted}
+            for batch in self.source.batches(wanted):
+                for name, values in found.items():
+                    values.update(dict.fromkeys(_columns.distinct(batch.table.column(name))))
+            return {name: list(values) for name, values in found.items()}
+
+        ours = together(peers, mine)
+        all_of_them = peers.allgather(ours) if peers.world > 1 else [ours]
+
+        def merged() -> Dict[str, List[Any]]:
+            result = {}
+            for name in wanted:
+                values = {value for one in all_of_them for value in one[name]}
+                if len({type(value) for value in values}) > 1:
+                    raise ValueError(f"{shown_uri(self.source.uri)}: column {name!r} has categories of different types, such as "
+                                     f"{_columns.shown(sorted(map(repr, values)))}")
+                result[name] = sorted(values)
+            return result
+
+        return together(peers, merged)
+
+    def start(self) -> None:
+        """Before the share is gone through once more."""
+        self._last_query, self._queries = (None, -1), {}
+
+    def empty(self) -> Table:
+        """No rows, with all columns."""
+        request, width = self.layout.request, len(self.layout.names())
+
+        def none(count: int, dtype: str = "float32") -> Optional[NDArray[Any]]:
+            return None if count == 0 else np.empty(0 if count == 1 else (0, count), dtype)
+        return Table(np.empty((0, width), "float32"), self.layout.names(), self.layout.types(), none(len(request.label)),
+                     none(int(request.weight is not None)), none(int(request.qid is not None), "int64"), none(len(request.base_margin)),
+                     self.categories.values)
+
+    def table(self, batch: Batch, out: Optional[NDArray[Any]] = None) -> Table:
+        """`out`: where the features go, float32, (rows, features); None: new memory. Raises ValueError that says where a value is
+        missing or wrong."""
+        layout, table = self.layout, batch.table
+        features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                _columns.fill(features, table, layout.features, self.categories)
+            request = layout.request
+            label = self._numbers(batch, request.label, "label")
+            weight = self._numbers(batch, [request.weight] if request.weight else [], "weight")
+        except ValueError as error:
+            where = self.source.where(batch.slice)
+            raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
+        margin = self._numbers(batch, request.base_margin, "base_margin")
+        qid = self._query_numbers(batch, weight) if request.qid else None
+        return Table(features, layout.names(), layout.types(), label, weight, qid, margin, self.categories.values)
+
+    def _numbers(self, batch: Batch, names: Sequence[str], what: str) -> Optional[NDArray[Any]]:
+        """Float32, (rows) or (rows, names); None of none of them."""
+        columns = []
+        for name in names:
+            parts = [_columns.numbers(chunk) for chunk in batch.table.column(name).chunks]
+            column = np.concatenate(parts) if parts else np.empty(0)
+            bad = ~np.isfinite(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
+            if what == "weight":
+                bad |= column < 0
+            if what == "label" and not batch.table.column(name).null_count:
+                bad = np.isnan(column) if column.dtype.kind == "f" else bad  # labels of survival may be infinite
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                found = "nothing" if np.isnan(column[row]) else repr(float(column[row]))
+                raise ValueError(f"{self.source.where(batch.slice, batch.row + row if batch.row >= 0 else -1)}: the {what} in column "
+                                 f"{name!r} is {found}, expected a number{' from 0 on' if what == 'weight' else ''}")
+            columns.append(column.astype("float32"))
+        if len(columns) > 1:
+            columns = [np.stack(columns, axis=1)]
+        return columns[0] if columns else None
+
+    def _query_numbers(self, batch: Batch, weight: Optional[NDArray[Any]]) -> NDArray[Any]:
+        """Numbers from 0 for the queries in the order in which they come."""
+        name = self.layout.request.qid
+        assert name is not None
+        column = batch.table.column(name)
+        where = self.source.where(batch.slice)
+        if column.null_count:
+            raise ValueError(f"{where}: {column.null_count} rows have no value in column {name!r}, the qid")
+        parts = [_columns.numbers(chunk) for chunk in column.chunks]
+        queries = np.concatenate(parts) if parts else np.empty(0)
+        starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1]).astype("int64")
+        ends = np.concatenate([starts[1:], [len(queries)]])
+        numbers = np.empty(len(queries), "int64")
+        for begin, end in zip(starts.tolist(), ends.tolist()):
+            query = queries[begin]
+            query = query.item() if isinstance(query, np.generic) else query
+            if begin > 0 or query != self._last_query[0] or self._last_query[1] < 0:
+                if query in self._queries:
+                    raise ValueError(f"{where}: the rows of query {query!r} (column {name!r}) are not together: sort the data by it")
+                self._queries[query] = len(self._queries)
+            self._last_query = (query, self._queries[query])
+            numbers[begin:end] = self._queries[query]
+            if weight is not None and (weight[begin:end] != weight[begin]).any():
+                raise ValueError(f"{where}: the rows of query {query!r} (column {name!r}) have different weights; a query has one")
+        return numbers
+
+
+def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:
+    """All of this worker's share. `progress` is told rows and bytes that came."""
+    converter = Converter(source, categories)
+    return together(source.peers, lambda: _filled(converter, progress))
+
+
+def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
+    source, width = converter.source, len(converter.layout.names())
+    # Where the number of rows is known, they are written to where they stay: there is no moment with two of each.
+    features = None if source.rows is None else np.empty((source.rows, width), "float32")
+    tables: List[Table] = []
+    row = 0
+    for batch in source.batches(converter.layout.read()):
+        out = None if features is None else features[row:row + len(batch.table)]
+        table = converter.table(batch, out)
+        row += len(table)
+        tables.append(table if features is None else dataclasses.replace(table, features=None))
+        progress(len(batch.table), share_of(batch))
+    if features is None:
+        features = np.concatenate([table.features for table in tables]) if tables else np.empty((0, width), "float32")
+    empty = converter.empty()
+
+    def joined(name: str) -> Optional[NDArray[Any]]:
+        parts: List[Any] = [getattr(table, name) for table in tables or [empty]]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    return dataclasses.replace(empty, features=features[:row], **{name: joined(name) for name in OF_ROWS})
+
+
+def share_of(batch: Batch) -> int:
+    """About how many bytes of the source the rows of a batch are; 0 where only the piece's size is known, but for its first rows."""
+    piece = batch.slice.piece
+    if piece.rows > 0:
+        return piece.size * len(batch.table) // piece.rows
+    return piece.size if batch.row <= batch.slice.begin else 0

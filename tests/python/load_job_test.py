@@ -99,6 +99,22 @@ class Training(Job):
             found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
             self.assertAlmostEqual(found["metric"], alone["metric"], 2)
 
+    def test_auto_takes_a_validation_set_whatever_it_makes(self):
+        for named in ({}, {"quantile": True, "max_bin": 64}):
+            found = self.model(3, "xgboost", self.local, label="y", exclude=["q", "w"], external_memory="auto", validate=True, **named)
+            self.assertEqual(found["names"], ["a", "b", "city", "day"])
+
+    def test_codes_of_categories_are_the_same_on_all_workers_where_some_are_missing(self):
+        path = self.folder / "nan"
+        path.mkdir()
+        for seed in range(3):
+            values = np.random.default_rng(seed).integers(0, 40, 1000).astype("float64")
+            values[::7] = np.nan
+            pq.write_table(pa.table({"c": values, "y": values > 20}), path / f"{seed}.parquet")
+        said = self.job(3, "rabit", str(path), label="y", categorical="c")
+        found = {json.dumps(json.loads(one)[4]) for one in re.findall(r"share (\[.*\])", said)}
+        self.assertEqual(found, {json.dumps({"c": [float(k) for k in range(40)]})})
+
     def test_a_worker_without_rows_is_served(self):
         path = self.folder / "few.parquet"
         pq.write_table(table(3, 7), path)
@@ -106,6 +122,10 @@ class Training(Job):
             with self.subTest(**named):
                 said = self.job(4, "xgboost", str(path), label="y", exclude=["q", "w"], **named)
                 self.assertIn("1 of 4 workers have no rows", said)
+                self.assertIn('"world": 4', said)
+                params = {"objective": "binary:logistic", "tree_method": "hist", "max_bin": 64, "base_score": 0.5}
+                said = self.job(4, "xgboost", str(path), label="y", weight="w", exclude="q", params=params, **named)
+                self.assertIn("XGBoost looks for its base_score in another way on workers that have weights: give it one", said)
                 self.assertIn('"world": 4', said)
 
     def test_lightgbm_learns_from_it_too(self):
@@ -186,6 +206,31 @@ class Wrong(Job):
         said = self.job(3, "xgboost", str(path), label="y", code=1)
         self.assertRegex(said, r"\] ValueError: rank \d: .*2\.parquet, row group 0, row 0: the label in column 'y' is nothing")
         self.assertNotIn("model {", said)
+
+    def test_workers_that_ask_for_other_things_are_told_so(self):
+        for named, words in (({"shuffle": [None, 1]}, r"rank 0 has shuffle=None, and rank 1 shuffle=1: all workers give the same"),
+                             ({"features": [["a", "b"], ["b", "a"]]}, r"rank 0 has features=\('a', 'b'\), and rank 1 features=\('b', 'a'\)"),
+                             ({"quantile": [False, True]}, "rank 0 has quantile=False, and rank 1 quantile=True"),
+                             ({"categories": [None, {"city": ["Rom"]}]}, "rank 0 has categories=None, and rank 1 categories=")):
+            with self.subTest(**named):
+                said = self.job(2, "xgboost", self.local, label="y", exclude=["q", "w"], of_rank=named, code=1)
+                self.assertRegex(said, words)
+
+    def test_a_bad_value_is_every_workers_error_with_pages_too(self):
+        path = self.folder / "bad.parquet"
+        rows = table(4000, 5)
+        pq.write_table(rows.set_column(3, "y", pa.array([*rows["y"].to_pylist()[:3900], *[None] * 100], pa.int8())), path, row_group_size=500)
+        for named in ({}, {"external_memory": True, "max_bin": 64}):
+            said = self.job(3, "xgboost", str(path), label="y", exclude=["q", "w"], caught=True, **named)
+            self.assertEqual(len(re.findall(r"caught rank 2: .*bad\.parquet, row group 7, row 400: the label in column 'y' is nothing", said)), 3, said)
+
+    def test_queries_of_one_file_that_come_again_with_another_worker(self):
+        path = self.folder / "unsorted.parquet"
+        rows = table(4000, 5)
+        pq.write_table(rows.set_column(5, "q", pa.array(np.repeat(np.arange(200) % 100, 20))), path, row_group_size=500)
+        for named in ({}, {"external_memory": True, "max_bin": 64}):
+            said = self.job(2, "xgboost", str(path), label="y", qid="q", exclude="w", code=1, **named)
+            self.assertRegex(said, r"ValueError: .*unsorted\.parquet: the rows of query 0 \(column 'q'\) are not together: sort the file by it")
 
     def test_a_file_that_is_gone_and_a_bucket_that_was_never_there(self):
         with object_stores.S3Server(self.folder) as server:

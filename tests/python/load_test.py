@@ -202,6 +202,9 @@ class SharesOfFiles(Folder):
         read.clear()
         self.shares(1, filters=[("year", "=", 2021)])
         self.assertEqual({piece.file for piece in read}, {3, 4})
+        read.clear()
+        self.shares(1, filters=[("year", "=", 2020), ("q", ">", 400000)])
+        self.assertEqual({piece.file for piece in read}, {2})
 
     def test_categories_are_those_of_all_workers_where_they_are_said(self):
         self.parquet("a.parquet", pa.table({"c": pa.array(["b", "a", None]).dictionary_encode(), "y": [0, 1, 2]}))
@@ -225,6 +228,117 @@ class SharesOfFiles(Folder):
         found = data.load(self.folder, label="y")
         self.assertEqual(found.categories, {"c": ["a", "b", "c"]})
         np.testing.assert_array_equal(found.features[:, 0], [1, 1, np.nan, 0, 1, 2])
+
+
+class Categories(Folder):
+    def codes(self, values, chunks=100, **named):
+        whole = pa.table({"c": values, "y": [0] * len(values)})
+        path = self.folder / "a.arrow"
+        with pa.ipc.new_file(path, whole.schema) as file:
+            file.write_table(whole, chunks)
+        found = data.load(path, label="y", categorical="c", **named)
+        return found.features[:, 0].tolist(), found.categories["c"]
+
+    def test_nan_is_missing_like_null(self):
+        nan = float("nan")
+        codes, values = self.codes(pa.array([2.0, nan, 1.0, nan, 0.0, None]), 2)
+        np.testing.assert_array_equal(codes, [2, np.nan, 1, np.nan, 0, np.nan])
+        self.assertEqual(values, [0.0, 1.0, 2.0])
+        dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([nan, 5.0]))
+        np.testing.assert_array_equal(self.codes(dictionary)[0], [np.nan, 0, np.nan])
+
+    def test_words_are_compared_as_words(self):
+        self.assertEqual(self.codes(pa.array(["007", "7", "7.0"])), ([0, 1, 2], ["007", "7", "7.0"]))
+        self.assertEqual(self.codes(pa.array(["7", "8"]), categories={"c": [8, 7]}), ([1, 0], [8, 7]))
+        self.assertEqual(self.codes(pa.array([7, 8]), categories={"c": ["8", "7"]}), ([1, 0], ["8", "7"]))
+        with self.assertRaisesRegex(ValueError, "has the category '007', which is none of '7'"):
+            self.codes(pa.array(["007"]), categories={"c": [7]})
+        with self.assertRaisesRegex(ValueError, "has the category 1.5, which is none of '1', '2'"):
+            self.codes(pa.array([1.0, 1.5]), categories={"c": [1, 2]})
+
+    def test_an_unknown_one_behind_a_null_of_a_dictionary_is_refused(self):
+        dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([None, "zzz", "a"]))
+        with self.assertRaisesRegex(ValueError, "has the category 'zzz', which is none of 'a'"):
+            self.codes(dictionary, categories={"c": ["a"]})
+        unused = pa.DictionaryArray.from_arrays(pa.array([0, 2]), pa.array([None, "zzz", "a"]))
+        np.testing.assert_array_equal(self.codes(unused, categories={"c": ["a"]})[0], [np.nan, 0])
+
+    def test_every_type_that_is_one(self):
+        import datetime
+        import decimal
+        for values in ([True, False], [3, 1], [1.5, 0.5], ["b", "a"], [b"b", b"a"], [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)],
+                       [datetime.datetime(2024, 1, 2), datetime.datetime(2024, 1, 1)], [decimal.Decimal("2.50"), decimal.Decimal("1.00")]):
+            with self.subTest(values=values):
+                self.assertEqual(self.codes(pa.array([*values, values[0]])), ([1, 0, 1], values[::-1]))
+        whole = pa.table({"c": pa.array(["b", None, "a"], pa.string_view()), "y": [0, 1, 2]})
+        with pa.ipc.new_file(self.folder / "a.arrow", whole.schema) as file:
+            file.write_table(whole)
+        found = data.load(self.folder / "a.arrow", label="y", categorical="c")
+        np.testing.assert_array_equal(found.features[:, 0], [1, np.nan, 0])
+        self.assertEqual(found.categories, {"c": ["a", "b"]})
+
+    def test_polars_files_are_read(self):
+        import polars as pl
+        frame = pl.DataFrame({"c": ["b", None, "a"], "y": [0, 1, 2]}).with_columns(pl.col("c").cast(pl.Categorical))
+        for write, name in ((frame.write_parquet, "b.parquet"), (frame.write_ipc, "b.arrow")):
+            write(self.folder / name)
+            found = data.load(self.folder / name, label="y")
+            np.testing.assert_array_equal(found.features[:, 0], [1, np.nan, 0])
+
+    def test_folders_with_leading_zeros_are_words_and_so_are_those_that_are_categories(self):
+        for name in ("01", "1", "10"):
+            self.parquet(f"k={name}/a.parquet", pa.table({"x": [1], "y": [0]}))
+        found = data.load(self.folder, label="y")
+        self.assertEqual((found.types, found.categories), (["int", "c"], {"k": ["01", "1", "10"]}))
+        found = data.load(self.folder, label="y", categories={"k": ["10", "1", "01"]})
+        self.assertEqual(found.features[:, 1].tolist(), [2, 1, 0])
+        for odd in ("²", "9" * 20):
+            self.parquet(f"k={odd}/a.parquet", pa.table({"x": [1], "y": [0]}))
+        self.assertEqual(len(data.load(self.folder, label="y").categories["k"]), 5)
+
+
+class Queries(Folder):
+    def sizes(self, world=1, **named):
+        shares = [data.load(self.folder, qid="q", rank=rank, world=world, **named) for rank in range(world)]
+        return [one.group_sizes.tolist() for one in shares]
+
+    def test_words_are_queries(self):
+        words = ["16777216", "16777217", "007", "7", "7.0", "x", "x"]
+        for values in (pa.array(words), pa.array(words).dictionary_encode()):
+            self.parquet("a.parquet", pa.table({"x": range(7), "q": values}), 3)
+            self.assertEqual(self.sizes(), [[1, 1, 1, 1, 1, 2]])
+            for world in (2, 3, 5):
+                self.assertEqual(sum(self.sizes(world), []), [1, 1, 1, 1, 1, 2])
+
+    def test_numbers_beyond_what_floats_hold(self):
+        self.parquet("a.parquet", pa.table({"x": range(4), "q": [2**62, 2**62 + 1, 2**62 + 1, 2**62 + 2]}))
+        self.assertEqual(self.sizes(), [[1, 2, 1]])
+
+    def test_files_may_number_theirs_anew(self):
+        for name in "ab":
+            self.parquet(f"{name}.parquet", pa.table({"x": range(20), "q": np.repeat(np.arange(10), 2)}), 6)
+        for world in (1, 2, 3, 4):
+            self.assertEqual(sum(self.sizes(world), []), [2] * 20)
+            self.assertEqual(sum(self.sizes(world, shuffle=3), []), [2] * 20)
+
+    def test_one_that_goes_on_in_the_next_file_is_one_but_where_files_are_shuffled(self):
+        self.parquet("a.parquet", pa.table({"x": range(4), "q": [1, 1, 2, 2]}))
+        self.parquet("b.parquet", pa.table({"x": range(4), "q": [2, 2, 3, 3]}))
+        for world in (1, 2, 3):
+            self.assertEqual(sum(self.sizes(world), []), [2, 4, 2])
+            for seed in range(4):
+                self.assertEqual(sum(self.sizes(world, shuffle=seed), []), [2, 2, 2, 2])
+
+    def test_many_are_told_apart_quickly(self):
+        self.parquet("a.parquet", pa.table({"x": range(300000), "q": range(300000)}), 300000)
+        calls = []
+        import sys
+        sys.setprofile(lambda frame, event, _: calls.append(1) if event == "call" else None)
+        try:
+            self.assertEqual(len(data.load(self.folder, qid="q", rank=0, world=2).group_sizes), 150000)
+        finally:
+            sys.setprofile(None)
+        self.assertLess(len(calls), 100000)
 
 
 class Wrong(Folder):
@@ -267,9 +381,34 @@ class Wrong(Folder):
 
     def test_queries_that_are_not_together_or_have_two_weights(self):
         path = self.parquet("a.parquet", pa.table({"x": range(6), "q": [1, 1, 2, 2, 1, 1], "w": [1, 1, 1, 2, 1, 1]}), 3)
-        self.refused(r"a\.parquet, row group 1: the rows of query 1 \(column 'q'\) are not together: sort the data by it", path, qid="q")
+        self.refused(r"a\.parquet: the rows of query 1 \(column 'q'\) are not together: sort the file by it", path, qid="q")
         path = self.parquet("b.parquet", pa.table({"x": range(4), "q": [1, 1, 2, 2], "w": [1, 1, 1, 2]}), 2)
         self.refused(r"b\.parquet, row group 1: the rows of query 2 \(column 'q'\) have different weights", path, qid="q", weight="w")
+
+    def test_weights_that_differ_in_a_query_that_goes_on_in_the_next_row_group(self):
+        path = self.parquet("a.parquet", pa.table({"x": range(4), "q": [1, 1, 1, 1], "w": [1, 1, 2, 2]}), 2)
+        self.refused(r"row group 1: the rows of query 1 \(column 'q'\) have different weights", path, qid="q", weight="w")
+
+    def test_qids_of_another_kind_in_another_file(self):
+        self.parquet("a.parquet", pa.table({"x": [1], "q": [1]}))
+        self.parquet("b.parquet", pa.table({"x": [1], "q": ["1"]}))
+        self.refused(r"b\.parquet: column 'q', the qid, has words, and numbers in the first file", self.folder, qid="q")
+
+    def test_labels_that_float32_cannot_hold(self):
+        path = self.parquet("a.parquet", pa.table({"x": [1, 2], "y": [1.0, 1e300]}))
+        self.refused(r"row group 0, row 1: the label in column 'y' is 1e\+300", path, label="y")
+        self.parquet("a.parquet", pa.table({"x": [1, 2, 3], "y": [float("inf"), 1, None]}))
+        self.refused(r"row group 0, row 2: the label in column 'y' is nothing", path, label="y")
+
+    def test_categories_with_missing_values_or_twice(self):
+        path = self.parquet("a.parquet", pa.table({"c": ["a", "b"], "y": [1, 2]}))
+        for values in (["a", "b", None], ["a", "b", float("nan")]):
+            self.refused(r"categories\['c'\] has a missing value", path, label="y", categories={"c": values})
+        self.refused(r"categories\['c'\] has a value twice", path, label="y", categories={"c": ["a", "b", "a"]})
+
+    def test_types_that_are_no_categories(self):
+        path = self.parquet("a.parquet", pa.table({"t": pa.array([1, 2], pa.timestamp("ns")), "y": [1, 2]}))
+        self.refused(r"column 't' is timestamp\[ns\], which is no category", path, label="y", categorical="t")
 
     def test_damaged_files_are_named(self):
         path = self.parquet("a.parquet", table(2000), 500)
@@ -286,7 +425,12 @@ class Wrong(Folder):
         path = self.parquet("a.parquet", table(10))
         self.refused("format is 'xml', expected one of", path, format="xml")
         self.refused("rank and world", path, rank=1)
-        self.refused("filters: found", path, filters=["y > 1"])
+        self.refused("filters=.*expected a list of", path, filters=["y > 1"])
+        self.refused("filters=.*expected a list of", path, filters=("b", ">", 1))
+        self.refused("filters=.*: a list in it is empty", path, filters=[[]])
+        self.refused("filters: found", path, filters=[("b", ">")])
+        for name, value in (("b", "x"), ("t", "x"), ("a", "x"), ("d", 2**70)):
+            self.refused(r"a\.parquet: filters cannot be applied|filters=.*too (big|large)", path, filters=[(name, ">", value)])
         self.refused("label=1: expected the name", path, label=1, kind=TypeError)
 
 

@@ -41,11 +41,22 @@ def train_xgboost():
     import xgboost as xgb
     import warren.xgboost
     params = options.pop("params", {"objective": "binary:logistic", "max_depth": 4, "tree_method": "hist", "max_bin": 64})
-    rounds = options.pop("rounds", 5)
+    rounds, caught, validate, of_rank = (options.pop(name, default) for name, default in (
+        ("rounds", 5), ("caught", False), ("validate", False), ("of_rank", {})))
     with warren.xgboost.communicator():
-        matrix = warren.xgboost.load_dmatrix(uri, **options)
+        options.update({name: values[warren.xgboost.get_rank()] for name, values in of_rank.items()})
+        try:
+            matrix = warren.xgboost.load_dmatrix(uri, **options)
+        except ValueError as error:
+            if not caught:
+                raise
+            print("caught", error)
+            return
         history = {}
-        model = xgb.train(params, matrix, rounds, evals=[(matrix, "train")], evals_result=history, verbose_eval=False)
+        evals = [(matrix, "train")]
+        if validate:
+            evals.append((warren.xgboost.load_dmatrix(uri, **{**options, "categories": matrix.warren_categories, "ref": matrix}), "valid"))
+        model = xgb.train(params, matrix, rounds, evals=evals, evals_result=history, verbose_eval=False)
         if warren.xgboost.get_rank() == 0:
             print("model", json.dumps({"dump": model.get_dump(), "kind": type(matrix).__name__, "world": warren.xgboost.get_world_size(),
                                        "metric": list(history["train"].values())[0][-1], "categories": matrix.warren_categories,

@@ -6,13 +6,13 @@ import shutil
 import socket
 import sys
 import tempfile
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional
 
 import numpy as np
 import xgboost as xgb
 
 from warren.data import _check, _load, _memory, _table
-from warren.data._peers import Peers, together
+from warren.data._peers import Peers, same_on_all, together
 from warren.data._columnar import converter as _converter
 from warren.data._columnar.ahead import ahead
 from warren.data._columnar.source import Source, shown_uri
@@ -43,32 +43,38 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 class Pages:
-    """A source as batches for XGBoost: each pass reads it again, a thread reads ahead. Batches end where queries do."""
+    """A source as batches for XGBoost: each pass reads it again, a thread reads ahead. Batches end where queries do. After an error
+    there are no more rows: the others' calls find this worker's, and all learn of it when the matrix is made."""
 
     def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
         self.source, self.converter, self.rows = source, converter, rows
-        self.passes = 0
+        self.failure: Optional[Exception] = None
 
     def tables(self) -> Iterator[_table.Table]:
         """One pass; an empty table where this worker has no rows: XGBoost wants to know the columns."""
-        self.passes += 1
-        self.converter.start()
-        batches = self.source.batches(self.converter.layout.read())
-        given, by_query = False, self.converter.layout.request.qid is not None
-        for table in ahead(lambda: _table.resized(map(self.converter.table, batches), self.rows, False, by_query), 1):
-            given = True
-            yield table
+        given = False
+        if self.failure is None:
+            try:
+                for table in self._rows():
+                    given = True
+                    yield table
+            except Exception as error:  # pylint: disable=broad-except
+                self.failure = error
         if not given:
             yield self.converter.empty()
+
+    def _rows(self) -> Iterator[_table.Table]:
+        self.converter.start()
+        batches = self.source.batches(self.converter.layout.read())
+        by_query = self.converter.layout.request.qid is not None
+        yield from ahead(lambda: _table.resized(map(self.converter.table, batches), self.rows, False, by_query), 1)
 
 
 def _iterator(pages: Pages, **how: Any) -> Any:
     """An xgboost.DataIter."""
 
     class Batches(xgb.DataIter):  # type: ignore[misc]
-        """Over `pages`. What fails in a pass is kept for who called XGBoost, whose own words hide it."""
-
-        failure: Optional[BaseException] = None
+        """Over `pages`."""
 
         def __init__(self) -> None:
             self._tables: Optional[Iterator[_table.Table]] = None
@@ -78,11 +84,7 @@ def _iterator(pages: Pages, **how: Any) -> Any:
             """One batch more."""
             if self._tables is None:
                 self._tables = pages.tables()
-            try:
-                table = next(self._tables, None)
-            except BaseException as error:
-                self.failure = error
-                raise
+            table = next(self._tables, None)
             if table is None:
                 return 0
             given = arguments(table, {})
@@ -108,13 +110,17 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
     if external_memory not in (False, True, None, "auto"):
         raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
     kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
+    same_on_all(peers, {"text": asked.is_text, "quantile": quantile, "external_memory": external_memory, "check": _check.wanted(check),
+                        "categories": asked.categories, "max_bin": options.get("max_bin")})
     if asked.is_text:
         if external_memory is True:
             raise ValueError(f"{shown_uri(asked.uri)}: text is read into memory: convert it to Parquet (warren data convert) for "
                              "external memory")
         table = asked.text(peers)
         _checked(asked, table, peers, check)
-        return kind(table.features, **arguments(table, options))
+        matrix = kind(table.features, **arguments(table, options))
+        matrix.warren_categories = table.categories
+        return matrix
     with contextlib.ExitStack() as kept:
         source = asked.source(peers)
         kept.callback(source.close)
@@ -123,10 +129,14 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
             with contextlib.closing(_load.bar(source, progress)) as shown:
                 table = _converter.loaded(source, asked.categories, shown)
             _checked(asked, table, peers, check)
+            if external_memory and not quantile:
+                # What `ref` is for is data in bins: a DMatrix has none.
+                options = {name: value for name, value in options.items() if name != "ref"}
             matrix = kind(table.features, **arguments(table, options))
         else:
             converter = _converter.Converter(source, asked.categories)
             matrix = _from_pages(source, converter, how, cache_dir, check, options)
+            converter.check_queries()
             if how == "external":
                 kept.pop_all()  # XGBoost may ask the source once more
             table = converter.empty()
@@ -178,15 +188,15 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
     categorical = {"enable_categorical": True} if "c" in converter.layout.types() else {}
     if how == "quantile":
         pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
-        batches = _iterator(pages)
-        return _made(batches, lambda: xgb.QuantileDMatrix(batches, **{**categorical, **options}))
+        return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages), **{**categorical, **options}))
     if _VERSION < (3, 0) and source.peers.world > 1:
         raise ValueError(f"XGBoost {xgb.__version__} trains on pages outside of jobs only: external_memory wants 3.0 or later in a job")
-    folder = _Folder(cache_dir)
+    folder = together(source.peers, lambda: _Folder(cache_dir))
     rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
-    batches = _iterator(Pages(source, converter, rows), cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
+    pages = Pages(source, converter, rows)
+    batches = _iterator(pages, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
     kind = xgb.ExtMemQuantileDMatrix if hasattr(xgb, "ExtMemQuantileDMatrix") else xgb.DMatrix
-    matrix = _made(batches, lambda: kind(batches, **{**categorical, **options}))
+    matrix = _made(pages, lambda: kind(batches, **{**categorical, **options}))
     matrix.warren_folder = folder
     return matrix
 
@@ -210,14 +220,19 @@ class _Folder:
             self._remove(self.path, ignore_errors=True)
 
 
-def _made(batches: Any, make: Any) -> Any:
-    """The matrix; what reading failed with, where it did."""
-    try:
-        return make()
-    except xgb.core.XGBoostError as error:
-        if batches.failure is not None:
-            raise batches.failure from error
-        raise
+def _made(pages: Pages, make: Callable[[], Any]) -> Any:
+    """The matrix; where reading failed on a worker, its error on all of them."""
+    def checked() -> Any:
+        try:
+            matrix = make()
+        except xgb.core.XGBoostError:
+            if pages.failure is None:
+                raise
+        if pages.failure is not None:
+            raise pages.failure
+        return matrix
+
+    return together(pages.source.peers, checked)
 
 
 def _show_of_pages(source: Source, converter: _converter.Converter) -> None:

@@ -221,14 +221,16 @@ def broadcast(value: Any, root: int = 0) -> Any:
     return _collective().broadcast(value, root)
 
 
-def _tell_of_workers_without_rows(uri: Any, rows: int) -> None:
+def _tell_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
     module = _collective()
-    without = int(module.allreduce(np.array([rows == 0], np.int32), module.Op.SUM)[0])
+    without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
     if without == 0 or get_rank() != 0:
         return
-    consequence = "" if VERSION >= (2, 0) else (
-        f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other without end: start fewer of them, "
-        "or use approx")
+    consequence = "" if not weighted else ("; XGBoost looks for its base_score in another way on workers that have weights: give it one "
+                                           "(base_score=0.5), or start fewer workers")
+    if VERSION < (2, 0):
+        consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other without end: start fewer "
+                       "of them, or use approx")
     warnings.warn(f"{without} of {get_world_size()} workers have no rows of {uri}{consequence}", stacklevel=4)
 
 
@@ -263,7 +265,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     matrix = _xgboost_data.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
                                 progress=progress, options=options)
     if peers.world > 1:
-        _tell_of_workers_without_rows(uri, matrix.num_row())
+        _tell_of_workers_without_rows(uri, matrix.num_row(), len(matrix.get_weight()))
     return matrix
 
 
@@ -272,7 +274,7 @@ def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:
-        _tell_of_workers_without_rows(uri, len(table))
+        _tell_of_workers_without_rows(uri, len(table), 0 if table.weight is None else len(table.weight))
     return table.features, {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
                             "group": table.group_sizes}
 

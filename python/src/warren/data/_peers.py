@@ -7,7 +7,7 @@ import ctypes
 import os
 import pickle
 import sys
-from typing import Any, Callable, List, NoReturn, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -364,3 +364,16 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
     if failure is not None:
         raise failure
     return result
+
+
+def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
+    """A collective call: raises ValueError on all ranks where one gives other arguments than rank 0, naming both. Each would read
+    other rows than the others think, or wait for them."""
+    if peers.world == 1 or not peers.connected:
+        return
+    said = peers.allgather({name: repr(value) for name, value in arguments.items()})
+    for rank, theirs in enumerate(said):
+        for name in dict.fromkeys([*said[0], *theirs]):
+            if theirs.get(name) != said[0].get(name):
+                here, there = (one.get(name, "not given")[:200] for one in (said[0], theirs))
+                raise ValueError(f"rank 0 has {name}={here}, and rank {rank} {name}={there}: all workers give the same")

@@ -40,6 +40,7 @@ class Layout(NamedTuple):
 
     features: List[Column]
     request: Request
+    text_queries: bool = False  #: whether qid has words
 
     def read(self) -> List[str]:
         """The names of all columns to be read, each once."""
@@ -76,8 +77,9 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
         kind = kind.storage_type
     if types.is_dictionary(kind) or declared:
         value = kind.value_type if types.is_dictionary(kind) else kind
-        if types.is_nested(value):
-            return f"is {kind}, which is no category: name other columns as categorical", 0
+        fine = types.is_timestamp(value) or types.is_time(value) or types.is_duration(value)
+        if types.is_nested(value) or (fine and value.unit == "ns"):
+            return f"is {kind}, which is no category: turn it into words or numbers, or leave it out with exclude=[...]", 0
         return "category", 1
     if types.is_boolean(kind):
         return "bool", 1
@@ -99,8 +101,7 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
         if field.name in fields:
             raise ValueError(f"has two columns {field.name!r}: rename one")
         fields[field.name] = field.type
-    for key, kind in partition:
-        fields.setdefault(key, kind)
+    fields.update(partition)  # what a folder says goes before what its files do
     return fields
 
 
@@ -153,7 +154,15 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
             what = "label" if name in request.label else "weight" if name == request.weight else "qid" if name == request.qid \
                 else "base_margin"
             raise ValueError(f"column {name!r}, the {what}, is {fields[name]}, expected numbers")
-    return Layout(columns, request)
+    text_queries = request.qid is not None and _is_text(fields[request.qid])
+    return Layout(columns, request, text_queries)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return not (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 def agreed(first: Layout, other: Layout) -> Layout:
@@ -165,6 +174,10 @@ def agreed(first: Layout, other: Layout) -> Layout:
         raise ValueError(f"has no column {shown(missing)}, which the first file has")
     if more:
         raise ValueError(f"has the column {shown(more)}, which the first file has not: name the features that are meant, or exclude it")
+    if first.text_queries != other.text_queries:
+        words = {True: "words", False: "numbers"}
+        raise ValueError(f"column {first.request.qid!r}, the qid, has {words[other.text_queries]}, and {words[first.text_queries]} in the "
+                         "first file")
     columns = []
     for column in first.features:
         other_one = theirs[column.name]
@@ -173,7 +186,7 @@ def agreed(first: Layout, other: Layout) -> Layout:
                 raise ValueError(f"column {column.name!r} is {_said(other_one)}, and {_said(column)} in the first file")
             column = Column(column.name, "number")
         columns.append(column)
-    return Layout(columns, first.request)
+    return Layout(columns, first.request, first.text_queries)
 
 
 def _said(column: Column) -> str:
@@ -195,8 +208,21 @@ def numbers(chunk: Any) -> NDArray[Any]:
     if pa.types.is_decimal(kind) or (pa.types.is_float16(kind) and chunk.null_count):
         chunk = chunk.cast(pa.float64())
     found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
-    # Booleans with missing values are objects.
-    return found.astype("float32") if found.dtype == object else found
+    # With missing values those of Python.
+    return found.astype("float32") if pa.types.is_boolean(kind) and found.dtype == object else found
+
+
+def identifiers(chunk: Any) -> NDArray[Any]:
+    """Values that are compared alone: whole numbers, or objects of Python. There is none missing."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    if pa.types.is_integer(chunk.type) or pa.types.is_boolean(chunk.type):
+        return numbers(chunk)
+    found = np.empty(len(chunk), object)
+    found[:] = chunk.to_pylist()
+    return found
 
 
 def vectors(chunk: Any, width: int) -> NDArray[Any]:
@@ -212,49 +238,74 @@ def vectors(chunk: Any, width: int) -> NDArray[Any]:
     return found
 
 
+def _plain(values: Any) -> Any:
+    """Of the types that pyarrow compares; NaN as missing."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    if pa.types.is_floating(values.type):
+        values = values.cast(pa.float64())
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)  # pylint: disable=no-member
+    return values
+
+
 class Categories:
-    """The values of the categorical features, and their codes: 0 for the least one. Alike on all workers."""
+    """The values of the categorical features, and their codes: 0 for the first one. Alike on all workers. Raises ValueError for
+    values that are there twice, or missing ones."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
-        import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
         self.values = {name: list(of_one) for name, of_one in values.items()}
-        self._arrays = {name: pa.array(of_one) for name, of_one in self.values.items()}
+        self._codes: Dict[str, Dict[Any, int]] = {}
+        for name, of_one in self.values.items():
+            missing = [value for value in of_one if value is None or value != value]
+            if missing or len(set(of_one)) < len(of_one):
+                raise ValueError(f"categories[{name!r}] has {'a missing value' if missing else 'a value twice'}: {shown(list(map(str, of_one)))}")
+            self._codes[name] = {value: code for code, value in enumerate(of_one)}
 
     def codes(self, name: str, chunk: Any) -> NDArray[Any]:
         """Float32, missing values as NaN. Raises ValueError for a value that is none of the categories; its words follow on where
         that is."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        indices = None
+        if isinstance(chunk, pa.ExtensionArray):
+            chunk = chunk.storage
+        if pa.types.is_dictionary(chunk.type):
+            indices, chunk = numbers(chunk.indices), chunk.dictionary
+        values = _plain(chunk)
+        codes = self._looked_up(name, values)
+        strange = np.isnan(codes) & values.is_valid().to_numpy(zero_copy_only=False)
+        places = np.arange(len(codes))
+        if indices is not None:
+            missing = np.isnan(indices) if indices.dtype.kind == "f" else np.zeros(len(indices), bool)
+            places = np.where(missing, len(codes), indices).astype("int64")
+            codes, strange = np.append(codes, np.float32(np.nan))[places], np.append(strange, False)[places]
+        if strange.any():
+            value = values[int(places[int(np.flatnonzero(strange)[0])])].as_py()
+            raise ValueError(f"column {name!r} has the category {value!r}, which is none of {shown(list(map(str, self.values[name])))}")
+        return codes
+
+    def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
+        """Codes of these, NaN for what is none of the categories."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
         import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
-        known = self._arrays[name]
-        indices = None
-        if pa.types.is_dictionary(chunk.type):
-            indices, chunk = chunk.indices, chunk.dictionary
-        if len(known) == 0:
-            codes = pa.nulls(len(chunk), pa.int32())
-        else:
-            codes = pc.index_in(chunk.cast(known.type), value_set=known)  # pylint: disable=no-member
-        result = numbers(codes).astype("float32")
-        if codes.null_count > chunk.null_count and indices is None:
-            strange = pc.and_(pc.is_null(codes), pc.is_valid(chunk))  # pylint: disable=no-member
-            self._refuse(name, chunk.filter(strange)[0])
-        if indices is None:
-            return result
-        places = numbers(indices)
-        missing = np.isnan(places) if places.dtype.kind == "f" else np.zeros(len(places), bool)
-        found = np.full(len(places), np.nan, "float32")
-        if len(result):
-            found[~missing] = result[places[~missing].astype("int64")]
-        strange = np.isnan(found) & ~missing
-        if strange.any():
-            value = chunk[int(places[int(np.flatnonzero(strange)[0])])]
-            if value.is_valid:
-                self._refuse(name, value)
-        return found
-
-    def _refuse(self, name: str, value: Any) -> None:
-        raise ValueError(f"column {name!r} has the category {value.as_py()!r}, which is none of {shown(list(map(str, self.values[name])))}")
+        known = self._codes[name]
+        try:
+            # Words are compared as words: "007" is not 7.
+            text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+            value_set = pa.array([str(value) if text else value for value in known], values.type)
+            codes = numbers(pc.index_in(values, value_set=value_set))  # pylint: disable=no-member
+            return codes.astype("float32") if len(known) else np.full(len(values), np.nan, "float32")
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError):
+            by_word = {str(value): code for value, code in known.items()}
+            # As Python compares them, and else, where there is a number here and a word there, as words.
+            found = [None if value is None else known.get(value, by_word.get(str(value))) for value in values.to_pylist()]
+            return np.array([np.nan if code is None else code for code in found], "float32")
 
 
 def distinct(column: Any) -> List[Any]:
@@ -263,10 +314,18 @@ def distinct(column: Any) -> List[Any]:
 
     found: Dict[Any, None] = {}
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if isinstance(chunk, pa.ExtensionArray):
+            chunk = chunk.storage
         if pa.types.is_dictionary(chunk.type):
             # Those that are used: a dictionary may have more, such as those of rows that were left out.
-            chunk = chunk.dictionary.take(chunk.indices.unique().drop_null())
-        found.update(dict.fromkeys(chunk.unique().drop_null().to_pylist()))
+            used = chunk.indices.unique().drop_null()
+            chunk = _plain(chunk.dictionary).take(used)
+        chunk = _plain(chunk)
+        try:
+            chunk = chunk.unique()
+        except pa.ArrowNotImplementedError:
+            pass
+        found.update(dict.fromkeys(value for value in chunk.to_pylist() if value is not None))
     return list(found)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from warren.data._columnar import columns as _columns
 from warren.data._columnar.columns import Categories
 from warren.data._columnar.source import Batch, Source, shown_uri
+from warren.data._files import shown
 from warren.data._peers import together
 from warren.data._table import OF_ROWS, Table
 
@@ -18,8 +19,7 @@ class Converter:
     def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
         self.source, self.layout = source, source.layout
         self.categories = Categories(self._found() if categories is None else self._checked(categories))
-        self._last_query: Tuple[Any, int] = (None, -1)
-        self._queries: Dict[Any, int] = {}
+        self.start()
 
     def _categorical(self) -> List[str]:
         return [column.name for column in self.layout.features if column.kind == "category"]
@@ -53,7 +53,7 @@ class Converter:
             result = {}
             for name in wanted:
                 values = {value for one in all_of_them for value in one[name]}
-                if len({type(value) for value in values}) > 1:
+                if len({isinstance(value, (str, bytes)) for value in values}) > 1:
                     raise ValueError(f"{shown_uri(self.source.uri)}: column {name!r} has categories of different types, such as "
                                      f"{_columns.shown(sorted(map(repr, values)))}")
                 result[name] = sorted(values)
@@ -63,7 +63,9 @@ class Converter:
 
     def start(self) -> None:
         """Before the share is gone through once more."""
-        self._last_query, self._queries = (None, -1), {}
+        self._count = 0  # of queries
+        self._last: Tuple[Any, ...] = ()  # of the last row: its file, query, weight
+        self._starts: Dict[int, List[NDArray[Any]]] = {}  # of each file, the query of each run of rows
 
     def empty(self) -> Table:
         """No rows, with all columns."""
@@ -99,17 +101,18 @@ class Converter:
         for name in names:
             parts = [_columns.numbers(chunk) for chunk in batch.table.column(name).chunks]
             column = np.concatenate(parts) if parts else np.empty(0)
-            bad = ~np.isfinite(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
+            with np.errstate(over="ignore"):
+                column, given = column.astype("float32"), column
+            bad = np.isnan(column) if what == "label" else ~np.isfinite(column)  # labels of survival may be infinite
+            bad |= np.isinf(column) & np.isfinite(given)
             if what == "weight":
                 bad |= column < 0
-            if what == "label" and not batch.table.column(name).null_count:
-                bad = np.isnan(column) if column.dtype.kind == "f" else bad  # labels of survival may be infinite
             if bad.any():
                 row = int(np.flatnonzero(bad)[0])
-                found = "nothing" if np.isnan(column[row]) else repr(float(column[row]))
+                found = "nothing" if np.isnan(column[row]) else f"{given[row]!s}"
                 raise ValueError(f"{self.source.where(batch.slice, batch.row + row if batch.row >= 0 else -1)}: the {what} in column "
                                  f"{name!r} is {found}, expected a number{' from 0 on' if what == 'weight' else ''}")
-            columns.append(column.astype("float32"))
+            columns.append(column)
         if len(columns) > 1:
             columns = [np.stack(columns, axis=1)]
         return columns[0] if columns else None
@@ -122,29 +125,74 @@ class Converter:
         where = self.source.where(batch.slice)
         if column.null_count:
             raise ValueError(f"{where}: {column.null_count} rows have no value in column {name!r}, the qid")
-        parts = [_columns.numbers(chunk) for chunk in column.chunks]
-        queries = np.concatenate(parts) if parts else np.empty(0)
+        queries = np.concatenate([_columns.identifiers(chunk) for chunk in column.chunks])
         starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1]).astype("int64")
-        ends = np.concatenate([starts[1:], [len(queries)]])
-        numbers = np.empty(len(queries), "int64")
-        for begin, end in zip(starts.tolist(), ends.tolist()):
-            query = queries[begin]
-            query = query.item() if isinstance(query, np.generic) else query
-            if begin > 0 or query != self._last_query[0] or self._last_query[1] < 0:
-                if query in self._queries:
-                    raise ValueError(f"{where}: the rows of query {query!r} (column {name!r}) are not together: sort the data by it")
-                self._queries[query] = len(self._queries)
-            self._last_query = (query, self._queries[query])
-            numbers[begin:end] = self._queries[query]
-            if weight is not None and (weight[begin:end] != weight[begin]).any():
-                raise ValueError(f"{where}: the rows of query {query!r} (column {name!r}) have different weights; a query has one")
+        runs: NDArray[Any] = np.zeros(len(queries), "int64")
+        runs[starts] = 1
+        goes_on = self._goes_on(batch.slice.piece.file, queries[0])
+        numbers: NDArray[Any] = np.cumsum(runs) - 1 + self._count - int(goes_on)
+        if weight is not None:
+            different = np.flatnonzero(weight != weight[starts][np.cumsum(runs) - 1])
+            if different.size or (goes_on and weight[0] != self._last[2]):
+                query = queries[int(different[0]) if different.size else 0]
+                raise ValueError(f"{where}: the rows of query {query!s} (column {name!r}) have different weights; a query has one")
+        self._starts.setdefault(batch.slice.piece.file, []).append(queries[starts[int(goes_on):]])
+        self._count = int(numbers[-1]) + 1
+        self._last = (batch.slice.piece.file, queries[-1], None if weight is None else weight[-1])
         return numbers
+
+    def _goes_on(self, file: int, query: Any) -> bool:
+        """Whether the first row of a batch is of the same query as the row before. Shuffled files have queries of their own."""
+        if not self._last or self._last[1] != query:
+            return False
+        return bool(self.source.options.shuffle is None or self._last[0] == file)
+
+    def check_queries(self) -> None:
+        """After the last row: whether a query had ended and came again in the same file, on this worker or another. Files may number
+        their queries anew. All workers call it. Raises ValueError on all."""
+        peers = self.source.peers
+        if self.layout.request.qid is None:
+            return
+        ours = together(peers, self.check_own_queries)
+        if peers.world == 1 or not peers.connected:
+            return
+        # Where sorted files are shared by workers, the least and the greatest say that nothing comes again.
+        ends = {file: (queries.min(), queries.max()) for file, queries in ours.items()}
+        spans = peers.allgather(ends)
+        shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
+        if not shared:
+            return
+        # A query that goes on behind a cut begins with the worker behind it: each is of one worker, if it comes once.
+        parts = peers.allgather({file: ours[file] for file in shared if file in ours})
+        for file in sorted(shared):
+            self._refuse_repeated(file, np.concatenate([one[file] for one in parts if file in one]))
+
+    def check_own_queries(self) -> Dict[int, NDArray[Any]]:
+        """The same among this worker's rows. The queries of each file."""
+        ours = {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
+        for file, queries in ours.items():
+            self._refuse_repeated(file, queries)
+        return ours
+
+    def _refuse_repeated(self, file: int, queries: NDArray[Any]) -> None:
+        values, counts = np.unique(queries, return_counts=True)
+        if (counts > 1).any():
+            query = values[int(np.flatnonzero(counts > 1)[0])]
+            raise ValueError(f"{shown(self.source.files[file].uri)}: the rows of query {query!s} (column {self.layout.request.qid!r}) are not "
+                             "together: sort the file by it")
+
+
+def _overlap(spans: Sequence[Tuple[Any, Any]]) -> bool:
+    in_order = sorted(spans)
+    return any(before[1] >= after[0] for before, after in zip(in_order, in_order[1:]))
 
 
 def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:
     """All of this worker's share. `progress` is told rows and bytes that came."""
     converter = Converter(source, categories)
-    return together(source.peers, lambda: _filled(converter, progress))
+    table = together(source.peers, lambda: _filled(converter, progress))
+    converter.check_queries()
+    return table
 
 
 def _filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:

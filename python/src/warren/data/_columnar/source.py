@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -20,7 +21,7 @@ from warren.data._columnar import formats as _formats
 from warren.data._columnar import pieces as _pieces
 from warren.data._columnar.ahead import ahead
 from warren.data._columnar.pieces import Piece, Slice
-from warren.data._peers import Peers, together
+from warren.data._peers import Peers, same_on_all, together
 
 Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
@@ -69,6 +70,8 @@ class Source:
 
     def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options) -> None:
         self.uri, self.peers, self.options = uri, peers, options
+        same_on_all(peers, {"the data set": os.fsdecode(uri) if isinstance(uri, (str, os.PathLike)) else [*map(os.fsdecode, uri)],
+                            **request._asdict(), **options._asdict(), "storage_options": None})
         self._request = request
         self._filter_columns = _columns_of(options.filters)
         files = together(peers, lambda: self._listed() if peers.rank == 0 or not peers.connected else [])
@@ -138,21 +141,40 @@ class Source:
         for name in self._filter_columns:
             if name not in known:
                 raise ValueError(f"has no column {name!r}, which filters names; its columns are {_columns.shown(sorted(known))}")
+        self._try_filters(found.schema, file, keep)
         told = {key: pa.array([self._partition_value(key, value)], pa.string() if pa.types.is_dictionary(self._folders[key]) else
                               self._folders[key]) for key, value in file.partition if key in self._filter_columns}
         of_folders = [[one for one in group if one[0] in told] for group in _groups(self.options.filters)]
         if told and all(of_folders) and not len(pa.table(told).filter(self._expression(of_folders))):
             return []
-        # What asks for folders, too, cannot be told of a file's row groups alone: all rows are looked at.
-        return found.pieces if told else opened.contents(keep).pieces
+        # Of row groups what is asked of columns alone says which are not needed.
+        of_columns = [[one for one in group if one[0] not in told] for group in _groups(self.options.filters)]
+        return opened.contents(self._expression(of_columns)).pieces if all(of_columns) else found.pieces
+
+    def _try_filters(self, schema: Any, file: _files.File, keep: Any) -> None:
+        """Raises ValueError where values cannot be compared with what the columns have."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        kinds = {field.name: field.type for field in schema} | {key: self._folders[key] for key, _ in file.partition}
+        columns = {name: kinds[name] for name in self._filter_columns}
+        plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in columns.items()}
+        try:
+            pa.table({name: pa.array([], kind) for name, kind in plain.items()}).filter(keep)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
+            kinds_of = ", ".join(f"{name} is {kind}" for name, kind in columns.items())
+            raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; {str(error).splitlines()[0]}") from None
 
     @staticmethod
     def _expression(filters: Optional[Sequence[Any]]) -> Any:
         if not filters:
             return None
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
         import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
 
-        return pq.filters_to_expression(filters)
+        try:
+            return pq.filters_to_expression(filters)
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self) -> Dict[str, Any]:
         """Of what folders say: whole numbers where all are, else categories."""
@@ -166,7 +188,8 @@ class Source:
             if len(of_one) != len(self.files):
                 lacking = next(file.uri for file in self.files if key not in dict(file.partition))
                 raise ValueError(f"{lacking}: no folder says its {key!r}, as that of other files does")
-        return {key: pa.int64() if all(value.lstrip("-").isdigit() for value in of_one if value != _MISSING) else
+        declared = self._request.categorical
+        return {key: pa.int64() if key not in declared and all(_WHOLE.fullmatch(value) for value in of_one if value != _MISSING) else
                 pa.dictionary(pa.int32(), pa.string()) for key, of_one in values.items()}
 
     def _partition_value(self, key: str, value: str) -> Any:
@@ -338,6 +361,8 @@ class Source:
         self._opened.close()
 
 
+#: Folders' names that are numbers: those with leading zeros are words.
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 #: What writers call the folder of rows without a value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -361,7 +386,11 @@ def _part(one: Slice) -> float:
 def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
     """The columns that filters name: [(column, op, value), ...], all of them, or a list of such lists, any of them."""
     found: Dict[str, None] = {}
+    if filters is not None and (not isinstance(filters, (list, tuple)) or filters and isinstance(filters[0], str)):
+        raise ValueError(f"filters={filters!r}: expected a list of (column, operator, value), such as [('year', '>=', 2024)]")
     for group in _groups(filters):
+        if not group:
+            raise ValueError(f"filters={filters!r}: a list in it is empty")
         for one in group:
             if not isinstance(one, tuple) or len(one) != 3 or not isinstance(one[0], str):
                 raise ValueError(f"filters: found {one!r}, expected (column, operator, value), such as ('year', '>=', 2024)")
@@ -373,7 +402,9 @@ def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
     """Any of these, all of the conditions in one."""
     if not filters:
         return []
-    return [list(filters)] if isinstance(filters[0], tuple) else [list(group) for group in filters]
+    if not isinstance(filters[0], list):
+        return [list(filters)]
+    return [list(group) if isinstance(group, (list, tuple)) else [group] for group in filters]
 
 
 def _queries(table: Any, name: str) -> NDArray[Any]:
@@ -381,5 +412,5 @@ def _queries(table: Any, name: str) -> NDArray[Any]:
     column = table.column(name)
     if column.null_count:
         raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")
-    parts = [_columns.numbers(chunk) for chunk in column.chunks]
+    parts = [_columns.identifiers(chunk) for chunk in column.chunks]
     return np.concatenate(parts) if parts else np.empty(0)

@@ -17,7 +17,7 @@ with warren.xgboost.communicator():
     valid = warren.xgboost.load_dmatrix(f"{data}/valid", label="late", categories=train.warren_categories)
     model = xgboost.train({"objective": "binary:logistic", "tree_method": "hist", "eval_metric": "auc", "max_depth": 4}, train, 50,
                           evals=[(valid, "valid")], early_stopping_rounds=5, verbose_eval=10)
-    warren.xgboost.predict_to(output, model, valid, whole=True)
     if warren.xgboost.get_rank() == 0:
         model.save_model("model.json")
         print(f"{warren.xgboost.get_world_size()} workers: AUC {model.best_score:.3f} after {model.best_iteration + 1} rounds")
+    warren.xgboost.predict_to(output, model, valid, whole=True, overwrite=True)

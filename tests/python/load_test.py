@@ -230,6 +230,29 @@ class SharesOfFiles(Folder):
         np.testing.assert_array_equal(found.features[:, 0], [1, 1, np.nan, 0, 1, 2])
 
 
+class Pandas(Folder):
+    def test_an_index_is_no_feature_but_where_it_is_named(self):
+        import pandas as pd
+        frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
+        for name, one, index in (("a", frame.iloc[[2, 0, 1]], "__index_level_0__"), ("b", frame.set_index("y"), "y"), ("c", frame, None)):
+            one.to_parquet(self.folder / f"{name}.parquet")
+            self.assertEqual(data.load(self.folder / f"{name}.parquet", exclude=["y"]).names, ["x"])
+            if index is not None:
+                self.assertEqual(data.load(self.folder / f"{name}.parquet", features=[index]).names, [index])
+        self.assertEqual(data.load(self.folder / "b.parquet", label="y").label.tolist(), [0, 1, 0])
+        frame.to_csv(self.folder / "a.csv")
+        self.assertEqual(data.load(self.folder / "a.csv", label="y").names, ["x"])
+
+    def test_types_with_missing_values(self):
+        import pandas as pd
+        frame = pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "b": pd.array([True, None, False], "boolean"),
+                              "f": pd.array([0.5, None, 2.0], "Float64"), "c": pd.Categorical(["u", None, "t"]), "y": [1, 2, 3]})
+        frame.to_parquet(self.folder / "a.parquet")
+        found = data.load(self.folder / "a.parquet", label="y")
+        np.testing.assert_array_equal(found.features, [[1, 1, 0.5, 1], [np.nan] * 4, [3, 0, 2, 0]])
+        self.assertEqual((found.types, found.categories), (["int", "i", "q", "c"], {"c": ["t", "u"]}))
+
+
 class Categories(Folder):
     def codes(self, values, chunks=100, **named):
         whole = pa.table({"c": values, "y": [0] * len(values)})
@@ -354,6 +377,7 @@ class Wrong(Folder):
         self.refused(r"a\.parquet: column 's' is string, expected numbers: name it in categorical", path, label="y")
         self.refused(r"column 'when' is timestamp\[us\], expected numbers", path, label="y", exclude="s")
         self.refused(r"column 'l' is list", path, label="y", features=["l"])
+        self.refused(r"column 's' is string, .*; column 'when' is timestamp.*; column 'l' is list", path, label="y")
         self.refused(r"column 's', the label, is string, expected numbers", path, label="s", features=["y"])
 
     def test_files_that_do_not_agree(self):

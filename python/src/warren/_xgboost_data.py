@@ -1,5 +1,6 @@
 """DMatrix and its kin from what warren.data reads."""
 import contextlib
+import inspect
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ _BATCH_BYTES = 64 << 20
 #: Of external memory each batch becomes a page: of few large ones XGBoost makes better use, of which two or three are in memory.
 _PAGES_IN_MEMORY = 8
 _DEFAULT_BINS = 256
+_OF_BINS = ("ref", "max_bin", "max_quantile_batches")
 _VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
@@ -110,6 +112,12 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
     if external_memory not in (False, True, None, "auto"):
         raise ValueError(f"external_memory is {external_memory!r}, expected False, True or 'auto'")
     kind = xgb.QuantileDMatrix if quantile else xgb.DMatrix
+    known = {*inspect.signature(kind.__init__).parameters, *(_OF_BINS if external_memory else ())}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"load_dmatrix() has no argument {name!r}, nor has {kind.__name__}")
+    if asked.categories is None and options.get("ref") is not None:
+        asked.categories = getattr(options["ref"], "warren_categories", None) or None
     same_on_all(peers, {"text": asked.is_text, "quantile": quantile, "external_memory": external_memory, "check": _check.wanted(check),
                         "categories": asked.categories, "max_bin": options.get("max_bin")})
     if asked.is_text:
@@ -130,8 +138,8 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
                 table = _converter.loaded(source, asked.categories, shown)
             _checked(asked, table, peers, check)
             if external_memory and not quantile:
-                # What `ref` is for is data in bins: a DMatrix has none.
-                options = {name: value for name, value in options.items() if name != "ref"}
+                # What these are for is data in bins: a DMatrix has none.
+                options = {name: value for name, value in options.items() if name not in _OF_BINS}
             matrix = kind(table.features, **arguments(table, options))
         else:
             converter = _converter.Converter(source, asked.categories)
@@ -206,7 +214,9 @@ class _Folder:
     killed goes when the next one comes."""
 
     def __init__(self, place: Optional[str]) -> None:
-        place = tempfile.gettempdir() if place is None else place
+        place = tempfile.gettempdir() if place is None else os.fspath(place)
+        if not os.path.isdir(place):
+            raise FileNotFoundError(f"cache_dir={place!r}: there is no such folder")
         host = socket.gethostname()
         for name in os.listdir(place):
             found = re.fullmatch(r"warren-pages-(.+)-(\d+)-\w+", name)

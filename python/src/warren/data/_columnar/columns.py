@@ -1,5 +1,6 @@
 """Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
 import fnmatch
+import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 Names = Union[str, Sequence[str], None]
 #: Rows that are turned from columns into rows at a time: a block of them stays in the processor's cache.
 _BLOCK_ROWS = 4096
+#: Columns of which a message says what is wrong with them.
+_MOST_WRONG = 8
 
 
 class Request(NamedTuple):
@@ -105,9 +108,16 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
     return fields
 
 
-def _chosen(fields: Mapping[str, Any], request: Request) -> List[str]:
-    """The names of the features, in the order in which they were asked for, or in the table's. Raises ValueError for one that
-    there is none of."""
+def _index_of_pandas(schema: Any) -> List[str]:
+    """Columns that are a DataFrame's index, which is no feature unless it is named: row numbers say too much of sorted rows. Of CSV
+    the one without a name."""
+    said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return [name for name in said.get("index_columns", []) if isinstance(name, str)] + [""]
+
+
+def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -> List[str]:
+    """The names of the features, in the order in which they were asked for, or in the table's without its `index`. Raises
+    ValueError for one that there is none of."""
     others = set(request.others())
 
     def matching(patterns: Sequence[str], what: str) -> List[str]:
@@ -125,7 +135,7 @@ def _chosen(fields: Mapping[str, Any], request: Request) -> List[str]:
                              f"{shown(list(fields))}")
     matching(request.categorical, "categorical")
     excluded = set(matching(request.exclude, "exclude"))
-    wanted = list(fields) if request.features is None else matching(request.features, "features")
+    wanted = [name for name in fields if name not in index] if request.features is None else matching(request.features, "features")
     return [name for name in wanted if name not in others and name not in excluded]
 
 
@@ -138,12 +148,14 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
     """What is read of a file with this schema. `partition`: names and types of what its folders say. Raises ValueError with words
     that follow on the file's name."""
     fields = _fields(schema, partition)
-    columns = []
-    for name in _chosen(fields, request):
+    columns, wrong = [], []
+    for name in _chosen(fields, request, [] if request.as_stored else _index_of_pandas(schema)):
         kind, width = ("any", 1) if request.as_stored else kind_of(fields[name], name in request.categorical)
         if width == 0:
-            raise ValueError(f"column {name!r} {kind}")
+            wrong.append(f"column {name!r} {kind}")
         columns.append(Column(name, kind, width))
+    if wrong:
+        raise ValueError("; ".join(wrong[:_MOST_WRONG]) + (f"; and {len(wrong) - _MOST_WRONG} more" if len(wrong) > _MOST_WRONG else ""))
     if not columns:
         raise ValueError(f"has no column that is a feature; its columns are {shown(list(fields))}")
     for name in request.others() if not request.as_stored else []:
@@ -153,7 +165,8 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
         if kind not in allowed and not (name == request.qid and text):
             what = "label" if name in request.label else "weight" if name == request.weight else "qid" if name == request.qid \
                 else "base_margin"
-            raise ValueError(f"column {name!r}, the {what}, is {fields[name]}, expected numbers")
+            expected = "whole numbers or words" if name == request.qid else "numbers"
+            raise ValueError(f"column {name!r}, the {what}, is {fields[name]}, expected {expected}")
     text_queries = request.qid is not None and _is_text(fields[request.qid])
     return Layout(columns, request, text_queries)
 

@@ -317,6 +317,9 @@ class Source:
                     row += len(batch)
 
         def completed(table: Any) -> Any:
+            for at, field in enumerate(table.schema):
+                if pa.types.is_string_view(field.type):  # polars'; much else takes the older type only
+                    table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
             for key, value in told:
                 if key in needed:
                     kind = self._folders[key]

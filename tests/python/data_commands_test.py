@@ -107,6 +107,65 @@ class Commands(unittest.TestCase):
         self.run_it("shard", self.parquet("few.parquet", table(2)), 3, self.folder / "few", "--to", "csv")
         self.assertEqual(sorted(len(file.read_text().splitlines()) for file in (self.folder / "few").iterdir()), [1, 2, 2])
 
+    def partitioned(self):
+        """By words and by what is a number in some folders only."""
+        for k, (word, number) in enumerate((("a", "1"), ("a", "x"), ("b", "1"))):
+            (self.folder / f"set/word={word}/g={number}").mkdir(parents=True)
+            self.parquet(f"set/word={word}/g={number}/p.parquet", pa.table({"x": [k, k + 10], "y": [0, 1]}))
+        return self.folder / "set"
+
+    def test_validate_knows_what_folders_say(self):
+        folder = self.partitioned()
+        said = self.run_it("validate", folder, "--label", "y", "--features", "x,word,g")
+        self.assertIn("6 rows in 3 files: nothing is wrong", said)
+        self.parquet("set/q.parquet", pa.table({"x": [1], "y": [0]}))
+        said = self.run_it("validate", folder, "--label", "y", code=1)
+        self.assertRegex(said, r"^[^\n]*q\.parquet: no folder says its 'word'[^\n]*\n0 rows in 4 files: 1 thing wrong\n$")
+
+    def test_validate_goes_on_where_categories_cannot_be_read(self):
+        of = pa.table({"c": pa.array(["u", "v"] * 5000).dictionary_encode(), "x": np.random.default_rng(0).random(10000),
+                       "y": [0, 1] * 5000})
+        (self.folder / "two").mkdir()
+        for name in "ab":
+            path = self.parquet(f"two/{name}.parquet", of, 10000)
+        content = bytearray((self.folder / "two/a.parquet").read_bytes())
+        content[4:40] = bytes(36)
+        (self.folder / "two/a.parquet").write_bytes(content)
+        said = self.run_it("validate", path.parent, "--label", "y", code=1)
+        self.assertRegex(said, r"a\.parquet, row group 0: ")
+        self.assertIn("10,000 rows in 2 files: 1 thing wrong", said)
+
+    def test_shard_gives_parts_without_rows_the_columns_of_folders_too(self):
+        folder = self.partitioned()
+        for kind, read in (("parquet", lambda path: pq.read_table(path, partitioning=None)),
+                           ("arrow", lambda path: pa.ipc.open_file(path).read_all())):
+            with self.subTest(kind=kind):
+                self.run_it("shard", folder, 8, self.folder / kind, "--to", kind)
+                parts = [read(file) for file in sorted((self.folder / kind).iterdir())]
+                self.assertEqual(len({str(part.schema) for part in parts}), 1)
+                self.assertEqual(parts[0].column_names, ["x", "y", "word", "g"])
+                self.assertEqual(sum(map(len, parts)), 6)
+                self.assertIn(0, map(len, parts))
+
+    def test_convert_of_folders_that_are_words_to_arrow(self):
+        self.run_it("convert", self.partitioned(), self.folder / "all.arrow")
+        found = pa.ipc.open_file(self.folder / "all.arrow").read_all()
+        self.assertEqual(found.to_pydict(), {"x": [0, 10, 1, 11, 2, 12], "y": [0, 1] * 3, "word": ["a"] * 4 + ["b"] * 2,
+                                             "g": ["1", "1", "x", "x", "1", "1"]})
+
+    def test_convert_of_files_with_whole_numbers_here_and_others_there(self):
+        (self.folder / "two").mkdir()
+        self.parquet("two/a.parquet", pa.table({"x": [1, 2], "y": [0, 0]}))
+        self.parquet("two/b.parquet", pa.table({"x": [1.5, None], "y": [0, 0]}))
+        for name, read in (("c.parquet", pq.read_table), ("c.arrow", lambda path: pa.ipc.open_file(path).read_all()),
+                           ("c.csv", pyarrow.csv.read_csv)):
+            self.run_it("convert", self.folder / "two", self.folder / name)
+            self.assertEqual(read(self.folder / name).to_pydict(), {"x": [1, 2, 1.5, None], "y": [0] * 4}, name)
+        self.parquet("two/d.parquet", pa.table({"x": ["word"], "y": [0]}))
+        said = self.run_it("convert", self.folder / "two", self.folder / "e.parquet", code=1)
+        self.assertRegex(said, r"^warren data: .*d\.parquet: column 'x' is string, and double in the files before")
+        self.assertFalse((self.folder / "e.parquet").exists())
+
     def test_text_is_rabit_datas(self):
         (self.folder / "a.svm").write_text("1 0:1\n")
         self.assertIn("format:   libsvm", self.run_it("inspect", self.folder / "a.svm"))

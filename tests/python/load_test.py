@@ -1,11 +1,13 @@
 """warren.data: Parquet, Arrow and CSV files as arrays, and what is wrong with them."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
+import contextlib
 import io
 import os
 import pathlib
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,10 @@ from warren_testing import BIN
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren import data  # noqa: E402
+from warren.data import _files, _load, _peers, _progress  # noqa: E402
+from warren.data._columnar import formats  # noqa: E402
 from warren.data._columnar import source as _source  # noqa: E402
+from warren.data._columnar.pieces import Piece  # noqa: E402
 
 COLUMNS = ("a", "b", "c", "t", "d")
 CATEGORIES = {"c": ["x", "yy", "z"]}
@@ -500,7 +505,6 @@ class Batches(Folder):
 
 class Checked(Folder):
     def test_the_table_is_shown_where_it_is_asked_for(self):
-        import contextlib
         path = self.parquet("a.parquet", table(100))
         for named, environment, shown in (({}, "", False), ({"check": True}, "", True), ({}, "1", True), ({"check": False}, "1", False)):
             os.environ["WARREN_CHECK_DATA"] = environment
@@ -508,6 +512,202 @@ class Checked(Folder):
                 data.load(path, label="y", **named)
             self.assertEqual("a.parquet: 100 rows, 7 features, 1 worker\n" in said.getvalue(), shown)
         os.environ.pop("WARREN_CHECK_DATA")
+
+    def test_a_whole_that_all_have_is_shown_once_with_its_own_rows(self):
+
+        class Two:
+            """Of a job of two: no call of all is made for it."""
+            world, connected = 2, True
+
+            def __init__(self, rank):
+                self.rank = rank
+
+        path = self.parquet("a.parquet", table(100))
+        for rank in range(2):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                found = _load.Wanted(path, label="y").table(Two(rank), check=True, progress=False, whole=True)
+            self.assertEqual(len(found), 100)
+            self.assertEqual("a.parquet: 100 rows, 7 features, 1 worker\n" in said.getvalue(), rank == 0)
+            self.assertEqual(said.getvalue() == "", rank == 1)
+
+    def test_errors_of_files_do_not_show_keys(self):
+        file = _files.File("https://h/x.parquet?sig=hush", 1, "")
+        expected_words = r"^https://h/x\.parquet\?sig=\*\*\*, row group 1: wrong$"
+        with self.assertRaisesRegex(ValueError, expected_words), _source._about(file, "row group 1"):
+            raise ValueError("wrong")
+
+    def test_passwords_and_keys_are_not_shown(self):
+        uri = "s3://me:hush@b/x.parquet;https://h/y.parquet?sig=hush&a=1;ftp://me:hush@h/z"
+        self.assertEqual(_source.shown_uri(uri), "s3://me:***@b/x.parquet;https://h/y.parquet?sig=***&a=1;ftp://me:***@h/z")
+        self.assertEqual(_source.shown_uri(["s3://me:hush@b/x;y", "a"]), "s3://me:***@b/x;y; a")
+        self.assertEqual(_source.shown_uri("a;s3://me:hush@b/x"), "a;s3://me:***@b/x")
+        self.refused(r"s3://me:\*\*\*@b/x\.svm: LibSVM", "s3://me:hush@b/x.svm", format="libsvm", label="y")
+        with self.assertRaisesRegex(ValueError, r"^https://h/x\?sig=\*\*\*: text gives"):
+            data.batches("https://h/x?sig=hush", kind="arrow", format="libsvm")
+
+        class Source:
+            rows, bytes, peers = 1, 1, _peers.Alone()
+        Source.uri = uri
+        with unittest.mock.patch.object(_progress, "Progress") as made:
+            _load.bar(Source(), True)
+        self.assertNotIn("hush", made.call_args[0][0])
+
+
+class TextOrColumns(Folder):
+    def test_names_of_columns_are_no_text_whatever_is_behind_them(self):
+        for uri in ("s3://b/x.parquet?region=x", "https://h/x.parquet?sig=a%2Fb&se=1", "/data/year=2024/a#b.parquet",
+                    "?art=1/x.parquet",
+                    "part?=1/x.csv", "?n=1/x.parquet", "https://h/x.parquet?part=2", "x.csv",
+                    "a/x.tsv.gz", "X.CSV", "s3://b/x.csv#y"):
+            self.assertFalse(_load.Wanted(uri).is_text, uri)
+
+    def test_options_of_the_reader_of_text_make_it_text(self):
+        for uri in ("x.csv?format=csv&label_column=0", "x.txt?indexing_mode=1", "x?format=libsvm#cache", "x.csv?label_column=0#c",
+                    "a;b?header=1&format=csv",
+                    "x.csv?delimiter=/&format=csv", "x.parquet?format=libsvm", "s3://b/x?format=libfm",
+                    "no-such.svm#cache", "no-such?formt=csv"):
+            self.assertTrue(_load.Wanted(uri).is_text, uri)
+        self.refused("format", self.folder / "x.svm?formt=libsvm")
+
+    def test_folders_and_patterns_of_csv_are_columns_without_a_label_too(self):
+        for name in ("a.csv", "b.csv"):
+            (self.folder / name).write_text("x,z\n1,2\n3,4\n")
+        for uri in (self.folder, self.folder / "*.csv", self.folder / "a.csv"):
+            found = data.load(uri)
+            self.assertEqual((found.names, found.features[:2].tolist()), (["x", "z"], [[1, 2], [3, 4]]))
+            self.assertEqual(next(data.batches(uri, kind="arrow")).column_names, ["x", "z"])
+        self.assertEqual(data.load(f"{self.folder}?format=csv&header=1").features.shape, (4, 2))
+
+
+class Arguments(Folder):
+    def test_arguments_of_a_wrong_type_are_named_with_their_values(self):
+        path = self.parquet("a.parquet", table(10))
+        for named, words in (({"shuffle": "1"}, "shuffle='1': expected a whole number"),
+                             ({"shuffle": True}, "shuffle=True: expected"),
+                             ({"shuffle": 1.5}, "shuffle=1.5: expected"),
+                             ({"weight": ["w"]}, r"weight=\['w'\]: expected the name of a column"),
+                             ({"qid": 3}, "qid=3: expected the name"), ({"weight": ""}, "weight='': expected the name"),
+                             ({"categories": ["c"]}, r"categories=\['c'\]: expected"),
+                             ({"rank": "0", "world": 2}, "rank='0': expected a whole number"),
+                             ({"rank": 0, "world": 2.0}, "world=2.0: expected a whole number")):
+            with self.subTest(named=named):
+                self.refused(words, path, kind=TypeError, **named)
+        for given in ("", ";;", "\n", "\u00e4", 1, b","):
+            self.refused("delimiter=.*: expected one character", path, delimiter=given)
+        self.refused("rank and world are 1 and None", path, rank=1)
+        self.refused("rank 2 of 2: expected a rank from 0 to 1", path, rank=2, world=2)
+        with self.assertRaisesRegex(TypeError, "batch_rows='a': expected a whole number"):
+            data.batches(path, "a")
+
+    def test_seeds_of_numpy_are_whole_numbers(self):
+        path = self.parquet("a.parquet", table(500))
+        np.testing.assert_array_equal(data.load(path, shuffle=np.int32(3)).features, data.load(path, shuffle=3).features)
+
+
+class OneSchema(Folder):
+    """Of batches of files whose columns have several types."""
+
+    def test_whole_numbers_here_and_others_there_are_one_type_in_all_batches(self):
+        large = pa.large_string()
+        self.parquet("a.parquet", pa.table({"x": [1, 2], "d": pa.array(["u", "v"]).dictionary_encode(), "n": pa.nulls(2),
+                                            "s": ["p", "q"]}))
+        self.parquet("b.parquet", pa.table({"x": [1.5, None], "d": pa.array(["w", "u"], large).dictionary_encode(),
+                                            "n": ["k", None], "s": pa.array(["r", None], large)}))
+        parts = list(data.batches(self.folder, 1, kind="arrow"))
+        self.assertEqual(len({str(part.schema) for part in parts}), 1)
+        self.assertEqual([row for part in parts for row in part.to_pylist()],
+                         [{"x": 1.0, "d": "u", "n": None, "s": "p"}, {"x": 2.0, "d": "v", "n": None, "s": "q"},
+                          {"x": 1.5, "d": "w", "n": "k", "s": "r"}, {"x": None, "d": "u", "n": None, "s": None}])
+
+    def test_types_without_a_common_one_are_an_error_with_the_files_name(self):
+        self.parquet("a.parquet", pa.table({"x": [1, 2], "y": [1, 2]}))
+        self.parquet("b.parquet", pa.table({"x": ["1", "2"], "y": [1, 2]}))
+        with self.assertRaisesRegex(ValueError, r"b\.parquet: column 'x' is string, and int64 in the files before"):
+            data.batches(self.folder, kind="arrow")
+        self.assertEqual(len(list(data.batches(self.folder, 1, kind="arrow", exclude="x"))), 4)
+
+    def test_a_value_that_the_common_type_has_no_place_for_is_said_with_its_file(self):
+        self.parquet("a.parquet", pa.table({"x": [2**60 + 1]}))
+        self.parquet("b.parquet", pa.table({"x": [0.5]}))
+        with self.assertRaisesRegex(ValueError, r"a\.parquet, row group 0: .*1152921504606846977"):
+            list(data.batches(self.folder, kind="arrow"))
+
+
+class OpenFiles(Folder):
+    def test_to_say_where_a_piece_is_opens_no_file(self):
+        path = self.parquet("a.parquet", table(50))
+        with contextlib.closing(_load.Wanted(path, label="y").source(_peers.Alone())) as source:
+            with unittest.mock.patch.object(formats.Opened, "__call__", side_effect=AssertionError("opened")):
+                self.assertRegex(source.where(source.slices[0], 3), r"a\.parquet, row group 0, row 3$")
+
+    def opened(self, files=5, most=2, kept=1 << 30):
+        """With a count of the bytes that are read of each file."""
+        for k in range(files):
+            self.parquet(f"{k}.parquet", table(50, k), 10)
+        found = _files.find(self.folder)
+        result = formats.Opened(found, formats.Parquet, formats.Reading(None, "", {}, 0))
+        result._MOST, result._MOST_KEPT_BYTES = most, kept
+        return result
+
+    def test_footers_are_read_once_though_files_are_closed_and_opened(self):
+        footers = []
+        read = pq.ParquetFile
+
+        def reader(source, metadata=None, **how):
+            footers.append(metadata is None)
+            return read(source, metadata=metadata, **how)
+
+        opened = self.opened()
+        with unittest.mock.patch.object(pq, "ParquetFile", reader):
+            for again in range(3):
+                for number in range(5):
+                    piece = Piece(number, again, 10, 1)
+                    self.assertEqual(sum(len(batch) for batch in opened(number).batches(piece, ["b"])), 10)
+                    self.assertLessEqual(len(opened._opened), 2)
+        self.assertEqual(sum(footers), 5)
+        opened.close()
+
+    def test_footers_that_are_kept_are_bounded(self):
+        opened = self.opened(most=10)
+        size = opened(0).kept_bytes
+        self.assertGreater(size, 500)
+        opened._MOST_KEPT_BYTES = 2 * size + size // 2
+        for number in range(5):
+            opened(number)
+            self.assertLessEqual(len(opened._kept), 2)
+            self.assertEqual(set(opened._opened), set(opened._kept))
+        opened.close()
+        self.assertEqual(opened._opened, {})
+
+    def test_files_that_were_read_hold_no_row_groups_in_memory(self):
+        for k in range(6):
+            pq.write_table(pa.table({"x": np.random.default_rng(k).random(200000)}), self.folder / f"{k}.parquet")
+        opened = formats.Opened(_files.find(self.folder), formats.Parquet, formats.Reading(None, "", {}, 0))
+        before = pa.total_allocated_bytes()
+        for number in range(6):
+            for _ in opened(number).batches(Piece(number, 0, 200000, 1), ["x"]):
+                pass
+        del _
+        self.assertLess(pa.total_allocated_bytes() - before, 1_000_000)
+        opened.close()
+
+    def test_a_file_that_cannot_be_opened_leaves_no_descriptor(self):
+        (self.folder / "a.parquet").write_bytes(b"PAR1 and nothing more")
+        (self.folder / "b.arrow").write_bytes(b"ARROW1 and nothing more")
+        before = len(os.listdir("/proc/self/fd"))
+        failures = []
+        for number, kind in enumerate((formats.Parquet, formats.Arrow)):
+            try:
+                kind(_files.find(self.folder)[number], number, formats.Reading(None, "", {}, 0))
+            except (ValueError, OSError) as error:
+                failures.append(error)
+        self.assertEqual(len(failures), 2)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_where_a_piece_is_needs_no_open_file(self):
+        for kind, uri, said in ((formats.Parquet, "no.parquet", "row group 3"), (formats.Arrow, "no.arrow", "record batch 3"),
+                                (formats.Csv, "no.csv", "bytes 10 to 17"), (formats.Csv, "no.CSV.gz", "the file")):
+            self.assertEqual(kind.place(_files.File(uri, 100, ""), Piece(0, 3, -1, 7, 10)), said)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import xgboost as xgb
@@ -15,7 +15,9 @@ import xgboost as xgb
 from warren.data import _check, _load, _memory, _table
 from warren.data._peers import Peers, same_on_all, together
 from warren.data._columnar import converter as _converter
+from warren.data._columnar import formats as _formats
 from warren.data._columnar.ahead import ahead
+from warren.data._columnar.pieces import Slice
 from warren.data._columnar.source import Source, shown_uri
 
 #: A batch of rows that XGBoost takes at a time, when it is to keep bins only.
@@ -23,6 +25,8 @@ _BATCH_BYTES = 64 << 20
 #: Of external memory each batch becomes a page: of few large ones XGBoost makes better use, of which two or three are in memory.
 _PAGES_IN_MEMORY = 8
 _DEFAULT_BINS = 256
+#: Of those that do not say how many rows they have: some from all over the share.
+_PIECES_LOOKED_AT = 4
 _OF_BINS = ("ref", "max_bin", "max_quantile_batches")
 _VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
@@ -162,12 +166,25 @@ def _batch_rows(source: Source, size: int) -> int:
 
 
 def _rows(source: Source) -> int:
-    """Of this worker's share, about, where the files do not say."""
+    """Of this worker's share, about, where the files do not say: as many for each byte as in some of its pieces, each read to its
+    end. Compressed text, of which bytes say little, is counted."""
     if source.rows is not None:
         return source.rows
-    for batch in source.batches(source.layout.request.others() or source.layout.read()[:1]):
-        return int(source.bytes / max(1, batch.slice.piece.size) * len(batch.table)) + 1
-    return 0
+    columns = source.layout.request.others() or source.layout.read()[:1]
+
+    def counted(slices: Sequence[Slice]) -> int:
+        return sum(len(batch.table) for one in slices for batch in source.batches_of(one, columns))
+
+    def is_compressed(one: Slice) -> bool:
+        return source.format_name == "csv" and _formats.Csv.codec(source.files[one.piece.file].uri) is not None
+
+    compressed = [one for one in source.slices if is_compressed(one)]
+    plain = [one for one in source.slices if not is_compressed(one)]
+    places = sorted({len(plain) * k // _PIECES_LOOKED_AT for k in range(_PIECES_LOOKED_AT)}) if plain else []
+    looked_at = [plain[at] for at in places]
+    size = sum(one.piece.size for one in looked_at)
+    rows = -(-counted(looked_at) * sum(one.piece.size for one in plain) // size) if size else 0
+    return rows + counted(compressed)
 
 
 def _fitting(source: Source, quantile: bool, options: Dict[str, Any]) -> str:

@@ -232,7 +232,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                  features: Any = None, exclude: Any = None, categorical: Any = None,
                  categories: Optional[Dict[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
-                 delimiter: str = ",", storage_options: Optional[Dict[str, Any]] = None, check: Optional[bool] = None,
+                 delimiter: Optional[str] = None, storage_options: Optional[Dict[str, Any]] = None, check: Optional[bool] = None,
                  progress: bool = True, nthread: int = 0, whole: bool = False, **options: Any) -> "lightgbm.Dataset":
     """This worker's share of a data set as a Dataset, with labels, weights and queries, which stay whole; all of it where `whole`.
 

@@ -238,7 +238,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
                  features: Any = None, exclude: Any = None, categorical: Any = None,
                  categories: Optional[Dict[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
-                 delimiter: str = ",", storage_options: Optional[Dict[str, Any]] = None, quantile: bool = False,
+                 delimiter: Optional[str] = None, storage_options: Optional[Dict[str, Any]] = None, quantile: bool = False,
                  external_memory: Union[bool, str, None] = False, cache_dir: Optional[str] = None, check: Optional[bool] = None,
                  progress: bool = True, nthread: int = 0, **options: Any) -> "xgb.DMatrix":
     """This worker's share of a data set as a DMatrix, with labels, weights and queries.

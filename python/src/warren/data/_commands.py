@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--exclude", help="columns or patterns that are no features, between commas")
     parser.add_argument("--categorical", help="columns of words or numbers that are categories, between commas")
     parser.add_argument("--format", choices=("parquet", "arrow", "csv", "libsvm", "libfm"), help="of DATA; else what names and contents say")
-    parser.add_argument("--delimiter", default=",", help="of CSV")
+    parser.add_argument("--delimiter", help="of CSV; else a tab where the name ends in .tsv, a comma where not")
     parser.add_argument("--shuffle", type=int, metavar="SEED")
     parser.add_argument("--workers", type=int, default=1, help="inspect: how many share it")
     parser.add_argument("--most", type=int, default=20, help="validate: how many findings are shown")
@@ -122,7 +122,8 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
     if wanted.is_text:
         table = wanted.text(peers)
         if table.features.shape[1] > _MOST_COLUMNS:
-            raise ValueError(f"{shown_uri(wanted.uri)}: has {table.features.shape[1]:,} columns; a table has up to {_MOST_COLUMNS:,}: stay with text")
+            raise ValueError(f"{shown_uri(wanted.uri)}: has {table.features.shape[1]:,} columns; a table has up to "
+                             f"{_MOST_COLUMNS:,}: stay with text")
         step = max(1, (64 << 20) // (8 * max(1, table.features.shape[1])))
         return (_table.cut_out(table, at, at + step) for at in range(0, len(table), step)), lambda: _table.cut_out(table, 0, 0)
     source = wanted.source(peers)
@@ -138,24 +139,31 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
 
 def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     """All files' columns, then all values: not just the first thing that is wrong."""
-    findings: List[str] = []
+    findings: Dict[str, None] = {}  # what is wrong with all files is said of each of them, in the same words
     count = 0
 
     def note(error: Exception) -> None:
         nonlocal count
+        if str(error) in findings:
+            return
         count += 1
         if len(findings) < given.most:
-            findings.append(str(error))
+            findings[str(error)] = None
 
     if wanted.is_text:
         raise ValueError("this is text: rabit-data validate")
     rows = 0
     files = _files.find(wanted.uri, storage_options=wanted.options.storage_options)
-    good: List[str] = []
+
+    def alone(file: _files.File) -> Source:
+        """This one of the data set: its folders say the same of it as among the others."""
+        return wanted.source(_peers.Alone(), files=[file], of_all=files)
+
+    good: List[_files.File] = []
     first: Optional[_columns.Layout] = None
     for file in files:
         try:
-            with contextlib.closing(_load.Wanted(file.uri, **wanted.given).source(_peers.Alone())) as source:
+            with contextlib.closing(alone(file)) as source:
                 layout = source.layout
         except (ValueError, OSError) as error:
             note(error)
@@ -163,13 +171,16 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
         try:
             _columns.agreed(first or layout, layout)
             first = first or layout
-            good.append(file.uri)
+            good.append(file)
         except ValueError as error:
-            note(ValueError(f"{file.uri}: {error}"))
-    for uri in good:
-        source = _load.Wanted(uri, **wanted.given).source(_peers.Alone())
-        with contextlib.closing(source):
-            converter = _converter.Converter(source, wanted.categories)
+            note(ValueError(f"{_files.shown(file.uri)}: {error}"))
+    for file in good:
+        with contextlib.closing(alone(file)) as source:
+            try:
+                converter = _converter.Converter(source, wanted.categories)
+            except (ValueError, OSError) as error:
+                note(error)
+                continue
             for one in source.slices:
                 try:
                     for batch in source.batches_of(one, converter.layout.read()):
@@ -202,23 +213,22 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
 
     with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
         # An Arrow file has one dictionary a column: it is known before the first row is written.
+        names = source.layout.read()
         dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else _columns.Categories({})
-        schema = None
-        for batch in source.batches(source.layout.read()):
-            stored = _with_dictionaries(batch.table, dictionaries)
-            schema = stored.schema if schema is None else schema
-            yield stored.cast(schema)
+        given = False
+        for batch in source.batches(names):
+            given = True
+            yield _with_dictionaries(batch.table, dictionaries)
             shown(len(batch.table), _converter.share_of(batch))
-        if schema is None:
-            names = source.layout.read()
-            yield pa.schema([source.schema.field(name) for name in names if name in source.schema.names]).empty_table()
+        if not given:
+            yield _with_dictionaries(source.stored_schema(names).empty_table(), dictionaries)
 
 
 def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> _columns.Categories:
     """The values of all dictionary columns of a share, by a pass over these."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-    names = [field.name for field in source.schema if pa.types.is_dictionary(field.type) and field.name in source.layout.read()]
+    names = [field.name for field in source.stored_schema(source.layout.read()) if pa.types.is_dictionary(field.type)]
     found: Dict[str, Dict[Any, None]] = {name: {} for name in names}
     if names:
         with contextlib.closing(wanted.source(peers, as_stored=True)) as again:
@@ -234,7 +244,8 @@ def _with_dictionaries(table: Any, categories: _columns.Categories) -> Any:
     for name, values in categories.values.items():
         codes = np.concatenate([np.empty(0), *(categories.codes(name, chunk) for chunk in table.column(name).chunks)])
         missing = np.isnan(codes)
-        column = pa.DictionaryArray.from_arrays(pa.array(np.where(missing, 0, codes).astype("int32"), mask=missing), pa.array(values))
+        column = pa.DictionaryArray.from_arrays(pa.array(np.where(missing, 0, codes).astype("int32"), mask=missing),
+                                                pa.array(values, table.schema.field(name).type.value_type))
         table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
 

@@ -1,5 +1,6 @@
 """The doors: a data set, whatever its format and wherever it lies, as tables."""
 import contextlib
+import operator
 import os
 import re
 import warnings
@@ -15,6 +16,10 @@ from warren.data._peers import Peers
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
+#: What the reader of text takes behind a "?": docs/data-text.md.
+_TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
+                "=(?:/|[^&/]*)")
+_TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
 class Wanted:
@@ -24,14 +29,24 @@ class Wanted:
                  base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,
                  categories: Optional[Mapping[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
-                 delimiter: str = ",", storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
+                 delimiter: Optional[str] = None, storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
         self.uri, self.categories, self.nthread = uri, categories, nthread
         #: All arguments but the data set's name.
         self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
+        for what, name in (("weight", weight), ("qid", qid)):
+            if name is not None and not (isinstance(name, str) and name):
+                raise TypeError(f"{what}={name!r}: expected the name of a column")
+        if categories is not None and not isinstance(categories, Mapping):
+            raise TypeError(f"categories={categories!r}: expected {{name of a column: its values}}")
+        if shuffle is not None:
+            shuffle = whole_number("shuffle", shuffle, "a seed")
+        if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() and
+                                          delimiter not in "\r\n\""):
+            raise ValueError(f"delimiter={delimiter!r}: expected one character, such as ',' or '\\t'")
         self.request = Request(names(label, "label"), weight, qid, names(base_margin, "base_margin"),
                                None if features is None else names(features, "features"), names(exclude, "exclude"),
                                tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])))
-        self.options = Options(format, filters, shuffle, delimiter, storage_options)
+        self.options = Options(format, filters, shuffle, delimiter or "", storage_options)
         self.is_text = self._is_text()
 
     def _is_text(self) -> bool:
@@ -44,7 +59,8 @@ class Wanted:
         if not isinstance(self.uri, (str, os.PathLike)):
             return False
         text = os.fsdecode(self.uri)
-        if re.search(r"\?[a-z_]+=|#", text) and "=" in text:
+        options = _TEXT_OPTIONS.search(text.partition("#")[0])
+        if options and (_formats.by_name(text[:options.start()]) in (None, "csv") or "format=" in options[1]):
             return True
         if self.request != Request() or self.options.filters is not None or _formats.by_name(text):
             return False
@@ -58,7 +74,7 @@ class Wanted:
             return False  # the reader of text says what is wrong
         for file in files:
             if file.size:
-                if _formats.by_name(file.uri) not in (None, "csv"):
+                if _formats.by_name(file.uri) is not None:
                     return True
                 with contextlib.closing(_files.Ranges(file, storage_options=self.options.storage_options)) as ranges:
                     return _formats.by_content(ranges.read_at(0, min(8, file.size))) is not None
@@ -67,8 +83,8 @@ class Wanted:
     def text(self, peers: Peers) -> Table:
         """This worker's share of a data set of text. Raises ValueError with file, line and column of what is wrong."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
-            raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, and its features have "
-                             "numbers: leave label, weight, qid, features, filters and categories out")
+            raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, "
+                             "and its features have numbers: leave label, weight, qid, features, filters and categories out")
         uri = os.fsdecode(self.uri) if isinstance(self.uri, (str, os.PathLike)) else ";".join(map(os.fsdecode, self.uri))
         more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
@@ -76,7 +92,8 @@ class Wanted:
                           threads=self.nthread, allreduce_max=peers.greatest if peers.world > 1 and peers.connected else None,
                           storage_options=self.options.storage_options)
         if rows.bad_rows > 0:
-            warnings.warn(f"{rows.bad_rows} bad rows of {uri} were left out, such as {rows.first_bad_row}", stacklevel=4)
+            warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(uri)} were left out, such as {rows.first_bad_row}",
+                          stacklevel=4)
         return _table.of_rows(rows)
 
     def table(self, peers: Peers, *, check: Optional[bool], progress: bool, whole: bool = False) -> Table:
@@ -87,20 +104,36 @@ class Wanted:
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(source, self.categories, shown)
-        if _check.wanted(check):
-            _check.show(shown_uri(self.uri), table, peers)
+        # All who read the whole have the same rows: they are shown once, as those of one.
+        if _check.wanted(check) and not (whole and peers.rank > 0):
+            _check.show(shown_uri(self.uri), table, readers)
         return table
 
-    def source(self, peers: Peers, as_stored: bool = False) -> Source:
-        """The data set, with named columns, open; `as_stored`: whatever the types of the columns are."""
-        return Source(self.uri, self.request._replace(as_stored=as_stored), peers, self.options)
+    def source(self, peers: Peers, as_stored: bool = False, files: Optional[Sequence[_files.File]] = None,
+               of_all: Optional[Sequence[_files.File]] = None) -> Source:
+        """The data set, with named columns, open; `as_stored`: whatever the types of the columns are. `files`, `of_all`: see
+        Source."""
+        return Source(self.uri, self.request._replace(as_stored=as_stored), peers, self.options, files, of_all)
 
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
-    """The job that this process is in, or what is given. Raises ValueError where one of both is."""
+    """The job that this process is in, or what is given. Raises ValueError where one of both is, or what is no rank."""
     if (rank is None) != (world is None):
-        raise ValueError("rank and world: expected both, or none of them for those of the job that this process is in")
-    return _peers.current() if rank is None or world is None else _peers.of(rank, world)
+        raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or none of them for those of the job that this "
+                         "process is in")
+    if rank is None or world is None:
+        return _peers.current()
+    return _peers.of(whole_number("rank", rank, "which share"), whole_number("world", world, "how many shares"))
+
+
+def whole_number(name: str, value: Any, meaning: str) -> int:
+    """An argument. Raises TypeError for what is no whole number, such as True."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name}={value!r}: expected a whole number, {meaning}")
 
 
 def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, check: Optional[bool] = None,
@@ -116,7 +149,8 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     patterns, None: all others; `exclude`: those not. `categorical`: columns of words or numbers that are categories; dictionary
     columns (pandas' categories) are without being named. `categories`: the values of each, such as those of the training data when it
     is predicted; None: those of all workers' rows. `filters`: [(column, operator, value), ...], all of them, or a list of such
-    lists, any of them. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: of CSV.
+    lists, any of them. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: of CSV;
+    None: a tab where the name ends in .tsv (or .tsv.gz, ...), a comma where not.
     `storage_options`: for fsspec. `nthread`: that read text, 0 for one a core.
 
     `rank`, `world`: which share, of how many; None: those of the job that this process has joined (XGBoost's communicator,
@@ -133,7 +167,8 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
 
 def bar(source: Source, progress: bool) -> _progress.Progress:
     """Of rank 0's share, for reading all of it."""
-    return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes, progress and source.peers.rank == 0)
+    return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes,
+                              progress and source.peers.rank == 0)
 
 
 def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,
@@ -148,6 +183,7 @@ def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Opt
     the one who reads it."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
+    batch_rows = whole_number("batch_rows", batch_rows, "rows")
     if batch_rows < 1:
         raise ValueError(f"batch_rows is {batch_rows}, expected at least 1")
     asked = Wanted(uri, **wanted)

@@ -28,6 +28,9 @@ class Converter:
         lacking = [name for name in self._categorical() if name not in categories]
         if lacking:
             raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
+        if self.source.format_name == "csv":
+            # Where they are words, such as 007.
+            return {name: list(map(str, values)) for name, values in categories.items()}
         return categories
 
     def _found(self) -> Dict[str, List[Any]]:

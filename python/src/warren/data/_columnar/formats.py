@@ -1,4 +1,6 @@
 """Formats with named columns, read by pyarrow: one class a format, and a row in FORMATS."""
+import contextlib
+import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from warren.data import _files
@@ -11,6 +13,9 @@ BATCH_ROWS = 65536
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 #: What is looked at to find out the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
+#: Text of compressed CSV that is parsed at a time.
+_CSV_BLOCK_BYTES = 8 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Filter = Sequence[Any]
 
@@ -20,15 +25,17 @@ class Contents(NamedTuple):
 
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
+    guessed: Tuple[str, ...] = ()  #: columns of CSV in which no value was seen: their type here says nothing
 
 
 class Reading(NamedTuple):
     """How files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
-    delimiter: str
+    delimiter: str  #: of CSV; "": what the file's name says
     types: Mapping[str, Any]  #: of CSV's columns, which do not say it themselves
     csv_bytes: int  #: of a range
+    words: Tuple[str, ...] = ()  #: columns of CSV that are read as they are written, such as 007
 
 
 def csv_range(total: int) -> int:
@@ -36,15 +43,38 @@ def csv_range(total: int) -> int:
     return min(max(total // _CSV_RANGES, _CSV_LEAST_BYTES), _CSV_MOST_BYTES)
 
 
+def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
+    """The same, by the numbers of the files, where columns in which a file shows no value have the type that they have in the
+    first file that shows one. Pure."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if not any(one.guessed for one in contents.values()):
+        return dict(contents)
+    known: Dict[str, Any] = {}
+    for number in sorted(contents):
+        for field in contents[number].schema:
+            if field.name not in contents[number].guessed:
+                known.setdefault(field.name, field.type)
+
+    def of_one(one: Contents) -> Contents:
+        types = {field.name: field.type for field in one.schema}
+        types.update((name, known.get(name, types[name])) for name in one.guessed)
+        return one._replace(schema=pa.schema([(name, types[name]) for name in one.schema.names])) if one.guessed else one
+    return {number: of_one(one) for number, one in contents.items()}
+
+
 class Format:
-    """Opens files of one format. An object serves one file and one thread."""
+    """Opens files of one format. An object serves one file and one thread. `kept`: what another object of the same file left."""
 
     name = ""
     suffixes: Tuple[str, ...] = ()
     magic = b""  #: that files begin with
 
-    def __init__(self, file: _files.File, number: int, reading: Reading) -> None:
+    def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         self.file, self.number, self.reading = file, number, reading
+        #: What need not be read again when the file is opened again, and about how large it is.
+        self.kept: Any = kept
+        self.kept_bytes = 0
 
     def contents(self, keep: Any) -> Contents:
         """Without pieces in which no row passes `keep`, an expression of pyarrow or None, by what the file says of itself."""
@@ -54,8 +84,9 @@ class Format:
         """Record batches of a piece's rows, in order."""
         raise NotImplementedError
 
-    def where(self, piece: Piece) -> str:
-        """For messages: the piece within its file."""
+    @staticmethod
+    def place(file: _files.File, piece: Piece) -> str:
+        """For messages: the piece within its file, which need not be open."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -67,35 +98,42 @@ class Parquet(Format):
 
     name, suffixes, magic = "parquet", (".parquet", ".parq", ".pq"), b"PAR1"
 
-    def __init__(self, file: _files.File, number: int, reading: Reading) -> None:
+    def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
+        super().__init__(file, number, reading, kept)
+        self._source = _files.open_arrow(file, storage_options=reading.storage_options)
+        with _closed_on_error(self._source):
+            if self.kept is None:
+                self.kept = self._reader().metadata
+        self.kept_bytes = self.kept.serialized_size
+
+    def _reader(self) -> Any:
+        """A new one for each use: it keeps in memory what it has read ahead, for as long as it lives."""
         import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
 
-        super().__init__(file, number, reading)
-        self._source = _files.open_arrow(file, storage_options=reading.storage_options)
         # Many small reads become few large ones, which is what stores are for.
-        self._parquet = pq.ParquetFile(self._source, pre_buffer=True)
+        return pq.ParquetFile(self._source, metadata=self.kept, pre_buffer=True)
 
     def contents(self, keep: Any) -> Contents:
         import pyarrow.dataset as ds  # pylint: disable=import-outside-toplevel
 
-        metadata = self._parquet.metadata
+        metadata, schema = self.kept, self._reader().schema_arrow
         numbers: Sequence[int] = range(metadata.num_row_groups)
         if keep is not None:
             # Folders' names are no columns of the file; what they say was looked at before.
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
-            numbers = [group.id for group in fragment.subset(keep, schema=self._parquet.schema_arrow).row_groups]
+            numbers = [group.id for group in fragment.subset(keep, schema=schema).row_groups]
         groups = ((number, metadata.row_group(number)) for number in numbers)
-        return Contents(self._parquet.schema_arrow, [Piece(self.number, number, group.num_rows, max(group.total_byte_size, 1))
-                                                     for number, group in groups])
+        return Contents(schema, [Piece(self.number, number, group.num_rows, max(group.total_byte_size, 1))
+                                 for number, group in groups])
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
-        yield from self._parquet.iter_batches(BATCH_ROWS, row_groups=[piece.place], columns=list(columns))
+        yield from self._reader().iter_batches(BATCH_ROWS, row_groups=[piece.place], columns=list(columns))
 
-    def where(self, piece: Piece) -> str:
+    @staticmethod
+    def place(file: _files.File, piece: Piece) -> str:
         return f"row group {piece.place}"
 
     def close(self) -> None:
-        self._parquet.close()
         self._source.close()
 
 
@@ -104,12 +142,13 @@ class Arrow(Format):
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
-    def __init__(self, file: _files.File, number: int, reading: Reading) -> None:
+    def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-        super().__init__(file, number, reading)
+        super().__init__(file, number, reading, kept)
         self._source = _files.open_arrow(file, storage_options=reading.storage_options)
-        self._reader = pa.ipc.open_file(self._source)
+        with _closed_on_error(self._source):
+            self._reader = pa.ipc.open_file(self._source)
 
     def contents(self, keep: Any) -> Contents:
         count = self._reader.num_record_batches
@@ -119,78 +158,125 @@ class Arrow(Format):
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         yield self._reader.get_batch(piece.place).select(list(columns))
 
-    def where(self, piece: Piece) -> str:
+    @staticmethod
+    def place(file: _files.File, piece: Piece) -> str:
         return f"record batch {piece.place}"
 
     def close(self) -> None:
         self._source.close()
 
 
+@contextlib.contextmanager
+def _closed_on_error(source: Any) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        source.close()
+        raise
+
+
 class Csv(Format):
     """CSV with a line of names: pieces are ranges of bytes, of which the rows that begin in them are read; compressed files are
-    one piece each. No cell has a line end in it."""
+    one piece each. Lines end with LF or CR LF, and no cell has a line end in it. What is kept: the names of the columns, and the
+    bytes and the lines up to the end of the line that has them."""
 
-    name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz")
+    name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _codecs = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
-    def __init__(self, file: _files.File, number: int, reading: Reading) -> None:
-        super().__init__(file, number, reading)
+    def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
+        super().__init__(file, number, reading, kept)
         self._ranges = _files.Ranges(file, storage_options=reading.storage_options)
-        self._codec = next((codec for suffix, codec in self._codecs.items() if file.uri.endswith(suffix)), None)
-        self._names: List[str] = []
+        self._codec = self.codec(file.uri)
+        by_its_name = "\t" if any(_ends_with(file.uri, ".tsv" + suffix) for suffix in ("", *self._codecs)) else ","
+        self._delimiter = reading.delimiter or by_its_name
+
+    @classmethod
+    def codec(cls, uri: str) -> Optional[str]:
+        """What a file of this name is compressed with; None: nothing."""
+        return next((codec for suffix, codec in cls._codecs.items() if _ends_with(uri, suffix)), None)
 
     def _text(self, begin: int, end: int) -> bytes:
         return self._ranges.read_at(begin, min(end, self.file.size) - begin)
 
-    def _parsed(self, text: Any, named: bool, types: Mapping[str, Any], columns: Optional[Sequence[str]] = None) -> Any:
-        """A table of text that begins with the line of names where `named`."""
+    def _decompressed(self, content: bytes) -> Any:
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        return pa.input_stream(pa.BufferReader(content), compression=self._codec)
+
+    def _first(self, most: int, content: bytes = b"") -> Tuple[bytes, bool]:
+        """The file's first bytes of text, and whether that is all. `content`: of a compressed file that was read already."""
+        if self._codec:
+            with self._decompressed(content or self._text(0, self.file.size)) as stream:
+                first = stream.read(most)
+            return first, len(first) < most
+        first = self._text(0, most)
+        return first, self.file.size <= len(first)
+
+    def _options(self, types: Mapping[str, Any], columns: Optional[Sequence[str]],
+                 block: Optional[int] = None) -> Tuple[Any, Any, Any]:
+        """For pyarrow's readers of text without the line of names."""
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
-        options = csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns)
-        return csv.read_csv(text, csv.ReadOptions(use_threads=False, column_names=None if named else self._names),
-                            csv.ParseOptions(delimiter="\t" if ".tsv" in self.file.uri else self.reading.delimiter), options)
+        return (csv.ReadOptions(use_threads=False, column_names=self.kept[0], block_size=block),
+                csv.ParseOptions(delimiter=self._delimiter),
+                csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
+
+    def _header(self, first: bytes, whole: bool) -> int:
+        """Sees to it that `kept` is there. Where the rows begin."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        from pyarrow import csv  # pylint: disable=import-outside-toplevel
+
+        if self.kept is None:
+            begin, end = line_of_names(first, whole)
+            found = csv.read_csv(pa.BufferReader(first[begin:end].rstrip(b"\r\n") + b"\n"),
+                                 parse_options=csv.ParseOptions(delimiter=self._delimiter))
+            self.kept = list(found.column_names), end, first.count(b"\n", 0, end)
+        return int(self.kept[1])
 
     def contents(self, keep: Any) -> Contents:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
         if self.file.size == 0:
             raise ValueError("is empty, expected a line of names")
+        first, whole = self._first(_CSV_FIRST_BYTES)
+        header = self._header(first, whole)
+        rows = first[header:] if whole else first[header:first.rfind(b"\n") + 1]
         if self._codec:
-            with pa.input_stream(pa.BufferReader(self._text(0, self.file.size)), compression=self._codec) as stream:
-                first = stream.read(_CSV_FIRST_BYTES)
-            pieces = [Piece(self.number, 0, -1, self.file.size)]
-            whole = len(first) < _CSV_FIRST_BYTES
+            pieces = [Piece(self.number, 0, -1, self.file.size)] if rows.strip() or not whole else []
         else:
-            first = self._text(0, _CSV_FIRST_BYTES)
-            whole = self.file.size <= len(first)
-            header = first.find(b"\n") + 1
-            if header == 0 and not whole:
-                raise ValueError(f"has no line of names in its first {len(first)} bytes")
-            begins = range(header or self.file.size, self.file.size, self.reading.csv_bytes)
+            begins = range(header, self.file.size, self.reading.csv_bytes)
             pieces = [Piece(self.number, k, -1, min(self.reading.csv_bytes, self.file.size - begin), begin)
                       for k, begin in enumerate(begins)]
-        if not whole:
-            first = first[:first.rfind(b"\n") + 1]
-        schema = self._parsed(pa.BufferReader(first), True, {}).schema
-        # What has only whole numbers or nothing at first may have others later.
-        return Contents(pa.schema([(field.name, pa.float64() if pa.types.is_null(field.type) else field.type)
-                                   for field in schema]), pieces)
-
-    def _header(self) -> List[str]:
-        import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
-        first = self._text(0, _CSV_FIRST_BYTES)
-        return list(self._parsed(pa.BufferReader(first[:first.find(b"\n") + 1] or first), True, {}).column_names)
+        words = {name: pa.string() for name in self.reading.words}
+        schema = pa.schema([(name, words.get(name, pa.null())) for name in self.kept[0]])
+        if rows.strip():
+            with self._explained(rows, self.kept[2], ""):
+                schema = csv.read_csv(pa.BufferReader(rows), *self._options(words, None)).schema
+        # What has nothing at first may have something later.
+        guessed = tuple(field.name for field in schema if pa.types.is_null(field.type))
+        return Contents(pa.schema([(field.name, pa.float64() if field.name in guessed else field.type) for field in schema]), pieces,
+                        guessed)
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
+        content = self._text(0, self.file.size) if self._codec else b""
+        if not self.kept:
+            first, whole = self._first(_CSV_LEAST_BYTES, content)
+            if not whole and b"\n" not in first.lstrip():
+                first, whole = self._first(_CSV_FIRST_BYTES, content)
+            self._header(first, whole)
         if self._codec:
-            with pa.input_stream(pa.BufferReader(self._text(0, self.file.size)), compression=self._codec) as stream:
-                yield from self._parsed(stream, True, self.reading.types, columns).to_batches(BATCH_ROWS)
+            # A block after the other, whose types have to be known: only the first one would be looked at.
+            types = {**{name: pa.string() for name in columns}, **self.reading.types}
+            with self._decompressed(content) as stream, self._explained(None, self.kept[2], ""):
+                stream.read(self.kept[1])
+                for batch in csv.open_csv(stream, *self._options(types, columns, _CSV_BLOCK_BYTES)):
+                    for row in range(0, len(batch), BATCH_ROWS):
+                        yield batch.slice(row, BATCH_ROWS)
             return
-        if not self._names:
-            self._names = self._header()
         # From the byte before on: where that ends a line, a row begins with the range.
         begin, end = piece.begin - 1, piece.begin + piece.size - 1
         text = self._text(begin, end)
@@ -201,24 +287,82 @@ class Csv(Format):
             if line:
                 break
             end += len(more)
+        # A header without a line end has no row behind it.
         text = text[text.find(b"\n") + 1 or len(text):]
         if text.strip():
-            yield from self._parsed(pa.BufferReader(text), False, self.reading.types, columns).to_batches(BATCH_ROWS)
+            with self._explained(text, 0, " of this range"):
+                table = csv.read_csv(pa.BufferReader(text), *self._options(self.reading.types, columns))
+            yield from table.to_batches(BATCH_ROWS)
 
-    def where(self, piece: Piece) -> str:
-        return "the file" if self._codec else f"bytes {piece.begin} to {piece.begin + piece.size}"
+    @contextlib.contextmanager
+    def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
+        """Errors of pyarrow name lines and columns. `text`: the lines that were parsed, None: they are not here any more;
+        `before`: how many lines there are before them; `of`: what lines are counted from."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            raise ValueError(explained(str(error), self.kept[0], text, before, of)) from None
+
+    @staticmethod
+    def place(file: _files.File, piece: Piece) -> str:
+        return "the file" if Csv.codec(file.uri) else f"bytes {piece.begin} to {piece.begin + piece.size}"
 
     def close(self) -> None:
         self._ranges.close()
 
 
+def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
+    """Where the first line that is not blank begins and ends in the first bytes of a CSV file, which are all of it or not. Raises
+    ValueError. Pure."""
+    begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
+    while True:
+        end = first.find(b"\n", begin) + 1
+        line = first[begin:end or len(first)]
+        if b"\r" in (line[:-2] if line.endswith(b"\r\n") else line):
+            raise ValueError("lines end with CR: convert them to LF")
+        if line.strip() and (end or whole):
+            return begin, end or len(first)
+        if not end:
+            raise ValueError("has no line of names" + ("" if whole else f" in its first {len(first)} bytes"))
+        begin = end
+
+
+def explained(error: str, names: Sequence[str], text: Optional[bytes], before: int, of: str) -> str:
+    """What pyarrow says of a CSV file, with the line and the column's name. See Csv._explained. Pure."""
+    found = re.match(r"(?:In CSV column #(?P<column>\d+)|CSV parse error): (?:Row #(?P<row>\d+): )?(?P<what>.*)", error,
+                     re.DOTALL)
+    if found is None:
+        return error
+    places = []
+    if found["row"]:
+        row = int(found["row"])
+        if text is not None:
+            # Blank lines are no rows.
+            lines = (number for number, line in enumerate(re.split(rb"\r\n|\n|\r", text), 1) if line)
+            row = next((number for count, number in enumerate(lines, 1) if count == row), row)
+        places.append(f"line {before + row}{of}")
+    if found["column"]:
+        column = int(found["column"])
+        places.append(f"column {names[column]!r}" if column < len(names) else f"column {column}")
+    what = re.sub(r"^CSV conversion error to (.+?): invalid value '(.*)'$", r"found '\2', expected \1", found["what"],
+                  flags=re.DOTALL)
+    return f"{', '.join(places)}: {what}" if places else what
+
+
 FORMATS: Dict[str, Any] = {one.name: one for one in (Parquet, Arrow, Csv)}
+
+
+def _ends_with(uri: str, suffixes: Any) -> bool:
+    """Whether a name has one of these endings, in any case of its letters; that of a URI may have "?..." or "#..." behind it."""
+    lower = uri.lower()
+    return lower.endswith(suffixes) or ("://" in lower and re.split("[?#]", lower, maxsplit=1)[0].endswith(suffixes))
 
 
 def by_name(uri: str) -> Optional[str]:
     """The format that a path's ending says; None: none of these."""
-    lower = uri.lower()
-    return next((name for name, one in FORMATS.items() if lower.endswith(one.suffixes)), None)
+    return next((name for name, one in FORMATS.items() if _ends_with(uri, one.suffixes)), None)
 
 
 def by_content(first: bytes) -> Optional[str]:
@@ -227,25 +371,46 @@ def by_content(first: bytes) -> Optional[str]:
 
 
 class Opened:
-    """The files that were opened last; the least recently used is closed when there are too many."""
+    """The files that were opened last, and what they say of themselves; those that were used least recently are closed when there
+    are too many of the one or too much of the other. Used by one thread at a time."""
 
-    _MOST = 16
+    #: Each is a descriptor.
+    _MOST = 256
+    #: Of what is kept of files, open ones or not, as it is stored; a few times as much in memory.
+    _MOST_KEPT_BYTES = 64 << 20
 
     def __init__(self, files: Sequence[_files.File], kind: Any, reading: Reading) -> None:
         self._files, self._kind, self._reading = files, kind, reading
         self._opened: Dict[int, Format] = {}
+        self._kept: Dict[int, Tuple[Any, int]] = {}
 
     def __call__(self, number: int) -> Format:
         found = self._opened.pop(number, None)
         if found is None:
-            found = self._kind(self._files[number], number, self._reading)
             if len(self._opened) >= self._MOST:
-                self._opened.pop(next(iter(self._opened))).close()
+                self._close(next(iter(self._opened)))
+            found = self._kind(self._files[number], number, self._reading, self._kept.get(number, (None, 0))[0])
+            self._keep(number, found)
         self._opened[number] = found
         return found
 
+    def _keep(self, number: int, one: Format) -> None:
+        self._kept.pop(number, None)
+        self._kept[number] = one.kept, one.kept_bytes
+        size = sum(of_one for _, of_one in self._kept.values())
+        while size > self._MOST_KEPT_BYTES and len(self._kept) > 1:
+            oldest = next(iter(self._kept))
+            if oldest in self._opened:
+                self._close(oldest)
+            size -= self._kept.pop(oldest)[1]
+
+    def _close(self, number: int) -> None:
+        one = self._opened.pop(number)
+        # CSV has read its names meanwhile.
+        self._kept[number] = one.kept, one.kept_bytes
+        one.close()
+
     def close(self) -> None:
-        """All of them."""
-        for one in self._opened.values():
-            one.close()
-        self._opened.clear()
+        """All of them. They can be opened again."""
+        for number in list(self._opened):
+            self._close(number)

@@ -52,37 +52,42 @@ class Batch(NamedTuple):
 @contextlib.contextmanager
 def _about(file: _files.File, place: str = "") -> Iterator[None]:
     """Errors begin with where they are."""
-    where = f"{file.uri}{', ' + place if place else ''}"
+    uri = _files.shown(file.uri)
+    where = f"{uri}{', ' + place if place else ''}"
     try:
         yield
     except OSError as error:
-        if file.uri in str(error):
+        if uri in str(error):
             raise
         # What reads Parquet says OSError of a damaged file, too.
         raise type(error)(f"{where}: {error}") from None
     except (ValueError, KeyError) as error:  # pyarrow's among them
-        raise ValueError(f"{where}: {str(error).strip()}" if file.uri not in str(error) else str(error)) from None
+        raise ValueError(f"{where}: {str(error).strip()}" if uri not in str(error) else str(error)) from None
 
 
 class Source:
     """See above. Used by one thread; all workers of the job make it at the same time. Raises ValueError and OSError, the same on
-    all workers."""
+    all workers.
 
-    def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options) -> None:
+    `files`: those that `uri` stands for, where they are listed already; `of_all`: those that folders' types are told by, where
+    they are some of more."""
+
+    def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options,
+                 files: Optional[Sequence[_files.File]] = None, of_all: Optional[Sequence[_files.File]] = None) -> None:
         self.uri, self.peers, self.options = uri, peers, options
         same_on_all(peers, {"the data set": os.fsdecode(uri) if isinstance(uri, (str, os.PathLike)) else [*map(os.fsdecode, uri)],
                             **request._asdict(), **options._asdict(), "storage_options": None})
         self._request = request
         self._filter_columns = _columns_of(options.filters)
-        files = together(peers, lambda: self._listed() if peers.rank == 0 or not peers.connected else [])
-        self.files: List[_files.File] = peers.broadcast(files, 0) if peers.connected else files
+        listed = together(peers, lambda: self._listed(files) if peers.rank == 0 or not peers.connected else [])
+        self.files: List[_files.File] = peers.broadcast(listed, 0) if peers.connected else listed
         if peers.world > 1:
             # Copies of the data on each host's own disk may have been written at other times.
             self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
-        self._folders = together(peers, self._partition_types)
+        self._folders = together(peers, lambda: self._partition_types(self.files if of_all is None else of_all))
         self._format = together(peers, self._chosen_format)
         self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
-                                         _formats.csv_range(sum(file.size for file in self.files)))
+                                         _formats.csv_range(sum(file.size for file in self.files)), request.categorical)
         contents = together(peers, self._asked)
         if peers.connected:
             contents = {number: one for of_one in peers.allgather(contents) for number, one in of_one.items()}
@@ -94,8 +99,8 @@ class Source:
                                       whole_files)
         self.slices = together(peers, self._share)
 
-    def _listed(self) -> List[_files.File]:
-        return _files.find(self.uri, storage_options=self.options.storage_options)
+    def _listed(self, files: Optional[Sequence[_files.File]]) -> List[_files.File]:
+        return _files.find(self.uri, storage_options=self.options.storage_options) if files is None else list(files)
 
     def _chosen_format(self) -> Any:
         name = self.options.format
@@ -109,7 +114,8 @@ class Source:
                     break
         if name not in _formats.FORMATS:
             raise ValueError(f"{shown_uri(self.uri)}: format is {name!r}, expected one of {', '.join(_formats.FORMATS)}" if name else
-                             f"{self.files[0].uri}: neither its name nor its first bytes say what it is: give format=")
+                             f"{_files.shown(self.files[0].uri)}: neither its name nor its first bytes say what it is: "
+                             "give format=")
         return _formats.FORMATS[name]
 
     def _asked(self) -> Dict[int, _formats.Contents]:
@@ -176,18 +182,18 @@ class Source:
         except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
-    def _partition_types(self) -> Dict[str, Any]:
+    def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
         """Of what folders say: whole numbers where all are, else categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
-        for file in self.files:
+        for file in files:
             for key, value in file.partition:
                 values.setdefault(key, []).append(value)
         for key, of_one in values.items():
-            if len(of_one) != len(self.files):
-                lacking = next(file.uri for file in self.files if key not in dict(file.partition))
-                raise ValueError(f"{lacking}: no folder says its {key!r}, as that of other files does")
+            if len(of_one) != len(files):
+                lacking = next(file.uri for file in files if key not in dict(file.partition))
+                raise ValueError(f"{_files.shown(lacking)}: no folder says its {key!r}, as that of other files does")
         declared = self._request.categorical
         return {key: pa.int64() if key not in declared and all(_WHOLE.fullmatch(value) for value in of_one if value != _MISSING) else
                 pa.dictionary(pa.int32(), pa.string()) for key, of_one in values.items()}
@@ -198,11 +204,12 @@ class Source:
         return value if "dictionary" in str(self._folders[key]) else int(value)
 
     def _agreed(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
-        """The columns of all files, and the first one's schema."""
+        """The columns of all files, and the first one's schema; `as_stored` the types that all files' values have a place in."""
         if not contents:
             raise ValueError(f"{shown_uri(self.uri)}: there is no file")
+        contents = _formats.settled(contents)
         partition = list(self._folders.items())
-        first = min(contents)
+        whole = contents[min(contents)].schema
         found: Optional[_columns.Layout] = None
         seen: List[Any] = []
         for number in sorted(contents):
@@ -213,8 +220,25 @@ class Source:
             with _about(self.files[number]):
                 one = _columns.layout(schema, partition, self._request)
                 found = one if found is None else _columns.agreed(found, one)
+                if self._request.as_stored:
+                    for name in one.read():
+                        if name in schema.names and name not in self._folders:
+                            at = whole.get_field_index(name)
+                            whole = whole.set(at, _field_of_both(whole.field(at), schema.field(name)))
         assert found is not None
-        return found, contents[first].schema
+        return found, whole
+
+    def stored_schema(self, columns: Sequence[str]) -> Any:
+        """Of these columns as batches have them, in this order, what folders say among them. pyarrow.Schema."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        def field(name: str) -> Any:
+            if name in self._folders:
+                return pa.field(name, self._folders[name])
+            found = self.schema.field(name)
+            kind = self._reading.types.get(name, found.type)
+            return found.with_type(pa.large_string() if pa.types.is_string_view(kind) else kind)
+        return pa.schema([field(name) for name in columns], self.schema.metadata)
 
     def _csv_types(self, schema: Any) -> Dict[str, Any]:
         """What CSV's columns are read as: a whole number at first may be another later."""
@@ -271,8 +295,9 @@ class Source:
     def where(self, one: Slice, row: int = -1) -> str:
         """For messages: a piece, and a row of it, counted from 0."""
         file = self.files[one.piece.file]
-        place = self._opened(one.piece.file).where(one.piece)
-        return f"{file.uri}, {place}" + (f", row {row}" if row >= 0 else "")
+        # The thread that reads uses the open files.
+        place = self._format.place(file, one.piece)
+        return f"{_files.shown(file.uri)}, {place}" + (f", row {row}" if row >= 0 else "")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """This worker's rows, in order, that the filters let through; read ahead by a thread. Close what is not used to its end."""
@@ -311,7 +336,7 @@ class Source:
 
         def tables() -> Iterator[Tuple[int, Any]]:
             row = 0
-            with _about(file, opened.where(piece)):
+            with _about(file, self._format.place(file, piece)):
                 for batch in opened.batches(piece, stored):
                     yield row, pa.Table.from_batches([batch])
                     row += len(batch)
@@ -353,7 +378,11 @@ class Source:
             if keep is not None:
                 table, row = table.filter(keep), -1
             if len(table):
-                yield Batch(table.select(list(columns)), one, row)
+                table = table.select(list(columns))
+                if self._request.as_stored:
+                    with _about(file, self._format.place(file, piece)):
+                        table = table.cast(self.stored_schema(columns))
+                yield Batch(table, one, row)
 
     def _any_column(self) -> List[str]:
         """One to count rows by, where all that is asked for are names of folders."""
@@ -375,8 +404,23 @@ def _is_remote(file: _files.File) -> bool:
 
 
 def shown_uri(uri: Uri) -> str:
-    """For messages."""
-    return os.fsdecode(uri) if isinstance(uri, (str, bytes, os.PathLike)) else "; ".join(map(str, uri))
+    """For messages: without passwords and keys."""
+    if isinstance(uri, (str, bytes, os.PathLike)):
+        return ";".join(map(_files.shown, os.fsdecode(uri).split(";")))
+    return "; ".join(_files.shown(str(one)) for one in uri)
+
+
+def _field_of_both(first: Any, other: Any) -> Any:
+    """A field in which the values of both have a place. Raises ValueError with words that follow on the other's file."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if first.equals(other):
+        return first
+    try:
+        return pa.unify_schemas([pa.schema([first]), pa.schema([other])], promote_options="permissive").field(0)
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        raise ValueError(f"column {first.name!r} is {other.type}, and {first.type} in the files before: convert one, or leave it "
+                         "out with exclude=[...]") from None
 
 
 def _part(one: Slice) -> float:

@@ -1,0 +1,225 @@
+"""warren.data: CSV files with named columns: their lines, types, errors, compression, and how many rows they have."""
+import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
+import bz2
+import contextlib
+import gzip
+import importlib.util
+import os
+import pathlib
+import random
+import tempfile
+import unittest
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+from warren_testing import BIN
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+
+from warren import data  # noqa: E402
+from warren.data import _files, _load, _peers  # noqa: E402
+from warren.data._columnar import formats  # noqa: E402
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def refused(self, words, *args, kind=ValueError, **named):
+        with self.assertRaisesRegex(kind, words):
+            data.load(*args, **named)
+
+    def contents(self, name, text, words=()):
+        """What the file says of itself."""
+        file, = _files.find(self.write(name, text))
+        with contextlib.closing(formats.Csv(file, 0, formats.Reading(None, "", {}, 1 << 16, words))) as opened:
+            return opened.contents(None)
+
+
+class Lines(Folder):
+    def test_lines_that_end_with_cr_alone_are_refused(self):
+        for name, text in (("a.csv", b"a,y\r1,0\r2,1\r"), ("b.csv", b"a,y\r" + b"1,0\r" * 400000), ("c.csv", b"a,y\r1,0\r2,1\n"),
+                           ("d.csv.gz", gzip.compress(b"a,y\r1,0\r2,1\r")), ("e.csv", b"a,y\r")):
+            with self.subTest(name=name):
+                self.refused(rf"{name}: lines end with CR: convert them to LF", self.write(name, text), label="y")
+
+    def test_a_line_of_names_alone_is_a_file_without_rows_with_or_without_a_line_end(self):
+        for name, text in (("a.csv", b"a,y"), ("b.csv", b"a,y\n"), ("c.csv", b"a,y\r\n"), ("d.csv.gz", gzip.compress(b"a,y")),
+                           ("e.csv.gz", gzip.compress(b"a,y\n\n")), ("f.csv", b"\xef\xbb\xbfa,y")):
+            with self.subTest(name=name):
+                found = data.load(self.write(name, text), label="y")
+                self.assertEqual((found.features.shape, found.names, found.label.tolist()), ((0, 1), ["a"], []))
+
+    def test_blank_lines_before_the_names_are_passed_over(self):
+        for name, text in (("a.csv", b"\n\na,y\n1,0\n2,1\n"), ("b.csv", b"\r\n  \r\na,y\r\n1,0\r\n2,1"),
+                           ("c.csv.gz", gzip.compress(b"\n \na,y\n1,0\n\n2,1\n")),
+                           ("d.csv", b"\xef\xbb\xbf\n\na,y\n1,0\n2,1\n"), ("e.csv", b"\n" * 100000 + b"a,y\n1,0\n2,1\n")):
+            with self.subTest(name=name):
+                found = data.load(self.write(name, text), label="y")
+                self.assertEqual((found.names, found.features.tolist(), found.label.tolist()), (["a"], [[1], [2]], [0, 1]))
+
+    def test_files_of_blank_lines_have_no_line_of_names(self):
+        self.refused(r"a\.csv: has no line of names$", self.write("a.csv", "\n \n\n"), label="y")
+        self.refused(r"b\.csv: has no line of names in its first 1048576 bytes", self.write("b.csv", "x" * (2 << 20)), label="y")
+        self.refused(r"c\.csv\.gz: has no line of names$", self.write("c.csv.gz", gzip.compress(b"\n\n")), label="y")
+
+    def test_the_line_of_names_is_found_in_whatever_comes_before(self):
+        rng = random.Random(3)
+        for trial in range(2000):
+            end = rng.choice(["\n", "\r\n"])
+            mark = rng.choice(["", "", "\ufeff"])
+            before = mark + "".join(rng.choice(["", " ", "  "]) + end for _ in range(rng.randint(0, 4)))
+            names, after = "a" * rng.randint(1, 5), rng.choice(["", end, end + "1" + end])
+            first = (before + names + after).encode()
+            begin, stop = formats.line_of_names(first, True)
+            self.assertEqual(first[begin:stop].strip(), names.encode(), trial)
+            self.assertEqual(first[stop:], b"1" + end.encode() if after.endswith("1" + end) else b"", trial)
+
+
+class Names(Folder):
+    def test_tabs_are_for_files_that_are_named_tsv_not_for_their_folders(self):
+        self.assertEqual(data.load(self.write("my.tsv.d/x.csv", "a,y\n1,0\n"), label="y").names, ["a"])
+        for name, text in (("a.tsv", b"a\ty\n1\t0\n"), ("B.TSV", b"a\ty\n1\t0\n"), ("c.tsv.gz", gzip.compress(b"a\ty\n1\t0\n")),
+                           ("d.tsv.bz2", bz2.compress(b"a\ty\n1\t0\n"))):
+            with self.subTest(name=name):
+                self.assertEqual(data.load(self.write(name, text), label="y").names, ["a"])
+
+    def test_a_delimiter_that_is_given_is_that_of_tsv_files_too(self):
+        for delimiter in ";,":
+            path = self.write("a.tsv", f"a{delimiter}y\n1{delimiter}0\n")
+            self.assertEqual(data.load(path, label="y", delimiter=delimiter).names, ["a"])
+
+    def test_endings_in_capitals_mean_the_same(self):
+        self.assertEqual(data.load(self.write("D.CSV.GZ", gzip.compress(b"a,y\n1,0\n")), label="y").features.tolist(), [[1]])
+
+    def test_endings_of_uris_are_seen_before_what_follows_them(self):
+        for uri, name in (("https://h/x.parquet?sig=a.b", "parquet"), ("s3://b/x.CSV.gz?region=x", "csv"),
+                          ("https://h/x?y=.csv2", None),
+                          ("/data/x.csv?a", None), ("/data/a#b.parquet", "parquet"), ("s3://b/x#y.feather", "arrow")):
+            self.assertEqual(formats.by_name(uri), name, uri)
+        self.assertEqual(formats.Csv.codec("https://h/x.csv.GZ?sig=1"), "gzip")
+
+
+class Errors(Folder):
+    def test_a_cell_that_is_no_number_is_said_with_line_and_name(self):
+        text = "x,y\n" + "1,2\n" * 300000 + "\n3,oops\n"
+        self.refused(r"b\.csv, bytes \d+ to \d+: line \d+ of this range, column 'y': found 'oops', expected (float|double)$",
+                     self.write("b.csv", text), label="x")
+        self.refused(r"c\.csv\.gz, the file: line 300002, column 'y': found 'oops', expected (float|double)$",
+                     self.write("c.csv.gz", gzip.compress(text.replace("\n\n", "\n").encode())), label="x")
+
+    def test_a_line_with_too_few_cells_is_said_with_its_number_in_the_file_or_the_range(self):
+        self.refused(r"a\.csv: line 5: Expected 2 columns, got 1: 3", self.write("a.csv", "x,y\n1,2\n\n1,2\n3\n"), label="x")
+        self.refused(r"b\.csv, bytes \d+ to \d+: line \d+ of this range: Expected 2 columns",
+                     self.write("b.csv", "x,y\n" + "1,2\n" * 300000 + "3\n"), label="x")
+
+    def test_lines_are_counted_with_blank_ones(self):
+        rng = random.Random(4)
+        for _ in range(2000):
+            lines = [rng.choice(["1,2", "", "3,x"]) for _ in range(rng.randint(1, 30))]
+            rows = [number for number, line in enumerate(lines, 1) if line]
+            if not rows:
+                continue
+            row = rng.randrange(len(rows))
+            error = f"In CSV column #1: Row #{row + 1}: CSV conversion error to float: invalid value 'x\n'"
+            said = formats.explained(error, ["a", "b"],
+                                     rng.choice(["\n", "\r\n"]).join(lines).encode(), 10, " of this")
+            self.assertEqual(said, f"line {10 + rows[row]} of this, column 'b': found 'x\n', expected float")
+        self.assertEqual(formats.explained("anything else", ["a"], b"", 0, ""), "anything else")
+
+
+class Types(Folder):
+    def test_columns_without_a_value_are_guessed(self):
+        for name, text, guessed in (("a.csv", "a,b\n", ("a", "b")), ("b.csv", "a,b\n1,\n", ("b",)), ("c.csv", "a,b\n1,x\n", ())):
+            self.assertEqual(self.contents(name, text).guessed, guessed)
+
+    def test_words_stay_as_they_are_written(self):
+        for name, text in (("a.csv", "a,b\n007,1\n7,2\n"), ("b.csv", "a,b\n"), ("c.csv", "a,b\n,2\n")):
+            found = self.contents(name, text, ("a", "c"))
+            self.assertEqual((found.schema.field("a").type, "a" in found.guessed), (pa.string(), False))
+
+    def test_what_is_guessed_gives_way_to_what_the_first_file_with_values_says(self):
+        def one(guessed=(), **kinds):
+            return formats.Contents(pa.schema(list(kinds.items())), [], guessed)
+        given = {0: one(("a", "b", "c"), a=pa.float64(), b=pa.float64(), c=pa.float64()),
+                 1: one(("b",), a=pa.int64(), b=pa.float64()),
+                 2: one(a=pa.string(), b=pa.string())}
+        self.assertEqual([formats.settled(given)[k].schema for k in range(3)],
+                         [pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64())]),
+                          pa.schema([("a", pa.int64()), ("b", pa.string())]), given[2].schema])
+
+    def test_categories_keep_their_leading_zeros(self):
+        path = self.write("a.csv", "z,y\n007,0\n7,1\n10,0\n,1\n")
+        found = data.load(path, label="y", categorical="z")
+        self.assertEqual(found.categories, {"z": ["007", "10", "7"]})
+        np.testing.assert_array_equal(found.features[:, 0], [0, 2, 1, np.nan])
+        self.assertEqual(data.load(path, label="y", categorical="z", filters=[("z", "==", "007")]).features.tolist(), [[0]])
+        arrow = next(data.batches(path, kind="arrow", label="y", categorical="z"))
+        self.assertEqual(arrow["z"].to_pylist(), ["007", "7", "10", None])
+
+    def test_categories_that_are_given_as_numbers_are_the_words_that_say_them(self):
+        path = self.write("a.csv", "z,y\n8,0\n7,1\n,1\n")
+        found = data.load(path, label="y", categories={"z": [7, 8]})
+        np.testing.assert_array_equal(found.features[:, 0], [1, 0, np.nan])
+        self.refused(r"a\.csv.* column 'z' has the category '8', which is none of '7', '9'", path, label="y",
+                     categories={"z": [7, 9]})
+
+    def test_files_without_rows_do_not_say_what_the_others_columns_are(self):
+        self.write("s/a.csv", "w,b,n,y\n")
+        self.write("s/b.csv", "w,b,n,y\nx,true,1,\n")
+        self.write("s/c.csv", "w,b,n,y\nz,false,,1\n")
+        found = data.load(self.folder / "s", label="y", categorical="w", features=["w", "b", "n"], filters=[("y", "==", 1)])
+        np.testing.assert_array_equal(found.features, [[found.categories["w"].index("z"), 0, np.nan]])
+        arrow = pa.concat_tables(data.batches(self.folder / "s", kind="arrow"))
+        self.assertEqual(arrow.to_pydict(), {"w": ["x", "z"], "b": [True, False], "n": [1, None], "y": [None, 1]})
+        self.write("t/a.csv", "w,y\n")
+        self.assertEqual(len(data.load(self.folder / "t", label="y")), 0)
+
+    def test_compressed_files_are_parsed_block_by_block(self):
+        text = "x,y\n" + "1,2\n" * 200000 + "1.5,2\n" * 10
+        with mock.patch.object(formats, "_CSV_BLOCK_BYTES", 1 << 16):
+            found = data.load(self.write("a.csv.gz", gzip.compress(text.encode())), label="y")
+            self.assertEqual((len(found), found.features.sum()), (200010, 200015))
+            tables = list(data.batches(self.folder / "a.csv.gz", 50000, kind="arrow", label="y"))
+        self.assertEqual(sum(len(table) for table in tables), 200010)
+
+
+@unittest.skipUnless(importlib.util.find_spec("xgboost"), "XGBoost is not here")
+class Rows(Folder):
+    def estimated(self, path, rank=0, world=1, **wanted):
+        from warren import _xgboost_data
+        with contextlib.closing(_load.Wanted(path, label="y", **wanted).source(_peers.of(rank, world))) as source:
+            return _xgboost_data._rows(source)
+
+    def test_rows_of_csv_are_estimated_from_bytes_of_text(self):
+        rng = np.random.default_rng(5)
+        text = "a,y\n" + "".join(f"{value},{int(value > 0.5)}\n" for value in rng.random(400000))
+        path = self.write("a.csv", text)
+        for count in (path, [self.write("b/1.csv", text[:len(text) // 4].rpartition("\n")[0]), self.write("b/2.csv", text)]):
+            rows = len(data.load(count, label="y"))
+            self.assertLess(abs(self.estimated(count) / rows - 1), 0.05)
+        of_three = [self.estimated(path, rank, 3) for rank in range(3)]
+        self.assertLess(abs(sum(of_three) / 400000 - 1), 0.05)
+        with mock.patch.object(formats, "csv_range", lambda total: 16 << 20):
+            self.assertLess(abs(self.estimated(path) / 400000 - 1), 0.05)
+
+    def test_rows_of_compressed_csv_are_counted(self):
+        path = self.write("a.csv.gz", gzip.compress(b"a,y\n" + b"1,0\n" * 300001))
+        self.assertEqual(self.estimated(path), 300001)
+
+    def test_filters_are_regarded_and_files_without_rows_have_none(self):
+        self.assertEqual(self.estimated(self.write("a.csv", "a,y\n"), categorical=None), 0)
+        path = self.write("b.csv", "a,y\n" + "1,0\n3,1\n" * 50000)
+        self.assertLess(abs(self.estimated(path, filters=[("a", ">", 2)]) / 50000 - 1), 0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -166,6 +166,31 @@ class Commands(unittest.TestCase):
         self.assertRegex(said, r"^warren data: .*d\.parquet: column 'x' is string, and double in the files before")
         self.assertFalse((self.folder / "e.parquet").exists())
 
+    def test_nothing_that_is_there_is_replaced_without_being_told_to(self):
+        path, parts = self.parquet("a.parquet", table()), self.folder / "parts"
+        before = path.read_bytes()
+        self.assertIn("a.parquet: is there already: --overwrite replaces it", self.run_it("convert", path, path, code=1))
+        self.assertEqual(path.read_bytes(), before)
+        self.run_it("shard", path, 3, parts)
+        self.assertIn("holds parts of another run, such as part-00000-of-00003.parquet: --overwrite", self.run_it("shard", path, 2, parts, code=1))
+        self.run_it("shard", path, 2, parts, "--overwrite")
+        self.assertEqual(sorted(file.name for file in parts.iterdir()), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
+
+    def test_parts_of_a_run_that_fails_are_taken_away(self):
+        self.parquet("a.parquet", table(300))
+        path = self.parquet("b.parquet", table(300))
+        content = bytearray(path.read_bytes())
+        content[50:4000] = bytes(3950)
+        path.write_bytes(content)
+        self.run_it("shard", self.folder, 4, self.folder / "parts", code=1)
+        self.assertEqual(list((self.folder / "parts").iterdir()), [])
+
+    def test_help_is_that_of_the_program_that_is_asked(self):
+        for words in (["--help"], ["inspect", "--help"]):
+            self.assertIn("--label", self.run_it(*words))
+        script = "import sys; sys.argv[0] = '/x/bin/rabit-data'; from warren.data import main; main()"
+        self.assertIn("Looks into data sets of text", self.run_it("--help", program=("-c", script)))
+
     def test_text_is_rabit_datas(self):
         (self.folder / "a.svm").write_text("1 0:1\n")
         self.assertIn("format:   libsvm", self.run_it("inspect", self.folder / "a.svm"))

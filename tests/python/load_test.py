@@ -235,6 +235,33 @@ class SharesOfFiles(Folder):
         np.testing.assert_array_equal(found.features[:, 0], [1, 1, np.nan, 0, 1, 2])
 
 
+class Other(Folder):
+    def test_a_feather_file_of_one_batch_is_shared_out_by_rows(self):
+        whole = table(1000)
+        pa.feather.write_feather(whole, self.folder / "a.feather", chunksize=100000)
+        shares = [data.load(self.folder / "a.feather", label="y", exclude="q", categories=CATEGORIES, rank=rank, world=3) for rank in range(3)]
+        self.assertEqual([len(one) for one in shares], [333, 334, 333])
+        np.testing.assert_array_equal(np.concatenate([one.features for one in shares]), expected(whole, (*COLUMNS, "w")))
+
+    def test_other_files_in_a_folder_of_parquet_are_named(self):
+        self.parquet("a.parquet", table(10))
+        (self.folder / "README.txt").write_text("These are flights.")
+        self.refused(r"README\.txt: begins with b'Thes', as no Parquet file does: leave it out", self.folder, label="y")
+
+    def test_rows_in_memory_are_no_files(self):
+        import pandas as pd
+        for rows in (pd.DataFrame({"x": [1]}), np.zeros((2, 2)), [1, 2], None):
+            self.refused("expected the name of a file", rows, kind=TypeError)
+
+    def test_home_is_where_the_tilde_is(self):
+        self.parquet("a.parquet", table(10))
+        (self.folder / "a.svm").write_text("1 0:1\n")
+        before = os.environ.get("HOME", "")
+        self.addCleanup(os.environ.__setitem__, "HOME", before)
+        os.environ["HOME"] = str(self.folder)
+        self.assertEqual([len(data.load(name)) for name in ("~/a.parquet", "~/a.svm", ["~/a.parquet"])], [10, 1, 10])
+
+
 class Pandas(Folder):
     def test_an_index_is_no_feature_but_where_it_is_named(self):
         import pandas as pd

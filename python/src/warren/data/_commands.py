@@ -3,6 +3,7 @@ import argparse
 import contextlib
 import itertools
 import os
+import re
 import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -24,6 +25,7 @@ _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
 #: Columns that text may have when it becomes a table, in which every row has all of them.
 _MOST_COLUMNS = 20000
 _ROW_GROUP = 1 << 17
+_PART = re.compile(r"part-\d+-of-\d+\.\w+")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=1, help="inspect: how many share it")
     parser.add_argument("--most", type=int, default=20, help="validate: how many findings are shown")
     parser.add_argument("--to", choices=("parquet", "arrow", "csv", "libsvm"), help="shard: what is written")
+    parser.add_argument("--overwrite", action="store_true", help="convert and shard: replace what is there")
     return parser
 
 
@@ -84,6 +87,8 @@ def run(words: Sequence[str]) -> int:
         return _validate(given, wanted)
     if given.command == "convert":
         kind = _kind_of_output(given.words[1], given.to)
+        if os.path.exists(given.words[1]) and not given.overwrite:
+            raise FileExistsError(f"{given.words[1]}: is there already: --overwrite replaces it")
         _written(given.words[1], kind, _rows(wanted, _peers.Alone(), kind))
         return 0
     if not given.words[1].isdigit() or int(given.words[1]) < 1:
@@ -256,10 +261,24 @@ def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: 
     if not wanted.is_text and kind == "libsvm":
         with contextlib.closing(wanted.source(_peers.Alone())) as source:
             wanted.categories = _converter.Converter(source, None).categories.values or None
-    if "://" not in output:
+    local, written = "://" not in output, []
+    before = []
+    if local:
         os.makedirs(output, exist_ok=True)
-    for part in range(parts):
-        _written(f"{output.rstrip('/')}/part-{part:05d}-of-{parts:05d}.{ending}", kind, _rows(wanted, _peers.of(part, parts), kind))
+        before = [name for name in os.listdir(output) if _PART.fullmatch(name)]
+        if before and not given.overwrite:
+            raise FileExistsError(f"{output}: holds parts of another run, such as {min(before)}: --overwrite replaces them")
+    try:
+        for part in range(parts):
+            written.append(f"part-{part:05d}-of-{parts:05d}.{ending}")
+            _written(f"{output.rstrip('/')}/{written[-1]}", kind, _rows(wanted, _peers.of(part, parts), kind))
+    except BaseException:
+        for name in set(written) - set(before) if local else ():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(output, name))
+        raise
+    for name in set(before) - set(written):
+        os.unlink(os.path.join(output, name))
     return 0
 
 
@@ -348,7 +367,9 @@ def _libsvm(table: _table.Table) -> str:
 def main(words: Sequence[str]) -> int:
     """The exit code of `warren data ...`, and of the package's rabit-data: text is for Warren's reader."""
     try:
-        if words and words[0] not in ("-h", "--help") and not is_columns(words):
+        of_text = os.path.basename(sys.argv[0]).startswith("rabit-data")
+        asks = not words or any(word in ("-h", "--help") for word in words)
+        if of_text and asks or not asks and not is_columns(words):
             _native.run("rabit-data", list(words))
         return run(words)
     except (ValueError, OSError, ImportError, RuntimeError) as error:

@@ -22,6 +22,17 @@ _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|d
 _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
+def _paths(uri: Any) -> Uri:
+    """The names of files, those that begin with ~ in full. Raises TypeError for what is none."""
+    if isinstance(uri, (str, os.PathLike)):
+        return os.path.expanduser(uri)
+    if not isinstance(uri, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in uri):
+        raise TypeError(f"found a {type(uri).__name__} for a data set, expected the name of a file, a folder or a pattern, or a list of "
+                        "them; rows that are in memory are for xgboost.DMatrix and lightgbm.Dataset, after warren.data.scatter where one "
+                        "worker has them all")
+    return [os.path.expanduser(one) for one in uri]
+
+
 class Wanted:
     """What a caller asks for, checked: the arguments that all doors have in common."""
 
@@ -30,7 +41,7 @@ class Wanted:
                  categories: Optional[Mapping[str, Sequence[Any]]] = None, filters: Optional[Sequence[Any]] = None,
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
-        self.uri, self.categories, self.nthread = uri, categories, nthread
+        self.uri, self.categories, self.nthread = _paths(uri), categories, nthread
         #: All arguments but the data set's name.
         self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
         for what, name in (("weight", weight), ("qid", qid)):

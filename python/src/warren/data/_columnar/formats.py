@@ -17,7 +17,8 @@ _CSV_FIRST_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 8 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Filter = Sequence[Any]
+#: A file of so many record batches could not be shared out by them.
+_FEW_BATCHES = 16
 
 
 class Contents(NamedTuple):
@@ -36,6 +37,7 @@ class Reading(NamedTuple):
     types: Mapping[str, Any]  #: of CSV's columns, which do not say it themselves
     csv_bytes: int  #: of a range
     words: Tuple[str, ...] = ()  #: columns of CSV that are read as they are written, such as 007
+    few_files: bool = False  #: fewer than several for each worker: they are cut at rows
 
 
 def csv_range(total: int) -> int:
@@ -103,6 +105,10 @@ class Parquet(Format):
         self._source = _files.open_arrow(file, storage_options=reading.storage_options)
         with _closed_on_error(self._source):
             if self.kept is None:
+                first = self._source.read_at(len(self.magic), 0) if file.size >= len(self.magic) else b""
+                if first != self.magic:
+                    raise ValueError(f"begins with {bytes(first)!r}, as no Parquet file does: leave it out, by a pattern such as *.parquet, or say "
+                                     "what it is by format=")
                 self.kept = self._reader().metadata
         self.kept_bytes = self.kept.serialized_size
 
@@ -138,7 +144,8 @@ class Parquet(Format):
 
 
 class Arrow(Format):
-    """Arrow's IPC files, Feather among them: pieces are record batches. How many rows they have is known when they are read."""
+    """Arrow's IPC files, Feather among them: pieces are record batches. How many rows they have is known when they are read; where there
+    are few of them, they are read for that."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -152,8 +159,11 @@ class Arrow(Format):
 
     def contents(self, keep: Any) -> Contents:
         count = self._reader.num_record_batches
+        rows = [-1] * count
+        if self.reading.few_files and count <= _FEW_BATCHES:
+            rows = [self._reader.get_batch(k).num_rows for k in range(count)]  # which reads them
         ends = [self.file.size * k // count for k in range(count + 1)] if count else []
-        return Contents(self._reader.schema, [Piece(self.number, k, -1, max(ends[k + 1] - ends[k], 1)) for k in range(count)])
+        return Contents(self._reader.schema, [Piece(self.number, k, rows[k], max(ends[k + 1] - ends[k], 1)) for k in range(count)])
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         yield self._reader.get_batch(piece.place).select(list(columns))

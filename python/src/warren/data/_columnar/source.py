@@ -27,6 +27,8 @@ Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
 #: Files that are asked at a time what they hold: stores take long to answer, and many questions at once.
 _ASKED_AT_ONCE = 16
+#: For each worker: fewer are cut within their pieces, where they say how many rows these have.
+_FEW_FILES = 4
 #: Batches that are read ahead of the one that is used.
 _AHEAD = 2
 
@@ -87,7 +89,8 @@ class Source:
         self._folders = together(peers, lambda: self._partition_types(self.files if of_all is None else of_all))
         self._format = together(peers, self._chosen_format)
         self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
-                                         _formats.csv_range(sum(file.size for file in self.files)), request.categorical)
+                                         _formats.csv_range(sum(file.size for file in self.files)),
+                                         request.categorical, 1 < peers.world and len(self.files) < _FEW_FILES * peers.world)
         contents = together(peers, self._asked)
         if peers.connected:
             contents = {number: one for of_one in peers.allgather(contents) for number, one in of_one.items()}

@@ -291,7 +291,7 @@ TEST_F(ProviderTest, ErrorsNameTheFileAndKeepTheStoresWords) {
 
 TEST_F(ProviderTest, WindowsHoldWhatTheFileHasForAnyReadsOfAnyThreads) {
   std::string text;
-  for (int i = 0; text.size() < 6 * kMiB; ++i) text += std::to_string(i * 7919);
+  for (std::uint64_t i = 0; text.size() < 6 * kMiB; ++i) text += std::to_string(i * 7919);
   store_->Put("mem://a", text);
   const auto files = WithReadAhead(store_);
   const auto file = files->Open("mem://a", text.size());

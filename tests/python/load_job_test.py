@@ -128,6 +128,23 @@ class Training(Job):
                 self.assertIn("XGBoost looks for its base_score in another way on workers that have weights: give it one", said)
                 self.assertIn('"world": 4', said)
 
+    def test_text_in_s3_is_trained_on_like_text_on_the_disk(self):
+        import gzip
+        folder = self.folder / "bucket/text"
+        folder.mkdir()
+        rng = np.random.default_rng(1)
+        for name in ("a.svm", "b.svm.gz", "_hidden.svm"):
+            rows = rng.integers(0, 30, (3000, 4))
+            text = "".join(f"{int(row[0] + row[1] > 30)} " + " ".join(f"{at}:{value}" for at, value in enumerate(row)) + "\n" for row in rows).encode()
+            (folder / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+        with object_stores.S3Server(self.folder) as server:
+            alone = self.model(0, "xgboost", str(folder))
+            for uri in ("s3://bucket/text", "s3://bucket/text/a.svm;s3://bucket/text/b.svm.gz?format=libsvm"):
+                found = self.model(3, "xgboost", uri, env=server.environment())
+                self.assertEqual(splits(found), splits(alone))
+            said = self.job(2, "xgboost", "s3://bucket/text/no.svm", code=1, env=server.environment())
+            self.assertRegex(said, r"FileNotFoundError: s3://bucket/text/no\.svm: there is no such file")
+
     def test_lightgbm_learns_from_it_too(self):
         with object_stores.S3Server(self.folder) as server:
             found = self.model(3, "lightgbm", "s3://bucket/train", label="y", exclude=["q", "w"], env=server.environment())

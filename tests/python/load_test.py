@@ -406,7 +406,9 @@ class Wrong(Folder):
 
     def test_words_where_numbers_are_due(self):
         path = self.parquet("a.parquet", pa.table({"s": ["a", "b"], "y": [1, 2], "when": pa.array([0, 1], pa.timestamp("us")), "l": [[1], [2]]}))
-        self.refused(r"a\.parquet: column 's' is string, expected numbers: name it in categorical", path, label="y")
+        self.refused(r"a\.parquet: column 's' is string, expected numbers: name it in categorical.*\(row group 0\)$", path, label="y")
+        self.parquet("many.parquet", pa.table({"s": ["a"] * 30, "y": [1] * 30}), 10)
+        self.refused(r"many\.parquet: column 's' is string.* \(row groups 0 to 2\)$", self.folder / "many.parquet", label="y")
         self.refused(r"column 'when' is timestamp\[us\], expected numbers", path, label="y", exclude="s")
         self.refused(r"column 'l' is list", path, label="y", features=["l"])
         self.refused(r"column 's' is string, .*; column 'when' is timestamp.*; column 'l' is list", path, label="y")

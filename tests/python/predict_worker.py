@@ -11,6 +11,7 @@ import xgboost as xgb
 
 import warren.xgboost as wx
 from warren import data
+from refusals import refused
 from warren.data import _files
 
 
@@ -31,19 +32,6 @@ def read(path):
         return rows[:, 0]
     assert names == [f"prediction_{place}" for place in range(rows.shape[1])], names
     return rows
-
-
-def refused(kind, said, function, *arguments, **more):
-    """By all ranks, in the same words."""
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        words = str(error)
-    else:
-        raise SystemExit(f"not refused: {said}")
-    assert said in words, words
-    from warren.data import _peers  # pylint: disable=import-outside-toplevel
-    assert _peers.current().allgather(words) == [words] * wx.get_world_size(), words
 
 
 def check(folder, suffix):

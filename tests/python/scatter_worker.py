@@ -9,6 +9,7 @@ import tracemalloc
 
 import numpy as np
 
+from refusals import refused
 from warren import data
 from warren.data import _peers
 
@@ -192,19 +193,6 @@ def check_kinds(kinds, rank, world):
                     same(whole, table, what)
                 else:
                     assert whole is None, what
-
-
-def refused(kind, said, function, *arguments, **more):
-    """By all ranks, in the same words."""
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        words = str(error)
-    else:
-        raise SystemExit(f"not refused: {said}")
-    assert said in words, words
-    peers = _peers.current()
-    assert peers.allgather(words) == [words] * peers.world, words
 
 
 def check_refusals(rank, world):

@@ -67,6 +67,18 @@ def _about(file: _files.File, place: str = "") -> Iterator[None]:
         raise ValueError(f"{where}: {str(error).strip()}" if uri not in str(error) else str(error)) from None
 
 
+@contextlib.contextmanager
+def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
+    """Errors of a file's columns end with the row groups that have them: all of a file have the same."""
+    try:
+        yield
+    except ValueError as error:
+        if kind is not _formats.Parquet or not pieces:
+            raise
+        last = pieces[-1].place
+        raise ValueError(f"{error} (row group{f's {pieces[0].place} to' if last > pieces[0].place else ''} {last})") from None
+
+
 class Source:
     """See above. Used by one thread; all workers of the job make it at the same time. Raises ValueError and OSError, the same on
     all workers.
@@ -220,7 +232,7 @@ class Source:
             if any(schema.equals(one) for one in seen):
                 continue
             seen.append(schema)
-            with _about(self.files[number]):
+            with _about(self.files[number]), _of_pieces(contents[number].pieces, self._format):
                 one = _columns.layout(schema, partition, self._request)
                 found = one if found is None else _columns.agreed(found, one)
                 if self._request.as_stored:

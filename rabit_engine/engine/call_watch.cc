@@ -18,7 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{150};
 // Whoever is not linked with this rank may have left since it was asked.
 constexpr std::chrono::milliseconds kAskAgain{500};
-// A rank that waits answers after 200 ms; so long it is waited for at most.
+// A rank that waits answers after 200 ms, or says so in shared memory, unless it has no core to run on; so
+// long it is waited for at most.
 constexpr std::chrono::seconds kAnswer{2};
 // Who has waited too long hears so soon, mostly, who of the others waits, too; and waits so much longer at
 // most for one of these to say who does not.
@@ -191,13 +192,18 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
     warned_since_ = since;
     next_warning_ = since + patience_;
     asked_whether_it_waits_ = {};
+    suspect_ = -1;
   }
   if (awaited.empty() || now < next_warning_ - kAnswer) return;
   const int first = awaited.front().peer;
   std::string culprit;
   if (SharesMemory(first)) {
     const int rank = CulpritHere(first);
-    if (now < next_warning_ || rank < 0 || AnotherSpeaksOf(rank)) return;
+    if (rank != suspect_) {
+      suspect_ = rank;
+      suspected_since_ = now;
+    }
+    if (now < next_warning_ || now - suspected_since_ < kAnswer || rank < 0 || AnotherSpeaksOf(rank)) return;
     culprit = fmt::format("rank {}, on the same host,", rank);
   } else {
     if (asked_whether_it_waits_ == Clock::time_point()) {

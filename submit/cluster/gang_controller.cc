@@ -331,7 +331,9 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   Gang& gang = gangs_[GangOf(event.index)];
   task->agent = Task::Agent::kNone;
   if (task->state == Task::State::kIdle) return;
-  if (task->state == Task::State::kWanted && !task->was_here) return;  // one of the gang before
+  const bool others_come = gang.launched || !stopping_;
+  // Of the gang before.
+  if (task->state == Task::State::kWanted && !task->was_here && others_come) return;
   if (gang.Submits() && gang.launched && !stopping_) {
     if (task->state != Task::State::kLost) Lose(gang, *task, kLostWithoutAWord, now);
     return;

@@ -560,6 +560,14 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
+/// Seeds that found a fault once in millions of jobs.
+TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
+  for (const unsigned seed : {1'432'072'821U}) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    World(seed, GetParam()).Run();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Launchers, GangSimulation,
                          testing::Values(Kind::kRuns, Kind::kWaits, Kind::kSubmits), [](const auto& kind) {
                            return kind.param == Kind::kRuns    ? "ThatRun"

@@ -1,0 +1,76 @@
+#include "submit/monitor/evaluation_line.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace warren::submit {
+namespace {
+
+/// A line of many columns is data, not an evaluation.
+constexpr std::size_t kMostMetrics = 64;
+constexpr std::size_t kMostNameBytes = 128;
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::optional<double> Number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  // Of several folds: "0.21+0.01".
+  if (end != text.data() + text.size() && *end != '+') return std::nullopt;
+  return value;
+}
+
+std::optional<std::pair<std::string, double>> Metric(std::string_view column) {
+  const std::size_t colon = column.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > kMostNameBytes) return std::nullopt;
+  const auto value = Number(Trimmed(column.substr(colon + 1)));
+  if (!value) return std::nullopt;
+  return std::pair(std::string(Trimmed(column.substr(0, colon))), *value);
+}
+
+/// The columns behind "[12]": by tabs, or, as the command line of XGBoost writes them, by one space.
+std::vector<std::string_view> Columns(std::string_view text) {
+  const char separator = text.find('\t') != std::string_view::npos ? '\t' : ' ';
+  std::vector<std::string_view> columns;
+  while (!text.empty() && columns.size() <= kMostMetrics) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (const auto column = Trimmed(text.substr(0, end)); !column.empty()) columns.push_back(column);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::optional<EvaluationLine> ParseEvaluation(std::string_view line) {
+  line = Trimmed(line);
+  // The last bracket that holds a number alone: the time may stand before it.
+  while (!line.empty()) {
+    const std::size_t open = line.find('[');
+    if (open == std::string_view::npos) return std::nullopt;
+    const std::size_t close = line.find(']', open);
+    if (close == std::string_view::npos) return std::nullopt;
+    const std::string_view inner = line.substr(open + 1, close - open - 1);
+    EvaluationLine parsed;
+    const auto [end, error] = std::from_chars(inner.data(), inner.data() + inner.size(), parsed.round);
+    line.remove_prefix(close + 1);
+    if (error != std::errc{} || end != inner.data() + inner.size() || parsed.round < 0) continue;
+    const auto columns = Columns(line);
+    if (columns.empty() || columns.size() > kMostMetrics) return std::nullopt;
+    for (const std::string_view column : columns) {
+      const auto metric = Metric(column);
+      if (!metric) return std::nullopt;
+      parsed.metrics.push_back(*metric);
+    }
+    return parsed;
+  }
+  return std::nullopt;
+}
+
+}  // namespace warren::submit

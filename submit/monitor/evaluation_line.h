@@ -1,0 +1,23 @@
+// What boosters print after a round, as numbers: "[12]\ttrain-rmse:0.21350\teval-rmse:0.21870" by XGBoost,
+// "[12]\ttraining's auc: 0.91\tvalid_1's auc: 0.87" by LightGBM, with whatever stands before the bracket.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace warren::submit {
+
+struct EvaluationLine {
+  std::int64_t round = 0;  ///< as printed
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+/// Nothing: it is another line.
+std::optional<EvaluationLine> ParseEvaluation(std::string_view line);
+
+}  // namespace warren::submit

@@ -1,0 +1,344 @@
+#include "submit/monitor/job_monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "submit/monitor/evaluation_line.h"
+
+namespace warren::submit {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// "Now" of who makes others wait.
+constexpr seconds kLately{30};
+constexpr seconds kBetweenWaits{5};
+/// A share of a core that is no rest: what a sleeping process uses for its clocks is less.
+constexpr double kBusyCores = 0.01;
+/// In seconds; nothing that is said to have taken longer is believed.
+constexpr double kLongest = 1e8;
+/// What a worker says of data that it reads is old after this.
+constexpr seconds kReadingIsOld{20};
+
+double Seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+JobMonitor::JobMonitor(JobSnapshot job, const MonitorOptions& options,
+                       const std::vector<PlannedProcess>& plan, TimePoint now)
+    : job_(std::move(job)),
+      options_(options),
+      began_(now),
+      workers_(plan.size()),
+      hang_watch_(options.hang_timeout, options.sample_interval),
+      waiting_(static_cast<std::size_t>(job_.world_size)) {
+  job_.workers.resize(plan.size());
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    WorkerSnapshot& worker = job_.workers[i];
+    worker.name = ProcessName(plan[i].role, plan[i].task_id);
+    worker.role = tracker::RoleName(plan[i].role);
+    worker.index = i;
+  }
+  const auto first = std::find_if(plan.begin(), plan.end(), [](const PlannedProcess& process) {
+    return process.role == tracker::Role::kWorker;
+  });
+  first_worker_ = static_cast<std::size_t>(first - plan.begin());
+}
+
+double JobMonitor::SecondsAt(TimePoint time) const {
+  return Seconds(time - began_);
+}
+
+// --- processes ---------------------------------------------------------------------------------------------
+
+void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePoint now) {
+  Worker& worker = workers_[index];
+  WorkerSnapshot& shown = job_.workers[index];
+  if (worker.starts++ > 0) ++shown.restarts;
+  worker = {.runs_since = now, .starts = worker.starts, .state_since = now, .busy = now, .call_since = now};
+  shown.state = WorkerState::kStarting;
+  shown.trouble.clear();
+  shown.sample.reset();
+  shown.call.reset();
+  shown.reading.reset();
+  shown.cores_used = 0;
+  Located(index, where);
+}
+
+void JobMonitor::Located(std::size_t index, const submit::Started& where) {
+  WorkerSnapshot& shown = job_.workers[index];
+  if (!where.host.empty()) shown.host = where.host;
+  if (where.pid > 0) shown.pid = where.pid;
+}
+
+void JobMonitor::Exited(std::size_t index, const ExitStatus& status) {
+  workers_[index].runs_since.reset();
+  WorkerSnapshot& shown = job_.workers[index];
+  shown.state = status.ok() ? WorkerState::kSucceeded : WorkerState::kFailed;
+  shown.cores_used = 0;
+  shown.reading.reset();
+  shown.trouble.clear();
+}
+
+void JobMonitor::BeginsAgain() {
+  ++job_.job_restarts;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i] = {};
+    WorkerSnapshot& shown = job_.workers[i];
+    shown.state = WorkerState::kWaiting;
+    shown.rank.reset();
+    shown.trouble.clear();
+  }
+  waiting_.BeginAgain();
+  joining_since_.reset();
+  joining_was_told_ = false;
+}
+
+// --- the tracker -------------------------------------------------------------------------------------------
+
+void JobMonitor::Joined(int joined, int expected, TimePoint now) {
+  if (joined >= expected || joined == 0) {
+    joining_since_.reset();
+  } else if (!joining_since_) {
+    joining_since_ = now;
+    joining_was_told_ = false;
+  }
+}
+
+void JobMonitor::Assigned(const std::string& task_id, int rank) {
+  const auto index = WorkerOf(task_id);
+  if (!index) return;
+  job_.workers[*index].rank = rank;
+  if (job_.workers[*index].state == WorkerState::kStarting)
+    job_.workers[*index].state = WorkerState::kRunning;
+}
+
+void JobMonitor::Linked(TimePoint now) {
+  if (!linked_) linked_ = now;
+  joining_since_.reset();
+}
+
+bool JobMonitor::JoiningTakesLong(TimePoint now) {
+  if (options_.hang_timeout == milliseconds::zero() || !joining_since_ || joining_was_told_) return false;
+  joining_was_told_ = now - *joining_since_ >= options_.hang_timeout;
+  return joining_was_told_;
+}
+
+/// Workers alone have task ids that a tracker hears of.
+std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
+  std::size_t task = 0;
+  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);
+  if (error != std::errc{} || end != task_id.data() + task_id.size()) return std::nullopt;
+  return task < workers_.size() - first_worker_ ? std::optional(first_worker_ + task) : std::nullopt;
+}
+
+// --- what workers and their hosts say ----------------------------------------------------------------------
+
+void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
+  const auto index = WorkerOf(report.task_id);
+  if (!index || !workers_[*index].runs_since)
+    return;  // of one that has ended meanwhile, or of no job of ours
+  Worker& worker = workers_[*index];
+  WorkerSnapshot& shown = job_.workers[*index];
+  worker.reported = now;
+  // Where XGBoost's own collectives are used nobody else says it.
+  if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
+  if (shown.host.empty()) shown.host = report.host;
+  if (shown.state == WorkerState::kStarting && report.rank >= 0) shown.state = WorkerState::kRunning;
+  if (report.call) {
+    worker.call_since =
+        now - std::chrono::duration_cast<std::chrono::nanoseconds>(
+                  std::chrono::duration<double>(std::clamp(report.call->seconds, 0.0, kLongest)));
+    shown.call = report.call;
+  }
+  if (!report.traffic.empty()) {
+    shown.traffic = report.traffic;
+    shown.seconds_in_collectives = 0;
+    for (const wire::ReportedTraffic& traffic : shown.traffic)
+      shown.seconds_in_collectives += traffic.seconds;
+  }
+  if (report.rank >= 0 && report.call) {
+    const std::uint64_t inside = report.call->inside ? 1 : 0;
+    waiting_.Add(static_cast<std::size_t>(report.rank), report.waits,
+                 report.call->number - std::min(inside, report.call->number));
+  }
+  if (report.progress) TakeProgress(*index, *report.progress, now);
+  shown.reading = report.reading && !report.reading->what.empty() ? report.reading : std::nullopt;
+  if (waits_before_.empty() || now - waits_before_.back().when >= kBetweenWaits) {
+    Waits waits{now, {}};
+    for (int rank = 0; rank < job_.world_size; ++rank) {
+      waits.seconds.push_back(waiting_.MadeWait(static_cast<std::size_t>(rank)));
+    }
+    waits_before_.push_back(std::move(waits));
+    while (now - waits_before_.front().when > kLately) waits_before_.pop_front();
+  }
+}
+
+void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoint now) {
+  Worker& worker = workers_[index];
+  WorkerSnapshot& shown = job_.workers[index];
+  if (!worker.runs_since) return;
+  if (!shown.sample || shown.sample->state != sample.state) worker.state_since = now;
+  if (shown.sample && worker.sampled && now > *worker.sampled) {
+    const double used = sample.cpu_seconds - shown.sample->cpu_seconds;
+    shown.cores_used = std::max(0.0, used / Seconds(now - *worker.sampled));
+    if (shown.cores_used >= kBusyCores) worker.busy = now;
+  }
+  if (!worker.sampled_first) worker.sampled_first = worker.busy = now;
+  worker.sampled = now;
+  shown.sample = sample;
+}
+
+// --- progress ----------------------------------------------------------------------------------------------
+
+void JobMonitor::Printed(std::string_view line, TimePoint now) {
+  if (const auto evaluation = ParseEvaluation(line)) {
+    AddEvaluation(evaluation->round, evaluation->metrics, now);
+  }
+}
+
+void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& progress, TimePoint now) {
+  WorkerSnapshot& shown = job_.workers[index];
+  const bool is_new = !shown.progress || shown.progress->round != progress.round ||
+                      shown.progress->metrics != progress.metrics;
+  shown.progress = progress;
+  if (progress.of > 0) job_.rounds = progress.of;
+  // One speaks for all; the others may be a little behind.
+  const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
+                                    [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
+  if (is_new && speaker->index == index) AddEvaluation(progress.round, progress.metrics, now);
+}
+
+void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
+                               TimePoint now) {
+  auto& evaluations = job_.evaluations;
+  // A worker that is started again, or all, may repeat rounds.
+  while (!evaluations.empty() && evaluations.back().round > round) evaluations.pop_back();
+  if (!evaluations.empty() && evaluations.back().round == round) {
+    Evaluation& last = evaluations.back();
+    for (const auto& metric : metrics) {
+      const auto found = std::find_if(last.metrics.begin(), last.metrics.end(),
+                                      [&](const auto& one) { return one.first == metric.first; });
+      if (found == last.metrics.end()) {
+        last.metrics.push_back(metric);
+      } else {
+        found->second = metric.second;
+      }
+    }
+  } else {
+    evaluations.push_back({round, SecondsAt(now), metrics});
+  }
+  if (evaluations.size() > kMaxEvaluations) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < evaluations.size(); i += 2) evaluations[kept++] = std::move(evaluations[i]);
+    evaluations.resize(kept);
+  }
+  job_.round = round;
+}
+
+// --- hangs -------------------------------------------------------------------------------------------------
+
+std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
+  const Worker& worker = workers_[index];
+  const WorkerSnapshot& shown = job_.workers[index];
+  if (!worker.runs_since || shown.role != "worker") return std::nullopt;
+  Signs signs;
+  const std::string rank = shown.rank ? fmt::format("rank {}, ", *shown.rank) : "";
+  signs.name = fmt::format("{} ({}host {}, pid {})", shown.name, rank, shown.host, shown.pid);
+  signs.host = shown.host;
+  signs.since = *worker.runs_since;
+  signs.sampled = worker.sampled;
+  signs.sampled_first = worker.sampled_first;
+  signs.state = shown.sample ? shown.sample->state : '?';
+  signs.state_since = worker.state_since;
+  signs.busy = worker.busy;
+  signs.reported = worker.reported;
+  if (shown.call) {
+    signs.call = shown.call->number;
+    signs.call_name = shown.call->name;
+    signs.inside = shown.call->inside;
+    signs.call_since = worker.call_since;
+  }
+  return signs;
+}
+
+std::vector<Finding> JobMonitor::Look(TimePoint now) {
+  if (options_.hang_timeout == milliseconds::zero()) return {};
+  std::vector<std::optional<Signs>> signs;
+  for (std::size_t i = 0; i < workers_.size(); ++i) signs.push_back(SignsOf(i));
+  std::vector<Finding> findings = hang_watch_.Look(signs, now);
+  for (const Finding& finding : findings) {
+    WorkerSnapshot& shown = job_.workers[finding.worker];
+    shown.trouble = finding.trouble;
+    const bool hangs = finding.kind == Finding::Kind::kStopped || finding.kind == Finding::Kind::kWaits ||
+                       finding.kind == Finding::Kind::kSilent;
+    if (hangs && shown.state == WorkerState::kRunning) shown.state = WorkerState::kStuck;
+    if (!hangs && shown.state == WorkerState::kStuck) shown.state = WorkerState::kRunning;
+  }
+  return findings;
+}
+
+// --- what people see ---------------------------------------------------------------------------------------
+
+void JobMonitor::Said(const std::string& severity, const std::string& text, TimePoint now) {
+  job_.events.push_back({SecondsAt(now), severity, text});
+  if (job_.events.size() > kMaxEvents) job_.events.erase(job_.events.begin());
+}
+
+void JobMonitor::Finished(int exit_code, const std::string& story, TimePoint now) {
+  finished_ = now;
+  job_.is_over = true;
+  job_.exit_code = exit_code;
+  job_.story = story;
+}
+
+void JobMonitor::AddWaitingTimes(JobSnapshot& job, TimePoint now) const {
+  if (!linked_) return;
+  const double all = Seconds(now - *linked_);
+  const Waits* before = waits_before_.empty() ? nullptr : &waits_before_.front();
+  for (WorkerSnapshot& worker : job.workers) {
+    if (worker.role != "worker" || !worker.rank || *worker.rank >= job.world_size) continue;
+    const auto rank = static_cast<std::size_t>(*worker.rank);
+    worker.seconds_waited = waiting_.Waited(rank);
+    worker.seconds_made_wait = waiting_.MadeWait(rank);
+    if (all > 0) worker.makes_wait = worker.seconds_made_wait / all;
+    const double lately = before == nullptr ? 0 : Seconds(now - before->when);
+    if (lately >= 1) worker.makes_wait_now = (worker.seconds_made_wait - before->seconds[rank]) / lately;
+  }
+}
+
+JobSnapshot JobMonitor::Snapshot(TimePoint now) const {
+  const TimePoint end = finished_.value_or(now);
+  JobSnapshot job = job_;
+  job.seconds = SecondsAt(end);
+  AddWaitingTimes(job, end);
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    WorkerSnapshot& worker = job.workers[i];
+    if (worker.reading && workers_[i].reported && end - *workers_[i].reported > kReadingIsOld) {
+      worker.reading.reset();
+    }
+    if (worker.reading && worker.reading->seconds > 0) {
+      job.rows_per_second += static_cast<double>(worker.reading->rows) / worker.reading->seconds;
+    }
+  }
+  const auto& evaluations = job.evaluations;
+  if (job.rounds > job.round && evaluations.size() > 1) {
+    const Evaluation& last = evaluations.back();
+    const Evaluation& first = evaluations[evaluations.size() - std::min<std::size_t>(50, evaluations.size())];
+    const auto rounds = static_cast<double>(last.round - first.round);
+    if (rounds > 0) {
+      const double left =
+          static_cast<double>(job.rounds - job.round) * (last.seconds - first.seconds) / rounds;
+      job.seconds_left = std::max(0.0, left - (job.seconds - last.seconds));
+    }
+  }
+  return job;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,96 @@
+// What is known of a job while it runs, put together from all who say something of it: the job's policy
+// (supervisor.h) and tracker, the workers' reports (wire/report.h), their hosts' samples (process/sample.h)
+// and what boosters print. A state machine over values: time is an argument; what people are to be told comes
+// out as findings, and what they may look at as a snapshot. No sockets, files or clocks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/monitor/hang_watch.h"
+#include "submit/monitor/snapshot.h"
+#include "submit/monitor/waiting_time.h"
+#include "submit/plan.h"
+#include "submit/process/process.h"
+
+namespace warren::submit {
+
+struct MonitorOptions {
+  std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: hangs are not looked for
+  std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
+};
+
+class JobMonitor {
+ public:
+  /// `job`: what does not change of its snapshots. The processes are those of the plan.
+  JobMonitor(JobSnapshot job, const MonitorOptions& options, const std::vector<PlannedProcess>& plan,
+             TimePoint now);
+
+  // What happens. `now` never goes back.
+  void Started(std::size_t index, const submit::Started& where, TimePoint now);
+  void Located(std::size_t index, const submit::Started& where);
+  void Exited(std::size_t index, const ExitStatus& status);
+  /// The whole job begins anew.
+  void BeginsAgain();
+  void Joined(int joined, int expected, TimePoint now);
+  void Assigned(const std::string& task_id, int rank);
+  void Linked(TimePoint now);
+  void Reported(const wire::WorkerReport& report, TimePoint now);
+  void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
+  /// A line that the job, or its first worker, printed: evaluations are taken out of them.
+  void Printed(std::string_view line, TimePoint now);
+  /// Something that people were told of the job.
+  void Said(const std::string& severity, const std::string& text, TimePoint now);
+  void Finished(int exit_code, const std::string& story, TimePoint now);
+
+  /// Looks for hangs. What is found is also an event of the job.
+  std::vector<Finding> Look(TimePoint now);
+  /// Workers have waited for others to join for as long as a hang may last; true once.
+  bool JoiningTakesLong(TimePoint now);
+
+  JobSnapshot Snapshot(TimePoint now) const;
+
+ private:
+  struct Worker {
+    std::optional<TimePoint> runs_since;
+    int starts = 0;  ///< since the job began, or was begun again
+    TimePoint state_since, busy;
+    std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
+    TimePoint call_since;
+  };
+  /// How much each rank had made others wait, at a moment.
+  struct Waits {
+    TimePoint when;
+    std::vector<double> seconds;
+  };
+
+  double SecondsAt(TimePoint time) const;
+  std::size_t RankOf(std::size_t index) const;
+  std::optional<std::size_t> WorkerOf(const std::string& task_id) const;
+  void AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
+                     TimePoint now);
+  void TakeProgress(std::size_t index, const wire::ReportedProgress& progress, TimePoint now);
+  std::optional<Signs> SignsOf(std::size_t index) const;
+  void AddWaitingTimes(JobSnapshot& job, TimePoint now) const;
+
+  JobSnapshot job_;
+  MonitorOptions options_;
+  TimePoint began_;
+  std::vector<Worker> workers_;
+  std::size_t first_worker_ = 0;  ///< in the plan
+  HangWatch hang_watch_;
+  WaitingTime waiting_;
+  std::deque<Waits> waits_before_;
+  std::optional<TimePoint> joining_since_;
+  bool joining_was_told_ = false;
+  std::optional<TimePoint> linked_;
+  std::optional<TimePoint> finished_;
+};
+
+}  // namespace warren::submit

@@ -1,0 +1,71 @@
+#include "submit/monitor/waiting_time.h"
+
+#include <algorithm>
+
+namespace warren::submit {
+namespace {
+
+/// Numbers kept at most; beyond, the oldest calls are settled with what is known of them, as when a rank that
+/// does not report is among them.
+constexpr std::size_t kMostKept = std::size_t{1} << 18;
+
+}  // namespace
+
+WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size) {}
+
+void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits,
+                      std::uint64_t last_ended) {
+  if (rank >= ranks_.size()) return;
+  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // it, or all of them, count anew
+  const std::uint64_t before = ranks_[rank].last_ended;
+  for (const wire::ReportedWait& wait : waits) {
+    // What comes again, or late, is settled already.
+    if (wait.call <= before || !(wait.seconds > 0)) continue;
+    calls_[wait.call].seconds.emplace_back(rank, wait.seconds);
+    ++num_kept_;
+  }
+  ranks_[rank].last_ended = last_ended;
+  const auto last = std::min_element(
+      ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) { return a.last_ended < b.last_ended; });
+  SettleUpTo(last->last_ended);
+  while (num_kept_ > kMostKept) SettleUpTo(calls_.begin()->first);
+}
+
+void WaitingTime::BeginAgain() {
+  if (!calls_.empty()) SettleUpTo(calls_.rbegin()->first);
+  for (Rank& rank : ranks_) rank.last_ended = 0;
+}
+
+void WaitingTime::SettleUpTo(std::uint64_t number) {
+  while (!calls_.empty() && calls_.begin()->first <= number) {
+    const auto call = calls_.begin();
+    num_kept_ -= call->second.seconds.size();
+    Settle(call->second);
+    calls_.erase(call);
+  }
+}
+
+void WaitingTime::Settle(const Call& call) {
+  if (ranks_.size() < 2) return;
+  // Who says nothing of the call was in it for less than counts; of several such nobody can say who was last.
+  const std::size_t silent = ranks_.size() - std::min(call.seconds.size(), ranks_.size());
+  double shortest = 0;
+  double longest = 0;
+  std::size_t last = ranks_.size();
+  for (const auto& [rank, seconds] : call.seconds) {
+    if (silent == 0 && (last == ranks_.size() || seconds < shortest)) {
+      shortest = seconds;
+      last = rank;
+    }
+    longest = std::max(longest, seconds);
+  }
+  if (silent == 1) {
+    std::vector<bool> said(ranks_.size());
+    for (const auto& [rank, seconds] : call.seconds) said[rank] = true;
+    last = static_cast<std::size_t>(std::find(said.begin(), said.end(), false) - said.begin());
+  }
+  for (const auto& [rank, seconds] : call.seconds) ranks_[rank].waited += seconds - shortest;
+  if (last < ranks_.size()) ranks_[last].made_wait += longest - shortest;
+}
+
+}  // namespace warren::submit

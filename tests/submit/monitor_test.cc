@@ -1,0 +1,478 @@
+// What is known of a job while it runs: evaluation lines, who makes whom wait, who hangs, the live line.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "submit/monitor/evaluation_line.h"
+#include "submit/monitor/hang_watch.h"
+#include "submit/monitor/job_monitor.h"
+#include "submit/monitor/live_line.h"
+#include "submit/monitor/waiting_time.h"
+
+namespace warren::submit {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+// --- evaluation lines --------------------------------------------------------------------------------------
+
+TEST(EvaluationLine, OfXGBoostAndLightGbmAreNumbers) {
+  const auto python = ParseEvaluation("[12]\ttrain-rmse:0.21350\teval-rmse:0.21870\n");
+  ASSERT_TRUE(python);
+  EXPECT_EQ(python->round, 12);
+  EXPECT_THAT(python->metrics, testing::ElementsAre(Pair("train-rmse", 0.2135), Pair("eval-rmse", 0.2187)));
+  const auto program = ParseEvaluation("[09:53:12] [3] train-error:0.046522 test-error:0.04");
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->round, 3);
+  EXPECT_THAT(program->metrics,
+              testing::ElementsAre(Pair("train-error", 0.046522), Pair("test-error", 0.04)));
+  const auto light = ParseEvaluation("[10]\ttraining's auc: 0.91\tvalid_1's binary_logloss: 1e-3");
+  ASSERT_TRUE(light);
+  EXPECT_THAT(light->metrics,
+              testing::ElementsAre(Pair("training's auc", 0.91), Pair("valid_1's binary_logloss", 0.001)));
+  const auto folds = ParseEvaluation("[0]\ttrain-auc:0.9+0.01\ttest-auc:0.8+0.02");
+  ASSERT_TRUE(folds);
+  EXPECT_THAT(folds->metrics, testing::ElementsAre(Pair("train-auc", 0.9), Pair("test-auc", 0.8)));
+}
+
+TEST(EvaluationLine, OtherLinesAreNone) {
+  for (const char* line :
+       {"", "[", "[]", "[12]", "[12]\t", "[x]\ta:1", "12 a:1", "[12]\ta:", "[12]\t:1", "[12]\ta:b",
+        "[-1]\ta:1", "[12] of 20 rows a:1 read", "[09:53:12] WARNING: src/learner.cc:1: [12] no",
+        "[1,2]\ta:1", "[99999999999999999999]\ta:1"}) {
+    EXPECT_FALSE(ParseEvaluation(line)) << line;
+  }
+  EXPECT_FALSE(ParseEvaluation("[1]\t" + std::string(200, 'a') + ":1"));
+  std::string many = "[1]";
+  for (int i = 0; i < 100; ++i) many += fmt::format("\tm{}:1", i);
+  EXPECT_FALSE(ParseEvaluation(many));
+}
+
+// --- who makes whom wait -----------------------------------------------------------------------------------
+
+TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
+  WaitingTime times(3);
+  times.Add(0, {{1, 0.5}, {2, 0.25}}, 2);
+  times.Add(1, {{1, 0.25}}, 2);
+  EXPECT_EQ(times.Waited(0), 0) << "rank 2 may have been in them";
+  times.Add(2, {{2, 0.5}}, 2);
+  // Call 1: rank 2 was in it for less than counts. Call 2: rank 1.
+  EXPECT_DOUBLE_EQ(times.Waited(0), 0.75);
+  EXPECT_DOUBLE_EQ(times.Waited(1), 0.25);
+  EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
+  EXPECT_DOUBLE_EQ(times.MadeWait(1), 0.5);
+  EXPECT_EQ(times.MadeWait(0), 0);
+}
+
+TEST(WaitingTime, SlownessOfAllIsNobodysFault) {
+  WaitingTime times(2);
+  times.Add(0, {{1, 3.0}}, 1);
+  times.Add(1, {{1, 3.0}}, 1);
+  EXPECT_EQ(times.MadeWait(0), 0);
+  EXPECT_EQ(times.MadeWait(1), 0);
+  EXPECT_EQ(times.Waited(0), 0);
+}
+
+TEST(WaitingTime, IsTheSameHoweverReportsComeAndWhateverIsCountedAnew) {
+  std::mt19937 random(std::random_device{}());
+  const auto between = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  for (int job = 0; job < 500; ++job) {
+    const int world = between(2, 8);
+    WaitingTime times(static_cast<std::size_t>(world));
+    std::vector<double> made(world), waited(world);
+    for (int part = 0; part < 2; ++part) {  // the second: all count anew
+      const int num_calls = between(1, 60);
+      std::vector<std::vector<double>> inside(num_calls, std::vector<double>(world));
+      for (auto& call : inside) {
+        const int last = between(0, world - 1);
+        const double longest = between(10, 500) * 1e-3;
+        for (int rank = 0; rank < world; ++rank) {
+          call[rank] = rank == last ? 0 : longest * between(5, 10) / 10;
+        }
+        made[last] += *std::max_element(call.begin(), call.end());
+        for (int rank = 0; rank < world; ++rank) waited[rank] += call[rank];
+      }
+      std::vector<int> said(world);
+      while (*std::min_element(said.begin(), said.end()) < num_calls) {
+        const int rank = between(0, world - 1);
+        const int until = std::min(num_calls, said[rank] + between(0, 10));
+        std::vector<wire::ReportedWait> waits;
+        for (int call = said[rank]; call < until; ++call) {
+          if (inside[call][rank] > 0)
+            waits.push_back({static_cast<std::uint64_t>(call) + 1, inside[call][rank]});
+        }
+        std::shuffle(waits.begin(), waits.end(), random);
+        times.Add(static_cast<std::size_t>(rank), waits, static_cast<std::uint64_t>(until));
+        said[rank] = until;
+      }
+      times.BeginAgain();
+    }
+    for (int rank = 0; rank < world; ++rank) {
+      ASSERT_NEAR(times.MadeWait(rank), made[rank], 1e-9);
+      ASSERT_NEAR(times.Waited(rank), waited[rank], 1e-9);
+    }
+  }
+}
+
+TEST(WaitingTime, OfARankThatSaysNothingIsNotWaitedForForEver) {
+  WaitingTime times(4);
+  std::uint64_t call = 0;
+  for (int report = 0; report < 3000; ++report) {
+    std::vector<wire::ReportedWait> waits;
+    for (int i = 0; i < 100; ++i) waits.push_back({++call, 0.01});
+    for (const std::size_t rank : {0U, 1U, 2U}) times.Add(rank, waits, call);
+  }
+  EXPECT_GT(times.MadeWait(3), 1000) << "what is kept has a limit";
+}
+
+// --- hangs -------------------------------------------------------------------------------------------------
+
+class Hangs : public testing::Test {
+ protected:
+  static constexpr seconds kTimeout{60};
+  static constexpr seconds kInterval{5};
+
+  Hangs() {
+    for (int i = 0; i < 3; ++i) {
+      Signs signs;
+      signs.name = fmt::format("worker {}", i);
+      signs.host = fmt::format("n{}", i);
+      signs.since = signs.state_since = signs.busy = signs.call_since = now_;
+      signs.sampled = signs.sampled_first = signs.reported = now_;
+      signs.state = 'S';
+      signs.call = 1;
+      signs.call_name = "Allreduce of 8 floats";
+      workers_.emplace_back(signs);
+    }
+  }
+
+  /// All that is heard of is heard of; whoever is in `busy` uses the processor.
+  void Pass(int how_long, const std::vector<std::size_t>& silent = {},
+            const std::vector<std::size_t>& idle = {}) {
+    for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
+      now_ += kInterval;
+      for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+        if (!workers_[worker] || std::count(silent.begin(), silent.end(), worker) > 0) continue;
+        workers_[worker]->sampled = workers_[worker]->reported = now_;
+        if (std::count(idle.begin(), idle.end(), worker) == 0) workers_[worker]->busy = now_;
+      }
+      for (Finding& finding : watch_.Look(workers_, now_)) {
+        when_.push_back(now_);
+        found_.push_back(std::move(finding));
+      }
+    }
+  }
+
+  TimePoint now_{std::chrono::hours(1)};
+  std::vector<std::optional<Signs>> workers_;
+  HangWatch watch_{kTimeout, kInterval};
+  std::vector<Finding> found_;
+  std::vector<TimePoint> when_;
+};
+
+TEST_F(Hangs, WhoWorksDoesNot) {
+  Pass(600);
+  EXPECT_THAT(found_, IsEmpty());
+}
+
+TEST_F(Hangs, AStoppedOneIsNamedInTimeOnceAndWhenItGoesOn) {
+  Pass(100);
+  workers_[1]->state = 'T';
+  workers_[1]->state_since = now_ + kInterval;
+  const TimePoint stopped = now_;
+  Pass(300, {}, {1});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].worker, 1U);
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kStopped);
+  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 has been stopped by a signal"));
+  EXPECT_THAT(found_[0].text, HasSubstr("it was last in Allreduce of 8 floats (call 1)"));
+  EXPECT_LE(when_[0] - stopped, kTimeout);
+  workers_[1]->state = 'S';
+  Pass(10);
+  ASSERT_THAT(found_, SizeIs(2));
+  EXPECT_EQ(found_[1].kind, Finding::Kind::kGoesOn);
+  EXPECT_THAT(found_[1].trouble, IsEmpty());
+}
+
+TEST_F(Hangs, WhoWaitsForADiskIsNamedUnlessItWorks) {
+  workers_[0]->state = 'D';
+  workers_[0]->state_since = now_;
+  Pass(300);
+  EXPECT_THAT(found_, IsEmpty()) << "it reads, and computes between";
+  Pass(300, {}, {0});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kWaits);
+}
+
+TEST_F(Hangs, ALostHostIsNamed) {
+  Pass(300, {2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].worker, 2U);
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
+  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard of host n2"));
+}
+
+TEST_F(Hangs, WhoHoldsTheOthersUpIsNamedWithTheCall) {
+  for (const std::size_t other : {0U, 2U}) {
+    workers_[other]->call = 8;
+    workers_[other]->inside = true;
+    workers_[other]->call_since = now_;
+  }
+  workers_[1]->call = 7;
+  workers_[1]->call_since = now_;
+  Pass(300, {}, {0, 2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kHoldsUp);
+  EXPECT_EQ(found_[0].worker, 1U);
+  EXPECT_THAT(found_[0].text, HasSubstr("holds up 2 others"));
+  EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it computes, and was last in"));
+}
+
+TEST_F(Hangs, ALongComputationOfAllIsNone) {
+  for (auto& worker : workers_) worker->call_since = now_;
+  Pass(3000);
+  EXPECT_THAT(found_, IsEmpty());
+}
+
+TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
+  for (auto& worker : workers_) {
+    worker->call = 0;
+    worker->reported.reset();
+  }
+  Pass(100, {}, {0, 1});
+  EXPECT_THAT(found_, IsEmpty());
+  for (auto& worker : workers_) worker->reported.reset();
+  for (int i = 0; i < 60; ++i) {
+    Pass(5, {}, {0, 1, 2});
+    for (auto& worker : workers_) worker->reported.reset();
+  }
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
+  EXPECT_THAT(found_[0].text, HasSubstr("the last that did was worker 2"));
+}
+
+TEST_F(Hangs, WhoHasEndedIsNotLookedAt) {
+  workers_[1].reset();
+  Pass(600, {1});
+  EXPECT_THAT(found_, IsEmpty());
+}
+
+TEST_F(Hangs, NothingIsFoundWithoutATimeout) {
+  watch_ = HangWatch(seconds(0), kInterval);
+  workers_[1]->state = 'T';
+  Pass(6000, {2}, {1});
+  EXPECT_THAT(found_, IsEmpty());
+}
+
+// --- the whole ---------------------------------------------------------------------------------------------
+
+class Monitored : public testing::Test {
+ protected:
+  Monitored() {
+    PlannedProcess process;
+    for (process.task_id = 0; process.task_id < 4; ++process.task_id) plan_.push_back(process);
+    JobSnapshot job;
+    job.name = "train.py";
+    job.world_size = 4;
+    monitor_.emplace(job, MonitorOptions{}, plan_, now_);
+    for (std::size_t i = 0; i < 4; ++i) {
+      monitor_->Started(i, {100 + static_cast<int>(i), fmt::format("n{}", i)}, now_);
+    }
+  }
+
+  void Link() {
+    for (int i = 0; i < 4; ++i) monitor_->Assigned(std::to_string(i), 3 - i);
+    monitor_->Linked(now_);
+  }
+  wire::WorkerReport Report(int task) const {
+    wire::WorkerReport report;
+    report.task_id = std::to_string(task);
+    report.rank = 3 - task;
+    return report;
+  }
+
+  TimePoint now_{std::chrono::hours(1)};
+  std::vector<PlannedProcess> plan_;
+  std::optional<JobMonitor> monitor_;
+};
+
+TEST_F(Monitored, WorkersShowTheirStates) {
+  EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kStarting);
+  Link();
+  monitor_->Exited(1, {3, 0, false, {}});
+  auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.workers[0].state, WorkerState::kRunning);
+  EXPECT_EQ(job.workers[0].rank, 3);
+  EXPECT_EQ(job.workers[1].state, WorkerState::kFailed);
+  monitor_->Started(1, {200, ""}, now_);
+  job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.workers[1].restarts, 1);
+  EXPECT_EQ(job.workers[1].pid, 200);
+  EXPECT_EQ(job.workers[1].host, "n1");
+  monitor_->Exited(1, {});
+  EXPECT_EQ(monitor_->Snapshot(now_).workers[1].state, WorkerState::kSucceeded);
+  monitor_->BeginsAgain();
+  job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.job_restarts, 1);
+  EXPECT_EQ(job.workers[0].state, WorkerState::kWaiting);
+  EXPECT_FALSE(job.workers[0].rank);
+}
+
+TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
+  Link();
+  for (int round = 0; round < 10; ++round) {
+    now_ += seconds(1);
+    monitor_->Printed(fmt::format("[{}]\ttrain-rmse:{}\n", round, 1.0 / (1 + round)), now_);
+  }
+  auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.round, 9);
+  EXPECT_THAT(job.evaluations, SizeIs(10));
+  EXPECT_FALSE(job.seconds_left);
+  EXPECT_EQ(LiveLine(job, 200), "dmlc-submit: 0:10 | 4 workers | round 9 | train-rmse 0.1 | 1 s a round");
+  auto report = Report(0);
+  report.progress = wire::ReportedProgress{9, 20, {{"auc", 0.5}}};
+  monitor_->Reported(report, now_);
+  job = monitor_->Snapshot(now_);
+  EXPECT_THAT(job.evaluations.back().metrics,
+              testing::ElementsAre(Pair("train-rmse", 0.1), Pair("auc", 0.5)));
+  ASSERT_TRUE(job.seconds_left);
+  EXPECT_NEAR(*job.seconds_left, 11, 1e-6);
+  EXPECT_THAT(LiveLine(job, 200),
+              HasSubstr("round 9 of 20 | train-rmse 0.1, auc 0.5 | 1 s a round | 0:11 left"));
+  // A worker that begins anew repeats rounds.
+  monitor_->Printed("[4]\ttrain-rmse:0.3", now_);
+  job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.round, 4);
+  EXPECT_THAT(job.evaluations, SizeIs(5));
+}
+
+TEST_F(Monitored, EvaluationsAreKeptWithinALimit) {
+  for (int round = 0; round < 50'000; ++round) monitor_->Printed(fmt::format("[{}]\tm:1", round), now_);
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_LE(job.evaluations.size(), kMaxEvaluations);
+  EXPECT_GT(job.evaluations.size(), kMaxEvaluations / 4);
+  EXPECT_EQ(job.evaluations.front().round, 0);
+}
+
+TEST_F(Monitored, ReadingIsSummedUp) {
+  for (const int task : {0, 1}) {
+    auto report = Report(task);
+    report.reading = wire::ReportedReading{"train.parquet", 600'000, 100'000'000, 200'000'000, 2};
+    monitor_->Reported(report, now_);
+  }
+  EXPECT_EQ(
+      LiveLine(monitor_->Snapshot(now_), 200),
+      "dmlc-submit: 0:00 | 2 of 4 workers up | reading train.parquet: 1,200,000 rows, 200 of 400 MB, 100 "
+      "MB/s, 0:02 left");
+  now_ += seconds(30);
+  EXPECT_THAT(LiveLine(monitor_->Snapshot(now_), 200), testing::Not(HasSubstr("reading")));
+}
+
+TEST_F(Monitored, TheOneThatMakesOthersWaitIsNamed) {
+  Link();
+  std::uint64_t call = 0;
+  for (int second = 0; second < 100; ++second) {
+    now_ += seconds(1);
+    ++call;
+    for (int task = 0; task < 4; ++task) {
+      auto report = Report(task);
+      report.call = wire::ReportedCall{call, "Allreduce of 8 floats", false, 0.1};
+      if (task != 2) report.waits.push_back({call, 0.41});
+      monitor_->Reported(report, now_);
+    }
+  }
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(StragglerSentence(job, false), "rank 1 made the others wait 41 % of the time");
+  EXPECT_THAT(StragglerSentence(job, true), HasSubstr("rank 1 makes the others wait 4"));
+  EXPECT_NEAR(job.workers[2].makes_wait_now, 0.41, 0.03)
+      << "a call may be settled after the half minute began";
+  EXPECT_NEAR(job.workers[0].seconds_waited, 41, 1e-6);
+  EXPECT_EQ(job.workers[2].seconds_waited, 0);
+}
+
+TEST_F(Monitored, AStoppedWorkerIsStuckUntilItGoesOn) {
+  Link();
+  const auto pass = [&](int how_long, char state) {
+    std::vector<Finding> all;
+    for (int i = 0; i < how_long; i += 5) {
+      now_ += seconds(5);
+      for (std::size_t worker = 0; worker < 4; ++worker) {
+        const double cpu =
+            worker == 1 && state == 'T' ? 7 : std::chrono::duration<double>(now_.time_since_epoch()).count();
+        monitor_->Sampled(worker, {worker == 1 ? state : 'R', cpu, 1 << 20}, now_);
+      }
+      for (Finding& finding : monitor_->Look(now_)) all.push_back(finding);
+    }
+    return all;
+  };
+  EXPECT_THAT(pass(100, 'R'), IsEmpty());
+  const auto found = pass(100, 'T');
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a signal"));
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.workers[1].state, WorkerState::kStuck);
+  EXPECT_NEAR(job.workers[0].cores_used, 1, 1e-6);
+  EXPECT_THAT(LiveLine(job, 200), HasSubstr("3 of 4 workers up | worker 1: stopped by a signal"));
+  EXPECT_THAT(pass(10, 'R'), SizeIs(1));
+  EXPECT_EQ(monitor_->Snapshot(now_).workers[1].state, WorkerState::kRunning);
+}
+
+TEST_F(Monitored, ThatOthersWaitForSomeToJoinIsSaidOnce) {
+  monitor_->Joined(3, 4, now_);
+  EXPECT_FALSE(monitor_->JoiningTakesLong(now_ + seconds(59)));
+  EXPECT_TRUE(monitor_->JoiningTakesLong(now_ + seconds(60)));
+  EXPECT_FALSE(monitor_->JoiningTakesLong(now_ + seconds(90)));
+  monitor_->Joined(4, 4, now_ + seconds(91));
+  EXPECT_FALSE(monitor_->JoiningTakesLong(now_ + seconds(300)));
+}
+
+TEST_F(Monitored, ReportsOfNobodyAreLeftAlone) {
+  for (const char* task : {"", "4", "-1", "1x", "99999999999999999999"}) {
+    wire::WorkerReport report;
+    report.task_id = task;
+    report.rank = 77;
+    report.call = wire::ReportedCall{1, "x", false, -1e300};
+    monitor_->Reported(report, now_);
+  }
+  auto report = Report(0);
+  report.rank = 77;
+  report.call = wire::ReportedCall{0, "x", true, 1e300};
+  report.waits.push_back({1, 1});
+  monitor_->Reported(report, now_);
+  EXPECT_EQ(monitor_->Snapshot(now_).workers.size(), 4U);
+}
+
+TEST(LiveLine, FitsWhateverTheWidth) {
+  JobSnapshot job;
+  job.seconds = 3723;
+  job.world_size = 2;
+  job.round = 3;
+  job.rounds = 10;
+  job.seconds_left = 75;
+  job.evaluations = {{1, 1, {{"a", 1}}}, {3, 5, {{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}}}};
+  job.workers.resize(2);
+  for (WorkerSnapshot& worker : job.workers) {
+    worker.role = "worker";
+    worker.state = WorkerState::kRunning;
+  }
+  EXPECT_EQ(LiveLine(job, 200),
+            "dmlc-submit: 1:02:03 | 2 workers | round 3 of 10 | a 1, b 2, c 3 | 2 s a round | 1:15 left");
+  EXPECT_EQ(LiveLine(job, 60), "dmlc-submit: 1:02:03 | 2 workers | round 3 of 10 | 1:15 left");
+  EXPECT_EQ(LiveLine(job, 50), "dmlc-submit: 1:02:03 | 2 workers | round 3 of 10");
+  for (int width = 0; width < 120; ++width) {
+    EXPECT_LE(LiveLine(job, width).size(), static_cast<std::size_t>(std::max(width, 1)));
+  }
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -470,7 +470,8 @@ void GangController::Stop(TimePoint now) {
         any_here = true;
         task.agent = Task::Agent::kToldToEnd;
         Do(EndAgent{i});
-      } else if ((gang.requeued || !gang.launched) && task.state != Task::State::kIdle) {
+      } else if (task.agent == Task::Agent::kNone && (gang.requeued || !gang.launched) &&
+                 task.state != Task::State::kIdle) {
         End(i, kStopped, now);
       }
     }

@@ -127,7 +127,13 @@ void GangController::Launched(GangId id, const Launch& launch) {
   gang.job.clear();
   gang.last_report.clear();
   ForgetMaster(gang);
-  for (Task& task : gang.tasks) task.was_here = false;
+  for (std::size_t i = gang.first; i < gang.end(); ++i) {
+    Task& task = TaskOf(gang, i);
+    task.was_here = false;
+    if (task.agent != Task::Agent::kHere) continue;
+    task.agent = Task::Agent::kToldToEnd;  // it outlived the launcher before
+    Do(EndAgent{i});
+  }
   gang.launcher_runs = gang.launched = true;
   gang.stopped = gang.gone = false;
   SetCleanupOf(gang);

@@ -84,19 +84,28 @@ void StoreColor(Options& options, const std::string& value) {
   options.color = Choose(value, kChoices);
 }
 
-void StoreTimeout(Options& options, const std::string& value) {
+/// `zero`: what 0 means.
+std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
   const auto [end, error] =
       std::from_chars(value.data(), value.data() + value.size(), seconds, std::chars_format::fixed);
   if (error != std::errc{} || end != value.data() + value.size() || !(seconds >= 0)) {
-    throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0: wait for ever)", value));
+    throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0: {})", value, zero));
   }
   if (seconds > kMaxTimeoutSeconds) {
-    throw std::runtime_error(fmt::format("'{}' is too big; 0 waits for ever", value));
+    throw std::runtime_error(fmt::format("'{}' is too big (0: {})", value, zero));
   }
-  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-  // Less than a millisecond was asked for, not "for ever".
-  if (seconds > 0 && options.timeout.count() == 0) options.timeout = std::chrono::milliseconds{1};
+  const std::chrono::milliseconds time(static_cast<std::int64_t>(seconds * 1000));
+  // Less than a millisecond was asked for, not none.
+  return seconds > 0 && time.count() == 0 ? std::chrono::milliseconds{1} : time;
+}
+
+void StoreTimeout(Options& options, const std::string& value) {
+  options.timeout = Seconds(value, "wait for ever");
+}
+
+void StoreHangTimeout(Options& options, const std::string& value) {
+  options.hang_timeout = Seconds(value, "nobody looks");
 }
 
 /// KEY=VALUE as it is; a KEY alone takes the value it has now.
@@ -266,6 +275,15 @@ std::vector<Option> MakeTable() {
           {"--log-file", "FILE", "",
            "Also writes what dmlc-submit and the tracker say to FILE, with the time.",
            Text<&Options::log_file>},
+          {"--hang-timeout", "SECONDS", "60",
+           "After how long without progress a worker is named, with what is known of it: stopped, waiting "
+           "for "
+           "a disk, or out of reach with its host; 0: nobody looks.",
+           StoreHangTimeout},
+          {"--dump-on-hang", "", "",
+           "Also shows where that worker is in its program, by py-spy and gdb where its host has them. "
+           "SIGUSR2 makes dmlc-submit show that of all workers at any time.",
+           Flag<&Options::dump_on_hang>},
       });
   add("Resources on a cluster", true,
       {

@@ -64,6 +64,8 @@ struct Options {
   std::string log_file;
   std::string log_dir;
   ColorChoice color = ColorChoice::kAuto;
+  std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
+  bool dump_on_hang = false;
 
   int worker_cores = 1;
   bool worker_cores_were_chosen = false;

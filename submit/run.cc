@@ -22,6 +22,7 @@
 
 #include "submit/admission.h"
 #include "submit/cluster/clusters.h"
+#include "submit/cluster/dump_queue.h"
 #include "submit/cluster/local.h"
 #include "submit/job_address.h"
 #include "submit/process/children.h"
@@ -40,6 +41,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Whose cleanup commands they are.
 constexpr char kCaller[] = "files";
+/// Makes dmlc-submit tell where all processes are in their programs.
+constexpr int kDumpSignal = SIGUSR2;
 
 void MakeLogDirectory(const std::string& path) {
   std::error_code error;
@@ -70,7 +73,7 @@ class JobRun : public JobView {
         signals_(io),
         timer_(io),
         children_(io, NumProcesses()),
-        scheduler_(children_, EventsOfCluster()),
+        scheduler_(io, children_, EventsOfCluster()),
         host_(HostOfJob(options)),
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
     if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
@@ -197,6 +200,7 @@ class JobRun : public JobView {
       // nohup and background jobs of scripts have some ignored, and want it so.
       if (current.sa_handler != SIG_IGN || signal == SIGTERM) signals_.add(signal);
     }
+    signals_.add(kDumpSignal);
     WaitForSignal();
   }
 
@@ -204,8 +208,20 @@ class JobRun : public JobView {
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
       WaitForSignal();
+      if (signal == kDumpSignal) return DumpAll();
       Tell(&Supervisor::Signalled, signal);
     });
+  }
+
+  /// Somebody wonders what the processes are doing.
+  void DumpAll() {
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+      if (!supervisor_->process(i).running) continue;
+      const auto show = [name = supervisor_->process(i).Describe()](const std::string& text) {
+        spdlog::info("{} is here:\n{}", name, text);
+      };
+      dumps_.Ask(RunnerOf(plan_[i]), i, show);
+    }
   }
 
   // --- the supervisor --------------------------------------------------------------------------------------
@@ -346,6 +362,10 @@ class JobRun : public JobView {
       outputs_[index].Finish(ShownFor(index));
       Tell(&Supervisor::Exited, index, status);
     };
+    events.sampled = [this](std::size_t index, const ProcessSample& sample) {
+      spdlog::debug("{}: state {}, {:.1f} s of CPU, {} MB", supervisor_->process(index).name, sample.state,
+                    sample.cpu_seconds, sample.resident_bytes >> 20);
+    };
     events.said = [this](const std::string& launcher, Stream stream, std::string_view piece) {
       console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0}, piece);
     };
@@ -416,6 +436,7 @@ class JobRun : public JobView {
   JobHost host_;
   int starts_ = 0;  ///< of the whole job, before this one
   std::unique_ptr<Cluster> cluster_;
+  DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;
   std::vector<ProcessOutput> outputs_;       ///< one for each of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <random>
+#include <sstream>
 
 namespace warren::submit {
 namespace {
@@ -25,6 +26,18 @@ std::optional<AgentMessage> ParseMessage(std::string_view words) {
 }
 
 }  // namespace
+
+std::optional<ProcessSample> ParseUsage(const std::string& text) {
+  std::istringstream words(text);
+  int attempt = 0;
+  std::string state;
+  double ticks = 0;
+  double ticks_per_second = 0;
+  std::uint64_t resident_kb = 0;
+  words >> attempt >> state >> ticks >> ticks_per_second >> resident_kb;
+  if (!words || state.size() != 1 || !(ticks_per_second > 0)) return std::nullopt;
+  return ProcessSample{state.front(), ticks / ticks_per_second, resident_kb << 10};
+}
 
 std::string NewJobMark() {
   std::random_device random;

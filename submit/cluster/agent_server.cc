@@ -167,6 +167,12 @@ void AgentServer::Launch(std::size_t index, int attempt, std::uint16_t port, con
   loop_.RunSoon();
 }
 
+bool AgentServer::AskForStacks(std::size_t index) {
+  const bool asked = sessions_.AskForStacks(index);
+  loop_.RunSoon();
+  return asked;
+}
+
 void AgentServer::End(std::size_t index) {
   sessions_.End(index);
   loop_.RunSoon();

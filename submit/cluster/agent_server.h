@@ -34,6 +34,7 @@ class AgentServer {
   std::uint16_t port() const;
   /// See AgentSessions.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
+  bool AskForStacks(std::size_t index);
   void End(std::size_t index);
   void PauseOutput() { sessions_.PauseOutput(); }
   void ResumeOutput();

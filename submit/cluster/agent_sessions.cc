@@ -233,6 +233,13 @@ void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port, c
   }
 }
 
+bool AgentSessions::AskForStacks(std::size_t index) {
+  const auto found = agents_.find(index);
+  if (found == agents_.end() || !Has(found->second->err)) return false;
+  actions_.emplace_back(AgentSend{*found->second->err, "stacks\n"});
+  return true;
+}
+
 void AgentSessions::End(std::size_t index) {
   const auto found = agents_.find(index);
   if (found == agents_.end()) return;

@@ -2,7 +2,8 @@
 // is the script around a process elsewhere; it has two connections to dmlc-submit. One carries what the
 // process writes to standard output; the other its standard error with messages (agent_messages.h) in
 // between, and back to the agent "go ATTEMPT PORT MASTER", which makes it start the process, and an empty
-// line now and then. The end of that one makes the agent end the process.
+// line now and then, and "stacks", which makes it tell where its process is in its program. The end of that
+// one makes the agent end the process.
 //
 // A state machine over values. Connections are numbers, time is an argument. In: a connection was opened,
 // brought bytes, closed; time has passed; and, from the gang, which agents are to launch or to end. Out, in
@@ -46,7 +47,8 @@ struct AgentOutput {
   Stream stream;
   std::string bytes;
 };
-/// "start", "exit", "stopped" or "fail" (see scripts/gang.sh); all output that came before it was handed on.
+/// "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh); all output that
+/// came before it was handed on.
 struct AgentSaid {
   std::size_t index;
   AgentMessage message;
@@ -107,6 +109,8 @@ class AgentSessions {
   /// Makes the agent start its process. `port` is that of the tracker or the scheduler; `master`: the address
   /// of worker 0's host, if it is known.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
+  /// Makes the agent tell its stacks, if it is there and has a process: false, it is not there.
+  bool AskForStacks(std::size_t index);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
   /// From here to ResumeOutput what agents send is left unread.

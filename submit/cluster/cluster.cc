@@ -10,4 +10,8 @@ JobHost HostByRoute(const tracker::Reached& reached) {
           reached.by.empty() ? "the default route" : fmt::format("the route to {}", reached.by)};
 }
 
+void Cluster::Dump(std::size_t /*index*/, std::function<void(std::string text)> done) {
+  done("(on this cluster nothing stands beside the processes that could look)\n");
+}
+
 }  // namespace warren::submit

@@ -16,6 +16,7 @@
 #include "submit/plan.h"
 #include "submit/process/children.h"
 #include "submit/process/process.h"
+#include "submit/process/sample.h"
 #include "submit/process/stream.h"
 #include "tracker/host_address.h"
 
@@ -28,6 +29,10 @@ struct ClusterEvents {
   std::function<void(std::size_t index, const Started& where)> located;
   /// The process and everything it left behind is gone, and all of its output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
+  /// How the process and all that it has started are doing, about every kSampleInterval, and that its host
+  /// lives. Not where nothing of dmlc-submit's stands beside the process (Kubernetes; a host without bash
+  /// under a launcher), and not while output is left where it is (PauseOutput).
+  std::function<void(std::size_t index, const ProcessSample& sample)> sampled;
   /// The launcher itself said something: a line, or a piece of one.
   std::function<void(const std::string& launcher, Stream stream, std::string_view piece)> said;
   /// The job waits in a queue: how long workers are missing is counted from here anew.
@@ -64,6 +69,11 @@ class Cluster {
   virtual bool busy() const { return false; }
   /// True where the scheduler of a parameter-server job runs there, too, and not beside dmlc-submit.
   virtual bool runs_scheduler() const { return false; }
+  /// Finds out where the process, and what it has started, are in their programs: by py-spy, gdb and the
+  /// kernel, as far as its host has them and lets them. `done` is called once, from the io_context, after
+  /// half a minute at the latest, with lines for a person, at most 64 kB, or with why there are none. For
+  /// many processes: by a DumpQueue (dump_queue.h).
+  virtual void Dump(std::size_t index, std::function<void(std::string text)> done);
   /// Leaves output where it is until ResumeOutput, as far as it does not come through Children.
   virtual void PauseOutput() {}
   virtual void ResumeOutput() {}

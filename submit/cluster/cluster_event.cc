@@ -9,6 +9,7 @@ struct Delivery {
   void operator()(const ProcessWrote& event) const { to.output(event.index, event.stream, event.bytes); }
   void operator()(const ProcessLocated& event) const { to.located(event.index, event.where); }
   void operator()(const ProcessExited& event) const { to.exited(event.index, event.status); }
+  void operator()(const ProcessSampled& event) const { to.sampled(event.index, event.sample); }
   void operator()(const LauncherSaid& event) const { to.said(event.launcher, event.stream, event.piece); }
   void operator()(const JobWaits&) const { to.waits(); }
   void operator()(const JobRequeued& event) const { to.requeued(event.story); }

@@ -28,6 +28,10 @@ struct ProcessExited {
   std::size_t index;
   ExitStatus status;
 };
+struct ProcessSampled {
+  std::size_t index;
+  ProcessSample sample;
+};
 struct LauncherSaid {
   std::string launcher;
   Stream stream;
@@ -43,8 +47,8 @@ struct TrackerFailed {
 struct JobTroubled {
   std::string story;
 };
-using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, LauncherSaid, JobWaits,
-                                  JobRequeued, TrackerFailed, JobTroubled, LogLine>;
+using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, ProcessSampled, LauncherSaid,
+                                  JobWaits, JobRequeued, TrackerFailed, JobTroubled, LogLine>;
 
 /// Calls the function; a LogLine goes to the log.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);

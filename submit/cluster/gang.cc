@@ -92,8 +92,11 @@ GangCluster::GangCluster(asio::io_context& io, Children& children, const Options
       host_(host),
       job_mark_(NewJobMark()),
       agent_key_(wire::JobToken::Random().ToHex()),
+      stack_requests_(io),
       agents_(io, job_mark_, agent_key_, host, options.port, options.port_end,
               [this](const AgentEvent& event) {
+                const auto* const said = std::get_if<AgentSaid>(&event);
+                if (said != nullptr && stack_requests_.Take(said->message)) return;
                 controller_.Handle(event, steady_clock::now());
                 loop_.Run();
               }),
@@ -122,6 +125,11 @@ void GangCluster::Stop() {
 void GangCluster::Kill() {
   controller_.Kill();
   loop_.RunSoon();
+}
+
+void GangCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
+  if (!stack_requests_.Ask(index, std::move(done))) return;
+  if (!agents_.AskForStacks(index)) stack_requests_.End(index, "it does not run, or has no agent beside it");
 }
 
 // --- actions ---------------------------------------------------------------------------------------------
@@ -219,6 +227,8 @@ void GangCluster::Do(const EndAgent& end) {
 }
 
 void GangCluster::Do(const ClusterEvent& event) {
+  if (const auto* const exited = std::get_if<ProcessExited>(&event))
+    stack_requests_.End(exited->index, "it has ended");
   Deliver(event, events_);
 }
 

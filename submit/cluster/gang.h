@@ -16,6 +16,7 @@
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/gang_controller.h"
 #include "submit/cluster/launch.h"
+#include "submit/cluster/stack_requests.h"
 #include "submit/options.h"
 #include "submit/process/children.h"
 
@@ -33,6 +34,7 @@ class GangCluster : public Cluster {
   Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
   void Stop() override;
   void Kill() override;
+  void Dump(std::size_t index, std::function<void(std::string text)> done) override;
   bool busy() const override { return controller_.busy(); }
   void PauseOutput() override { agents_.PauseOutput(); }
   void ResumeOutput() override { agents_.ResumeOutput(); }
@@ -60,6 +62,7 @@ class GangCluster : public Cluster {
   std::string host_;
   std::string job_mark_;
   std::string agent_key_;
+  StackRequests stack_requests_;
   AgentServer agents_;
   GangController controller_;
   std::vector<Gang> gangs_;

@@ -316,6 +316,9 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
     Started where;
     words >> attempt >> where.pid >> where.host;
     Tell(ProcessLocated{index, where});
+  } else if (message.kind == "usage") {
+    const auto sample = ParseUsage(message.text);
+    if (sample && task->state == Task::State::kRunning) Tell(ProcessSampled{index, *sample});
   } else if (message.kind == "exit" || message.kind == "stopped") {
     int code = 0;
     words >> attempt >> code;
@@ -337,9 +340,13 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   Gang& gang = gangs_[GangOf(event.index)];
   task->agent = Task::Agent::kNone;
   if (task->state == Task::State::kIdle) return;
-  const bool others_come = gang.launched || !stopping_;
-  // Of the gang before.
-  if (task->state == Task::State::kWanted && !task->was_here && others_come) return;
+  if (task->state == Task::State::kWanted && !task->was_here) {  // it was one of the gang before
+    const bool another_comes = gang.launched && !(stopping_ && gang.requeued);
+    if (another_comes) return;
+    if (stopping_) return End(event.index, kStopped, now);
+    if (gang.gone) gang.relaunch_at = now;
+    return;
+  }
   if (gang.Submits() && gang.launched && !stopping_) {
     if (task->state != Task::State::kLost) Lose(gang, *task, kLostWithoutAWord, now);
     return;

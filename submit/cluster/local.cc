@@ -1,5 +1,15 @@
 #include "submit/cluster/local.h"
 
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <utility>
+
+#include "submit/cluster/script.h"
+#include "submit/cluster/stack_requests.h"
+#include "submit/command.h"
 #include "submit/process/environment.h"
 
 namespace warren::submit {
@@ -11,19 +21,57 @@ Started LocalCluster::Start(std::size_t index, const PlannedProcess& process, in
       {process.file, process.argv, whole, false, process.cores},
       {[this, index](Stream stream, std::string_view bytes) { events_.output(index, stream, bytes); },
        [this, index, pid](const ExitStatus& status) {
-         running_.erase(*pid);
+         const auto found = running_.find(index);
+         if (found != running_.end() && found->second == *pid) running_.erase(found);
          events_.exited(index, status);
-       }});
-  running_.insert(*pid);
+       },
+       [this, index](const ProcessSample& sample) { events_.sampled(index, sample); }});
+  running_[index] = *pid;
   return {*pid, children_.host()};
 }
 
 void LocalCluster::Stop() {
-  children_.Stop(running_);
+  children_.Stop(Running());
 }
 
 void LocalCluster::Kill() {
-  children_.Kill(running_);
+  children_.Kill(Running());
+}
+
+std::set<pid_t> LocalCluster::Running() const {
+  std::set<pid_t> pids;
+  for (const auto& [index, pid] : running_) pids.insert(pid);
+  return pids;
+}
+
+/// By a process beside it, which may look at the others of this user.
+void LocalCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
+  const auto say = [this, done](std::string text) {
+    boost::asio::post(io_, [done, text = std::move(text)] { done(text); });
+  };
+  const auto found = running_.find(index);
+  if (found == running_.end()) return say("(it does not run)\n");
+  const std::vector<std::string> words = StacksCommand(found->second);
+  const auto text = std::make_shared<std::string>();
+  const auto patience = std::make_shared<boost::asio::steady_timer>(io_, kStacksPatience);
+  try {
+    const pid_t pid = children_.Start(
+        {FindCommand(words.front(), SearchPath()).file, words, InheritedWith({}, {})},
+        {[text](Stream stream, std::string_view bytes) {
+           if (stream == Stream::kOut) *text += bytes;
+         },
+         [text, patience, done](const ExitStatus& status) {
+           patience->cancel();
+           if (!status.ok())
+             *text += fmt::format("(the command that looks for more {})\n", status.Describe());
+           done(*text);
+         }});
+    patience->async_wait([this, pid, patience](const boost::system::error_code& error) {
+      if (!error) children_.Kill({pid});
+    });
+  } catch (const std::runtime_error& error) {
+    say(fmt::format("({})\n", error.what()));
+  }
 }
 
 ClusterEntry LocalEntry() {
@@ -31,7 +79,7 @@ ClusterEntry LocalEntry() {
   entry.name = "local";
   entry.where = "this machine";
   entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
-    return std::make_unique<LocalCluster>(context.children, std::move(context.events));
+    return std::make_unique<LocalCluster>(context.io, context.children, std::move(context.events));
   };
   entry.show = [](const Options&, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowPlan(plan);

@@ -67,6 +67,12 @@ std::string CommandWords(const PlannedProcess& process) {
   return words;
 }
 
+/// What the scripts around processes on shared machines have in common.
+std::string AgentFunctions() {
+  return fmt::format("usage_seconds={}\n{}{}{}{}", kSampleInterval.count(), kCommonScript, kMarksScript,
+                     kUsageScript, kStacksScript);
+}
+
 }  // namespace
 
 std::string ExportCommands(const tracker::Environment& environment) {
@@ -89,7 +95,7 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
                   job_mark, index, attempt, Quoted(directory), binds ? "1" : "");
   script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt)) + ShareFunction(cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
-  return script + kCommonScript + kMarksScript + kWatchedScript + "}\n";
+  return script + AgentFunctions() + kWatchedScript + "}\n";
 }
 
 std::string PortVariable(const PlannedProcess& process) {
@@ -117,7 +123,12 @@ std::string GangScript(const PlannedProcess& process, std::size_t first, std::si
     script += fmt::format("unpack {} {} || return\n", Quoted(name), Quoted(archive.directory));
   }
   script += "}\n";
-  return script + kCommonScript + kMarksScript + kGangScript;
+  return script + AgentFunctions() + kGangScript;
+}
+
+std::vector<std::string> StacksCommand(pid_t pid) {
+  return {"sh", "-c", fmt::format("{}{}limited_stacks \"$1\"", kUsageScript, kStacksScript), "sh",
+          std::to_string(pid)};
 }
 
 std::string PodScript(const PlannedProcess& process, const PodScriptContext& context) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "submit/plan.h"
+#include "submit/process/sample.h"
 #include "submit/shipping.h"
 
 namespace warren::submit {
@@ -85,6 +86,10 @@ struct PodScriptContext {
   std::string tracker = {};  ///< a command without quotes, perhaps with variables, that runs beside rank 0
   std::string master = {};   ///< where worker 0 is found, or a variable with it; empty: not known
 };
+
+/// Writes the stacks (scripts/stacks.sh) of a process of this machine, and of what it has started, to
+/// standard output. Words of a command, of which the first is looked for on PATH.
+std::vector<std::string> StacksCommand(pid_t pid);
 
 /// For all pods of a role: see scripts/pod.sh. `process` is any of the role's.
 std::string PodScript(const PlannedProcess& process, const PodScriptContext& context);

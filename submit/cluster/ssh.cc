@@ -243,6 +243,7 @@ SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Op
       options_(options),
       events_(std::move(events)),
       job_mark_(NewJobMark()),
+      stack_requests_(io),
       beat_(io),
       patience_(io) {
   std::vector<Host> hosts = ReadHosts(options.host_file);
@@ -381,6 +382,7 @@ void SshCluster::Connected(Session& session) {
 }
 
 void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
+  if (stack_requests_.Take(message)) return;
   std::istringstream words(message.text);
   int attempt = 0;
   if (message.kind == "cores" && !session.began) {
@@ -393,6 +395,8 @@ void SshCluster::OnMessage(Session& session, const AgentMessage& message) {
     where.host = hosts_[session.host].host.name;  // as the user knows it
     events_.located(session.index, where);
     Connected(session);
+  } else if (message.kind == "usage") {
+    if (const auto sample = ParseUsage(message.text)) events_.sampled(session.index, *sample);
   } else if (message.kind == "exit") {
     int code = 0;
     words >> attempt >> code;
@@ -436,6 +440,7 @@ void SshCluster::OnExit(const std::shared_ptr<Session>& session, const ExitStatu
   --hosts_[session->host].running;
   const auto found = sessions_.find(session->index);
   if (found != sessions_.end() && found->second == session) sessions_.erase(found);
+  stack_requests_.End(session->index, "it has ended");
   events_.exited(session->index, session->status ? *session->status : Explain(*session, status));
 }
 
@@ -482,6 +487,16 @@ void SshCluster::Kill() {
   std::set<pid_t> pids = copies_;
   for (const auto& [index, session] : sessions_) pids.insert(session->ssh);
   children_.Kill(pids);
+}
+
+void SshCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
+  if (!stack_requests_.Ask(index, std::move(done))) return;
+  const auto found = sessions_.find(index);
+  if (found == sessions_.end() || !found->second->began) {
+    stack_requests_.End(index, "it does not run");
+  } else {
+    children_.Write(found->second->ssh, "stacks\n");
+  }
 }
 
 void SshCluster::Beat() {

@@ -13,6 +13,7 @@
 
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
+#include "submit/cluster/stack_requests.h"
 #include "submit/options.h"
 #include "submit/process/children.h"
 #include "tracker/host_address.h"
@@ -34,6 +35,7 @@ class SshCluster : public Cluster {
   Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
   void Stop() override;
   void Kill() override;
+  void Dump(std::size_t index, std::function<void(std::string text)> done) override;
 
  private:
   struct Place;
@@ -61,6 +63,7 @@ class SshCluster : public Cluster {
   std::string master_;                                        ///< where the others find worker 0
   std::map<std::size_t, std::shared_ptr<Session>> sessions_;  ///< by index of the process
   std::set<pid_t> copies_;
+  StackRequests stack_requests_;
   boost::asio::steady_timer beat_;
   boost::asio::steady_timer patience_;
   bool stopping_ = false;

@@ -197,6 +197,11 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
 
 // --- progress ----------------------------------------------------------------------------------------------
 
+bool JobMonitor::Speaks(std::size_t index) const {
+  const auto& rank = job_.workers[index].rank;
+  return rank ? *rank == 0 : index == first_worker_;
+}
+
 void JobMonitor::Printed(std::string_view line, TimePoint now) {
   if (const auto evaluation = ParseEvaluation(line)) {
     AddEvaluation(evaluation->round, evaluation->metrics, now);

@@ -43,7 +43,9 @@ class JobMonitor {
   void Linked(TimePoint now);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
-  /// A line that the job, or its first worker, printed: evaluations are taken out of them.
+  /// Whether this worker's standard output speaks for the job: that of rank 0.
+  bool Speaks(std::size_t index) const;
+  /// A line that the job, or the worker that speaks for it, printed: evaluations are taken out of them.
   void Printed(std::string_view line, TimePoint now);
   /// Something that people were told of the job.
   void Said(const std::string& severity, const std::string& text, TimePoint now);

@@ -65,7 +65,7 @@ class Children::Child {
 };
 
 Children::Children(asio::io_context& io, std::size_t num_processes)
-    : io_(io), host_(HostName()), child_signal_(io) {
+    : io_(io), host_(HostName()), child_signal_(io), sampler_(io) {
   RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside, spawner_);
   BecomeSubreaper();
   child_signal_.add(SIGCHLD);
@@ -89,6 +89,7 @@ std::set<pid_t> Children::KnownChildren() const {
 pid_t Children::Start(const SpawnRequest& request, ChildHandlers handlers) {
   SpawnedProcess spawned = spawner_.Spawn(request, watchdog_.pipe());
   const pid_t pid = spawned.pid;
+  if (handlers.sampled) sampler_.Watch(pid, std::move(handlers.sampled));
   const auto child = std::make_shared<Child>(io_, std::move(spawned), std::move(handlers));
   children_[pid] = child;
   Listen(child, Stream::kOut);
@@ -237,6 +238,7 @@ void Children::Settle(const std::shared_ptr<Child>& child) {
 
 void Children::Finish(Child& child) {
   if (std::exchange(child.finished, true)) return;
+  sampler_.Forget(child.pid);
   SignalGroup(child.pid, SIGKILL);
   ReadAll(child);
   child.out.pipe.close();

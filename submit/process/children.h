@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "submit/process/process.h"
+#include "submit/process/sampler.h"
 #include "submit/process/stream.h"
 #include "submit/process/watchdog.h"
 
@@ -32,6 +33,8 @@ struct ChildHandlers {
   std::function<void(Stream stream, std::string_view bytes)> output;
   /// The process and everything it left in its group is gone, and all of its output has been delivered.
   std::function<void(const ExitStatus& status)> exited;
+  /// Every kSampleInterval while it runs; none: nobody looks.
+  std::function<void(const ProcessSample& sample)> sampled = nullptr;
 };
 
 class Children {
@@ -85,6 +88,7 @@ class Children {
   Spawner spawner_;
   std::string host_;
   boost::asio::signal_set child_signal_;
+  ProcessSampler sampler_;
   std::map<pid_t, std::shared_ptr<Child>> children_;
   std::map<std::string, std::string> cleanup_commands_;
   bool paused_ = false;

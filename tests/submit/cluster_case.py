@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -145,6 +147,64 @@ class BindingBehaviour(ClusterCase):
                          [f"[{core}] 1" for core in allowed], process.err)  # fmt: skip
         process = self.submit("--num-workers", 2, "--bind", "none", "--worker-cores", 1, *self.OPTIONS, *show)
         self.assertEqual(process.out.count(f"] {allowed} 1\n"), 2, process.out + process.err)
+        self.check_all_gone()
+
+
+class WatchingBehaviour(ClusterCase):
+    """The tests of clusters with an agent beside each process; derived from like ClusterBehaviour."""
+
+    STATES = (r"worker 0: state R, \d+\.\d s of CPU, [1-9]\d* MB", r"worker 1: state S, 0\.\d s", r"worker 2: state T, ")
+
+    def watched(self):
+        """A job whose workers run, sleep and are stopped."""
+        code = ("echo ready > ready-$DMLC_TASK_ID; case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;;"
+                " 2) sh -c 'kill -STOP $$' ;; esac; true")
+        process = self.start("--num-workers", 3, "--no-tracker", "--log-level", "DEBUG", "sh", "-c", code)
+        self.ready(3)
+        return process
+
+    def read_samples(self, process, patterns):
+        seen = ""
+        while not all(re.search(pattern, seen) for pattern in patterns):
+            seen += self.wait_for_text(process.stderr, "state")
+        return seen
+
+    def test_who_runs_who_sleeps_who_is_stopped_and_where_each_is(self):
+        process = self.watched()
+        self.read_samples(process, self.STATES)
+        os.kill(self.submit_pid(), signal.SIGUSR2)
+        seen = ""
+        while not all(re.search(rf"worker {worker} .* is here:\n(dmlc-submit.*\n)*process \d+ \(sh\): ", seen) for worker in range(3)):
+            seen += self.wait_for_text(process.stderr, " is here:")
+        if shutil.which("gdb"):
+            self.assertIn("#0 ", seen + self.wait_for_text(process.stderr, "#0 ") if "#0 " not in seen else seen)
+        os.kill(self.submit_pid(), signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 130)
+        self.check_all_gone()
+
+    def test_a_tool_that_hangs_when_it_looks_ends_with_the_job(self):
+        tools = self.file("tools")
+        tools.mkdir()
+        (tools / "py-spy").write_text(f"#!/bin/sh\necho x > {self.file('asked')}\nexec sleep 600\n")
+        (tools / "py-spy").chmod(0o755)
+        code = "import time; open('ready-0', 'w').write('x'); time.sleep(600)"
+        process = self.start("--num-workers", 1, "--no-tracker", "--env", f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)
+        self.ready(1)
+        os.kill(self.submit_pid(), signal.SIGUSR2)
+        self.wait_for_files("asked")
+        os.kill(self.submit_pid(), signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 130)
+        self.check_all_gone()
+
+    def test_a_worker_that_is_started_again_is_watched_again(self):
+        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
+        process = self.start("--num-workers", 1, "--no-tracker", "--local-num-attempt", 1, "--log-level", "DEBUG", "sh", "-c", code)
+        self.ready(1)
+        self.read_samples(process, ["worker 0: state S"])
+        os.kill(self.submit_pid(), signal.SIGKILL)
+        process.communicate(timeout=LIMIT_S)
         self.check_all_gone()
 
 

@@ -217,6 +217,10 @@ class World {
   void Do(const JobTroubled&) { StopJob(); }
   void Do(const ProcessLocated& located) { EXPECT_TRUE(agents_[located.index].is_here) << Describe(); }
   void Do(const TrackerFailed&) { FAIL(); }
+  void Do(const ProcessSampled& sampled) {
+    ASSERT_TRUE(agents_[sampled.index].is_here) << Describe();
+    EXPECT_TRUE(running_.contains(static_cast<int>(sampled.index))) << Describe();
+  }
   void Do(const ProcessWrote&) {}
   void Do(const LauncherSaid&) {}
   void Do(const JobWaits&) {}
@@ -424,6 +428,10 @@ class World {
       Handle(AgentSaid{static_cast<std::size_t>(index),
                        {static_cast<std::size_t>(index), "start", "0 17 host"}});
     }));
+    After(Between(1000, 10'000), fate([this, index] {
+            Handle(AgentSaid{static_cast<std::size_t>(index),
+                             {static_cast<std::size_t>(index), "usage", "0 R 17 100 2048"}});
+          }));
     const int duration = Between(300, 20'000);
     if (Trouble(2)) {
       After(duration, fate([this, index] { Vanish(index, 0); }));

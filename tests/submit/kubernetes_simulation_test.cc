@@ -179,6 +179,7 @@ class World {
       BeginAgainOrStop();
     }
   }
+  void Do(const ProcessSampled&) { FAIL(); }
   void Do(const ProcessWrote& output) { OutputOf(output.index) += output.bytes; }
   std::string& OutputOf(std::size_t index) { return came_[{start_, index}]; }
   void Do(const ProcessLocated& located) {

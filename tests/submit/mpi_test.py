@@ -8,7 +8,7 @@ import time
 import unittest
 
 import ssh_hosts
-from cluster_case import BindingBehaviour, ClusterBehaviour, ClusterCase
+from cluster_case import BindingBehaviour, ClusterBehaviour, ClusterCase, WatchingBehaviour
 from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
@@ -122,6 +122,10 @@ class OpenMpi5(ClusterBehaviour, BindingBehaviour, MpiCase):
 
 class IntelMpi(ClusterBehaviour, BindingBehaviour, MpiCase):
     MPIRUN = "impi"
+
+
+class MpiWatching(WatchingBehaviour, MpiCase):
+    MPIRUN = "mpirun.openmpi"
 
 
 class MpirunArguments(MpiCase):
@@ -262,7 +266,7 @@ class MpiOverSsh(MpiCase):
                 self.hosts.check_nothing_runs(5)
 
 
-del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
+del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

@@ -171,6 +171,8 @@ TEST_F(OptionsTest, TimeoutIsInSecondsAndMayBeAFraction) {
   EXPECT_EQ(timeout("0.0001"), milliseconds(1));
   for (const char* bad : {"-1", "soon", "1e3", "nan", "inf", "", "1s"}) {
     EXPECT_THAT(ErrorOf({"--num-workers", "1", "--timeout", bad, "run"}), HasSubstr("--timeout")) << bad;
+    EXPECT_THAT(ErrorOf({"--num-workers", "1", "--hang-timeout", bad, "run"}), HasSubstr("--hang-timeout"))
+        << bad;
   }
 }
 

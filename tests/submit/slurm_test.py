@@ -6,7 +6,7 @@ import time
 import unittest
 
 import slurm_cluster
-from cluster_case import BindingBehaviour, ClusterBehaviour, ServersCase
+from cluster_case import BindingBehaviour, ClusterBehaviour, ServersCase, WatchingBehaviour
 from slurm_cluster import SlurmCluster
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -170,7 +170,12 @@ class SbatchBinding(BindingBehaviour, BindingCase):
     pass
 
 
-del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class SbatchWatching(WatchingBehaviour, SlurmCase):
+    pass
+
+
+del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,11 +3,12 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import unittest
 
 import ssh_hosts
-from cluster_case import PYTHON, READY, BindingBehaviour, ClusterBehaviour, ClusterCase
+from cluster_case import PYTHON, READY, BindingBehaviour, ClusterBehaviour, ClusterCase, WatchingBehaviour
 from ssh_hosts import PORT, SshHosts
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -230,6 +231,26 @@ class SshBinding(BindingBehaviour, SshCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class SshWatching(WatchingBehaviour, SshCase):
+    def test_a_host_that_is_cut_off_is_heard_of_no_more_and_others_are(self):
+        process = self.start("--num-workers", 2, "--no-tracker", "--log-level", "DEBUG", "--ssh-options", "-o ServerAliveInterval=100",
+                             "sh", "-c", READY)  # fmt: skip
+        self.ready(2)
+        self.read_samples(process, ["worker 0: state S", "worker 1: state S"])
+        self.hosts.namespaces.cut_off(1)
+        self.wait_for_text(process.stderr, "worker 0: state S")  # what was on its way has come
+        seen = "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(3))
+        self.assertNotIn("worker 1: state", seen)
+        # Nothing waits for it, and whoever asks for its stacks is told that none come.
+        os.kill(self.submit_pid(), signal.SIGUSR2)
+        self.wait_for_text(process.stderr, "nothing more came within 30 s")
+        os.kill(self.submit_pid(), signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 130)
+        wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class LostHost(SshCase):
     HOSTS = 3
 
@@ -267,7 +288,7 @@ class SshOverIpv6(SshCase):
         self.assertEqual(sorted(process.out.splitlines()), [f"[{i}] host-{i} {tracker}" for i in range(2)])
 
 
-del ClusterBehaviour, BindingBehaviour  # they are no tests of their own
+del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # they are no tests of their own
 
 if __name__ == "__main__":
     unittest.main()

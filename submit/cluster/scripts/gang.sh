@@ -1,7 +1,7 @@
 # Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), of which
 # dmlc-submit hears over connections made by bash: see agent_sessions.h. It says when to start the command, and the end of the
 # connection ends it.
-# Before it: common.sh, marks.sh; rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
+# Before it: common.sh, marks.sh, usage.sh, stacks.sh; rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
 # port_variable, agent_key and more for the environment or the secrets_file with both, the functions environment, which exports what the
 # command, and only the command, is to have, place, which exports what is its alone, share, which gives it its share of the cores, and
 # unpack_all.
@@ -76,7 +76,7 @@ run() {
       "token in '$secrets_file'"
     exit 1
   }
-  pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" || {
+  pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" "$pipes/wishes" || {
     report fail "there is no place for a pipe in ${TMPDIR:-/tmp}"
     exit 1
   }
@@ -86,26 +86,44 @@ run() {
   relay_out=$!
   (trap '' TERM HUP INT; exec cat <"$pipes/err" >&"$rendezvous" {out}>&- {rendezvous}>&-) &
   relay_err=$!
-  exec {to_out}>"$pipes/out" {to_err}>"$pipes/err" {out}>&-
+  exec {to_out}>"$pipes/out" {to_err}>"$pipes/err" {wishes}<>"$pipes/wishes" {out}>&-
   rm -r "$pipes"
   mark=$job.$index.$attempt
   (
     begin
     export DMLC_SUBMIT_MARK="$mark;"
-    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {rendezvous}>&-
+    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {wishes}>&- {rendezvous}>&-
   ) &
   pid=$!
-  exec {to_out}>&- {to_err}>&-
   report start "$attempt" "$pid" "$host"
+  # It writes to a pipe, which keeps its messages whole among what the process writes. Nobody waits for it: the pipe may be full.
+  (
+    trap - USR1 TERM HUP INT PIPE
+    exec {to_out}>&- {rendezvous}>&-
+    report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$to_err"; }
+    tools_mark="$mark;"
+    while kill -0 "$pid" && kill -0 $$; do
+      if read -r -t "$usage_seconds" -u "$wishes" word; then report_stacks "$pid"; else report_usage "$pid"; fi
+    done
+  ) &
+  observer=$!
+  exec {to_out}>&- {to_err}>&-
   (
     trap - USR1 TERM HUP INT
-    while read -r -t 60 -u "$rendezvous" word && [ -z "$word" ] && kill -0 $$; do :; done
+    while read -r -t 60 -u "$rendezvous" word; do
+      case $word in
+        '') kill -0 $$ || break ;;
+        stacks) echo >&"$wishes" ;;
+        *) break ;;
+      esac
+    done
     kill -USR1 $$ || stop
   ) 2>/dev/null &
   watch=$!
+  exec {wishes}>&-
   await
-  kill "$watch"
-  wait "$watch"
+  kill -KILL "$watch" "$observer"
+  wait "$watch" "$observer"
   # What it left behind may still have something to write.
   [ -z "$(marked)" ] || sleep 0.15
   signal KILL
@@ -124,9 +142,12 @@ run() {
 } 2>/dev/null
 
 code=1
-while read -r -t 60 -u "$rendezvous" word attempt port master; do
-  [ -n "$word" ] || continue
-  [ "$word" = go ] || break
+while read -r -t 60 -u "$rendezvous" word next port master; do
+  case $word in
+    '' | stacks) continue ;; # of a process that has just ended
+    go) attempt=$next ;;
+    *) break ;;
+  esac
   run "$@"
   [ "$code" -ne 0 ] && [ -z "$told" ] || break
 done

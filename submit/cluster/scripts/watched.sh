@@ -1,5 +1,5 @@
 # Runs the command in "$@", started by ssh, and ends it when standard input ends or stays without a line for
-# a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, attempt, directory, binds (empty:
+# a minute: then the connection, or dmlc-submit, is gone. Before it: common.sh, marks.sh, usage.sh, stacks.sh, attempt, directory, binds (empty:
 # the command is not bound to cores), and the functions environment, which exports what the command, and only the command, is
 # to have, and share, which gives it its share of the cores.
 
@@ -35,15 +35,37 @@ trap : PIPE  # messages that nobody reads any more are no reason to go before th
 pid=$!
 group=$pid # by setsid
 report start "$attempt" "$pid" "$(uname -n)"
+tools_mark="$mark.watch;"
+# It may have to wait until its messages are taken, which nobody else does.
+(
+  trap - USR1 TERM HUP INT PIPE
+  exec 3<&- >/dev/null
+  trap 'report_stacks "$pid"' USR2
+  while kill -0 "$pid" 2>/dev/null; do
+    DMLC_SUBMIT_MARK="$tools_mark" sleep "$usage_seconds" 2>/dev/null &
+    wait "$!"
+    report_usage "$pid"
+  done
+) &
+observer=$!
 DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
-  if command -v timeout >/dev/null; then
-    while timeout 60 sh -c "IFS= read -r beat"; do :; done
-  else
-    cat
-  fi
-  kill -USR1 "$1"' sh $$ <&3 >/dev/null 2>&1 &
+  limit=
+  ! command -v timeout >/dev/null || limit="timeout 60"
+  while :; do
+    $limit sh -c "IFS= read -r word || exit 1; [ -z \"\$word\" ] || exit 3"
+    case $? in
+      0) ;;
+      3) kill -USR2 "$2" ;; # it said: stacks
+      *) break ;;
+    esac
+  done
+  kill -USR1 "$1"' sh $$ "$observer" <&3 >/dev/null 2>&1 &
 exec 3<&-
 await
+{
+  kill -KILL "$observer"
+  wait "$observer"
+} 2>/dev/null
 # What it left behind may still have something to write.
 [ -z "$(marked)" ] || sleep 0.15
 signal KILL

@@ -1,0 +1,122 @@
+# Where a process and all that it has started are in their programs, for a person who wants to know why nothing happens.
+# Before it: usage.sh.
+
+stacks_seconds=10 # for each tool and process: one that waits for a dead disk may keep its reader, too
+stacks_processes=8
+stacks_bytes=64000
+
+# In the foreground: in the process group of this shell, and ended with it.
+limited() {
+  limit=
+  if command -v timeout >/dev/null; then
+    limit="timeout -k 1"
+    ! timeout --foreground 1 true || limit="timeout --foreground -k 1"
+  fi 2>/dev/null
+  ${limit:+$limit "$stacks_seconds"} "$@" </dev/null
+}
+
+# why_not SAID: what a tool said that could not look, and what to do about it
+why_not() {
+  printf '%s\n' "$1" | tail -n 5
+  scope=0
+  read -r scope </proc/sys/kernel/yama/ptrace_scope
+  case $scope in
+    0) [ "$(id -u)" = 0 ] || echo "(processes of other users, and programs with rights of their own, can be looked at by root alone)" ;;
+    *)
+      echo "(kernel.yama.ptrace_scope is $scope on $(uname -n): a process may look at its own children only; as root:" \
+        "sysctl kernel.yama.ptrace_scope=0)"
+      ;;
+  esac
+} 2>/dev/null
+
+# kernel_side PID: what the kernel says of it without being asked by a debugger
+kernel_side() {
+  what= waits= call=
+  what=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status")
+  read -r waits <"/proc/$1/wchan"
+  read -r call <"/proc/$1/syscall"
+  name=
+  read -r name <"/proc/$1/comm"
+  [ "${waits:-0}" = 0 ] && waits= || waits=", waits in the kernel's $waits"
+  case $call in
+    '' | running) call= ;;
+    *) call=", in system call ${call%% *}" ;;
+  esac
+  echo "process $1 ($name): ${what:-gone}$waits$call"
+} 2>/dev/null
+
+# python_side PID; fails when there is no telling
+python_side() {
+  # Beside the process's own Python, too.
+  words=$(tr '\0' '\n' <"/proc/$1/cmdline" | head -n 1)
+  paths=$(tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^PATH=//p')
+  spy=$(PATH=$PATH:$paths:${words%/*}; command -v py-spy) || return
+  # Who is stopped already would not stop once more.
+  case $what in T* | t*) nonblocking=--nonblocking ;; *) nonblocking= ;; esac
+  said=$(limited "$spy" dump $nonblocking --pid "$1" 2>&1) && { printf '%s\n' "$said"; return; }
+  echo "py-spy has nothing to tell (code $?; it may take $stacks_seconds s):"
+  why_not "$said"
+  return 1
+} 2>/dev/null
+
+# native_side PID
+native_side() {
+  gdb=$(command -v gdb) || return
+  said=$(limited "$gdb" -nx -batch -iex 'set debuginfod enabled off' -ex 'set pagination off' -ex 'thread apply all bt 40' -p "$1" 2>&1)
+  case $said in
+    *'#0 '*) printf '%s\n' "$said" | sed -n '/^Thread /,$p' | grep -v -e '^\[Inferior ' -e '^$' ;;
+    *)
+      echo "gdb has nothing to tell (it may take $stacks_seconds s):"
+      why_not "$said"
+      return 1
+      ;;
+  esac
+} 2>/dev/null
+
+# kernel_stack PID: for root alone
+kernel_stack() { [ ! -r "/proc/$1/stack" ] || sed 's/^\[<[0-9a-f]*>\]/  kernel:/' "/proc/$1/stack" 2>/dev/null; }
+
+# stacks PID: the lines, of the process and of its descendants. A shell that waits for what it has started has none of its own.
+stacks() {
+  find_family "$1"
+  count=0 missing= spy=
+  for one in $family; do
+    [ "$((count += 1))" -le "$stacks_processes" ] || {
+      echo "(and more processes)"
+      break
+    }
+    kernel_side "$one"
+    whole=$family
+    find_family "$one"
+    children=${family#"$one"} family=$whole
+    case $(readlink "/proc/$one/exe") in
+      */python*) python=1 ;;
+      *) python=$(grep -m 1 -o libpython "/proc/$one/maps" 2>/dev/null) ;;
+    esac
+    if [ -n "$python" ]; then
+      python_side "$one" || native_side "$one" || { kernel_stack "$one"; missing="py-spy nor gdb"; }
+    elif [ -z "$children" ]; then
+      native_side "$one" || { kernel_stack "$one"; missing=${missing:-gdb}; }
+    fi
+  done
+  case $missing in
+    gdb) command -v gdb >/dev/null || echo "(there is no gdb on $(uname -n), which would show where a program is)" ;;
+    ?*)
+      command -v gdb >/dev/null || [ -n "$spy" ] ||
+        echo "(there is neither py-spy nor gdb on $(uname -n), which would show where a program is: pip install py-spy)"
+      ;;
+  esac
+}
+
+# limited_stacks PID: no more of them than somebody wants to have
+limited_stacks() { stacks "$1" | tr -d '\036' | cut -b -2000 | head -c "$stacks_bytes"; }
+
+# report_stacks PID: each line a message, short enough that a pipe keeps it whole. `tools_mark`: in the environment of what is
+# started for it.
+report_stacks() {
+  (
+    export DMLC_SUBMIT_MARK="$tools_mark"
+    limited_stacks "$1"
+  ) | while IFS= read -r line || [ -n "$line" ]; do report stack "$attempt" "$line"; done
+  report stacks "$attempt"
+}

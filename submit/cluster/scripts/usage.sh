@@ -1,0 +1,51 @@
+# What a process and all that it has started do and use: for the scripts around processes, every few seconds, so the shell
+# reads /proc by itself and starts nothing. Before it: common.sh.
+
+# find_family PID: leaves in `family` the process and its descendants, itself first; itself alone where the kernel lists no
+# children (CONFIG_PROC_CHILDREN).
+find_family() {
+  family=$1 parents=$1
+  while [ -n "$parents" ]; do
+    found=
+    for member in $parents; do
+      for list in "/proc/$member"/task/*/children; do
+        children=
+        read -r children <"$list" # it has no newline, which read takes for a failure
+        [ -z "$children" ] || found="$found $children"
+      done
+    done
+    family="$family$found" parents=$found
+  done
+} 2>/dev/null
+
+# usage PID: leaves in `state` what they do: whether any is stopped, else whether the first or the only busy one waits for a
+# disk (D), else whether any runs, else what the first does; in `ticks` and `pages` what all of them use.
+usage() {
+  find_family "$1"
+  own= stopped= runs= waits= ticks=0 pages=0
+  for member in $family; do
+    stat=
+    read -r stat <"/proc/$member/stat"
+    set -- ${stat##*) } # from the third field on: the second is a name, with whatever in it
+    [ "$#" -ge 22 ] || continue
+    case $1 in
+      T | t) stopped=$1 ;;
+      R) runs=R ;;
+      D) waits=D ;;
+    esac
+    own=${own:-$1}
+    # What children that are gone have used is in their parent's fields.
+    ticks=$((ticks + ${12} + ${13} + ${14} + ${15})) pages=$((pages + ${22}))
+  done
+  [ "$own" = D ] || own=${runs:-${waits:-$own}}
+  state=${stopped:-$own}
+  [ -n "$state" ]
+} 2>/dev/null
+
+ticks_per_s= page_kb=
+# report_usage PID: how its process is doing; with that, that this host lives.
+report_usage() {
+  ticks_per_s=${ticks_per_s:-$(getconf CLK_TCK 2>/dev/null || echo 100)}
+  page_kb=${page_kb:-$(($(getconf PAGESIZE 2>/dev/null || echo 4096) / 1024))}
+  ! usage "$1" || report usage "$attempt" "$state" "$ticks" "$ticks_per_s" "$((pages * page_kb))"
+}

@@ -1,0 +1,100 @@
+#include "submit/process/sampler.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "posix/descriptor.h"
+
+namespace warren::submit {
+namespace {
+
+/// So many are read at once, which takes about a millisecond, and then nothing for a while.
+constexpr std::size_t kReadAtOnce = 100;
+constexpr std::chrono::milliseconds kPause{10};
+
+/// The numbers of all processes.
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    pid_t pid = -1;
+    const auto [rest, fault] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (fault == std::errc{} && rest == name.data() + name.size()) pids.push_back(pid);
+  }
+  return pids;
+}
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  std::array<char, 2048> text{};
+  const posix::Descriptor file(
+      open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
+  if (count <= 0) return std::nullopt;  // it has gone
+  return ParseProcessStat({text.data(), static_cast<std::size_t>(count)});
+}
+
+}  // namespace
+
+ProcessSampler::ProcessSampler(boost::asio::io_context& io)
+    : timer_(io),
+      units_{static_cast<double>(sysconf(_SC_CLK_TCK)), static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))} {}
+
+void ProcessSampler::Watch(pid_t pid, OnSample on_sample) {
+  watched_[pid] = std::move(on_sample);
+  if (!std::exchange(at_work_, true)) WaitFor(kSampleInterval, &ProcessSampler::BeginPass);
+}
+
+void ProcessSampler::Forget(pid_t pid) {
+  watched_.erase(pid);
+}
+
+void ProcessSampler::WaitFor(std::chrono::steady_clock::duration pause, void (ProcessSampler::*next)()) {
+  timer_.expires_after(pause);
+  timer_.async_wait([this, next](const boost::system::error_code& error) {
+    if (error) return;
+    if (watched_.empty()) {
+      at_work_ = false;
+    } else {
+      (this->*next)();
+    }
+  });
+}
+
+void ProcessSampler::BeginPass() {
+  unread_ = AllProcesses();
+  read_.clear();
+  ReadSome();
+}
+
+void ProcessSampler::ReadSome() {
+  for (std::size_t i = 0; i < kReadAtOnce && !unread_.empty(); ++i, unread_.pop_back()) {
+    if (const auto stat = ReadProcessStat(unread_.back())) read_.push_back(*stat);
+  }
+  if (!unread_.empty()) return WaitFor(kPause, &ProcessSampler::ReadSome);
+  EndPass();
+}
+
+void ProcessSampler::EndPass() {
+  std::vector<pid_t> pids;
+  pids.reserve(watched_.size());
+  for (const auto& [pid, on_sample] : watched_) pids.push_back(pid);
+  for (const auto& [pid, sample] : SamplesOf(pids, read_, units_)) {
+    const auto found = watched_.find(pid);
+    if (found == watched_.end()) continue;  // forgotten by what another sample led to
+    const OnSample on_sample = found->second;
+    on_sample(sample);
+  }
+  WaitFor(kSampleInterval, &ProcessSampler::BeginPass);
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,82 @@
+// What the gang's state machine does in cases that its simulation meets once in a million jobs.
+#include "submit/cluster/gang_controller.h"
+
+#include <gmock/gmock.h>
+
+namespace warren::submit {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const TimePoint kNow{std::chrono::hours(1)};
+
+/// The processes that have ended, of what the controller wants done.
+std::vector<std::size_t> Exited(GangController& controller) {
+  std::vector<std::size_t> exited;
+  for (const GangAction& action : controller.TakeActions()) {
+    const auto* const event = std::get_if<ClusterEvent>(&action);
+    const auto* const one = event != nullptr ? std::get_if<ProcessExited>(event) : nullptr;
+    if (one != nullptr) exited.push_back(one->index);
+  }
+  return exited;
+}
+
+/// Of two workers the launcher fails twice. The agent of worker 1 came with the first, is still there when
+/// the second has ended, too, and worker 1 is wanted.
+GangController WithAnAgentOfTheLauncherBefore() {
+  GangController controller(0, 2, "host port 1");
+  const Launch launch;
+  const ExitStatus failure{1, 0, false, {}};
+  for (const std::size_t index : {0, 1}) controller.Start(index, 0, 1, kNow);
+  controller.Launched(0, launch);
+  controller.Handle(AgentArrived{1, "host", "address"}, kNow);
+  controller.LauncherExited(0, failure, kNow);
+  EXPECT_THAT(Exited(controller), ElementsAre(0));
+  controller.Start(0, 1, 1, kNow);
+  controller.Tick(kNow);
+  controller.Launched(0, launch);
+  controller.LauncherExited(0, failure, kNow);
+  EXPECT_THAT(Exited(controller), ElementsAre(0, 1));
+  controller.Start(1, 2, 1, kNow);
+  EXPECT_THAT(Exited(controller), IsEmpty());
+  return controller;
+}
+
+TEST(GangController, AProcessWhoseAgentWasOfALauncherBeforeEndsWithAStop) {
+  GangController controller = WithAnAgentOfTheLauncherBefore();
+  controller.Stop(kNow);
+  controller.Handle(AgentLeft{1}, kNow);
+  EXPECT_THAT(Exited(controller), ElementsAre(1));
+}
+
+TEST(GangController, AProcessWhoseAgentWasOfALauncherBeforeIsNotWaitedForWhenThatLeaves) {
+  GangController controller = WithAnAgentOfTheLauncherBefore();
+  controller.Handle(AgentLeft{1}, kNow);
+  controller.Tick(kNow);
+  EXPECT_THAT(Exited(controller), ElementsAre(1));
+}
+
+TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
+  GangController controller(0, 1, "host port 1");
+  controller.Start(0, 0, 1, kNow);
+  controller.Launched(0, Launch());
+  const AgentSaid sample{0, {0, "usage", "0 T 250 100 2048"}};
+  const auto samples = [&] {
+    std::vector<char> states;
+    for (const GangAction& action : controller.TakeActions()) {
+      const auto* const event = std::get_if<ClusterEvent>(&action);
+      const auto* const one = event != nullptr ? std::get_if<ProcessSampled>(event) : nullptr;
+      if (one != nullptr) states.push_back(one->sample.state);
+    }
+    return states;
+  };
+  controller.Handle(sample, kNow);
+  EXPECT_THAT(samples(), IsEmpty()) << "of a process that does not run";
+  controller.Handle(AgentArrived{0, "host", "address"}, kNow);
+  controller.Handle(sample, kNow);
+  EXPECT_THAT(samples(), ElementsAre('T'));
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -21,6 +21,7 @@ std::string ClusterNames(const Option& option) {
 std::string Usage(const Option& option) {
   std::string names(option.name);
   for (const std::string_view name : option.other_names) names += fmt::format(", {}", name);
+  if (option.value_is_optional) return fmt::format("{}{}", names, option.value);
   return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
 }
 

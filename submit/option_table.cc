@@ -126,6 +126,14 @@ void StoreEnvironment(Options& options, const std::string& value) {
   options.environment.emplace_back(value.substr(0, equals), value.substr(equals + 1));
 }
 
+void StoreMetricsPort(Options& options, const std::string& value) {
+  options.metrics = ParseWebAddress(value);
+}
+
+void StoreDashboard(Options& options, const std::string& value) {
+  options.dashboard = value.empty() ? WebAddress{} : ParseWebAddress(value);
+}
+
 void Drop(Options&, const std::string&) {}
 
 std::string ClusterHelp() {
@@ -284,6 +292,18 @@ std::vector<Option> MakeTable() {
            "Also shows where that worker is in its program, by py-spy and gdb where its host has them. "
            "SIGUSR2 makes dmlc-submit show that of all workers at any time.",
            Flag<&Options::dump_on_hang>},
+          {"--metrics-port", "[HOST:]PORT", "",
+           "Serves what the job does to Prometheus at http://HOST:PORT/metrics, to anybody who reaches it. "
+           "HOST is 127.0.0.1 unless given, an IPv6 address stands in []; port 0 takes any free one.",
+           StoreMetricsPort},
+          {.name = "--dashboard",
+           .value = "[=[HOST:]PORT]",
+           .default_value = "any free port of 127.0.0.1, or that of --metrics-port",
+           .help =
+               "Shows the job on a page in a browser while it runs, behind a token that is in the address "
+               "that is printed. With --log-dir the page is kept in DIR/job.html.",
+           .store = StoreDashboard,
+           .value_is_optional = true},
       });
   add("Resources on a cluster", true,
       {

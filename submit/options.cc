@@ -90,6 +90,12 @@ Split SplitCommandLine(const std::vector<std::string>& arguments) {
       split.options.push_back(name);
       continue;
     }
+    if (option->value_is_optional) {
+      // The word behind it may be the command.
+      split.options.push_back(name);
+      split.options.push_back(equals == std::string::npos ? std::string() : word.substr(equals + 1));
+      continue;
+    }
     if (equals == std::string::npos && ++i == arguments.size()) {
       throw UsageError(fmt::format("{} needs a value: {} {}", name, name, option->value));
     }
@@ -165,6 +171,10 @@ bool StandsInCommand(const Options& options, std::string_view name) {
   });
 }
 
+bool IsNumber(const std::string& word) {
+  return word.find_first_not_of("0123456789") == std::string::npos;
+}
+
 void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (!Contains(given, "--num-workers")) {
     throw UsageError(
@@ -179,6 +189,12 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (options.command.front().empty()) throw UsageError("the command to run is an empty word");
   if (options.mode == Mode::kMpi && std::exchange(options.num_servers, 0) > 0)
     options.ignored.emplace_back("--num-servers");
+  if (Contains(given, "--dashboard") && IsNumber(options.command.front())) {
+    throw UsageError(
+        fmt::format("--dashboard takes its port behind a '=': --dashboard={}", options.command.front()));
+  }
+  // Without a value the page goes where metrics are.
+  if (options.dashboard == WebAddress{} && options.metrics) options.dashboard = options.metrics;
   options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
   if (options.port_end < options.port) {

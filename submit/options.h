@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "submit/monitor/web_address.h"
 #include "submit/process/binding.h"
 #include "tracker/admission.h"
 #include "tracker/job.h"
@@ -63,6 +64,9 @@ struct Options {
   bool debug_log = false;
   std::string log_file;
   std::string log_dir;
+  std::optional<WebAddress> metrics;  ///< --metrics-port
+  std::optional<WebAddress>
+      dashboard;  ///< --dashboard; without a value: where --metrics-port is, or any free one
   ColorChoice color = ColorChoice::kAuto;
   std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
   bool dump_on_hang = false;
@@ -121,6 +125,8 @@ struct Option {
   bool repeatable = false;
   std::vector<std::string_view> other_names = {};  ///< by which it is known, too: those of MXNet's launch.py
   std::string group = {};                          ///< heading in the help; given by the table
+  /// A value stands behind "=" or is left out, and is then stored as an empty one.
+  bool value_is_optional = false;
   bool for_every_cluster = false;  ///< else where its entry in the registry says so; given by the table
 };
 

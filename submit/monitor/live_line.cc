@@ -110,24 +110,6 @@ std::string Speed(const JobSnapshot& job) {
 
 }  // namespace
 
-const char* Name(WorkerState state) {
-  switch (state) {
-    case WorkerState::kWaiting:
-      return "waiting";
-    case WorkerState::kStarting:
-      return "starting";
-    case WorkerState::kRunning:
-      return "running";
-    case WorkerState::kStuck:
-      return "stuck";
-    case WorkerState::kSucceeded:
-      return "succeeded";
-    case WorkerState::kFailed:
-      return "failed";
-  }
-  return "?";
-}
-
 std::string ClockTime(double seconds) {
   const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);

@@ -59,6 +59,21 @@ TEST_F(OptionsTest, CommandBeginsAtTheFirstWordThatIsNoOption) {
   EXPECT_THAT(options.command, ElementsAre("./train", "--num-workers", "9", "--", "-x", "", "a b"));
 }
 
+TEST_F(OptionsTest, TheDashboardTakesNoWordBehindIt) {
+  Options options = ParseOptions({"--num-workers", "1", "--dashboard", "./train", "8080"});
+  EXPECT_EQ(options.dashboard, WebAddress{});
+  EXPECT_THAT(options.command, ElementsAre("./train", "8080"));
+  options = ParseOptions({"--dashboard=0.0.0.0:8080", "--num-workers", "1", "./train"});
+  EXPECT_EQ(options.dashboard, (WebAddress{"0.0.0.0", 8080}));
+  EXPECT_EQ(options.metrics, std::nullopt);
+  options = ParseOptions({"--metrics-port", "[::1]:9100", "--dashboard", "--num-workers", "1", "./train"});
+  EXPECT_EQ(options.metrics, (WebAddress{"::1", 9100}));
+  EXPECT_EQ(options.dashboard, options.metrics) << "both have one port";
+  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard", "8080", "./train"}),
+              HasSubstr("--dashboard=8080"));
+  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard=x", "./train"}), HasSubstr("[HOST:]PORT"));
+}
+
 TEST_F(OptionsTest, DoubleDashEndsTheOptions) {
   const Options options = ParseOptions({"--num-workers=3", "--", "--odd", "--", "x"});
   EXPECT_THAT(options.command, ElementsAre("--odd", "--", "x"));

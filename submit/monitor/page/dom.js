@@ -1,0 +1,36 @@
+// Elements, and changes of them that cost nothing when nothing has changed. Text goes in as text alone: what
+// workers write may be anything.
+
+const $ = (id) => document.getElementById(id);
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const makeSvg = (tag, attributes, ...children) =>
+  fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function setAttribute(node, name, value) {
+  if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+// One of several buttons is on; `choose` gets its number.
+function makeChoice(buttons, choose) {
+  buttons.forEach((button, i) => button.addEventListener('click', () => {
+    buttons.forEach((other) => setAttribute(other, 'aria-pressed', other === button));
+    choose(i);
+  }));
+}
+
+function makeTable(names, rows) {
+  const cells = (tag, values) => values.map((value) => make(tag, tag === 'th' ? {scope: 'col'} : {}, String(value)));
+  return make('table', {}, make('thead', {}, make('tr', {}, ...cells('th', names))),
+              make('tbody', {}, ...rows.map((row) => make('tr', {}, ...cells('td', row)))));
+}

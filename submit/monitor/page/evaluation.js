@@ -1,0 +1,63 @@
+// The evaluation metrics, round by round.
+
+const evaluationChart = new LineChart($('evaluation-chart'), {
+  label: 'Evaluation metrics by round; arrow keys move along the rounds',
+  nothing: 'No evaluation has been printed.', wholeX: true,
+  formatX: String, formatY: formatMetric, headingX: (round) => `Round ${round}`,
+});
+const hiddenMetrics = new Set();
+let metricNames = [];
+const legendValues = new Map();
+
+function drawEvaluation() {
+  const byName = new Map(metricNames.map((name) => [name, []]));
+  for (const [round, , metrics] of evaluations) {
+    for (const name of Object.keys(metrics)) {
+      if (!byName.has(name)) byName.set(name, []);
+      byName.get(name).push([round, metrics[name]]);
+    }
+  }
+  if (byName.size !== metricNames.length) {
+    metricNames = [...byName.keys()];
+    makeEvaluationLegend();
+  }
+  evaluationChart.draw(metricNames.map((name, color) => ({name, color, points: byName.get(name), hidden: hiddenMetrics.has(name)})),
+                       $('log-scale').getAttribute('aria-pressed') === 'true');
+  for (const [name, node] of legendValues) {
+    const points = byName.get(name);
+    setText(node, points.length ? ` ${formatMetric(points[points.length - 1][1])}` : '');
+  }
+  fillEvaluationTable();
+}
+
+function makeEvaluationLegend() {
+  legendValues.clear();
+  $('evaluation-legend').replaceChildren(...metricNames.map((name, color) => {
+    const value = make('small');
+    const button = make('button', {type: 'button', 'aria-pressed': !hiddenMetrics.has(name)}, strokeOf(color), name, value);
+    legendValues.set(name, value);
+    button.addEventListener('click', () => {
+      if (!hiddenMetrics.delete(name)) hiddenMetrics.add(name);
+      setAttribute(button, 'aria-pressed', !hiddenMetrics.has(name));
+      drawEvaluation();
+    });
+    return button;
+  }));
+}
+
+// The latest first; made only where it is open.
+function fillEvaluationTable() {
+  const details = $('evaluation-table');
+  details.hidden = evaluations.length === 0;
+  if (!details.open) return;
+  const rows = evaluations.slice(-200).reverse().map(([round, seconds, metrics]) =>
+    [round, formatSeconds(seconds), ...metricNames.map((name) => name in metrics ? formatMetric(metrics[name]) : '')]);
+  details.lastElementChild.replaceChildren(makeTable(['Round', 'After', ...metricNames], rows));
+}
+
+$('evaluation-table').addEventListener('toggle', fillEvaluationTable);
+$('log-scale').addEventListener('click', () => {
+  const isOn = $('log-scale').getAttribute('aria-pressed') === 'true';
+  setAttribute($('log-scale'), 'aria-pressed', !isOn);
+  drawEvaluation();
+});

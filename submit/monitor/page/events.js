@@ -1,0 +1,15 @@
+// What has happened to the job, the latest first.
+
+function drawEvents() {
+  const latest = events[events.length - 1];
+  if (latest && latest[1] !== 'info') announce(latest[2]);
+  $('events').replaceChildren(...events.slice().reverse().map(([seconds, severity, text]) =>
+    make('li', {class: severity}, make('time', {}, formatSeconds(seconds)),
+         make('span', {class: 'what'}, `${{error: '✕ ', warning: '! '}[severity] || ''}${text}`))));
+  if (events.length === 0) $('events').append(make('p', {class: 'nothing'}, 'Nothing has happened yet.'));
+}
+
+// What a screen reader is told: the state of the job and new trouble, not every number.
+function announce(text) {
+  setText($('announcement'), text);
+}

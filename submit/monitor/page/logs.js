@@ -1,0 +1,133 @@
+// What the processes have written: of one or of all, searched, and followed.
+
+const kMaxLines = 3000;  // in the page; older ones are fetched again when somebody scrolls up to them
+const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null};
+const logBox = $('logs-lines');
+
+const logQuery = (more) => {
+  const query = new URLSearchParams(more);
+  if ($('logs-worker').value !== '') query.set('worker', $('logs-worker').value);
+  if ($('logs-search').value !== '') query.set('contains', $('logs-search').value);
+  return query;
+};
+
+// Of the server, or of what was kept.
+async function fetchLines(more) {
+  if (logs.kept === null) return (await fetch(`logs?${logQuery(more)}`)).json();
+  const before = Number(more.before || Infinity), after = Number(more.after || 0);
+  const found = logs.kept.filter(([number, who, , text]) => number < before && number > after && isWanted(who, text)).slice(-500);
+  return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
+}
+
+// Colours and cursor movements of terminals are left out.
+const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
+
+function marked(text) {
+  const part = $('logs-search').value.toLowerCase();
+  const at = part ? text.toLowerCase().indexOf(part) : -1;
+  return at < 0 ? [text] : [text.slice(0, at), make('mark', {}, text.slice(at, at + part.length)), text.slice(at + part.length)];
+}
+
+function makeLine([, who, stream, text]) {
+  const worker = workers[who];
+  const label = worker ? shortNameOf(worker) : '';
+  const line = make('div', {class: `line ${stream}`}, make('span', {class: 'who'}, label), make('span', {class: 'text'}, ...marked(plain(text))));
+  if (stream === 'err') line.title = 'standard error';
+  return line;
+}
+
+// From the start: another worker, or another search.
+async function reloadLogs() {
+  const asked = ++logs.asked;
+  const answer = await fetchLines({});
+  if (asked !== logs.asked) return;
+  logs.last = answer.last;
+  logs.oldest = answer.from;
+  logBox.replaceChildren(...answer.lines.map(makeLine));
+  if (answer.lines.length === 0) logBox.append(make('p', {class: 'nothing'}, $('logs-search').value ? 'No line has that in it.' : 'Nothing has been written.'));
+  logBox.scrollTop = logBox.scrollHeight;
+}
+
+function appendLines(lines) {
+  if (lines.length === 0) return;
+  logBox.querySelector('.nothing')?.remove();
+  logBox.append(...lines.map(makeLine));
+  while (logBox.childElementCount > kMaxLines) {
+    logBox.firstElementChild.remove();
+    logs.oldest = null;  // no number is known for what is the first now
+  }
+  if ($('logs-follow').checked) logBox.scrollTop = logBox.scrollHeight;
+}
+
+// The last lines of a job, which come with its end.
+function addLines(answer) {
+  appendLines(answer.lines.filter(([number, who, , text]) => number > logs.last && isWanted(who, text)));
+  logs.last = answer.last;
+}
+
+// Of the choices above the lines.
+function isWanted(who, text) {
+  const worker = $('logs-worker').value;
+  return (worker === '' || who === Number(worker)) && text.toLowerCase().includes($('logs-search').value.toLowerCase());
+}
+
+async function followLogs() {
+  if (logs.kept !== null || logs.isLoading || document.hidden || !$('logs-follow').checked) return;
+  logs.isLoading = true;
+  const asked = logs.asked;
+  try {
+    const answer = await fetchLines({after: logs.last});
+    if (asked !== logs.asked) return;
+    appendLines(answer.lines);
+    logs.last = answer.last;
+  } catch (error) {
+    // The connection is lost, which the events see, too.
+  } finally {
+    logs.isLoading = false;
+  }
+}
+
+async function loadOlder() {
+  if (logs.isLoading || logs.oldest === null || logs.oldest <= 1) return;
+  logs.isLoading = true;
+  const asked = logs.asked;
+  try {
+    const answer = await fetchLines({before: logs.oldest});
+    if (asked !== logs.asked) return;
+    const height = logBox.scrollHeight;
+    logs.oldest = answer.from;
+    logBox.prepend(...answer.lines.map(makeLine));
+    logBox.scrollTop += logBox.scrollHeight - height;
+  } catch (error) {
+    // As above.
+  } finally {
+    logs.isLoading = false;
+  }
+}
+
+function drawLogChoice() {
+  const names = workers.map((worker) => `${nameOf(worker)}${worker.host ? ` (${worker.host})` : ''}`);
+  const box = $('logs-worker');
+  if (box.childElementCount !== names.length + 1) {
+    box.replaceChildren(make('option', {value: ''}, 'all'), ...names.map((name, i) => make('option', {value: i}, name)));
+  } else {
+    names.forEach((name, i) => setText(box.children[i + 1], name));
+  }
+}
+
+let searchTimer = 0;
+$('logs-search').addEventListener('input', () => {
+  clearTimeout(searchTimer);
+  searchTimer = setTimeout(reloadLogs, 200);
+});
+$('logs-worker').addEventListener('change', reloadLogs);
+$('logs-follow').addEventListener('change', () => $('logs-follow').checked && reloadLogs());
+logBox.addEventListener('scroll', () => {
+  if (logBox.scrollTop < 40 && logBox.scrollHeight > logBox.clientHeight) loadOlder();
+  const isAtEnd = logBox.scrollHeight - logBox.scrollTop - logBox.clientHeight < 30;
+  if (!isAtEnd && logBox.matches(':hover')) $('logs-follow').checked = false;
+});
+selection.listeners.push(() => {
+  $('logs-worker').value = selection.worker === null ? '' : String(selection.worker);
+  reloadLogs();
+});

@@ -1,0 +1,112 @@
+// The head of the page, and where the state comes from: the server's events, or what was kept in this file.
+
+const kSilenceMs = 15000;  // after which the connection counts as lost
+let lastHeard = Date.now();
+
+function jobState() {
+  if (job.over) return job.exit_code === 0 ? 'succeeded' : 'failed';
+  if (workers.some((worker) => worker.state === 'stuck')) return 'stuck';
+  if (workers.some((worker) => worker.state === 'running')) return 'running';
+  return 'starting';
+}
+
+function stragglerSentence() {
+  let slowest = null;
+  for (const worker of workers) if (slowest === null || worker.made_wait > slowest.made_wait) slowest = worker;
+  if (slowest === null || !(job.seconds > 0) || slowest.made_wait / job.seconds < 0.05) return '';
+  return `${capitalized(placeOf(slowest))} made the others wait ${formatShare(slowest.made_wait / job.seconds)} of the time.`;
+}
+
+function showIf(node, text) {
+  node.hidden = text === '';
+  setText(node, text);
+}
+
+function drawHead() {
+  const state = jobState();
+  setText($('name'), job.name || 'job');
+  setText($('command'), job.command);
+  if (!$('state').classList.contains(state)) announce(`The job is ${state}.`);
+  setText($('state'), state === 'stuck' ? 'running, a worker is stuck' : state);
+  $('state').className = `pill ${state}`;
+  showIf($('story'), job.story);
+  showIf($('straggler'), stragglerSentence());
+  const share = job.rounds > 0 ? job.round / job.rounds : 0;
+  $('round').replaceChildren(job.round > 0 || job.rounds > 0 ? String(job.round) : '-',
+                             make('small', {}, job.rounds > 0 ? ` of ${job.rounds}, ${formatShare(share)}` : ''));
+  $('progress').firstElementChild.style.width = `${Math.min(100, share * 100)}%`;
+  setAttribute($('progress'), 'aria-valuenow', Math.round(share * 100));
+  $('progress').hidden = job.rounds === 0;
+  setText($('elapsed'), formatSeconds(job.seconds));
+  setText($('left-name'), job.over ? 'Exit code' : 'Time left');
+  setText($('left'), job.over ? String(job.exit_code) : job.seconds_left === null ? '-' : formatSeconds(job.seconds_left));
+  const ofWorkers = workers.filter((worker) => worker.role === 'worker');
+  const running = ofWorkers.filter((worker) => worker.state === 'running').length;
+  $('running').replaceChildren(String(running), make('small', {}, ` of ${ofWorkers.length}`));
+  setText($('restarts'), String(job.restarts + workers.reduce((sum, worker) => sum + worker.restarts, 0)));
+  setText($('rows'), job.rows_per_second > 0 ? `${formatCount(job.rows_per_second)}/s` : '-');
+  setText($('memory'), formatBytes(workers.reduce((sum, worker) => sum + worker.mib, 0) * 1048576));
+  document.title = `${job.over ? state : share > 0 ? formatShare(share) : state} - ${job.name}`;
+}
+
+function draw(changed) {
+  drawHead();
+  drawWorkers(changed);
+  if (changed.evaluations) drawEvaluation();
+  drawTimes();
+  drawThroughput();
+  if (changed.places) {
+    drawTopology();
+    drawLogChoice();
+  }
+  if (changed.events) drawEvents();
+}
+
+function showConnection(state, text) {
+  $('connection').className = state;
+  setText($('connection'), text);
+}
+
+function endedText() {
+  return `ended after ${formatSeconds(job.seconds)}`;
+}
+
+function connect() {
+  const source = new EventSource('events');
+  const take = (how) => (event) => {
+    lastHeard = Date.now();
+    showConnection('live', 'live');
+    draw(how(JSON.parse(event.data)));
+    if (how === takeState) reloadLogs(); else followLogs();
+  };
+  source.addEventListener('state', take(takeState));
+  source.addEventListener('change', take(takeChange));
+  source.addEventListener('end', (event) => {
+    source.close();
+    addLines(JSON.parse(event.data));
+    showConnection('ended', endedText());
+  });
+  source.addEventListener('error', () => {
+    if (job.over) {
+      source.close();
+      return showConnection('ended', endedText());
+    }
+    showConnection('lost', 'connection lost, trying again');
+    // A browser gives up after an answer that is none, as that of another program at the port.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+  });
+}
+
+if ($('kept')) {
+  const kept = JSON.parse($('kept').textContent);
+  logs.kept = kept.logs.flatMap((one) => one.lines).sort((a, b) => a[0] - b[0]);
+  $('logs-follow').parentElement.hidden = true;
+  draw(takeState(kept.state));
+  reloadLogs();
+  showConnection('ended', `kept when the job ended, ${new Date(job.began + job.seconds * 1000).toLocaleString()}`);
+} else {
+  connect();
+  setInterval(() => {
+    if (!job.over && Date.now() - lastHeard > kSilenceMs) showConnection('lost', 'nothing heard for a while');
+  }, 5000);
+}

@@ -1,0 +1,49 @@
+#include "submit/monitor/web_address.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace warren::submit {
+namespace {
+
+std::optional<std::uint16_t> PortOf(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+}  // namespace
+
+WebAddress ParseWebAddress(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  WebAddress address;
+  std::string_view host;
+  if (colon != std::string::npos) {
+    host = std::string_view(text).substr(0, colon);
+    const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (in_brackets) host = host.substr(1, host.size() - 2);
+    // Without brackets nobody knows which of the colons is before the port.
+    if (!in_brackets && host.find_first_of(":[]") != std::string_view::npos) host = {};
+    address.host = host;
+  }
+  const auto port = PortOf(std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1));
+  if (!port || address.host.empty()) {
+    throw std::runtime_error(fmt::format(
+        "'{}' is not [HOST:]PORT, such as 9100, 0.0.0.0:9100 or [::1]:9100; port 0: any free one", text));
+  }
+  address.port = *port;
+  return address;
+}
+
+std::string ToText(const WebAddress& address) {
+  const bool is_ipv6 = address.host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", address.host, address.port)
+                 : fmt::format("{}:{}", address.host, address.port);
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,24 @@
+// Where the metrics or the page of a job are served: [HOST:]PORT.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warren::submit {
+
+struct WebAddress {
+  std::string host = "127.0.0.1";  ///< a name or an address, IPv6 without brackets
+  std::uint16_t port = 0;          ///< 0: any free one
+
+  friend bool operator==(const WebAddress& a, const WebAddress& b) {
+    return a.host == b.host && a.port == b.port;
+  }
+};
+
+/// "9100", "0.0.0.0:9100", "[::1]:0". Throws std::runtime_error that says what it should be.
+WebAddress ParseWebAddress(const std::string& text);
+
+/// As it stands in a URL: "127.0.0.1:9100", "[::1]:9100".
+std::string ToText(const WebAddress& address);
+
+}  // namespace warren::submit

@@ -1,0 +1,112 @@
+#include "submit/monitor/web_connection.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+#include <chrono>
+#include <utility>
+
+namespace warren::submit {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+constexpr int kStreamBufferBytes = 64 << 10;
+constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
+/// A browser keeps its connection for the next request; whoever sends half of one holds it no longer.
+constexpr std::chrono::seconds kRequestLimit{30};
+/// A reader that takes nothing for so long is gone, or stopped.
+constexpr std::chrono::seconds kWriteLimit{30};
+
+}  // namespace
+
+WebConnection::WebConnection(asio::ip::tcp::socket socket, Events events)
+    : stream_(std::move(socket)), events_(std::move(events)) {
+  beast::error_code ignored;
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+void WebConnection::ReadRequest() {
+  parser_.emplace();
+  parser_->header_limit(kMaxHeaderBytes);
+  parser_->body_limit(0);
+  stream_.expires_after(kRequestLimit);
+  http::async_read(stream_, buffer_, *parser_,
+                   [self = shared_from_this()](const beast::error_code& error, std::size_t) {
+                     if (error) return self->Fail();
+                     self->Answer();
+                   });
+}
+
+void WebConnection::Answer() {
+  if (!is_open_) return;
+  const WebRequest request = parser_->release();
+  response_ = events_.answer(request, *this);
+  if (!response_ || !is_open_) return;
+  response_->keep_alive(request.keep_alive());
+  response_->prepare_payload();
+  if (request.method() == http::verb::head) response_->body().clear();  // its length stays in the header
+  stream_.expires_after(kWriteLimit);
+  http::async_write(stream_, *response_,
+                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {
+                      if (error || self->response_->need_eof()) return self->Fail();
+                      self->response_.reset();
+                      self->ReadRequest();
+                    });
+}
+
+void WebConnection::BeginStream() {
+  is_stream_ = true;
+  // What waits in the kernel is old by the time that a slow reader gets it.
+  beast::error_code ignored;
+  stream_.socket().set_option(asio::socket_base::send_buffer_size(kStreamBufferBytes), ignored);
+  WaitForEnd();
+  Write(
+      std::make_shared<const std::string>("HTTP/1.1 200 OK\r\n"
+                                          "Content-Type: text/event-stream\r\n"
+                                          "Cache-Control: no-store\r\n"
+                                          "X-Content-Type-Options: nosniff\r\n"
+                                          "X-Accel-Buffering: no\r\n"  // of proxies
+                                          "Connection: close\r\n\r\n"));
+}
+
+/// A reader of events says nothing more; the end of its side is how its going is seen.
+void WebConnection::WaitForEnd() {
+  stream_.socket().async_read_some(asio::buffer(unwanted_),
+                                   [self = shared_from_this()](const beast::error_code& error, std::size_t) {
+                                     if (error) return self->Fail();
+                                     self->WaitForEnd();
+                                   });
+}
+
+void WebConnection::Write(std::shared_ptr<const std::string> piece, bool is_last) {
+  written_ = std::move(piece);
+  stream_.expires_after(kWriteLimit);
+  asio::async_write(stream_, asio::buffer(*written_),
+                    [self = shared_from_this(), is_last](const beast::error_code& error, std::size_t) {
+                      self->written_.reset();
+                      if (error || is_last) return self->Fail();
+                      self->stream_.expires_never();
+                      if (self->is_open_) self->events_.ready(*self);
+                    });
+}
+
+void WebConnection::Fail() {
+  if (!is_open_) return;
+  const auto self = shared_from_this();  // its owner may let go of it
+  Close();
+  events_.closed(*this);
+}
+
+void WebConnection::Close() {
+  is_open_ = false;
+  beast::error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  stream_.close();
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,367 @@
+#include "submit/monitor/web_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "submit/monitor/open_metrics.h"
+#include "submit/monitor/page/texts.h"
+#include "submit/monitor/page_state.h"
+#include "submit/monitor/web_connection.h"
+#include "submit/monitor/web_request.h"
+#include "wire/sha256.h"
+
+namespace warren::submit {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+using Piece = std::shared_ptr<const std::string>;
+
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+constexpr std::size_t kMaxLines = 2000;  ///< in one answer of /logs
+
+/// How often the job is looked at: a bigger one less often, so that a page takes the same share of the time.
+std::chrono::milliseconds IntervalFor(std::size_t processes) {
+  return std::chrono::milliseconds(std::clamp<std::size_t>(2 * processes, 1000, 5000));
+}
+
+WebResponse Respond(http::status status, const char* type, std::string body) {
+  WebResponse response(status, 11);
+  response.set(http::field::content_type, type);
+  response.set(http::field::cache_control, "no-store");
+  response.set("X-Content-Type-Options", "nosniff");
+  response.set("Referrer-Policy", "no-referrer");  // the first URL has the token in it
+  response.set("Content-Security-Policy", kPolicy);
+  response.body() = std::move(body);
+  return response;
+}
+
+WebResponse Refuse(http::status status, std::string why) {
+  return Respond(status, "text/plain; charset=utf-8", std::move(why) + "\n");
+}
+
+template <typename Number>
+Number NumberOf(std::string_view text, Number otherwise) {
+  Number number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string_view ViewOf(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+Piece EventOf(std::string_view name, const std::string& data) {
+  return std::make_shared<const std::string>(fmt::format("event: {}\ndata: {}\n\n", name, data));
+}
+
+}  // namespace
+
+class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
+ public:
+  Impl(asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks)
+      : io_(io), timer_(io), token_(options.page_token), callbacks_(std::move(callbacks)) {
+    if (options.metrics) Listen(*options.metrics).serves_metrics = true;
+    if (options.page) {
+      // The address that metrics have, too, is one port, even where that is any free one.
+      const bool is_shared = options.metrics == options.page;
+      (is_shared ? *listeners_.front() : Listen(*options.page)).serves_page = true;
+    }
+  }
+
+  void Start() {
+    for (const auto& listener : listeners_) Accept(*listener);
+  }
+
+  void Stop() {
+    timer_.cancel();
+    for (const auto& listener : listeners_) listener->acceptor.close();
+    for (const auto& connection : std::exchange(connections_, {})) connection->Close();
+    done_ = nullptr;
+  }
+
+  std::string MetricsUrl() const {
+    for (const auto& one : listeners_) {
+      if (one->serves_metrics) return fmt::format("http://{}/metrics", ToText(one->address));
+    }
+    return {};
+  }
+
+  std::string PageUrl() const {
+    for (const auto& one : listeners_) {
+      if (one->serves_page) return fmt::format("http://{}/?token={}", ToText(one->address), token_);
+    }
+    return {};
+  }
+
+  void Finish(JobSnapshot last, std::function<void()> done) {
+    is_over_ = true;
+    done_ = std::move(done);
+    Take(std::move(last));
+    for (const auto& listener : listeners_) listener->acceptor.close();
+    timer_.expires_after(kFinishLimit);
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->FinishNow();
+    });
+    // A copy, as one that cannot be written to is gone at once. Requests are no more answered.
+    const auto connections = connections_;
+    for (const auto& connection : connections) {
+      if (!connection->is_stream()) {
+        if (connection->is_idle()) Drop(*connection);
+      } else if (connection->is_idle()) {
+        Send(*connection);
+      }
+    }
+    if (connections_.empty()) asio::post(io_, [self = shared_from_this()] { self->FinishNow(); });
+  }
+
+ private:
+  struct Listener {
+    Listener(asio::io_context& io, WebAddress where) : acceptor(io), address(std::move(where)) {}
+    tcp::acceptor acceptor;
+    WebAddress address;
+    bool is_loopback = false;
+    bool serves_page = false;
+    bool serves_metrics = false;
+  };
+
+  Listener& Listen(const WebAddress& wanted) {
+    auto listener = std::make_unique<Listener>(io_, wanted);
+    try {
+      const auto found = tcp::resolver(io_).resolve(wanted.host, std::to_string(wanted.port),
+                                                    tcp::resolver::passive | tcp::resolver::numeric_service);
+      const tcp::endpoint endpoint = found.begin()->endpoint();
+      listener->is_loopback = endpoint.address().is_loopback();
+      listener->acceptor.open(endpoint.protocol());
+      listener->acceptor.set_option(tcp::acceptor::reuse_address(true));
+      listener->acceptor.bind(endpoint);
+      listener->acceptor.listen();
+      listener->address.port = listener->acceptor.local_endpoint().port();
+    } catch (const boost::system::system_error& error) {
+      throw std::runtime_error(fmt::format("cannot serve at {}: {}; name another port, or 0 for any free one",
+                                           ToText(wanted), error.code().message()));
+    }
+    listeners_.push_back(std::move(listener));
+    return *listeners_.back();
+  }
+
+  void Accept(Listener& listener) {
+    listener.acceptor.async_accept(
+        [self = shared_from_this(), &listener](const boost::system::error_code& error, tcp::socket socket) {
+          if (error == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
+          if (!error && self->connections_.size() < kMaxConnections) self->Serve(listener, std::move(socket));
+          // Out of descriptors: others may be closed a moment later.
+          if (error) return self->AcceptLater(listener);
+          self->Accept(listener);
+        });
+  }
+
+  void AcceptLater(Listener& listener) {
+    auto timer = std::make_shared<asio::steady_timer>(io_, std::chrono::milliseconds(100));
+    timer->async_wait([self = shared_from_this(), &listener, timer](const boost::system::error_code&) {
+      if (listener.acceptor.is_open()) self->Accept(listener);
+    });
+  }
+
+  void Serve(const Listener& listener, tcp::socket socket) {
+    WebConnection::Events events;
+    events.answer = [this, &listener](const WebRequest& request, WebConnection& connection) {
+      return Answer(listener, request, connection);
+    };
+    events.ready = [this](WebConnection& connection) { Send(connection); };
+    events.closed = [this](WebConnection& connection) {
+      connections_.erase(connection.shared_from_this());
+      if (is_over_ && connections_.empty()) FinishNow();
+    };
+    const auto connection = std::make_shared<WebConnection>(std::move(socket), std::move(events));
+    connections_.insert(connection);
+    connection->Start();
+  }
+
+  void Drop(WebConnection& connection) {
+    const auto kept = connection.shared_from_this();
+    connections_.erase(kept);
+    connection.Close();
+  }
+
+  // --- requests --------------------------------------------------------------------------------------------
+
+  std::optional<WebResponse> Answer(const Listener& listener, const WebRequest& request,
+                                    WebConnection& connection) {
+    if (request.method() != http::verb::get && request.method() != http::verb::head) {
+      return Refuse(http::status::method_not_allowed, "only GET and HEAD are understood");
+    }
+    if (listener.is_loopback && !NamesLoopback(ViewOf(request[http::field::host]))) {
+      return Refuse(http::status::forbidden, "this server is this machine's own: ask localhost for it");
+    }
+    const WebTarget target = ParseTarget(ViewOf(request.target()));
+    if (listener.serves_metrics && target.path == "/metrics") {
+      return Respond(http::status::ok, "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                     OpenMetrics(*Newest()));
+    }
+    if (!listener.serves_page) return Refuse(http::status::not_found, "there is only /metrics here");
+    if (target.path == "/" && wire::Same(target.Value("token"), token_)) return GiveCookie(listener);
+    const std::string_view cookie =
+        CookieValue(ViewOf(request[http::field::cookie]), CookieName(listener.address.port));
+    if (!wire::Same(cookie, token_)) {
+      return Refuse(http::status::unauthorized,
+                    "This page is behind a token: open the whole address that dmlc-submit has printed.");
+    }
+    return AnswerPage(target, request, connection);
+  }
+
+  WebResponse GiveCookie(const Listener& listener) {
+    WebResponse response = Respond(http::status::see_other, kHtml, "");
+    response.set(http::field::location, "./");
+    response.set(http::field::set_cookie, fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/",
+                                                      CookieName(listener.address.port), token_));
+    return response;
+  }
+
+  std::optional<WebResponse> AnswerPage(const WebTarget& target, const WebRequest& request,
+                                        WebConnection& connection) {
+    if (target.path == "/") return Respond(http::status::ok, kHtml, std::string(PageHtml()));
+    if (target.path == "/page.css") {
+      return Respond(http::status::ok, "text/css; charset=utf-8", std::string(PageStyle()));
+    }
+    if (target.path == "/page.js") {
+      return Respond(http::status::ok, "text/javascript; charset=utf-8", PageScript());
+    }
+    if (target.path == "/logs") {
+      return Respond(http::status::ok, "application/json", LogsOf(target));
+    }
+    if (target.path == "/events" && request.method() == http::verb::get) {
+      connection.BeginStream();
+      return std::nullopt;
+    }
+    return Refuse(http::status::not_found, "there is no such page");
+  }
+
+  std::string LogsOf(const WebTarget& target) const {
+    if (callbacks_.output == nullptr) return OutputHistory(0).Json({});
+    OutputQuery query;
+    const std::string_view worker = target.Value("worker");
+    if (!worker.empty()) query.process = NumberOf<std::size_t>(worker, SIZE_MAX);
+    query.before = NumberOf(target.Value("before"), query.before);
+    query.after = NumberOf(target.Value("after"), query.after);
+    query.limit = std::min(NumberOf(target.Value("limit"), query.limit), kMaxLines);
+    query.contains = target.Value("contains");
+    return callbacks_.output->Json(query);
+  }
+
+  // --- the job ---------------------------------------------------------------------------------------------
+
+  /// Not older than a second.
+  std::shared_ptr<const JobSnapshot> Newest() {
+    if (!is_over_ && (!newest_ || Clock::now() - taken_ >= std::chrono::milliseconds(990))) {
+      Take(callbacks_.snapshot());
+    }
+    return newest_;
+  }
+
+  void Take(JobSnapshot snapshot) {
+    newest_ = std::make_shared<const JobSnapshot>(std::move(snapshot));
+    taken_ = Clock::now();
+    states_.clear();
+  }
+
+  /// What brings a reader from `shown` to the newest state. Most have the same, and get the same text.
+  Piece StateSince(const std::shared_ptr<const JobSnapshot>& shown) {
+    Piece& piece = states_[shown];
+    if (!piece) {
+      const bool is_whole = !shown || shown->workers.size() != newest_->workers.size();
+      piece =
+          is_whole ? EventOf("state", PageState(*newest_)) : EventOf("change", PageChange(*shown, *newest_));
+    }
+    return piece;
+  }
+
+  /// The next piece of a stream that is idle, if there is one.
+  void Send(WebConnection& connection) {
+    if (!is_over_ && (!connection.shown || !newest_)) Newest();
+    if (connection.shown != newest_) {
+      const Piece piece = StateSince(connection.shown);
+      connection.shown = newest_;
+      connection.Write(piece);
+    } else if (is_over_ && !std::exchange(connection.was_told_the_end, true)) {
+      connection.Write(EventOf("end", LogsOf(ParseTarget("/logs?limit=200"))), true);
+    }
+    if (!is_over_) Tick();
+  }
+
+  void Tick() {
+    if (std::exchange(is_ticking_, true)) return;
+    timer_.expires_at(taken_ + IntervalFor(newest_->workers.size()));
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      self->is_ticking_ = false;
+      if (error || self->is_over_) return;
+      const auto connections = self->connections_;
+      const auto is_reader = [](const auto& connection) { return connection->is_stream(); };
+      if (std::none_of(connections.begin(), connections.end(), is_reader)) return;
+      self->Newest();
+      for (const auto& connection : connections) {
+        if (connection->is_stream() && connection->is_idle()) self->Send(*connection);
+      }
+      self->Tick();  // also where all are slow
+    });
+  }
+
+  void FinishNow() {
+    if (!done_) return;
+    const auto done = std::exchange(done_, nullptr);
+    Stop();
+    done();
+  }
+
+  asio::io_context& io_;
+  asio::steady_timer timer_;  ///< of the next look at the job; then of the end
+  const std::string token_;
+  const WebServerCallbacks callbacks_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::set<std::shared_ptr<WebConnection>> connections_;
+  std::shared_ptr<const JobSnapshot> newest_;
+  Clock::time_point taken_;
+  std::map<std::shared_ptr<const JobSnapshot>, Piece> states_;  ///< by what readers have; of the newest state
+  bool is_ticking_ = false;
+  bool is_over_ = false;
+  std::function<void()> done_;
+};
+
+WebServer::WebServer(asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks)
+    : impl_(std::make_shared<Impl>(io, options, std::move(callbacks))) {
+  impl_->Start();
+}
+
+WebServer::~WebServer() {
+  impl_->Stop();
+}
+
+std::string WebServer::MetricsUrl() const {
+  return impl_->MetricsUrl();
+}
+
+std::string WebServer::PageUrl() const {
+  return impl_->PageUrl();
+}
+
+void WebServer::Finish(JobSnapshot last, std::function<void()> done) {
+  impl_->Finish(std::move(last), std::move(done));
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,158 @@
+"""The page of a job in a real browser: what it shows, by pointer and keyboard, on a desktop and a phone, live and kept.
+
+    python3 page_in_chromium_test.py --pictures FOLDER      makes the screenshots of docs/pictures
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import chromium
+from warren_testing import BIN
+from watching_test import Served
+
+DESKTOP = (1280, 1000)
+PHONE = (360, 740)
+RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
+# What is wider than the page, but for what scrolls by itself.
+TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
+            " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
+# The least contrast of a text with what is behind it, in WCAG's measure, and which.
+CONTRAST = """(() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const behind = (node) => { for (; node; node = node.parentElement) { const c = rgb(getComputedStyle(node).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255]; };
+  let worst = [99, ''];
+  for (const node of document.querySelectorAll('body *')) {
+    if (![...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) || !node.checkVisibility() || node.closest('option, noscript')) continue;
+    const style = getComputedStyle(node);
+    const a = light(rgb(node.namespaceURI.endsWith('svg') ? style.fill : style.color)), b = light(behind(node));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < worst[0]) worst = [ratio, `${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}`];
+  }
+  return worst;
+})()"""
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium; apt-get install chromium")
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.context = chromium.browser()
+        cls.browser = cls.context.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.context.__exit__(None, None, None)
+
+    def open(self, *arguments, size=DESKTOP, dark=False, at=62):
+        """A page of a job of that age, once all its workers are drawn."""
+        served = Served("--at", str(at), *arguments)
+        self.addCleanup(served.close)
+        page = self.browser.new_page()
+        page.resize(*size, dark=dark, phone=size == PHONE)
+        page.open(f"http://127.0.0.1:{served.port}/?token={served.token}")
+        page.wait_for(RUNNING.format(6))
+        return served, page
+
+    def test_it_shows_the_job_and_follows_it(self):
+        served, page = self.open()
+        self.assertEqual(page.value("location.search"), "", "the token stays in no address")
+        self.assertIn("Rank 3 on node01 made the others wait", page.value("document.getElementById('straggler').innerText"))
+        self.assertEqual(page.value("document.querySelector('.cell.stuck').getAttribute('aria-label')"), "rank 6, stuck, on node02")
+        self.assertEqual(page.value("document.querySelectorAll('.series').length"), 4)
+        page.wait_for(f"parseInt(document.getElementById('round').textContent) > {page.value('parseInt(round.textContent)')}")
+        served.end()
+        page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
+        self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
+        self.assertEqual(page.complaints, [])
+
+    def test_what_workers_write_is_only_text(self):
+        _, page = self.open()
+        page.value("document.getElementById('logs-search').value = 'onerror'; document.getElementById('logs-search').dispatchEvent(new Event('input'))")
+        page.wait_for("document.querySelector('#logs-lines mark')")
+        self.assertIn("<img src=x onerror=", page.value("document.getElementById('logs-lines').innerText"))
+        self.assertEqual(page.value("document.querySelectorAll('img').length"), 0)
+        self.assertNotEqual(page.value("document.title"), "broken")
+
+    def test_a_worker_is_selected_by_keyboard_and_its_lines_alone_are_shown(self):
+        _, page = self.open()
+        page.value("document.querySelector('.cell').focus()")
+        for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
+            page.press(key)
+        page.press("Enter", "\r")
+        page.wait_for("document.querySelector('#worker h3')?.textContent === 'rank 3: running'")
+        page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '3')")
+        time.sleep(1.5)  # a change later
+        self.assertEqual(page.value("document.activeElement.textContent"), "3", "the focus stays where it was")
+        page.value("document.querySelector('#evaluation-chart svg').focus()")
+        page.press("ArrowLeft")
+        page.wait_for("document.querySelector('#evaluation-chart .tooltip b')?.textContent.startsWith('Round')")
+        self.assertEqual(page.complaints, [])
+
+    def test_a_lost_connection_is_said_and_found_again(self):
+        served, page = self.open()
+        served.process.kill()
+        page.wait_for("document.getElementById('connection').textContent.startsWith('connection lost')")
+
+    def test_it_fits_a_phone_and_all_text_can_be_read(self):
+        for size, dark in ((PHONE, False), (PHONE, True), (DESKTOP, False), (DESKTOP, True)):
+            with self.subTest(size=size, dark=dark):
+                _, page = self.open(size=size, dark=dark)
+                page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
+                page.wait_for("document.querySelector('#worker h3')")
+                self.assertEqual(page.value(TOO_WIDE), [])
+                self.assertEqual(page.value("document.documentElement.scrollWidth"), size[0])
+                contrast, where = page.value(CONTRAST)
+                self.assertGreaterEqual(contrast, 4.5, where)
+                self.assertEqual(page.complaints, [])
+
+    def test_a_thousand_workers_are_changed_in_place(self):
+        _, page = self.open("--workers", "1000")
+        page.wait_for(RUNNING.format(900))
+        page.value("window.first = document.querySelector('.cell'); window.seen = document.getElementById('elapsed').textContent")
+        page.wait_for("document.getElementById('elapsed').textContent !== seen")
+        self.assertTrue(page.value("first === document.querySelector('.cell')"))
+        self.assertLess(page.value("document.querySelectorAll('*').length"), 8000)
+        self.assertEqual(page.complaints, [])
+
+    def test_the_kept_page_needs_no_network(self):
+        with tempfile.TemporaryDirectory(prefix="warren-kept-") as folder:
+            path = pathlib.Path(folder, "job.html")
+            subprocess.run([BIN / "serve-synthetic-job", "--keep", str(path), "--at", "1000"], check=True)
+            page = self.browser.new_page()
+            page.resize(*DESKTOP)
+            page.open(path.as_uri())
+            page.wait_for("document.querySelectorAll('.cell.succeeded').length === 8")
+            page.wait_for("document.querySelectorAll('.line').length > 100")
+            page.value("document.querySelector('.cell[data-i=\"1\"]').click()")
+            page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
+            self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:"))], [])
+            self.assertEqual(page.complaints, [])
+
+
+def make_pictures(folder):
+    with chromium.browser() as browser:
+        for name, size, dark, scale in (("page-light", DESKTOP, False, 1), ("page-dark", DESKTOP, True, 1), ("page-phone", PHONE, False, 1.5)):
+            served = Served("--at", "63")
+            page = browser.new_page()
+            page.resize(*size, dark=dark, scale=scale, phone=size == PHONE)
+            page.open(f"http://127.0.0.1:{served.port}/?token={served.token}")
+            page.wait_for(RUNNING.format(6))
+            if dark:
+                page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
+            page.wait_for("document.querySelectorAll('.line').length > 20")
+            time.sleep(3)  # for something to move
+            page.screenshot(folder / f"{name}.png", whole=size != PHONE)
+            served.close()
+
+
+if __name__ == "__main__":
+    if "--pictures" in sys.argv:
+        make_pictures(pathlib.Path(sys.argv[-1]))
+    else:
+        unittest.main()

@@ -1,0 +1,244 @@
+"""The metrics and the page of a job over HTTP, as programs ask for them; read by a real Prometheus where there is one."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+from warren_testing import BIN
+
+LIMIT_S = 60
+MAX_CONNECTIONS = 64  # WebServer::kMaxConnections
+PROMETHEUS = shutil.which("prometheus")
+
+
+class Served:
+    """A synthetic job, and requests to its server."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([str(BIN / "serve-synthetic-job"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        metrics, page = (self.process.stdout.readline().strip() for _ in range(2))
+        self.port = urllib.parse.urlparse(metrics).port
+        self.token = page.partition("token=")[2]
+        self.cookie = {"Cookie": f"warren-{self.port}={self.token}"}
+
+    def get(self, target, headers=None, method="GET"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        self.request(connection, target, headers, method)
+        answer = connection.getresponse()
+        answer.text = answer.read().decode()
+        connection.close()
+        return answer
+
+    @staticmethod
+    def request(connection, target, headers, method="GET"):
+        connection.request(method, target, headers=headers or {})
+
+    def events(self):
+        """A stream of (name, data)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        self.request(connection, "/events", self.cookie)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.status
+        with contextlib.closing(answer):
+            name = ""
+            for line in answer:
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    yield name, json.loads(value)
+
+    def end(self):
+        """The job is over: how long the program needs to end."""
+        self.process.stdin.close()
+        began = time.monotonic()
+        self.process.wait(LIMIT_S)
+        return time.monotonic() - began
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class WatchingTest(unittest.TestCase):
+    def serve(self, *arguments):
+        served = Served(*arguments)
+        self.addCleanup(served.close)
+        return served
+
+    def test_metrics_are_for_anybody_and_in_their_format(self):
+        answer = self.serve("--at", "20").get("/metrics")
+        self.assertEqual(answer.status, 200)
+        self.assertTrue(answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"))
+        self.assertIn('warren_workers{state="running"} 8\n', answer.text)
+        try:
+            from prometheus_client.openmetrics.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("no prometheus_client, whose parser is strict: apt-get install python3-prometheus-client")
+        families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+        self.assertEqual(families["warren_collective_bytes"].unit, "bytes")
+        self.assertEqual(len(families["warren_worker_cpu_seconds"].samples), 8)
+
+    def test_the_page_is_behind_a_token_that_becomes_a_cookie(self):
+        served = self.serve()
+        for target in ("/", "/page.js", "/events", "/logs", "/?token=", f"/?token={served.token[:-1]}", f"/logs?token={served.token}"):
+            self.assertEqual(served.get(target).status, 401, target)
+        wrong = {"Cookie": f"warren-{served.port}={'0' * 32}"}
+        self.assertEqual(served.get("/events", wrong).status, 401)
+        opened = served.get(f"/?token={served.token}")
+        self.assertEqual((opened.status, opened.headers["Location"]), (303, "./"))
+        self.assertEqual(opened.headers["Set-Cookie"], f"warren-{served.port}={served.token}; HttpOnly; SameSite=Strict; Path=/")
+        page = served.get("/", served.cookie)
+        self.assertEqual(page.status, 200)
+        self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
+        self.assertEqual((page.headers["Cache-Control"], page.headers["X-Content-Type-Options"]), ("no-store", "nosniff"))
+        self.assertNotIn(served.token, page.text)
+
+    def test_a_page_of_another_name_that_leads_here_gets_nothing(self):
+        served = self.serve()
+        for target in ("/metrics", "/"):
+            self.assertEqual(served.get(target, {**served.cookie, "Host": "evil.example"}).status, 403)
+        self.assertEqual(served.get("/", {**served.cookie, "Host": "localhost:1"}).status, 200)
+
+    def test_only_whole_and_small_requests_are_understood(self):
+        served = self.serve()
+        self.assertEqual(served.get("/", served.cookie, "POST").status, 405)
+        self.assertEqual(served.get("/none", served.cookie).status, 404)
+        head = served.get("/", served.cookie, "HEAD")
+        self.assertEqual((head.status, head.text), (200, ""))
+        with socket.create_connection(("127.0.0.1", served.port), LIMIT_S) as raw:
+            with contextlib.suppress(ConnectionError):
+                raw.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
+                self.assertEqual(raw.recv(100), b"")
+        self.assertEqual(served.get("/metrics").status, 200)
+
+    def test_events_begin_with_the_whole_state_and_go_on_with_changes(self):
+        events = self.serve("--at", "20").events()
+        name, state = next(events)
+        self.assertEqual((name, len(state["workers"])), ("state", 8))
+        name, change = next(events)
+        self.assertEqual(name, "change")
+        self.assertGreater(change["job"]["seconds"], state["job"]["seconds"])
+        self.assertNotIn("name", change["job"])
+        events.close()
+
+    def test_at_the_end_pages_get_the_last_state_and_the_program_is_not_held_up(self):
+        served = self.serve("--at", "20")
+        events = served.events()
+        next(events)
+        # One that reads nothing, and one that asks nothing.
+        with socket.create_connection(("127.0.0.1", served.port)), socket.create_connection(("127.0.0.1", served.port)) as deaf:
+            deaf.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
+            served.end()
+        rest = list(events)
+        self.assertEqual(rest[-1][0], "end")
+        self.assertTrue(rest[-1][1]["lines"])
+        self.assertTrue(rest[-2][1]["job"]["over"])
+        self.assertEqual(served.process.returncode, 0)
+
+    def test_a_reader_that_is_slow_gets_the_newest_state_next(self):
+        served = self.serve("--workers", "1000", "--at", "20")
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", served.port))
+            slow.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
+            others = served.events()
+            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # time goes on for others
+            slow.settimeout(LIMIT_S)
+            stream = slow.makefile("rb")
+            ages = []
+            while len(ages) < 2:
+                line = stream.readline()
+                if line.startswith(b"data: "):
+                    ages.append(json.loads(line[6:])["job"]["seconds"])
+            stream.close()
+            others.close()
+        self.assertLess(ages[0], seen[2])
+        self.assertGreaterEqual(ages[1], seen[3])
+
+    def test_more_connections_than_the_limit_are_refused_and_others_served_again(self):
+        served = self.serve()
+        many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(MAX_CONNECTIONS)]
+        with socket.create_connection(("127.0.0.1", served.port), LIMIT_S) as refused, contextlib.suppress(ConnectionError):
+            self.assertEqual(refused.recv(1), b"")
+        for one in many:
+            one.close()
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                if served.get("/metrics").status == 200:
+                    return
+        self.fail("no connection is served any more")
+
+    def test_logs_are_by_worker_and_searched(self):
+        served = self.serve("--at", "20")
+        lines = json.loads(served.get("/logs?worker=1&contains=%3Cimg", served.cookie).text)["lines"]
+        self.assertEqual({line[1] for line in lines}, {1})
+        self.assertIn("onerror", lines[0][3])
+        self.assertEqual(json.loads(served.get("/logs?worker=99", served.cookie).text)["lines"], [])
+        self.assertEqual(len(json.loads(served.get("/logs?limit=7", served.cookie).text)["lines"]), 7)
+
+    @unittest.skipUnless(PROMETHEUS, "no Prometheus; apt-get install prometheus")
+    def test_a_real_prometheus_scrapes_it(self):
+        served = self.serve("--at", "20")
+        with tempfile.TemporaryDirectory(prefix="warren-prometheus-") as folder, socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+            taken.close()
+            pathlib.Path(folder, "prometheus.yml").write_text(
+                "global: {scrape_interval: 1s}\nscrape_configs:\n"
+                f"  - job_name: warren\n    static_configs: [{{targets: ['127.0.0.1:{served.port}']}}]\n", encoding="ascii")
+            process = subprocess.Popen(
+                [PROMETHEUS, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                self.assertEqual(self.query(port, 'warren_workers{state="running"}')[0]["value"][1], "8")
+                traffic = self.query(port, 'sum by (algorithm) (warren_collective_bytes_total{rank="3"})')
+                self.assertEqual({one["metric"]["algorithm"] for one in traffic}, {"ring", "tree"})
+                # What the dashboard file asks for is there.
+                for expression in grafana_expressions():
+                    self.query(port, expression)
+            finally:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+
+    def query(self, port, expression):
+        """Its value, once there is one."""
+        end = time.monotonic() + LIMIT_S
+        found = None
+        while time.monotonic() < end:
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+                connection.request("GET", f"/api/v1/query?query={urllib.parse.quote(expression)}")
+                found = json.loads(connection.getresponse().read())
+                connection.close()
+                self.assertEqual(found["status"], "success", f"{expression}: {found}")
+                if found["data"]["result"]:
+                    return found["data"]["result"]
+            time.sleep(0.2)
+        self.fail(f"{expression}: {found}")
+
+
+def grafana_expressions():
+    """What docs/grafana.json asks Prometheus, its variables filled in."""
+    board = json.loads((pathlib.Path(os.environ["WARREN_SOURCE"]) / "docs/grafana.json").read_text(encoding="utf-8"))
+    for panel in board["panels"]:
+        for target in panel.get("targets", []):
+            yield re.sub(r"\$__rate_interval", "10s", target["expr"]).replace("$instance", ".*")
+
+
+if __name__ == "__main__":
+    unittest.main()

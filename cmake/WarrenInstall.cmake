@@ -1,4 +1,5 @@
-# What `cmake --install` leaves behind: programs, libraries, headers, a CMake package and pkg-config files.
+# What `cmake --install` leaves behind: programs, libraries, headers, a CMake package, pkg-config files,
+# manual pages and what shells complete by.
 include(CMakePackageConfigHelpers)
 
 set(WARREN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
@@ -9,6 +10,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
   DESTINATION ${WARREN_CMAKE_DIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+include(cmake/WarrenShellFiles.cmake)
 
 # The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
 set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})

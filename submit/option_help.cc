@@ -1,4 +1,6 @@
 // --help and docs/options.md, made of the table of options.
+#include "submit/option_help.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,20 +18,6 @@ std::string ClusterNames(const Option& option) {
     if (Heeds(cluster, option)) names += fmt::format("{}{}", names.empty() ? "" : ", ", cluster.name);
   }
   return names.empty() ? "none" : names;
-}
-
-std::string Usage(const Option& option) {
-  std::string names(option.name);
-  for (const std::string_view name : option.other_names) names += fmt::format(", {}", name);
-  if (option.value_is_optional) return fmt::format("{}{}", names, option.value);
-  return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
-}
-
-std::string HelpOf(const Option& option) {
-  std::string help(option.help);
-  if (!option.default_value.empty()) help += fmt::format(" Default: {}.", option.default_value);
-  if (option.repeatable) help += " May be given several times.";
-  return help;
 }
 
 /// `text` in lines of at most `width` characters, each after the first indented.
@@ -73,6 +61,49 @@ std::string EscapedForMarkdown(std::string_view text, std::string_view special) 
 
 }  // namespace
 
+/// What is to know besides the options. Words between two ` are typed so.
+const std::vector<HelpParagraph>& HelpParagraphs() {
+  static const std::vector<HelpParagraph> paragraphs = {
+      {"The command",
+       "The options end at the first word that is none, or after `--`. From there on every "
+       "word goes to the command byte for byte; no shell reads it. A command without a `/` is "
+       "looked for on `PATH`, as a shell does; when it is not there and the current directory "
+       "holds an executable file of that name, that file is run as `./name`."},
+      {"The environment",
+       "Processes get the environment of dmlc-submit, then `--env`, then the `DMLC_` "
+       "variables of the job. Their standard input is empty. Workers also get what torchrun "
+       "gives: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
+       "kubernetes each worker counts as a host of its own), `MASTER_ADDR` and `MASTER_PORT`: "
+       "worker 0's host, and a port that was chosen for the job from 20000 to 31999, unless "
+       "`--env` says them."},
+      {"Parameter servers",
+       "With `--num-servers` the scheduler, the servers and the workers find each other "
+       "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`; no rabit tracker runs, as "
+       "programs of that kind never speak to one and it would wait for them in vain."},
+      {"Exit code",
+       "0 when every process exits with 0; otherwise that of the first process that failed "
+       "for good (128 + the number of the signal that killed it); 127 or 126 when the command "
+       "cannot be found or run; 2 for a mistake in the options; 1 for trouble of dmlc-submit "
+       "or the tracker; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP; 141 when nobody "
+       "reads the output any more."},
+  };
+  return paragraphs;
+}
+
+std::string Usage(const Option& option) {
+  std::string names(option.name);
+  for (const std::string_view name : option.other_names) names += fmt::format(", {}", name);
+  if (option.value_is_optional) return fmt::format("{}{}", names, option.value);
+  return option.value.empty() ? names : fmt::format("{} {}", names, option.value);
+}
+
+std::string HelpOf(const Option& option) {
+  std::string help(option.help);
+  if (!option.default_value.empty()) help += fmt::format(" Default: {}.", option.default_value);
+  if (option.repeatable) help += " May be given several times.";
+  return help;
+}
+
 std::string HelpText() {
   constexpr std::size_t kColumn = 30;
   constexpr std::size_t kWidth = 100 - kColumn;
@@ -96,31 +127,10 @@ std::string HelpMarkdown() {
       "# Options of dmlc-submit\n\n"
       "`dmlc-submit [options] command [arguments...]` starts a distributed job: copies of one command that "
       "find "
-      "each other through a tracker. This page is written by `dmlc-submit --help-markdown`.\n\n"
-      "**The command.** The options end at the first word that is none, or after `--`. From there on every "
-      "word "
-      "goes to the command byte for byte; no shell reads it. A command without a `/` is looked for on "
-      "`PATH`, "
-      "as a shell does; when it is not there and the current directory holds an executable file of that "
-      "name, "
-      "that file is run as `./name`.\n\n"
-      "**The environment.** Processes get the environment of dmlc-submit, then `--env`, then the `DMLC_` "
-      "variables of the job. Their standard input is empty. Workers also get what torchrun gives: `RANK`, "
-      "`WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and kubernetes each worker counts as a "
-      "host of "
-      "its own), `MASTER_ADDR` and `MASTER_PORT`: worker 0's host, and a port that was chosen for the job "
-      "from 20000 to "
-      "31999, unless `--env` says them.\n\n"
-      "**Parameter servers.** With `--num-servers` the scheduler, the servers and the workers find each "
-      "other "
-      "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`; no rabit tracker runs, as programs of that kind "
-      "never "
-      "speak to one and it would wait for them in vain.\n\n"
-      "**Exit code.** 0 when every process exits with 0; otherwise that of the first process that failed for "
-      "good (128 + the number of the signal that killed it); 127 or 126 when the command cannot be found or "
-      "run; 2 for a mistake in the options; 1 for trouble of dmlc-submit or the tracker; 130, 143 or 129 "
-      "after "
-      "SIGINT, SIGTERM or SIGHUP; 141 when nobody reads the output any more.\n";
+      "each other through a tracker. This page is written by `dmlc-submit --help-markdown`.\n";
+  for (const HelpParagraph& paragraph : HelpParagraphs()) {
+    text += fmt::format("\n**{}.** {}\n", paragraph.title, paragraph.text);
+  }
   ForEachRow(
       [&](std::string_view group) {
         text += fmt::format("\n## {}\n\n| Option | What it does | Clusters |\n|---|---|---|\n", group);

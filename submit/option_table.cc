@@ -78,6 +78,13 @@ void StoreBind(Options& options, const std::string& value) {
   options.bind = Choose(value, kChoices);
 }
 
+void StoreCompletion(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, Shell>, 3> kChoices = {
+      {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}}};
+  options.shell = Choose(value, kChoices);
+  options.request = Request::kCompletion;
+}
+
 void StoreColor(Options& options, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kChoices = {
       {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}}};
@@ -349,6 +356,9 @@ std::vector<Option> MakeTable() {
       {
           {"--help", "", "", "Prints this.", Ask<Request::kHelp>},
           {"--help-markdown", "", "", "Prints docs/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-man", "", "", "Prints the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
+          {"--completion", "bash|zsh|fish", "",
+           "Prints the script by which that shell completes the command line.", StoreCompletion},
           {"--version", "", "", "Prints the version.", Ask<Request::kVersion>},
       });
   for (const auto& [name, value] : kWithoutEffect) {

@@ -28,7 +28,9 @@ enum class Mode {
   kMpi,  ///< the workers among each other: there are no servers
 };
 /// What is asked for besides running a job.
-enum class Request { kRun, kHelp, kHelpMarkdown, kVersion };
+enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion };
+/// For whom --completion writes.
+enum class Shell { kBash, kZsh, kFish };
 
 /// What processes that dmlc-submit binds itself are bound to without --bind. None: every job deals out cores
 /// from the first that it may use, so that two jobs on a machine would share theirs while others are idle.
@@ -36,6 +38,7 @@ inline constexpr Bind kDefaultBind = Bind::kNone;
 
 struct Options {
   Request request = Request::kRun;
+  Shell shell = Shell::kBash;       ///< with kCompletion
   std::string cluster = "local";    ///< the name of one in the registry (cluster/clusters.h)
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
   std::vector<std::string> command;
@@ -147,5 +150,7 @@ Options ParseOptions(const std::vector<std::string>& arguments);
 std::string HelpText();
 /// The whole of docs/options.md.
 std::string HelpMarkdown();
+/// The manual page, dmlc-submit.1, of the program's version.
+std::string HelpMan(std::string_view version);
 
 }  // namespace warren::submit

@@ -16,6 +16,7 @@
 
 #include "submit/cluster/clusters.h"
 #include "submit/command.h"
+#include "submit/completion/completion.h"
 #include "submit/options.h"
 #include "submit/output/console.h"
 #include "submit/output/log.h"
@@ -58,6 +59,12 @@ bool Answer(const Options& options) {
       return true;
     case Request::kHelpMarkdown:
       Print(HelpMarkdown());
+      return true;
+    case Request::kHelpMan:
+      Print(HelpMan(WARREN_VERSION));
+      return true;
+    case Request::kCompletion:
+      Print(CompletionScript(options.shell));
       return true;
     case Request::kVersion:
       Print("dmlc-submit (Warren) " WARREN_VERSION "\n");

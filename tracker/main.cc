@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -27,6 +28,7 @@
 
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
+#include "tracker/man_page.h"
 #include "tracker/server.h"
 #include "tracker/state_file.h"
 #include "wire/job_token.h"
@@ -112,6 +114,35 @@ void Declare(CLI::App& app, Options& options) {
                                                            {"DEBUG", spdlog::level::debug},
                                                            {"WARNING", spdlog::level::warn}},
           CLI::ignore_case));
+}
+
+/// The manual page, of the options that `app` has.
+std::string ManPageOf(const CLI::App& app) {
+  ManPage page;
+  page.program = "rabit-tracker";
+  page.version = WARREN_VERSION;
+  page.summary = "bring the workers of a job together";
+  page.synopsis = "--num-workers N [options]";
+  page.sections.push_back(
+      {"Description",
+       {"Serves one rabit or XGBoost job whose workers somebody else starts: prints what they need in their "
+        "environment, waits until all have shut down, and exits with 0 then. When that does not happen it "
+        "says "
+        "why, and exits with 1.",
+        "The environment is printed between the lines DMLC_TRACKER_ENV_START and DMLC_TRACKER_ENV_END."},
+       {}});
+  page.sections.push_back({"Options", {}, {}});
+  for (const CLI::Option* option : app.get_options()) {
+    std::string term = option->get_name(false, true);
+    if (option->get_items_expected_max() > 0) term += " VALUE";
+    std::string text = option->get_description();
+    if (!text.empty())
+      text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    if (!option->get_default_str().empty()) text += fmt::format(" (default: {})", option->get_default_str());
+    page.sections.back().items.push_back({term, text + "."});
+  }
+  page.sections.push_back({"See also", {"`dmlc-submit`(1), `warren`(1)"}, {}});
+  return ManText(page);
 }
 
 /// The block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop reading
@@ -299,6 +330,13 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "rabit-tracker (Warren) " WARREN_VERSION);
   Options options;
   Declare(app, options);
+  app.add_flag_callback(
+      "--help-man",
+      [&] {
+        fmt::print("{}", ManPageOf(app));
+        throw CLI::Success();
+      },
+      "print the manual page rabit-tracker.1");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

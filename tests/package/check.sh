@@ -11,6 +11,10 @@ prefix=$scratch/prefix
 cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" || { cat "$scratch/install.log"; exit 1; }
 "$prefix/bin/rabit-tracker" --help | grep -- --num-workers >/dev/null
 "$prefix/bin/dmlc-submit" --help | grep -- --num-workers >/dev/null
+for file in man/man1/{dmlc-submit,rabit-tracker}.1 bash-completion/completions/dmlc-submit zsh/site-functions/_dmlc-submit \
+            fish/vendor_completions.d/dmlc-submit.fish; do
+  test -s "$prefix/share/$file"
+done
 pc=$(dirname "$(find "$prefix" -name warren.pc)")
 query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
 

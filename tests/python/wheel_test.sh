@@ -52,6 +52,12 @@ env -i PATH=/usr/bin:/bin environment/bin/python -c 'from warren import rabit; a
 env -i PATH=/usr/bin:/bin environment/bin/python -c \
   'import sys, warren; assert warren.__version__ == sys.argv[1], warren.__version__' "$version"
 env -i PATH=/usr/bin:/bin environment/bin/dmlc-submit --version | grep -qx "dmlc-submit (Warren) $version"
+for page in dmlc-submit rabit-tracker warren; do grep -q "^.TH .* \"Warren $version\"" environment/share/man/man1/$page.1; done
+for program in dmlc-submit warren; do
+  grep -q bind environment/share/{bash-completion/completions/$program,zsh/site-functions/_$program,fish/vendor_completions.d/$program.fish}
+done
+env -i PATH=/usr/bin:/bin environment/bin/warren bench --num-workers 2 --largest 1k --samples 2 | grep '^allreduce .* 1 KiB'
+env -i PATH=/usr/bin:/bin environment/bin/warren doctor | grep "OK.*packages.*warren $version"
 rm -rf unpacked
 /usr/bin/python3 -m zipfile -e wheels/warren-"$version"-*.whl unpacked
 grep -qx 'License-Expression: Apache-2.0' unpacked/warren-"$version".dist-info/METADATA

@@ -1,0 +1,54 @@
+# Manual pages and what shells complete by: written by the programs themselves, from the tables of their options. Those of
+# `warren` go into the wheel, which has that command.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  return()
+endif()
+add_custom_target(warren_shell_files ALL)
+
+# warren_shell_file(<folder of share>/<name> COMMAND ... [DEPENDS ...] [ONLY_IN_WHEEL]): what the command prints.
+function(warren_shell_file path)
+  cmake_parse_arguments(ARG "ONLY_IN_WHEEL" "" "COMMAND;DEPENDS" ${ARGN})
+  if(ARG_ONLY_IN_WHEEL AND NOT SKBUILD)
+    return()
+  endif()
+  set(file ${PROJECT_BINARY_DIR}/share/${path})
+  cmake_path(GET path PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
+  # By way of another name: what a command has half written when it fails is no file of this name.
+  add_custom_command(OUTPUT ${file}
+    COMMAND ${ARG_COMMAND} > ${file}.new
+    COMMAND ${CMAKE_COMMAND} -E rename ${file}.new ${file}
+    DEPENDS ${ARG_DEPENDS} VERBATIM)
+  string(MAKE_C_IDENTIFIER warren_${path} target)
+  add_custom_target(${target} DEPENDS ${file})
+  add_dependencies(warren_shell_files ${target})
+  if(SKBUILD)
+    install(FILES ${file} DESTINATION ${SKBUILD_DATA_DIR}/share/${folder} COMPONENT python EXCLUDE_FROM_ALL)
+  else()
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${folder})
+  endif()
+endfunction()
+
+foreach(program dmlc-submit rabit-tracker)
+  warren_shell_file(man/man1/${program}.1 COMMAND ${program} --help-man DEPENDS ${program})
+endforeach()
+warren_shell_file(bash-completion/completions/dmlc-submit COMMAND dmlc-submit --completion bash DEPENDS dmlc-submit)
+warren_shell_file(zsh/site-functions/_dmlc-submit COMMAND dmlc-submit --completion zsh DEPENDS dmlc-submit)
+warren_shell_file(fish/vendor_completions.d/dmlc-submit.fish COMMAND dmlc-submit --completion fish DEPENDS dmlc-submit)
+
+if(NOT SKBUILD)
+  return()
+endif()
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(package ${PROJECT_SOURCE_DIR}/python/src)
+set(warren ${CMAKE_COMMAND} -E env PYTHONPATH=${package} PYTHONDONTWRITEBYTECODE=1 WARREN_NATIVE=${PROJECT_BINARY_DIR}
+  ${Python3_EXECUTABLE})
+file(GLOB sources CONFIGURE_DEPENDS ${package}/warren/_*.py ${package}/warren/_bench/*.py ${package}/warren/_doctor/*.py)
+warren_shell_file(man/man1/warren.1 ONLY_IN_WHEEL DEPENDS ${sources} COMMAND ${warren} -m warren._man ${PROJECT_VERSION})
+warren_shell_file(bash-completion/completions/warren ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+  COMMAND ${warren} -m warren --completion bash)
+warren_shell_file(zsh/site-functions/_warren ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+  COMMAND ${warren} -m warren --completion zsh)
+warren_shell_file(fish/vendor_completions.d/warren.fish ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+  COMMAND ${warren} -m warren --completion fish)
+add_dependencies(warren_python warren_shell_files)

@@ -1,0 +1,91 @@
+"""`warren bench`: allreduce and broadcast on this machine or a cluster, beside what memory and network give in the same job."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Dict, List, Optional, Sequence
+
+from warren import _native
+from warren._bench import report
+
+_MODULE = "warren._bench.worker"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the words behind `warren bench`; all others are dmlc-submit's."""
+    made = argparse.ArgumentParser(
+        prog="warren bench",
+        usage="warren bench [--json] [--largest SIZE] [--samples N] [options of dmlc-submit]",
+        allow_abbrev=False,
+        description="Times allreduce and broadcast of 8 B to 64 MiB, and beside them memory copies and "
+        "messages between two ranks. Options of dmlc-submit say where: --num-workers N (else one for each core here), "
+        "--cluster ssh --host-file FILE and so on.")
+    made.add_argument("--json", action="store_true", help="the figures as JSON")
+    made.add_argument("--largest", metavar="SIZE", default="64m", help="the largest size, such as 1m. Default: 64m")
+    made.add_argument("--samples",
+                      type=int,
+                      metavar="N",
+                      default=15,
+                      help="how often each is timed; the median counts. Default: 15")
+    made.add_argument("--python",
+                      metavar="PROGRAM",
+                      default=sys.executable,
+                      help="the Python that has warren where the ranks run. Default: this one")
+    return made
+
+
+def size_of(text: str) -> int:
+    """'64m' and the like in bytes. Raises ValueError."""
+    units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    number, unit = (text[:-1], text[-1].lower()) if text and text[-1].isalpha() else (text, "")
+    if not number.isdigit() or unit not in units or int(number) * units[unit] < report.SMALLEST:
+        raise ValueError(f"'{text}' is no size; expected one from {report.SMALLEST} on, such as 64k or 1m")
+    return int(number) * units[unit]
+
+
+def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
+    """That of dmlc-submit."""
+    counts = any(word in ("-n", "--num-workers") or word.startswith(("-n=", "--num-workers=")) for word in rest)
+    elsewhere = "DMLC_SUBMIT_CLUSTER" in os.environ or any(word.startswith(("--cluster", "--launcher")) for word in rest)
+    number = [] if counts or elsewhere else ["--num-workers", str(max(2, len(os.sched_getaffinity(0))))]
+    passed = [word for name in ("PYTHONPATH", "WARREN_NATIVE") if name in os.environ for word in ("--env", name)]
+    return [
+        _native.program("dmlc-submit"), *number, *passed, *rest, "--", options.python, "-m", _MODULE,
+        str(size_of(options.largest)),
+        str(max(1, options.samples))
+    ]
+
+
+def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
+    """Runs the job: its exit code and what its first rank has measured. Whatever else is said goes to standard error."""
+    figures = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as job:
+        assert job.stdout is not None
+        for line in job.stdout:
+            _, mark, text = line.partition(report.MARK)
+            if mark:
+                figures = json.loads(text)
+            else:
+                sys.stderr.write(line)
+    return job.returncode, figures
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit code of `warren bench ...`: that of dmlc-submit."""
+    options, rest = parser().parse_known_args(words)
+    try:
+        command = command_of(options, rest)
+    except (ValueError, OSError) as error:
+        print(f"warren bench: {error}", file=sys.stderr)
+        return 2
+    code, figures = _measured(command)
+    if code != 0:
+        return code
+    if figures is None:
+        print("warren bench: the job has ended without figures" + (" (--dry-run)" if "--dry-run" in rest else ""),
+              file=sys.stderr)
+        return 0 if "--dry-run" in rest else 1
+    figures = report.with_limits(figures)
+    print(json.dumps(figures, indent=2) if options.json else report.text(figures), end="\n" if options.json else "")
+    return 0

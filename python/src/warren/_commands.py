@@ -1,0 +1,57 @@
+"""The table of `warren`'s commands, which makes its help, its man page and its completion."""
+import argparse
+import dataclasses
+import importlib
+from typing import Callable, Optional, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """`warren <name>`. `run` takes the words behind it and gives the exit code. `parser` is imported when it is called; none
+    where a program of its own reads the words. `words`: what the first of them may be."""
+    name: str
+    summary: str
+    run: Callable[[Sequence[str]], int]
+    parser: Optional[Callable[[], argparse.ArgumentParser]] = None
+    program: str = ""
+    words: Sequence[str] = ()
+
+
+def _program(name: str) -> Callable[[Sequence[str]], int]:
+    def run(words: Sequence[str]) -> int:
+        from warren import _native  # pylint: disable=import-outside-toplevel
+        _native.run(name, list(words))
+
+    return run
+
+
+def _module(name: str) -> Callable[[Sequence[str]], int]:
+    return lambda words: int(importlib.import_module(name).run(words))
+
+
+def _parser(name: str) -> Callable[[], argparse.ArgumentParser]:
+    def make() -> argparse.ArgumentParser:
+        made = importlib.import_module(name).parser()
+        assert isinstance(made, argparse.ArgumentParser)
+        return made
+
+    return make
+
+
+def _data(words: Sequence[str]) -> int:
+    return int(importlib.import_module("warren.data._commands").main(words))
+
+
+COMMANDS = (
+    Command("submit", "starts a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
+    Command("jobs", "lists past jobs, and shows how each ended", _module("warren._jobs"), _parser("warren._jobs")),
+    Command("doctor", "checks this machine and the hosts of a host file, and says what to do", _module("warren._doctor"),
+            _parser("warren._doctor")),
+    Command("bench", "measures allreduce here or on a cluster, beside what memory and network give", _module("warren._bench"),
+            _parser("warren._bench")),
+    Command("data",
+            "looks into data sets, checks them, and makes others of them (rabit-data)",
+            _data,
+            words=("inspect", "validate", "convert", "shard")),
+    Command("tracker", "lets workers find each other (rabit-tracker)", _program("rabit-tracker"), program="rabit-tracker"),
+)

@@ -1,0 +1,129 @@
+"""From what was tried to and between hosts to what is wrong with ssh, clocks, ports and names. Pure."""
+import ipaddress
+from typing import Dict, List, Set, Tuple
+
+from warren._doctor.model import OK, PROBLEM, TRACKER_PORTS, WARNING, Finding, Link, Survey, few
+
+_CLOCK_WARNING_S, _CLOCK_PROBLEM_S = 0.1, 60.0
+_SSH_ADVICE = {
+    "name": "write its address or full name into the host file, or a Host entry into ~/.ssh/config",
+    "refused": "start sshd there, or give its port: host:PORT in the host file",
+    "timeout": "see that it is up, and that no firewall is between: ssh -v {host}",
+    "key": "connect once by hand and compare the key, or dmlc-submit --ssh-host-keys accept-new",
+    "permission":
+    "no password can be asked for: ssh-copy-id {host}, or load the key into ssh-agent; `ssh -o BatchMode=yes {host} true` must work",
+    "python": "its programs need Python 3 there (or give --python PROGRAM); what else is on it cannot be checked without",
+    "lost": "run it by hand: ssh -o BatchMode=yes {host} python3 --version"
+}
+
+
+def ssh(survey: Survey) -> List[Finding]:
+    """Whether each host can be asked."""
+    found = []
+    for host in survey.hosts:
+        if host.trouble:
+            kind, text = host.trouble
+            what = f"has no python3 ({text.strip()})" if kind == "python" else text
+            found.append(
+                Finding(PROBLEM, "python" if kind == "python" else "ssh", what,
+                        _SSH_ADVICE.get(kind, "try by hand: ssh -v -o BatchMode=yes {host}").format(host=host.name), [host.name]))
+    answered = [host for host in survey.answered if not host.here]
+    if answered:
+        times = [host.seconds for host in answered]
+        count = f"{len(answered)} host{'s answer' if len(answered) > 1 else ' answers'}"
+        found.append(Finding(OK, "ssh", f"{count} within {min(times):.1f} to {max(times):.1f} s"))
+    return found
+
+
+def clock(survey: Survey) -> List[Finding]:
+    """Clocks of hosts, beside this machine's."""
+    known = [(host, *host.offset) for host in survey.answered if host.offset is not None and not host.here]
+    if not known:
+        return []
+    found = []
+    for host, offset, sure in known:
+        off = abs(offset) - sure
+        if off >= _CLOCK_WARNING_S:
+            far = off >= _CLOCK_PROBLEM_S
+            found.append(
+                Finding(
+                    PROBLEM if far else WARNING, "clock",
+                    f"is {abs(offset):.1f} s {'ahead of' if offset > 0 else 'behind'} this machine's" +
+                    (": certificates and signed requests to object stores will be refused" if far else ": times in logs mislead"),
+                    "keep it by chrony or systemd-timesyncd: timedatectl set-ntp true", [host.name]))
+    if not found:
+        worst = max(abs(offset) + sure for _, offset, sure in known)
+        found.append(Finding(OK, "clock", f"no host is further off than {worst * 1000:.0f} ms"))
+    return found
+
+
+def _blocked(failed: List[Link], needed: bool) -> Finding:
+    """Of the connections from one host to another that could not be made."""
+    source, target = failed[0].source, failed[0].target
+    kinds = {"tracker": ("the tracker's", f"{TRACKER_PORTS[0]}-{TRACKER_PORTS[1]}"),
+             "ephemeral": ("ephemeral", "the ephemeral ones (sysctl net.ipv4.ip_local_port_range)")}
+    ports = " and ".join(f"{link.port} ({kinds[link.kind][0]}: {link.error})" for link in failed)
+    advice = (f"let TCP to {target} through, ports {' and '.join(kinds[link.kind][1] for link in failed)}: see nft list ruleset or "
+              "iptables -S on both, and the security groups of a cloud")
+    return Finding(PROBLEM if needed else WARNING, "network", f"cannot reach {target} at port {ports}",
+                   advice + ("" if needed else "; needed where workers run here, too"), [source])
+
+
+def links(survey: Survey) -> List[Finding]:
+    """Connections between all pairs."""
+    here = {host.name for host in survey.hosts if host.here}
+    pairs: Dict[Tuple[str, str], List[Link]] = {}
+    for link in survey.links:
+        pairs.setdefault((link.target, link.source), []).append(link)
+    found: List[Finding] = []
+    for (_, source), tried in sorted(pairs.items()):
+        failed = [link for link in tried if link.error]
+        if failed:  # dmlc-submit connects to nobody; only workers that run here do
+            found.append(_blocked(failed, source not in here))
+    if pairs and not found:
+        found.append(Finding(OK, "network", f"all {len(pairs)} pairs reach each other, at a port from {TRACKER_PORTS[0]} to "
+                             f"{TRACKER_PORTS[1]} and an ephemeral one"))
+    return found
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def names(survey: Survey) -> List[Finding]:
+    """What hosts take each other's names for."""
+    found: List[Finding] = []
+    all_names = [name for name in dict.fromkeys(name for seen in survey.names.values() for name in seen) if not _is_address(name)]
+    for name in all_names:
+        seen = {host: addresses[name] for host, addresses in survey.names.items() if name in addresses}
+        without = [host for host, addresses in seen.items() if not addresses]
+        if without:
+            found.append(
+                Finding(PROBLEM, "names", f"do{'es' * (len(without) == 1)} not know the name {name}",
+                        f"add {name} to DNS or to /etc/hosts there, or use its address in the host file", without))
+        loopback = [
+            host for host, addresses in seen.items()
+            if addresses and all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in addresses)
+        ]
+        if loopback and len(loopback) < len(seen) - len(without):
+            found.append(
+                Finding(
+                    WARNING, "names",
+                    f"take{'s' * (len(loopback) == 1)} {name} for a loopback address ({few(seen[loopback[0]])})",
+                    f"give {name} its address of the network in /etc/hosts there: others cannot reach what listens at loopback",
+                    loopback))
+        others = {host: set(addresses) for host, addresses in seen.items() if addresses and host not in loopback}
+        first: Set[str] = next(iter(others.values()), set())
+        different = [host for host, addresses in others.items() if not addresses & first]
+        if different:
+            found.append(
+                Finding(
+                    WARNING, "names", f"take{'s' * (len(different) == 1)} {name} for {few(sorted(others[different[0]]))}, and "
+                    f"{next(iter(others))} for {few(sorted(first))}", "make DNS and /etc/hosts agree on all hosts", different))
+    if all_names and not found:
+        found.append(Finding(OK, "names", "mean the same on all hosts"))
+    return found

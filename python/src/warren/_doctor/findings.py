@@ -1,0 +1,15 @@
+"""From facts of hosts to findings: all checks. Pure."""
+from typing import List
+
+from warren._doctor import between_hosts, on_hosts
+from warren._doctor.model import OK, PROBLEM, WARNING, Finding, Survey, grouped
+
+_CHECKS = (between_hosts.ssh, between_hosts.clock, between_hosts.links, between_hosts.names, on_hosts.versions, on_hosts.memory,
+           on_hosts.kernel, on_hosts.gpus)
+
+
+def diagnose(survey: Survey) -> List[Finding]:
+    """What is worst comes first, else in the order of a user's way: to the hosts, between them, on them."""
+    found = [one for check in _CHECKS for one in grouped(check(survey))]
+    order = (PROBLEM, WARNING, OK)
+    return sorted(found, key=lambda one: order.index(one.level))

@@ -1,0 +1,255 @@
+"""The hosts of `warren doctor`: their file, and a probe on each, over ssh."""
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import re
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, List, Optional, Sequence
+
+PROBE = pathlib.Path(__file__).with_name("probe.py")
+#: As dmlc-submit has them (submit/cluster/ssh.cc), so that what reaches a host here reaches it there.
+_SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
+        "ControlMaster=no", "-o", "ClearAllForwardings=yes")
+_MOST_SLOTS = 100_000
+_PATIENCE_S = 60.0
+#: Reads the probe itself from what comes behind the shell's lines.
+_LOADER = ("import sys; print(sys.argv[1], flush=True); n = int(sys.stdin.readline()); "
+           "exec(compile(sys.stdin.read(n), 'probe', 'exec'), {'__name__': '__main__'})")
+
+
+class HostError(Exception):
+    """A host cannot be asked. `kind`: "name", "refused", "timeout", "key", "permission", "python", "lost" or "other"."""
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A line of the host file. `name` empty: this machine."""
+    name: str
+    user: str = ""
+    port: int = 0
+
+    @property
+    def shown(self) -> str:
+        """As messages name it."""
+        if not self.name:
+            return "this machine"
+        name = f"[{self.name}]" if self.port and ":" in self.name else self.name
+        return f"{self.user}@" * bool(self.user) + name + f":{self.port}" * bool(self.port)
+
+
+def _number(text: str, most: int, what: str) -> int:
+    if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= most:
+        raise ValueError(f"'{text}' is no {what}: a number from 1 to {most}")
+    return int(text)
+
+
+def _address(word: str) -> Host:
+    user, at, word = word.rpartition("@")
+    if at and not user:
+        raise ValueError("there is no user in front of the '@'")
+    port: Optional[str] = None
+    if word.startswith("["):
+        name, bracket, rest = word[1:].partition("]")
+        if not bracket:
+            raise ValueError("the ']' is missing")
+        if rest and not rest.startswith(":"):
+            raise ValueError(f"after ']' comes :PORT or nothing, not '{rest}'")
+        port = rest[1:] if rest else None
+    elif word.count(":") == 1:
+        name, _, port = word.partition(":")
+    else:
+        name = word  # with several colons it is an IPv6 address
+    if not name:
+        raise ValueError("there is no host name")
+    if name.startswith("-"):
+        raise ValueError(f"'{name}' would be taken for an option")
+    return Host(name, user, 0 if port is None else _number(port, 65535, "port"))
+
+
+def parse_hosts(text: str, source: str) -> List[Host]:
+    """The hosts of a host file as dmlc-submit reads it, each once. Raises ValueError that names `source` and the line."""
+    hosts: List[Host] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        try:
+            if not words:
+                continue
+            host = _address(words[0])
+            for word in words[1:]:
+                key, equals, value = word.partition("=")
+                if not equals or key not in ("slots", "max_slots", "max-slots"):
+                    raise ValueError(f"'{word}' is not understood; a line is a host and slots=N")
+                _number(value, _MOST_SLOTS, "number of slots")
+        except ValueError as error:
+            raise ValueError(f"{source}:{number}: {error}") from None
+        if host not in hosts:
+            hosts.append(host)
+    if not hosts:
+        raise ValueError(f"{source}: there is no host in it")
+    return hosts
+
+
+def ssh_words(host: Host, options: Sequence[str]) -> List[str]:
+    """ssh and its options, without the host."""
+    return ["ssh", *options, *_SSH, *(["-p", str(host.port)] if host.port else [])]
+
+
+def _login(host: Host) -> str:
+    return f"{host.user}@{host.name}" if host.user else host.name
+
+
+def real_name(host: Host, options: Sequence[str]) -> str:
+    """What ssh takes the name for, by its configuration: where others reach the host."""
+    try:
+        shown = subprocess.run([*ssh_words(host, options), "-G", "--", _login(host)],
+                               check=True,
+                               text=True,
+                               stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL,
+                               timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return host.name
+    return next((line.split()[1] for line in shown.splitlines() if line.startswith("hostname ")), host.name)
+
+
+#: What ssh says, and the kind of trouble that this is.
+_SAID = (("Could not resolve hostname", "name"), ("Name or service not known", "name"), ("Host key verification failed", "key"),
+         ("REMOTE HOST IDENTIFICATION", "key"), ("Permission denied", "permission"),
+         ("Too many authentication failures", "permission"), ("Connection refused", "refused"), ("timed out", "timeout"),
+         ("No route to host", "timeout"), ("Network is unreachable", "timeout"))
+
+
+def kind_of(said: str) -> str:
+    """Of what ssh wrote to its standard error."""
+    return next((kind for words, kind in _SAID if words in said), "other")
+
+
+class Probe:
+    """A probe that runs on a host, and answers one request after the other. Not thread safe."""
+    def __init__(self, host: Host, options: Sequence[str] = (), python: str = "python3") -> None:
+        """Starts it. Raises HostError."""
+        self.host = host
+        began = time.monotonic()
+        self._lines: "queue.Queue[Optional[str]]" = queue.Queue()
+        mark = f"warren-doctor-{secrets.token_hex(8)}"
+        command = [*ssh_words(host, options), "--", _login(host), "exec sh"] if host.name else ["sh"]
+        try:
+            self._process = subprocess.Popen(command,
+                                             stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE,
+                                             text=True,
+                                             encoding="utf-8",
+                                             errors="replace")
+        except OSError as error:
+            raise HostError("other", f"{command[0]}: {error.strerror}; install OpenSSH's client") from None
+        self._said: List[str] = []
+        threading.Thread(target=self._read_lines, daemon=True).start()
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._errors.start()
+        try:
+            python = sys.executable if not host.name else python
+            # One line, and nothing behind it before Python reads: some shells read more than they need.
+            self._write(
+                f"if command -v {_quoted(python)} >/dev/null 2>&1; then exec {_quoted(python)} -c {_quoted(_LOADER)} {mark}; "
+                f"else echo {mark} no-python `uname -sr` `df -k /dev/shm 2>/dev/null | tail -1`; exit; fi\n")
+            first = self._line_with(mark)
+            self.seconds = time.monotonic() - began
+            if "no-python" in first:
+                raise HostError("python", first.partition("no-python ")[2])
+            code = PROBE.read_text(encoding="utf-8")
+            self._write(f"{len(code)}\n{code}")
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, what: str, *, patience_s: float = _PATIENCE_S, **values: Any) -> Any:
+        """The answer. Raises HostError."""
+        self._write(json.dumps({"do": what, **values}) + "\n")
+        answer = json.loads(self._line(patience_s))
+        if "error" in answer:
+            raise HostError("other", answer["error"])
+        return answer["answer"]
+
+    def close(self) -> None:
+        """Ends it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _write(self, text: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(text)
+            self._process.stdin.flush()
+        except OSError:
+            raise self._lost() from None
+
+    def _line(self, patience_s: float = _PATIENCE_S) -> str:
+        try:
+            line = self._lines.get(timeout=patience_s)
+        except queue.Empty:
+            raise HostError("timeout", f"it has not answered for {patience_s:.0f} s") from None
+        if line is None:
+            raise self._lost()
+        return line
+
+    def _line_with(self, mark: str) -> str:
+        """Shells greet."""
+        while True:
+            line = self._line()
+            if mark in line:
+                return line.strip()
+
+    def _lost(self) -> HostError:
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            code = -1
+        self._errors.join(2)
+        said = "".join(self._said).strip()
+        last = said.splitlines()[-1] if said else f"it ended with code {code}"
+        return HostError(kind_of(said) if code == 255 else "lost", last)
+
+    def _read_lines(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._said.append(line)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def hosts_of(host_file: Optional[str], names: Optional[str]) -> List[Host]:
+    """This machine, then those of the file (else of $HOSTFILE) and of the list. Raises ValueError, OSError."""
+    found = [Host("")]
+    path = host_file or (os.environ.get("HOSTFILE") if names is None else None)
+    if path:
+        found += parse_hosts(pathlib.Path(path).read_text(encoding="utf-8"), path)
+    for name in (names or "").split(","):
+        if name.strip():
+            found += [host for host in parse_hosts(name, "--hosts") if host not in found]
+    return found

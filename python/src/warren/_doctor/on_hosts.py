@@ -1,0 +1,184 @@
+"""From what hosts say of themselves to what is wrong with versions, memory, kernels and GPUs. Pure."""
+from typing import Dict, List, Optional, Sequence
+
+from warren._doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, grouped, size
+
+#: Docker's own, which is too small for many programs.
+_SMALL_SHARED_MEMORY = 64 << 20
+_FEW_DESCRIPTORS = 1024
+
+
+def versions(survey: Survey) -> List[Finding]:
+    """Processors, Python, packages."""
+    found: List[Finding] = []
+    hosts = survey.answered
+    machines = by_value(hosts, lambda host: host.facts["machine"])
+    if len(machines) > 1:
+        found.append(
+            Finding(WARNING, "machine", f"hosts have different processors: {differing(machines)}",
+                    "programs and wheels must be there for each; sums may differ in their last bits"))
+    pythons = by_value(hosts, lambda host: ".".join(host.facts["python"].split(".")[:2]))
+    old = [host.name for host in hosts if tuple(map(int, host.facts["python"].split(".")[:2])) < (3, 9)]
+    if old:
+        found.append(
+            Finding(WARNING, "python", "is older than 3.9, which Warren's package needs",
+                    "install a newer one, or give --python PROGRAM", old))
+    if len(pythons) > 1:
+        found.append(
+            Finding(
+                WARNING, "python", f"versions differ: {differing(pythons)}", "pickled objects and wheels may not fit: use one "
+                "version, such as that of a virtual environment that all hosts see (--python PROGRAM asks it here)"))
+    elif pythons and not old:
+        found.append(Finding(OK, "python", next(iter(pythons)) + " everywhere"))
+    return found + _packages(hosts)
+
+
+def _packages(hosts: Sequence[Asked]) -> List[Finding]:
+    found: List[Finding] = []
+    same, nowhere = [], []
+    for package in ("warren", "xgboost", "lightgbm", "torch", "pyarrow", "numpy"):
+
+        def version(host: Asked, package: str = package) -> Optional[str]:
+            packages: Dict[str, Optional[str]] = host.facts["packages"]
+            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren" else ""  # without the wheel
+            return packages.get(package) or packages.get(f"{package}-cpu") or program or None
+
+        versions = by_value(hosts, version)
+        if set(versions) == {None}:
+            nowhere.append(package)
+        elif len(versions) == 1:
+            same.append(f"{package} {next(iter(versions))}")
+        else:
+            found.append(
+                Finding(
+                    WARNING, "packages", f"{package}: {differing(versions, lambda one: one or 'not installed')}",
+                    f"install the same everywhere: pip install {package}=="
+                    f"{max((str(one) for one in versions if one), key=lambda one: len(versions[one]))}"))
+    if same or nowhere:
+        found.append(
+            Finding(OK, "packages",
+                    "; ".join(filter(None, [", ".join(same), f"not installed: {', '.join(nowhere)}" * bool(nowhere)]))))
+    return found
+
+
+def memory(survey: Survey) -> List[Finding]:
+    """Shared memory, limits, control groups."""
+    found: List[Finding] = []
+    hosts = survey.answered
+    for host in hosts:
+        shared = host.facts["shared_memory"]
+        if shared is None or not shared["writable"]:
+            found.append(
+                Finding(
+                    WARNING, "memory", "has no /dev/shm that can be written",
+                    "mount -t tmpfs tmpfs /dev/shm: NCCL, MPI libraries and "
+                    "PyTorch's data loaders need it (Warren's engine does not)", [host.name]))
+        elif shared["size"] <= _SMALL_SHARED_MEMORY:
+            found.append(
+                Finding(
+                    WARNING, "memory", f"has a /dev/shm of {size(shared['size'])}",
+                    "in a container: docker run --shm-size=1g, or an "
+                    "emptyDir of medium Memory; NCCL, MPI libraries and PyTorch's data loaders run out of it", [host.name]))
+        elif shared["free"] < shared["size"] / 10:
+            found.append(
+                Finding(WARNING, "memory", f"has only {size(shared['free'])} of {size(shared['size'])} left in /dev/shm",
+                        "remove what programs that were killed have left there: ls -l /dev/shm", [host.name]))
+        soft, hard = host.facts["nofile"]
+        if soft is not None and soft < _FEW_DESCRIPTORS:
+            found.append(
+                Finding(
+                    WARNING, "limits", f"lets a process have {soft} open files (ulimit -n)",
+                    f"ulimit -n {4096 if hard is None else min(hard, 4096)} in ~/.bashrc or /etc/security/limits.conf: "
+                    "a rank needs two for each other of its host and one for each link", [host.name]))
+        locked = host.facts["memlock"][0]
+        if locked is not None and locked < _SMALL_SHARED_MEMORY and (host.facts["gpus"] or {}).get("found"):
+            found.append(
+                Finding(WARNING, "limits", f"lets a process lock {size(locked)} of memory (ulimit -l)",
+                        "ulimit -l unlimited: NCCL over "
+                        "InfiniBand needs it (Warren's engine does not)", [host.name]))
+    if hosts and not found:
+        least = min(hosts, key=lambda host: int(host.facts["shared_memory"]["free"]))
+        found.append(Finding(OK, "memory", f"/dev/shm has at least {size(least.facts['shared_memory']['free'])} free"))
+    limited = by_value([host for host in hosts if host.facts["memory_limit"]], lambda host: size(host.facts["memory_limit"]))
+    for limit, names in limited.items():
+        found.append(Finding(OK, "memory", f"a control group gives all processes together {limit}", hosts=names))
+    return found
+
+
+#: What is lost without each; level, consequence and advice.
+_KERNEL = {
+    "pidfd_open": (OK, "a pipe tells of processes that end in its place"),
+    "memfd_create": (WARNING, "ranks of one host talk TCP instead of sharing memory"),
+    "process_vm_readv": (OK, "only MPI libraries would use it, and copy twice without"),
+    "futex": (PROBLEM, "ranks cannot wait for each other in shared memory")
+}
+
+
+def kernel(survey: Survey) -> List[Finding]:
+    """What the engine asks of the kernel."""
+    found: List[Finding] = []
+    for host in survey.answered:
+        features = host.facts["kernel"]
+        if features is None:
+            found.append(
+                Finding(WARNING, "kernel", f"is {host.facts['system']} on {host.facts['machine']}",
+                        "Warren knows Linux on x86-64 and ARM64", [host.name]))
+            continue
+        for feature, (level, consequence) in _KERNEL.items():
+            if features.get(feature) is not True:
+                scope = host.facts.get("ptrace_scope")
+                traced = feature == "process_vm_readv" and scope not in (None, "0")
+                yama = f"; kernel.yama.ptrace_scope is {scope}" if traced else ""
+                advice = "" if level == OK else "a kernel from 5.3 on, and a container whose seccomp profile allows it"
+                found.append(
+                    Finding(level, "kernel", f"{feature}: {features.get(feature)}{yama}; {consequence}", advice, [host.name]))
+    if survey.answered and not found:
+        found.append(Finding(OK, "kernel", "has pidfd_open, memfd_create, process_vm_readv and futex"))
+    return grouped(found)
+
+
+def _kind_of_gpus(host: Asked) -> str:
+    """'8 x H100, CUDA 12.4, NCCL 2.20.5'."""
+    found = host.facts["gpus"]["found"]
+    cuda, nccl = host.facts["cuda"], host.facts["nccl"]
+    named = [f"{len(found)} x {found[0][0]}"]
+    if cuda:
+        named.append(f"CUDA {cuda // 1000}.{cuda % 1000 // 10}")
+    if nccl:
+        named.append(f"NCCL {nccl // 10000}.{nccl // 100 % 100}.{nccl % 100}")
+    return ", ".join(named)
+
+
+def gpus(survey: Survey) -> List[Finding]:
+    """GPUs, drivers, NCCL."""
+    found: List[Finding] = []
+    hosts = survey.answered
+    for host in hosts:
+        seen = host.facts["gpus"] or {}
+        if "error" in seen:
+            found.append(
+                Finding(
+                    WARNING, "GPUs", f"nvidia-smi fails: {seen['error']}",
+                    "load the driver's module (modprobe nvidia), or reboot after an "
+                    "update of it; jobs without GPUs are not concerned", [host.name]))
+        elif seen.get("found") and host.facts["nccl"] is None:
+            found.append(
+                Finding(
+                    WARNING, "GPUs", "no libnccl.so.2 is found",
+                    "install libnccl2, or put the one of PyTorch's wheel on LD_LIBRARY_PATH; "
+                    "without it, collectives of GPUs go through the host", [host.name]))
+    having = [host for host in hosts if (host.facts["gpus"] or {}).get("found")]
+    drivers = by_value(having, lambda host: host.facts["gpus"]["found"][0][1])
+    if len(drivers) > 1:
+        found.append(Finding(WARNING, "GPUs", f"drivers differ: {differing(drivers)}", "install the same on all hosts"))
+    libraries = by_value([host for host in having if host.facts["nccl"]], lambda host: host.facts["nccl"])
+    if len(libraries) > 1:
+        found.append(
+            Finding(PROBLEM, "GPUs", f"versions of NCCL differ: {differing(libraries)}",
+                    "install the same on all hosts: NCCL refuses others"))
+    kinds = by_value(having, _kind_of_gpus)
+    if kinds:
+        found.append(Finding(OK, "GPUs", differing(kinds)))
+    elif hosts and not found:
+        found.append(Finding(OK, "GPUs", "none"))
+    return found

@@ -1,0 +1,231 @@
+"""`warren jobs`: what dmlc-submit has kept of past jobs, a file of JSON each (docs/warren.md has its fields)."""
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import socket
+import sys
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
+
+_FORMAT = 1
+_NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
+_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+#: What must be in a file, and in that of a job that has ended.
+_FIELDS: Dict[str, Union[Type[Any], Tuple[Type[Any], ...]]] = {
+    "command": list,
+    "directory": str,
+    "host": str,
+    "pid": int,
+    "cluster": str,
+    "workers": int,
+    "began": str
+}
+_END_FIELDS: Dict[str, Union[Type[Any], Tuple[Type[Any], ...]]] = {
+    "seconds": (int, float),
+    "exit_code": int,
+    "how": str,
+    "story": str,
+    "restarts": int
+}
+_ENDS = ("succeeded", "failed", "interrupted")
+
+
+class BrokenRecord(ValueError):
+    """A file that is not what dmlc-submit writes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One job. `values` are the fields of its file."""
+    id: str
+    began: datetime.datetime
+    state: str  # of _ENDS, "running", "killed" or, where only another host knows, "unknown"
+    values: Dict[str, Any]
+
+    @property
+    def seconds(self) -> Optional[float]:
+        return self.values.get("seconds")
+
+
+#: Whether the process of that number on this machine is the one that was started then (0: whenever).
+IsAlive = Callable[[int, int], bool]
+
+
+def read(name: str, text: str, host: str, is_alive: IsAlive) -> Job:
+    """The job in a file of that name, seen from `host`. Raises BrokenRecord."""
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise BrokenRecord(f"{name}: it is no JSON: {error}") from None
+    if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+        raise BrokenRecord(f"{name}: it has no format; dmlc-submit did not write it")
+    if values["format"] > _FORMAT:
+        raise BrokenRecord(f"{name}: it has format {values['format']}, and this Warren reads formats up to {_FORMAT}: "
+                           "read it with the newer one")
+    has_ended = "how" in values
+    for field, kind in {**_FIELDS, **(_END_FIELDS if has_ended else {})}.items():
+        if not isinstance(values.get(field), kind) or isinstance(values[field], bool):
+            raise BrokenRecord(f"{name}: '{field}' is {values.get(field)!r}" if field in
+                               values else f"{name}: it has no '{field}'")
+    try:
+        began = datetime.datetime.strptime(values["began"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+    except ValueError:
+        raise BrokenRecord(f"{name}: it began at {values['began']!r}, which is no time like 2026-11-27T01:02:03Z") from None
+    if has_ended and values["how"] not in _ENDS:
+        raise BrokenRecord(f"{name}: it ended as {values['how']!r}; expected one of {', '.join(_ENDS)}")
+    return Job(name[:-len(".json")] if name.endswith(".json") else name, began, _state(values, host, is_alive), values)
+
+
+def _state(values: Dict[str, Any], host: str, is_alive: IsAlive) -> str:
+    if "how" in values:
+        return str(values["how"])
+    if values["host"] != host:
+        return "unknown"
+    return "running" if is_alive(values["pid"], values.get("pid_started") or 0) else "killed"
+
+
+def ago(seconds: float) -> str:
+    """'3 hours ago'."""
+    for length, unit in _UNITS:
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "now"
+
+
+def duration(seconds: Optional[float]) -> str:
+    """'1:02:03', '2:03', '3.2 s'."""
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _command(job: Job) -> str:
+    return " ".join(shlex.quote(str(word)) for word in job.values["command"])
+
+
+def _by(job: Job) -> str:
+    failed_by = job.values.get("failed_by") or {}
+    host = failed_by.get("host")
+    return f"{failed_by.get('worker', '')}{f' on {host}' if host else ''}"
+
+
+def _how(job: Job) -> str:
+    if job.state == "failed":
+        return f"failed, code {job.values['exit_code']}" + (f", {_by(job)}" if _by(job) else "")
+    return f"unknown, ask {job.values['host']}" if job.state == "unknown" else job.state
+
+
+def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
+    """A line for each job, cut at `width`."""
+    rows = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "COMMAND")]
+    for job in jobs:
+        took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
+        workers = f"{job.values['workers']} {job.values['cluster']}"
+        rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, _command(job)))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return "".join(("  ".join(cell.ljust(size) for cell, size in zip(row, [*widths, 0])))[:width].rstrip() + "\n" for row in rows)
+
+
+def details(job: Job, now: datetime.datetime) -> str:
+    """All that is known of one."""
+    values = job.values
+    rows = [("job", job.id), ("command", _command(job)), ("directory", values["directory"]),
+            ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
+            ("began", f"{values['began']} ({ago((now - job.began).total_seconds())})"), ("took", duration(job.seconds)),
+            ("ended", _how(job)), ("story", values.get("story")), ("restarts", values.get("restarts")),
+            ("logs", values.get("log_dir")), ("page", values.get("page"))]
+    return "".join(f"{name:10} {value}\n" for name, value in rows if value not in (None, "", "-"))
+
+
+def folder_of(log_dir: Optional[str]) -> pathlib.Path:
+    """Where the files are. Raises FileNotFoundError where nobody can know."""
+    if log_dir is not None:
+        return pathlib.Path(log_dir) / "jobs"
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if state.startswith("/"):
+        return pathlib.Path(state) / "warren" / "jobs"
+    if not os.environ.get("HOME"):
+        raise FileNotFoundError("neither XDG_STATE_HOME nor HOME is set: give --log-dir DIR, as the jobs had it")
+    return pathlib.Path(os.environ["HOME"]) / ".local" / "state" / "warren" / "jobs"
+
+
+def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:
+    """The jobs, the newest first, and what is wrong with files."""
+    try:
+        names = sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), reverse=True)
+    except FileNotFoundError:
+        return [], []
+    jobs, errors = [], []
+    for name in names[:last]:
+        try:
+            jobs.append(read(name, (folder / name).read_text(encoding="utf-8", errors="replace"), socket.gethostname(), is_alive))
+        except FileNotFoundError:
+            continue  # a job that has just ended took it away: there are too many
+        except (BrokenRecord, OSError) as error:
+            errors.append(f"{folder}/{error}" if isinstance(error, BrokenRecord) else str(error))
+    return jobs, errors
+
+
+def is_alive(pid: int, started: int) -> bool:
+    """By /proc."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX" and started in (0, int(fields[19]))
+
+
+def find(jobs: Sequence[Job], words: str) -> Job:
+    """The one job whose ID begins so, or whose dmlc-submit had that pid. Raises ValueError."""
+    found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
+    if len(found) == 1 or found and found[0].id == words:
+        return found[0]
+    if not found:
+        raise ValueError(f"no job is known as '{words}': `warren jobs` lists them")
+    raise ValueError(f"'{words}' may be {', '.join(job.id for job in found[:5])}{' and others' if len(found) > 5 else ''}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the words behind `warren jobs`."""
+    made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
+    made.add_argument("id", nargs="?", metavar="ID", help="shows all of one job: its ID, the beginning of that, or its pid")
+    made.add_argument("--log-dir", metavar="DIR", help="the jobs that had this --log-dir; else yours on this machine")
+    made.add_argument("--last", type=int, default=20, metavar="N", help="at most so many; 0: all. Default: 20")
+    made.add_argument("--json", action="store_true", help="as JSON: a list of what is in the files, with id and state")
+    return made
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit code of `warren jobs ...`: 1 when a file is broken, or there is no such job."""
+    options = parser().parse_args(words)
+    try:
+        folder = folder_of(options.log_dir)
+        jobs, errors = read_folder(folder, None if options.id or options.last <= 0 else options.last)
+        if options.id:
+            jobs = [find(jobs, options.id)]
+    except (OSError, ValueError) as error:
+        print(f"warren jobs: {error}", file=sys.stderr)
+        return 1
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if options.json:
+        print(json.dumps([{"id": job.id, "state": job.state, **job.values} for job in jobs], indent=2))
+    elif options.id:
+        print(details(jobs[0], now), end="")
+    elif jobs:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+        print(table(jobs, now, width), end="")
+    elif not errors:
+        print(f"no jobs in {folder}")
+    for error_text in errors:
+        print(f"warren jobs: {error_text}", file=sys.stderr)
+    return 1 if errors else 0

@@ -1,0 +1,66 @@
+#include "submit/completion/completion.h"
+
+#include <algorithm>
+
+#include "submit/cluster/clusters.h"
+
+namespace warren::submit {
+namespace {
+
+/// A word between bars that stands for something else.
+constexpr std::string_view kPlaceholder = "IP";
+
+std::vector<std::string> Choices(std::string_view value) {
+  std::vector<std::string> choices;
+  while (!value.empty()) {
+    const std::size_t bar = std::min(value.find('|'), value.size());
+    if (const std::string_view word = value.substr(0, bar); word != kPlaceholder) choices.emplace_back(word);
+    value.remove_prefix(std::min(bar + 1, value.size()));
+  }
+  return choices;
+}
+
+}  // namespace
+
+ValueHint HintFor(const Option& option) {
+  if (option.value_is_optional) return {ValueKind::kFlag};  // the word behind it is another
+  if (option.value.empty()) return {ValueKind::kFlag};
+  if (option.value == "FILE") return {ValueKind::kFile};
+  if (option.value == "DIR") return {ValueKind::kDirectory};
+  if (option.value == "PROGRAM") return {ValueKind::kProgram};
+  if (option.name == "--cluster") {
+    ValueHint hint{ValueKind::kChoice};
+    for (const ClusterEntry& cluster : Clusters()) hint.choices.push_back(cluster.name);
+    return hint;
+  }
+  if (option.value.find('|') != std::string_view::npos) return {ValueKind::kChoice, Choices(option.value)};
+  return {ValueKind::kAny};
+}
+
+std::vector<std::string_view> NamesOf(const Option& option) {
+  std::vector<std::string_view> names = {option.name};
+  names.insert(names.end(), option.other_names.begin(), option.other_names.end());
+  return names;
+}
+
+std::string ShortHelp(const Option& option) {
+  // A colon ends what is worth reading at a glance, too.
+  const std::size_t end = std::min(option.help.find(". "), option.help.find(": "));
+  std::string text = option.help.substr(0, end);
+  while (!text.empty() && (text.back() == '.' || text.back() == ':')) text.pop_back();
+  return text;
+}
+
+std::string CompletionScript(Shell shell) {
+  switch (shell) {
+    case Shell::kBash:
+      return BashCompletion();
+    case Shell::kZsh:
+      return ZshCompletion();
+    case Shell::kFish:
+      break;
+  }
+  return FishCompletion();
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,209 @@
+#include "submit/monitor/history.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "posix/descriptor.h"
+
+namespace warren::submit {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// Raised when a reader of today would misunderstand the file.
+constexpr int kFormat = 1;
+/// "20261127T010203Z-", in front of the pid.
+constexpr std::size_t kTimeLength = 17;
+constexpr std::string_view kEnding = ".json";
+
+std::tm Utc(std::chrono::system_clock::time_point when) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  return utc;
+}
+
+Json TextOrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json FailedByJson(const std::optional<FailedBy>& failed_by) {
+  if (!failed_by) return nullptr;
+  return {{"worker", failed_by->worker},
+          {"rank", failed_by->rank ? Json(*failed_by->rank) : Json(nullptr)},
+          {"host", TextOrNull(failed_by->host)}};
+}
+
+bool AllDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool IsRecord(std::string_view name) {
+  if (!name.ends_with(kEnding) || name.size() <= kTimeLength + kEnding.size()) return false;
+  name.remove_suffix(kEnding.size());
+  return AllDigits(name.substr(0, 8)) && name[8] == 'T' && AllDigits(name.substr(9, 6)) &&
+         name.substr(15, 2) == "Z-" && AllDigits(name.substr(kTimeLength));
+}
+
+[[noreturn]] void ThrowErrno(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+/// By way of another name, so that nobody reads half of it. For the user's eyes: commands may name secrets.
+void WriteWhole(const fs::path& path, std::string_view text) {
+  const std::string aside = path.string() + ".new";
+  {
+    const posix::Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (file.get() < 0) ThrowErrno(aside);
+    while (!text.empty()) {
+      const ssize_t written = ::write(file.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        const int error = errno;
+        ::unlink(aside.c_str());
+        throw std::system_error(error, std::generic_category(), aside);
+      }
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  fs::rename(aside, path);
+}
+
+void RemoveOutdated(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  for (const std::string& name : OutdatedRecords(std::move(names), kMostRecords)) {
+    std::error_code somebody_else_did;
+    fs::remove(folder / name, somebody_else_did);
+  }
+}
+
+/// Field 22 of /proc/self/stat; the second may contain blanks and brackets, and nothing after it does.
+std::uint64_t WhenThisProcessStarted() {
+  constexpr int kFieldsBefore = 19;
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  std::uint64_t started = 0;
+  fields >> started;
+  return fields ? started : 0;
+}
+
+}  // namespace
+
+std::string_view Name(HowEnded how) {
+  switch (how) {
+    case HowEnded::kSucceeded:
+      return "succeeded";
+    case HowEnded::kFailed:
+      return "failed";
+    case HowEnded::kInterrupted:
+      break;
+  }
+  return "interrupted";
+}
+
+std::string RecordText(const JobRecord& record) {
+  Json json = {{"format", kFormat},
+               {"command", record.command},
+               {"directory", record.directory},
+               {"host", record.host},
+               {"pid", record.pid},
+               {"pid_started", record.pid_started},
+               {"cluster", record.cluster},
+               {"workers", record.workers},
+               {"began", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", Utc(record.began))},
+               {"log_dir", TextOrNull(record.log_dir)}};
+  if (const auto& end = record.end) {
+    json["seconds"] = std::round(end->seconds * 1000) / 1000;
+    json["exit_code"] = end->exit_code;
+    json["how"] = Name(end->how);
+    json["story"] = end->story;
+    json["failed_by"] = FailedByJson(end->failed_by);
+    json["restarts"] = end->restarts;
+    json["page"] = TextOrNull(end->page);
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string RecordFileName(const JobRecord& record) {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}{}", Utc(record.began), record.pid, kEnding);
+}
+
+std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most) {
+  std::erase_if(names, [](const std::string& name) { return !IsRecord(name); });
+  if (names.size() <= most) return {};
+  std::sort(names.begin(), names.end());
+  names.resize(names.size() - most);
+  return names;
+}
+
+std::string HistoryFolder(const char* xdg_state_home, const char* home) {
+  // Relative ones are to be ignored, says the XDG specification.
+  if (xdg_state_home != nullptr && *xdg_state_home == '/')
+    return fmt::format("{}/warren/jobs", xdg_state_home);
+  if (home == nullptr || *home == '\0') return {};
+  return fmt::format("{}/.local/state/warren/jobs", home);
+}
+
+History::History(JobRecord record) : record_(std::move(record)) {
+  std::string folder = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
+  if (!folder.empty()) folders_.push_back(std::move(folder));
+  if (!record_.log_dir.empty()) folders_.push_back(record_.log_dir + "/jobs");
+  Write();
+}
+
+void History::End(RecordedEnd end) {
+  record_.end = std::move(end);
+  Write();
+}
+
+void History::Write() const {
+  for (const std::string& folder : folders_) {
+    try {
+      fs::create_directories(folder);
+      WriteWhole(fs::path(folder) / RecordFileName(record_), RecordText(record_));
+      if (!record_.end) RemoveOutdated(folder);
+    } catch (const std::exception& error) {
+      spdlog::debug("the job is not noted for `warren jobs` in '{}': {}", folder, error.what());
+    }
+  }
+}
+
+JobRecord RecordOfThisProcess() {
+  JobRecord record;
+  std::error_code gone;
+  record.directory = fs::current_path(gone).string();
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) record.host = host.data();
+  record.pid = ::getpid();
+  record.pid_started = WhenThisProcessStarted();
+  record.began = std::chrono::system_clock::now();
+  return record;
+}
+
+}  // namespace warren::submit

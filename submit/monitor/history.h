@@ -1,0 +1,85 @@
+// What is kept of each job for `warren jobs`: a file of JSON a job in $XDG_STATE_HOME/warren/jobs, and in
+// DIR/jobs with --log-dir DIR. It is written when the job begins and again when it ends, each time whole: a
+// file without an end is of a job that runs, or whose dmlc-submit was killed. docs/warren.md has the fields.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warren::submit {
+
+/// So many files are kept in a folder, the latest ones.
+inline constexpr std::size_t kMostRecords = 1000;
+
+enum class HowEnded { kSucceeded, kFailed, kInterrupted };
+/// "succeeded", "failed", "interrupted".
+std::string_view Name(HowEnded how);
+
+/// The process that made the job fail.
+struct FailedBy {
+  std::string worker;  ///< "worker 3"
+  std::optional<int> rank;
+  std::string host;
+};
+
+struct RecordedEnd {
+  double seconds = 0;  ///< since the job began
+  int exit_code = 0;
+  HowEnded how = HowEnded::kSucceeded;
+  std::string story;  ///< the last sentence of dmlc-submit; empty: none
+  std::optional<FailedBy> failed_by;
+  int restarts = 0;  ///< of single processes and of the whole job, together
+  std::string page;  ///< the file of the job's page; empty: none
+};
+
+struct JobRecord {
+  std::vector<std::string> command;  ///< the job's, without dmlc-submit and its options
+  std::string directory;             ///< where dmlc-submit was started
+  std::string host;                  ///< where it runs
+  std::int64_t pid = 0;
+  /// When that process was started, as /proc/<pid>/stat counts it: tells it from a later one with its number.
+  /// 0: not known.
+  std::uint64_t pid_started = 0;
+  std::string cluster;
+  int workers = 0;
+  std::chrono::system_clock::time_point began;
+  std::string log_dir;  ///< absolute; empty: none
+  std::optional<RecordedEnd> end;
+};
+
+/// The text of the file. What is not UTF-8 in the record is replaced.
+std::string RecordText(const JobRecord& record);
+/// "20261127T010203Z-4711.json".
+std::string RecordFileName(const JobRecord& record);
+/// Those of a folder's files that are to go, so that at most `most` records stay. Files with other names are
+/// none of ours.
+std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most);
+
+/// $XDG_STATE_HOME/warren/jobs, else ~/.local/state/warren/jobs; empty where neither is known.
+std::string HistoryFolder(const char* xdg_state_home, const char* home);
+
+/// Keeps the record of one job in files. Whatever goes wrong with them is a line of --log-level DEBUG, and
+/// never the job's trouble.
+class History {
+ public:
+  /// Writes the record of a job that begins, to the user's history and with a log_dir to its folder `jobs`.
+  explicit History(JobRecord record);
+  void End(RecordedEnd end);
+
+ private:
+  void Write() const;
+
+  JobRecord record_;
+  std::vector<std::string> folders_;
+};
+
+/// A job of this process that begins now; the fields from `command` to `log_dir` that the machine knows
+/// (directory, host, pid, began) are filled in.
+JobRecord RecordOfThisProcess();
+
+}  // namespace warren::submit

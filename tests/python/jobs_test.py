@@ -1,0 +1,133 @@
+"""warren jobs: what it makes of the files of past jobs, those that are broken among them."""
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from warren import _jobs
+
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+#: What dmlc-submit writes, which its own test compares with this file.
+FAILED = json.loads((SOURCE / "tests/submit/history/failed.json").read_text())
+NAME = "20261127T010203Z-4711.json"
+NOW = datetime.datetime(2026, 11, 27, 4, 2, 3, tzinfo=datetime.timezone.utc)
+END = ("seconds", "exit_code", "how", "story", "failed_by", "restarts", "page")
+
+
+def job(alive=False, host="elsewhere", **changes):
+    values = {key: value for key, value in {**FAILED, **changes}.items() if value != "left out"}
+    return _jobs.read(NAME, json.dumps(values), host, lambda pid, started: alive)
+
+
+class Records(unittest.TestCase):
+    def test_a_job_that_failed_says_by_whom(self):
+        found = job()
+        self.assertEqual((found.id, found.state, found.seconds), ("20261127T010203Z-4711", "failed", 83.25))
+        self.assertIn("failed, code 3, worker 3 on node2", _jobs.table([found], NOW, 200))
+        self.assertIn("3 hours ago  1:23", _jobs.table([found], NOW, 200))
+        shown = _jobs.details(found, NOW)
+        self.assertIn("command    python3 train.py 'a b'\n", shown)
+        self.assertIn("page       /home/alice/logs/job.html\n", shown)
+
+    def test_without_an_end_it_runs_or_was_killed_or_another_host_knows(self):
+        without = {field: "left out" for field in END}
+        for alive, host, state in ((True, "node1", "running"), (False, "node1", "killed"), (True, "elsewhere", "unknown")):
+            self.assertEqual(job(alive, host, **without).state, state)
+        self.assertIn("3:00:00  running", _jobs.table([job(True, "node1", **without)], NOW, 200))
+
+    def test_a_broken_file_is_named_with_what_is_wrong(self):
+        for changes, said in (({
+                "format": 2
+        }, "format 2.*newer"), ({
+                "workers": "8"
+        }, "'workers' is '8'"), ({
+                "command": "left out"
+        }, "no 'command'"), ({
+                "began": "yesterday"
+        }, "'yesterday'.*2026-11-27T01:02:03Z"), ({
+                "how": "well"
+        }, "'well'; expected one of succeeded"), ({
+                "format": "left out"
+        }, "no format")):
+            with self.subTest(**changes), self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*{said}"):
+                job(**changes)
+        with self.assertRaisesRegex(_jobs.BrokenRecord, "no JSON"):
+            _jobs.read(NAME, "{", "node1", _jobs.is_alive)
+
+    def test_a_number_that_another_process_has_now_is_no_running_job(self):
+        started = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        self.assertTrue(_jobs.is_alive(os.getpid(), started))
+        self.assertTrue(_jobs.is_alive(os.getpid(), 0))
+        self.assertFalse(_jobs.is_alive(os.getpid(), started - 1))
+
+    def test_a_job_is_found_by_its_beginning_or_its_pid(self):
+        jobs = [job(), _jobs.Job("20261127T010204Z-47", NOW, "running", {})]
+        self.assertEqual(_jobs.find(jobs, "4711"), jobs[0])
+        self.assertEqual(_jobs.find(jobs, "20261127T010204"), jobs[1])
+        with self.assertRaisesRegex(ValueError, "may be .*4711, .*47"):
+            _jobs.find(jobs, "2026")
+        with self.assertRaisesRegex(ValueError, "no job is known as '9'"):
+            _jobs.find(jobs, "9")
+
+    def test_times_are_short(self):
+        self.assertEqual([_jobs.ago(s) for s in (0, 1, 61, 7300, 90000, 4e7)],
+                         ["now", "1 second ago", "1 minute ago", "2 hours ago", "1 day ago", "1 year ago"])
+        self.assertEqual([_jobs.duration(s) for s in (None, 3.21, 61, 3723)], ["-", "3.2 s", "1:01", "1:02:03"])
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+        self.state = self.folder / "warren/jobs"
+
+    def run_it(self, *words, code=0):
+        done = subprocess.run([sys.executable, "-m", "warren", "jobs", *map(str, words)],
+                              text=True,
+                              capture_output=True,
+                              check=False,
+                              env={
+                                  **os.environ, "XDG_STATE_HOME": str(self.folder)
+                              })
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout, done.stderr
+
+    def keep(self, second, folder=None, **changes):
+        folder = folder or self.state
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"20261127T0102{second:02}Z-{second}.json"
+        (folder / name).write_text(json.dumps({**FAILED, "began": f"2026-11-27T01:02:{second:02}Z", **changes}))
+
+    def test_no_job_is_no_trouble(self):
+        self.assertEqual(self.run_it()[0], f"no jobs in {self.state}\n")
+
+    def test_the_newest_come_first_and_only_so_many(self):
+        for second in (1, 3, 2):
+            self.keep(second)
+        (self.state / "notes.txt").write_text("not ours")
+        ids = [line.split()[0] for line in self.run_it("--last", 2)[0].splitlines()]
+        self.assertEqual(ids, ["ID", "20261127T010203Z-3", "20261127T010202Z-2"])
+        found = json.loads(self.run_it("--json")[0])
+        self.assertEqual([(one["id"], one["state"], one["workers"]) for one in found],
+                         [(f"20261127T01020{k}Z-{k}", "failed", 8) for k in (3, 2, 1)])
+
+    def test_broken_files_hide_no_others(self):
+        self.keep(1)
+        self.keep(2, workers=None)
+        out, err = self.run_it(code=1)
+        self.assertIn("20261127T010201Z-1 ", out)
+        self.assertIn(f"warren jobs: {self.state}/20261127T010202Z-2.json: 'workers' is None", err)
+
+    def test_a_log_directory_has_jobs_of_its_own(self):
+        self.keep(5, self.folder / "logs/jobs", story="the disk was full")
+        self.assertIn("the disk was full", self.run_it("--log-dir", self.folder / "logs", "5")[0])
+        self.assertIn("no job is known as '5'", self.run_it("5", code=1)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

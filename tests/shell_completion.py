@@ -1,0 +1,107 @@
+"""What shells make of completion scripts: bash by the words that it hands to functions, fish by asking it, and any of them by
+typing at a terminal."""
+
+import contextlib
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+LIMIT_S = 60
+
+
+def have(shell):
+    return shutil.which(shell) is not None
+
+
+def _words(line):
+    """As bash has them in COMP_WORDS: it breaks at = and :, too."""
+    words = []
+    for word in line.split(" "):
+        words += [part for part in re.split("([=:]+)", word) if part] or [""]
+    return words
+
+
+def bash(script, function, line, directory):
+    """What bash is told may stand at the end of the line."""
+    words = _words(line)
+    program = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' + f'{function}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "--norc", "-c", program, "bash", script, *words],
+                          cwd=directory,
+                          capture_output=True,
+                          text=True,
+                          timeout=LIMIT_S,
+                          check=True)
+    assert not done.stderr, done.stderr
+    return sorted(done.stdout.split("\n")[:-1]) if done.stdout != "\n" else []
+
+
+def fish(script, line, directory):
+    """The same of fish, without the descriptions."""
+    done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', script, line],
+                          cwd=directory,
+                          capture_output=True,
+                          text=True,
+                          timeout=LIMIT_S,
+                          check=True,
+                          env={
+                              **os.environ, "HOME": str(directory)
+                          })
+    assert not done.stderr, done.stderr
+    return sorted(shown.partition("\t")[0] for shown in done.stdout.splitlines())
+
+
+class Terminal:
+    """A shell in which one can type."""
+    def __init__(self, command, directory):
+        self.seen = ""
+        self.pid, self.end = pty.fork()
+        if self.pid == 0:
+            os.chdir(directory)
+            environment = {**os.environ, "HOME": str(directory), "PS1": "$ ", "TERM": "dumb", "LANG": "C"}
+            os.execvpe(command[0], command, environment)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.end)
+
+    def type(self, text):
+        os.write(self.end, text.encode())
+
+    def run(self, line):
+        """A whole line, and waits until it is done."""
+        mark = f"done-{time.monotonic_ns()}"
+        self.type(f"{line}; echo '{mark[:5]}''{mark[5:]}'\n")
+        self.wait_for(f"{mark}\r\n")
+
+    def wait_for(self, expected):
+        """Until the terminal has shown it, since the last time. It may show it in pieces that it moves about; blanks do not count."""
+        end = time.monotonic() + LIMIT_S
+        squeezed = "".join(expected.split(" "))
+        while squeezed not in "".join(re.sub("\x1b\\[[0-9;?]*[a-zA-Z]|\x07", "", self.seen).split(" ")):
+            if time.monotonic() > end:
+                raise AssertionError(f"{expected!r} was not shown: {self.seen!r}")
+            if select.select([self.end], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    self.seen += os.read(self.end, 65536).decode(errors="replace")
+        self.seen = ""
+
+
+def zsh(script, directory):
+    """A terminal with zsh, which has read the script."""
+    terminal = Terminal(["zsh", "-f", "-i"], directory)
+    try:
+        terminal.run("unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; autoload -U compinit")
+        terminal.run(f"compinit -u -D; source {script}")
+    except BaseException:
+        terminal.__exit__()
+        raise
+    return terminal

@@ -1,0 +1,149 @@
+// What is kept of jobs: the text of a record, which ones go, and that trouble with files is no trouble of
+// jobs.
+#include "submit/monitor/history.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace warren::submit {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string Contents(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// 2026-11-27 01:02:03 UTC, and a bit.
+JobRecord Example() {
+  JobRecord record;
+  record.command = {"python3", "train.py", "a b"};
+  record.directory = "/home/alice/model";
+  record.host = "node1";
+  record.pid = 4711;
+  record.pid_started = 1234567;
+  record.cluster = "ssh";
+  record.workers = 8;
+  record.began = std::chrono::system_clock::time_point(std::chrono::milliseconds(1795741323456));
+  record.log_dir = "/home/alice/logs";
+  return record;
+}
+
+RecordedEnd Failure() {
+  return {83.25,
+          3,
+          HowEnded::kFailed,
+          "worker 3 (host node2, pid 99) exited with code 3; the other 7 processes were stopped",
+          FailedBy{"worker 3", 5, "node2"},
+          2,
+          "/home/alice/logs/job.html"};
+}
+
+/// A folder of its own, in which $XDG_STATE_HOME is.
+class HistoryFiles : public testing::Test {
+ protected:
+  HistoryFiles() {
+    std::string path = (fs::temp_directory_path() / "warren-history-XXXXXX").string();
+    folder_ = mkdtemp(path.data());
+    setenv("XDG_STATE_HOME", (folder_ / "state").c_str(), 1);
+  }
+  ~HistoryFiles() override {
+    unsetenv("XDG_STATE_HOME");
+    fs::remove_all(folder_);
+  }
+
+  fs::path jobs() const { return folder_ / "state/warren/jobs"; }
+
+  fs::path folder_;
+};
+
+TEST(History, ARecordIsTheTextThatPythonReads) {
+  JobRecord record = Example();
+  record.end = Failure();
+  EXPECT_EQ(RecordText(record), Contents(WARREN_HISTORY_EXAMPLES "/failed.json"));
+}
+
+TEST(History, ARecordOfAJobThatRunsSaysNothingOfAnEnd) {
+  EXPECT_THAT(RecordText(Example()), Not(HasSubstr("exit_code")));
+}
+
+TEST(History, BytesThatAreNoTextAreReplaced) {
+  JobRecord record = Example();
+  record.command = {"a\xff"};
+  EXPECT_THAT(RecordText(record), HasSubstr("a\xef\xbf\xbd"));
+}
+
+TEST(History, AFileIsNamedByTimeAndProcess) {
+  EXPECT_EQ(RecordFileName(Example()), "20261127T010203Z-4711.json");
+}
+
+TEST(History, TheOldestRecordsGoAndNothingElse) {
+  EXPECT_THAT(
+      OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json", "00000000T000000Z-x.json",
+                       "20261127T010203Z-2.json", "a.json", "20251127T010203Z-1.json.new"},
+                      2),
+      ElementsAre("20251127T010203Z-1.json"));
+  EXPECT_THAT(OutdatedRecords({"20261127T010203Z-1.json", "20251127T010203Z-1.json"}, 2), IsEmpty());
+}
+
+TEST(History, TheFolderIsTheOneOfTheXdgSpecification) {
+  EXPECT_EQ(HistoryFolder("/s", "/h"), "/s/warren/jobs");
+  EXPECT_EQ(HistoryFolder("relative", "/h"), "/h/.local/state/warren/jobs");
+  EXPECT_EQ(HistoryFolder(nullptr, "/h"), "/h/.local/state/warren/jobs");
+  EXPECT_EQ(HistoryFolder("", nullptr), "");
+}
+
+TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
+  JobRecord record = Example();
+  record.log_dir = (folder_ / "logs").string();
+  History history(record);
+  const fs::path file = jobs() / RecordFileName(record);
+  EXPECT_EQ(Contents(file), RecordText(record));
+  history.End(Failure());
+  record.end = Failure();
+  EXPECT_EQ(Contents(file), RecordText(record));
+  EXPECT_EQ(Contents(folder_ / "logs/jobs" / RecordFileName(record)), RecordText(record));
+  struct stat status {};
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(jobs()), {}), 1);
+}
+
+TEST_F(HistoryFiles, OnlyTheLatestAreKept) {
+  fs::create_directories(jobs());
+  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
+    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
+  }
+  const History history(Example());
+  EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(jobs()), {})), kMostRecords);
+  EXPECT_TRUE(fs::exists(jobs() / RecordFileName(Example())));
+}
+
+TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
+  std::ofstream(folder_ / "state") << "a file";
+  JobRecord record = Example();
+  record.log_dir.clear();
+  EXPECT_NO_THROW(History(record).End(Failure()));
+}
+
+TEST(History, WhatTheMachineKnowsOfThisProcess) {
+  const JobRecord record = RecordOfThisProcess();
+  EXPECT_EQ(record.pid, getpid());
+  EXPECT_GT(record.pid_started, 0U);
+  EXPECT_EQ(record.directory, fs::current_path());
+  EXPECT_FALSE(record.host.empty());
+}
+
+}  // namespace
+}  // namespace warren::submit

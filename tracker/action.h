@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "tracker/note.h"
+#include "wire/report.h"
 
 namespace warren::tracker {
 
@@ -46,13 +47,17 @@ struct Broken {
   int rank;
   std::string story;  ///< who it was and what happened to it
 };
+/// A worker tells how it is doing; of any dialect, and whether it has joined or not.
+struct WorkerReported {
+  wire::WorkerReport report;
+};
 struct Print {
   std::string text;
 };
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down
 };
-using Action =
-    std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, Broken, Print, Note, Finished>;
+using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, Broken, WorkerReported,
+                            Print, Note, Finished>;
 
 }  // namespace warren::tracker

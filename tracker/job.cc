@@ -10,6 +10,7 @@
 #include "wire/classic.h"
 #include "wire/collective.h"
 #include "wire/dialect.h"
+#include "wire/report.h"
 
 namespace warren::tracker {
 namespace {
@@ -134,6 +135,8 @@ void Job::LimitPendingBytes() {
 }
 
 void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
+  // Also when the job is over: the last reports come with the last words to it.
+  if (reports_.Has(connection)) return reports_.Received(connection, bytes, now);
   if (finished() || !connections_.Has(connection)) return;
   const auto found = inbound_.find(connection);
   if (found == inbound_.end()) return;  // an error port has nothing to say
@@ -141,7 +144,7 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   if (!connections_.Has(connection)) return;
   try {
     Inbound& inbound = found->second;
-    if (inbound.job == nullptr && !ReadHead(connection, inbound, bytes)) return;
+    if (inbound.job == nullptr && !ReadHead(connection, inbound, bytes, now)) return;
     if (admits_unauthenticated() && connections_.authenticated(connection)) {
       inbound.received += bytes;
       if (WantsARank(inbound.job == &*classic_, inbound.received)) return RequireAuthentication(now);
@@ -167,7 +170,7 @@ void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint no
 
 /// Reads what precedes the dialects. Returns true once the dialect is known; `bytes` are then those that
 /// follow.
-bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes) {
+bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now) {
   inbound.head.Append(bytes);
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
     if (!ReadAuthentication(connection, inbound)) return false;
@@ -187,19 +190,22 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
       }
       inbound.step = Inbound::Step::kNonce;
       if (!ReadAuthentication(connection, inbound)) return false;
-      return ReadHead(connection, inbound, bytes = {});
+      return ReadHead(connection, inbound, bytes = {}, now);
     }
     if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
       throw wire::ProtocolError(
           "it wants TLS (RABIT_TLS=1 in its environment), and this tracker was started without --tls");
     }
-    if (*magic != wire::kMagic) {
+    if (*magic != wire::kMagic && *magic != wire::kReportMagic) {
       throw wire::ProtocolError(
           fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
-    if (!connections_.authenticated(connection)) {
-      if (const auto why = admission_.Refusal(connections_.host(connection))) throw wire::ProtocolError(*why);
+    if (const auto why = RefusalOfUnproved(connection)) throw wire::ProtocolError(*why);
+    if (*magic == wire::kReportMagic) {
+      reports_.Open(connection, world_size());
+      reports_.Received(connection, inbound.head.Peek(inbound.head.available()), now);
+      return false;
     }
     connections_.Send(connection, wire::classic::EncodeMagic());
     inbound.step = Inbound::Step::kDialect;
@@ -211,6 +217,11 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
   if (*dialect == wire::Dialect::kCollective) inbound.job = &*collective_;
   inbound.job->Opened(connection);
   return true;
+}
+
+std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const {
+  if (connections_.authenticated(connection)) return std::nullopt;
+  return admission_.Refusal(connections_.host(connection));
 }
 
 void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
@@ -264,6 +275,8 @@ void Job::RequireAuthentication(TimePoint now) {
     if (!connections_.Has(connection)) continue;
     if (connections_.authenticated(connection)) {
       if (inbound.job != nullptr) ours.push_back(connection);
+    } else if (reports_.Has(connection)) {
+      reports_.Drop(connection, *admission_.Refusal(connections_.host(connection)));
     } else if (inbound.job != nullptr || inbound.step == Inbound::Step::kDialect) {
       connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection),
                                                        *admission_.Refusal(connections_.host(connection))));
@@ -310,6 +323,7 @@ void Job::Connected(ConnectionId connection) {
 void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   const auto found = inbound_.find(connection);
   if (!connections_.Has(connection)) return;
+  if (reports_.Has(connection)) return reports_.Closed(connection);
   if (found == inbound_.end()) {
     collective_->Closed(connection, why, now);  // one that we made
   } else if (found->second.job != nullptr) {

@@ -1,6 +1,7 @@
 // One job as the tracker sees it. Finds out who may take part (wire/authentication.h, admission.h) and which
 // dialect each connection speaks, and hands it to that dialect's job: classic_job.h for rabit and XGBoost up
-// to 2.0, collective_job.h for XGBoost 2.1 and later. A state machine over values: connections are numbers,
+// to 2.0, collective_job.h for XGBoost 2.1 and later; or, as one that brings reports, to
+// report_connections.h. A state machine over values: connections are numbers,
 // time is an argument, what it wants done comes out as actions. No sockets, threads or clocks.
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "tracker/connection_table.h"
 #include "tracker/dialect_job.h"
 #include "tracker/note.h"
+#include "tracker/report_connections.h"
 #include "wire/bytes.h"
 
 namespace warren::tracker {
@@ -112,8 +114,9 @@ class Job {
   const DialectJob& Current() const;
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
+  std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;
   void Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now);
-  bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes);
+  bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now);
   bool ReadAuthentication(ConnectionId connection, Inbound& inbound);
   static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
   static std::string_view Expected(const Inbound& inbound);
@@ -126,6 +129,7 @@ class Job {
   void Drop(ConnectionId connection, const std::string& reason);
 
   ConnectionTable connections_;
+  ReportConnections reports_{connections_};
   JobOptions options_;
   Admission admission_;
   std::optional<ClassicJob> classic_;  ///< both always there

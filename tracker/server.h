@@ -37,6 +37,8 @@ struct ServerEvents {
   std::function<void(const std::string& task_id, int rank, const std::string& host)> assigned;
   /// All links of all workers stand. Called again after each re-linking.
   std::function<void()> linked;
+  /// A worker tells how it is doing, about once a second.
+  std::function<void(const wire::WorkerReport& report)> reported;
   /// A worker asked to show `text` to the user.
   std::function<void(const std::string& text)> print;
   /// Something another tracker would have to know to take the job over; with JobOptions::takes_notes.

@@ -5,6 +5,12 @@
 #include <limits>
 
 namespace warren::wire {
+namespace {
+
+/// A buffer that never runs empty, as one field always follows the other, is moved up after so many.
+constexpr std::size_t kMostConsumedBytes = 4096;
+
+}  // namespace
 
 Writer& Writer::String(std::string_view text) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
@@ -13,6 +19,14 @@ Writer& Writer::String(std::string_view text) {
   Int(static_cast<std::int32_t>(text.size()));
   bytes_.append(text);
   return *this;
+}
+
+void Reader::Append(std::string_view bytes) {
+  if (consumed_ > kMostConsumedBytes) {
+    buffer_.erase(0, consumed_);
+    consumed_ = 0;
+  }
+  buffer_.append(bytes);
 }
 
 std::string_view Reader::Peek(std::size_t count) const {

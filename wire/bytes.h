@@ -40,7 +40,7 @@ class Writer {
 /// `std::nullopt` and consumes nothing, so the caller simply tries again after the next Append.
 class Reader {
  public:
-  void Append(std::string_view bytes) { buffer_.append(bytes); }
+  void Append(std::string_view bytes);
   std::size_t available() const { return buffer_.size() - consumed_; }
 
   std::optional<std::int32_t> Int();

@@ -4,10 +4,13 @@
 //
 //   worker                              tracker
 //   magic (of reports)          ->
+//   Report (asks_clock)         ->
+//                               <-    ClockAnswer
 //   Report, Report, ..., closes ->
 //
 // Behind the magic every message is a string (its length, then its bytes) that holds one JSON object. A
-// reader takes no notice of members that it does not know.
+// reader takes no notice of members that it does not know. All texts of a report that was read may stand on a
+// terminal: what a terminal would obey is written as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +25,22 @@
 
 namespace warren::wire {
 
+/// First four bytes of a connection for reports, in place of kMagic of wire/dialect.h.
+inline constexpr std::int32_t kReportMagic = 0x50525257;  // "WRRP"
+
 /// Limits on what a peer may send.
-inline constexpr std::size_t kMaxReportBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxReportBytes = std::size_t{512} << 10;
 /// Calls that took long, in one report: the longest ones.
-inline constexpr std::size_t kMaxReportedWaits = 64;
+inline constexpr std::size_t kMaxReportedWaits = 1024;
+/// Beyond, metrics and kinds of collectives are left out.
+inline constexpr std::size_t kMaxReportedMetrics = 64;
+inline constexpr std::size_t kMaxReportedTraffic = 64;
+/// Of a timeline. So many events of names as they are make no report too long.
+inline constexpr std::size_t kMaxTracedEvents = 128;
+inline constexpr std::size_t kMaxTracedNumbers = 4;
+/// Longer texts are cut by who writes them.
+inline constexpr std::size_t kMaxReportedNameBytes = 256;
+inline constexpr std::size_t kMaxReportedTaskIdBytes = 1024;
 
 /// What has gone through one kind of collective since the worker began: all numbers only grow.
 struct ReportedTraffic {
@@ -55,6 +70,7 @@ struct ReportedCall {
 struct ReportedProgress {
   std::int64_t round = 0;
   std::int64_t of = 0;  ///< 0: not known
+  /// NaN is one that is no number, or infinite.
   std::vector<std::pair<std::string, double>> metrics;
 };
 
@@ -67,6 +83,15 @@ struct ReportedReading {
   double seconds = 0;             ///< since it began
 };
 
+/// Something that took time, for the timeline of the whole job.
+struct TracedEvent {
+  std::string line;           ///< on which it is shown: "world", "world: gradients"
+  std::string name;           ///< "Allreduce"
+  std::int64_t begin_ns = 0;  ///< by the tracker's clock (ClockAnswer)
+  std::uint64_t length_ns = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> numbers;  ///< what is known of it besides
+};
+
 struct WorkerReport {
   std::string task_id;  ///< DMLC_TASK_ID
   int rank = -1;        ///< -1: it has none
@@ -77,10 +102,23 @@ struct WorkerReport {
   std::vector<ReportedWait> waits;  ///< that ended since the report before
   std::optional<ReportedProgress> progress;
   std::optional<ReportedReading> reading;
+  std::vector<TracedEvent> trace;  ///< since the report before
+  /// A question for the time, and nothing else: the tracker answers at once.
+  bool asks_clock = false;
 };
 
-/// The whole message, its length in front.
+/// What the tracker's clock shows. By a few of these a worker finds out how far its own is off.
+struct ClockAnswer {
+  std::int64_t now_ns = 0;
+};
+
+/// The whole message, its length in front. It is never too long for a reader: names are cut, and what is
+/// beyond the limits is left out.
 std::string Encode(const WorkerReport& report);
+
+std::string Encode(const ClockAnswer& answer);
+/// From the tracker, without the length in front. Throws ProtocolError.
+ClockAnswer DecodeClockAnswer(std::string_view bytes);
 
 /// Decodes what one worker sends, however it is cut into pieces. Whoever makes it has read the magic.
 class ReportStream {
@@ -89,6 +127,8 @@ class ReportStream {
   /// The next whole report, or `std::nullopt` until more bytes arrive. Throws ProtocolError when the bytes
   /// cannot be a worker's; the stream is then of no further use.
   std::optional<WorkerReport> Next();
+  /// Bytes that have come and are no whole report yet.
+  std::size_t num_buffered() const { return reader_.available(); }
 
  private:
   Reader reader_;

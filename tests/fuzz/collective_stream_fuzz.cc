@@ -1,11 +1,13 @@
-// Bytes of XGBoost 2.1 and later that a tracker receives: no input may crash the reader, how the input is cut
-// must not matter, and what was understood is understood the same once it is written down again.
+// Messages in JSON that a tracker receives, of XGBoost 2.1 and later and in reports: no input may crash the
+// reader, how the input is cut must not matter, and what was understood is understood the same once it is
+// written down again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "wire/collective.h"
+#include "wire/report.h"
 
 namespace {
 
@@ -14,10 +16,12 @@ namespace collective = warren::wire::collective;
 std::string Encode(const collective::WorkerMessage& message) {
   return std::visit([](const auto& value) { return collective::Encode(value); }, message);
 }
+using warren::wire::Encode;  // of a report
 
 /// Everything that was understood, written down again; whether the rest was refused.
+template <typename Stream>
 std::string ReadInPieces(std::string_view bytes, std::size_t piece, bool& refused) {
-  collective::WorkerStream stream;
+  Stream stream;
   std::string understood;
   refused = false;
   try {
@@ -31,15 +35,22 @@ std::string ReadInPieces(std::string_view bytes, std::size_t piece, bool& refuse
   return understood;
 }
 
+template <typename Stream>
+void Try(std::string_view bytes) {
+  bool refused = false;
+  bool refused_in_pieces = false;
+  const std::string whole = ReadInPieces<Stream>(bytes, bytes.size() + 1, refused);
+  if (whole != ReadInPieces<Stream>(bytes, 7, refused_in_pieces) || refused != refused_in_pieces)
+    std::abort();
+  bool refused_again = false;
+  if (ReadInPieces<Stream>(whole, whole.size() + 1, refused_again) != whole || refused_again) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  bool refused = false;
-  bool refused_in_pieces = false;
-  const std::string whole = ReadInPieces(bytes, size + 1, refused);
-  if (whole != ReadInPieces(bytes, 7, refused_in_pieces) || refused != refused_in_pieces) std::abort();
-  bool refused_again = false;
-  if (ReadInPieces(whole, whole.size() + 1, refused_again) != whole || refused_again) std::abort();
+  Try<collective::WorkerStream>(bytes);
+  Try<warren::wire::ReportStream>(bytes);
   return 0;
 }

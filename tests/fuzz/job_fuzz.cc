@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tracker/job.h"
+#include "wire/report.h"
 
 namespace {
 
@@ -17,6 +18,7 @@ namespace collective = warren::wire::collective;
 
 /// Choices of this and more are of the collective dialect.
 constexpr unsigned kOther = 0xC0;
+constexpr unsigned kReport = 0xFF;
 
 /// Hands out the input piece by piece; zeros at its end.
 class Input {
@@ -62,6 +64,9 @@ std::string CollectiveMessage(Input& input) {
 std::string Message(Input& input) {
   const auto small = [&] { return static_cast<std::int32_t>(input.Byte() % 8) - 1; };
   const unsigned choice = input.Byte();
+  if (choice == kReport)
+    return warren::wire::Writer().Int(warren::wire::kReportMagic).Take() +
+           warren::wire::Encode(warren::wire::WorkerReport{});
   if (choice >= kOther) return CollectiveMessage(input);
   switch (choice % 6) {
     case 0: {

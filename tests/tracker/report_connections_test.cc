@@ -1,0 +1,224 @@
+// What the tracker makes of workers that tell how they are doing, beside jobs of both dialects and without
+// one. Message by message, without sockets or clocks.
+#include "tracker/report_connections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tracker/job.h"
+#include "wire/authentication.h"
+#include "wire/classic.h"
+#include "wire/collective.h"
+
+namespace warren::tracker {
+namespace {
+
+namespace classic = wire::classic;
+namespace collective = wire::collective;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ReportConnectionsTest : public ::testing::Test {
+ protected:
+  TimePoint now{};
+  std::optional<Job> job;
+  std::vector<std::string> warnings;
+  std::vector<std::string> tasks;  ///< that have reported
+  std::set<ConnectionId> closed;
+  std::map<ConnectionId, std::string> received;
+  std::set<std::string> ranked;
+  bool finished = false;
+  ConnectionId next = 1;
+
+  void Start(int num_workers, AdmissionOptions admission = {}) {
+    JobOptions options;
+    options.num_workers = num_workers;
+    options.timeout = std::chrono::milliseconds(0);
+    options.admission = std::move(admission);
+    job.emplace(options, now);
+  }
+  void Collect() {
+    for (Action& action : job->TakeActions()) {
+      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
+      if (auto* close = std::get_if<tracker::Close>(&action)) closed.insert(close->connection);
+      if (auto* reported = std::get_if<WorkerReported>(&action)) tasks.push_back(reported->report.task_id);
+      if (auto* assigned = std::get_if<Assigned>(&action)) ranked.insert(assigned->task_id);
+      if (auto* report = std::get_if<Report>(&action)) {
+        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
+      }
+      if (auto* end = std::get_if<Finished>(&action)) finished = end->failure.empty();
+    }
+  }
+  void Say(ConnectionId id, const std::string& bytes) {
+    job->Received(id, bytes, now);
+    Collect();
+  }
+  ConnectionId Connect(const std::string& bytes) {
+    const ConnectionId id = next++;
+    job->Opened(id, "10.0.0.1", static_cast<std::uint16_t>(40000 + id), now);
+    Say(id, bytes);
+    return id;
+  }
+  void Close(ConnectionId id) {
+    job->Closed(id, "it closed the connection", now);
+    Collect();
+  }
+  static std::string Magic() { return wire::Writer().Int(wire::kReportMagic).Take(); }
+  static std::string ReportOf(const std::string& task) {
+    wire::WorkerReport report;
+    report.task_id = task;
+    return wire::Encode(report);
+  }
+  ConnectionId Classic(const std::string& task, classic::Command command, int rank = -1) {
+    return Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{rank, -1, task, command}));
+  }
+};
+
+TEST_F(ReportConnectionsTest, ReportsComeBeforeAnybodyHasJoined) {
+  Start(2);
+  const ConnectionId id = Connect(Magic() + ReportOf("0"));
+  EXPECT_THAT(tasks, ElementsAre("0"));
+  Say(id, ReportOf("0") + ReportOf("0").substr(0, 9));
+  Say(id, ReportOf("0").substr(9));
+  EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
+  EXPECT_THAT(received[id], IsEmpty());
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST_F(ReportConnectionsTest, TheMagicMayComeByteByByte) {
+  Start(1);
+  const ConnectionId id = Connect("");
+  for (const char c : Magic() + ReportOf("7")) Say(id, std::string(1, c));
+  EXPECT_THAT(tasks, ElementsAre("7"));
+}
+
+TEST_F(ReportConnectionsTest, TheyTakeNoPartInAClassicJob) {
+  Start(1);
+  const ConnectionId reports = Connect(Magic() + ReportOf("0"));
+  const ConnectionId worker = Classic("0", classic::Command::kStart);
+  EXPECT_THAT(ranked, ElementsAre("0"));
+  Say(worker, classic::Encode(classic::GoodLinks{}));
+  Say(worker, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
+  Say(reports, ReportOf("0"));
+  Classic("0", classic::Command::kShutdown, 0);
+  EXPECT_TRUE(finished);
+  Say(reports, ReportOf("0"));  // the last word may come after the end
+  EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
+  Close(reports);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST_F(ReportConnectionsTest, TheyTakeNoPartInACollectiveJob) {
+  Start(1);
+  const ConnectionId worker =
+      Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
+              collective::Encode(collective::Start{9000, 0}));
+  EXPECT_THAT(received[worker], HasSubstr("world_size"));
+  Close(Connect(Magic() + ReportOf("0")));
+  EXPECT_THAT(tasks, ElementsAre("0"));
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST_F(ReportConnectionsTest, OneMayBeSilentForEver) {
+  Start(1);
+  const ConnectionId id = Connect(Magic());
+  EXPECT_FALSE(job->NextDeadline());
+  now += 100 * kHelloTimeout;
+  job->Tick(now);
+  Collect();
+  EXPECT_THAT(closed, IsEmpty());
+  Say(id, ReportOf("0"));
+  EXPECT_THAT(tasks, ElementsAre("0"));
+}
+
+TEST_F(ReportConnectionsTest, TheTimeIsAnsweredAndIsNoReport) {
+  Start(1);
+  now += std::chrono::nanoseconds(1'234'567'890'123);
+  wire::WorkerReport question;
+  question.asks_clock = true;
+  const ConnectionId id = Connect(Magic() + wire::Encode(question));
+  EXPECT_EQ(received[id], wire::Encode(wire::ClockAnswer{1'234'567'890'123}));
+  EXPECT_THAT(tasks, IsEmpty());
+}
+
+TEST_F(ReportConnectionsTest, WhoSendsNonsenseIsDroppedByName) {
+  Start(1);
+  const ConnectionId id = Connect(Magic() + ReportOf("4"));
+  Say(id, wire::Writer().String("{\"task\":4}").Take());
+  EXPECT_THAT(closed, ElementsAre(id));
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("dropped 10.0.0.1:40001, reports of task 4: the report's \"task\"")));
+  Say(id, ReportOf("4"));
+  EXPECT_THAT(tasks, ElementsAre("4"));
+}
+
+TEST_F(ReportConnectionsTest, OfTooManyTheOldestGoes) {
+  Start(2);
+  for (int i = 0; i < 8; ++i) Connect(Magic());
+  EXPECT_THAT(closed, IsEmpty());
+  Connect(Magic());
+  EXPECT_THAT(closed, ElementsAre(1));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("more than 8 connections")));
+}
+
+TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
+  Start(1000);
+  const std::string begin = wire::Writer().Int(wire::kMaxReportBytes).Take() + std::string(60000, ' ');
+  const int most = static_cast<int>(kMaxUnreadReportBytes / begin.size());
+  for (int i = 0; i < most; ++i) Connect(Magic() + begin);
+  EXPECT_THAT(warnings, IsEmpty());
+  const ConnectionId one_more = Connect(Magic() + begin);
+  EXPECT_THAT(closed, ElementsAre(one_more));
+  Close(1);
+  Connect(Magic() + begin);  // there is room again
+  EXPECT_THAT(closed, ElementsAre(1, one_more));
+}
+
+class ReportAdmissionTest : public ReportConnectionsTest {
+ protected:
+  wire::JobToken token = wire::JobToken::Random();
+
+  AdmissionOptions Options(Admit admit) const { return {token, wire::RandomNonce(), admit, {}}; }
+  ConnectionId Authenticate() {
+    const wire::AuthenticationKeys keys(token);
+    const wire::Nonce own = wire::RandomNonce();
+    const ConnectionId id = Connect(keys.Hello(own));
+    wire::Reader reader;
+    reader.Append(std::exchange(received[id], {}));
+    EXPECT_EQ(reader.Int(), wire::kAuthenticationMagic);
+    const wire::Nonce theirs = wire::NextDigest(reader).value_or(wire::Nonce());
+    Say(id, std::string(wire::BytesOf(keys.Proof(wire::Party::kWorker, own, theirs))));
+    return id;
+  }
+};
+
+TEST_F(ReportAdmissionTest, WithATokenOnlyThoseThatProveItReport) {
+  Start(1, Options(Admit::kToken));
+  const ConnectionId stranger = Connect(Magic() + ReportOf("bad"));
+  EXPECT_THAT(closed, ElementsAre(stranger));
+  Say(Authenticate(), Magic() + ReportOf("good"));
+  EXPECT_THAT(tasks, ElementsAre("good"));
+}
+
+TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
+  Start(1, Options(Admit::kAny));
+  const ConnectionId stranger = Connect(Magic() + ReportOf("stock"));
+  EXPECT_THAT(tasks, ElementsAre("stock"));
+  // Reports of who knows the token close nothing: a launcher's children may report for stock workers.
+  Say(Authenticate(), Magic() + ReportOf("ours"));
+  EXPECT_THAT(closed, IsEmpty());
+  // A worker that joins does.
+  Say(Authenticate(),
+      classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
+  EXPECT_THAT(closed, ElementsAre(stranger));
+  EXPECT_THAT(ranked, ElementsAre("0"));
+}
+
+}  // namespace
+}  // namespace warren::tracker

@@ -10,6 +10,14 @@ namespace {
 /// --name=value in three. _dmlc_submit_from says where the words of dmlc-submit begin: `warren submit` calls
 /// it, too.
 constexpr std::string_view kWalk = R"bash(
+# Of a value that the word breaks have cut: i goes on behind it.
+_dmlc_submit_skip_rest() {
+  while ((i <= COMP_CWORD)) && [[ ${COMP_WORDS[i]} == [=:]* ]]; do
+    ((i += 1))
+    [[ ${COMP_WORDS[i]} == -* ]] || ((i += 1))  # --env KEY= --option
+  done
+}
+
 _dmlc_submit_from() {
   local cur=${COMP_WORDS[COMP_CWORD]} i=$1 value_of='' prefix=''
   COMPREPLY=()
@@ -29,13 +37,16 @@ _dmlc_submit_from() {
         break
       fi
       ((i += 3))
+      _dmlc_submit_skip_rest
     elif ((i + 1 == COMP_CWORD)); then
       value_of=${COMP_WORDS[i]}
       break
     else
       ((i += 2))
+      _dmlc_submit_skip_rest
     fi
   done
+  ((i <= COMP_CWORD)) || return  # within a value such as KEY=VALUE
   if [[ -z $value_of && $cur == -*=* ]]; then
     value_of=${cur%%=*} prefix=${cur%%=*}= cur=${cur#*=}
   fi

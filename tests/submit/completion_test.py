@@ -51,6 +51,10 @@ class Completion(unittest.TestCase):
                                ("dmlc-submit --log-dir ", ["logs"]), ("dmlc-submit -n 3 --mpirun hostnam",
                                                                       ["hostname",
                                                                        "hostnamectl"]), ("dmlc-submit --num-workers ", []),
+                               ("dmlc-submit --env A=B --bi", ["--bind"]),
+                               ("dmlc-submit --env=A=B --bi", ["--bind"]),
+                               ("dmlc-submit --host-ip h:1 --env A= --bi", ["--bind"]),
+                               ("dmlc-submit --env A=ho", []),
                                ("dmlc-submit -n 3 bash --bi", []), ("dmlc-submit -n 3 cat a", ["a b.txt"]), ("dmlc-submit -- hos",
                                                                                                              ["hosts.txt"])):
             with self.subTest(line=line):

@@ -91,6 +91,12 @@ void StoreColor(Options& options, const std::string& value) {
   options.color = Choose(value, kChoices);
 }
 
+void StoreLogFormat(Options& options, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kChoices = {
+      {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}};
+  options.log_format = Choose(value, kChoices);
+}
+
 /// `zero`: what 0 means.
 std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
@@ -311,6 +317,23 @@ std::vector<Option> MakeTable() {
                "that is printed. With --log-dir the page is kept in DIR/job.html.",
            .store = StoreDashboard,
            .value_is_optional = true},
+          {"--log-format", "text|json", "text",
+           "json: each line of the output, and of --log-file, is a JSON object with the time, who wrote it "
+           "and the "
+           "text. What --dry-run prints stays as it is.",
+           StoreLogFormat},
+          {"--quiet",
+           "",
+           "",
+           "dmlc-submit itself says only warnings and errors. --log-file still gets all of it.",
+           Flag<&Options::quiet>,
+           false,
+           {"-q"}},
+          {"--show-all-errors", "", "",
+           "Shows the errors of all processes as they come. Unless given, those that followed from the first "
+           "failure "
+           "are folded into one line, and the words of the first come last.",
+           Flag<&Options::show_all_errors>},
       });
   add("Resources on a cluster", true,
       {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "submit/monitor/web_address.h"
+#include "submit/output/line_format.h"
 #include "submit/process/binding.h"
 #include "tracker/admission.h"
 #include "tracker/job.h"
@@ -73,6 +74,9 @@ struct Options {
   ColorChoice color = ColorChoice::kAuto;
   std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
   bool dump_on_hang = false;
+  LogFormat log_format = LogFormat::kText;
+  bool quiet = false;
+  bool show_all_errors = false;
 
   int worker_cores = 1;
   bool worker_cores_were_chosen = false;

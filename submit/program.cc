@@ -86,7 +86,7 @@ void SayWhatIsAssumed(const Options& options) {
 }
 
 JobResult Submit(boost::asio::io_context& io, Console& console, Options& options) {
-  StartLogging(console, options.debug_log, options.log_file);
+  StartLogging(console, {options.debug_log, options.quiet, options.log_format, options.log_file});
   const ClusterEntry& cluster = ClusterOf(options);
   SayWhatIsAssumed(options);
   if (cluster.complete) cluster.complete(options);
@@ -142,7 +142,7 @@ int RunProgram(int argc, char** argv) {
   }
   if (Answer(options)) return 0;
   boost::asio::io_context io(1);
-  Console console(io, options.color);
+  Console console(io, {options.color, options.log_format, options.quiet});
   const JobResult result = SubmitOrExplain(io, console, options);
   console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
   StopLogging();

@@ -25,10 +25,10 @@
 #include "submit/cluster/dump_queue.h"
 #include "submit/cluster/local.h"
 #include "submit/job_address.h"
+#include "submit/job_output.h"
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
-#include "submit/process_output.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 #include "wire/job_token.h"
@@ -79,7 +79,7 @@ class JobRun : public JobView {
     if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts}, plan_, *this);
-    OpenOutputs();
+    OpenOutput();
     ListenToConsole();
     HandleSignals();
   }
@@ -179,10 +179,10 @@ class JobRun : public JobView {
     spdlog::debug("tracker listens at {} port {}", host, server_->port());
   }
 
-  void OpenOutputs() {
+  void OpenOutput() {
     if (!options_.log_dir.empty()) MakeLogDirectory(options_.log_dir);
-    outputs_.reserve(plan_.size());
-    for (const PlannedProcess& process : plan_) outputs_.emplace_back(process.log_file);
+    output_.emplace(io_, console_, plan_, options_.show_all_errors,
+                    [this](std::size_t index, Stream stream) { return SpeakerOf(index, stream); });
   }
 
   void ListenToConsole() {
@@ -262,7 +262,7 @@ class JobRun : public JobView {
   }
 
   void Do(const StartProcess& start) {
-    outputs_[start.index].Begin(start.attempt);
+    output_->Begin(start.index, start.attempt);
     const PlannedProcess& process = plan_[start.index];
     try {
       const Started where = RunnerOf(process).Start(start.index, process, start.attempt);
@@ -283,6 +283,7 @@ class JobRun : public JobView {
   }
 
   void Do(const StopAll&) {
+    output_->StopBegins();
     if (server_) server_->Stop();
     scheduler_.Stop();
     cluster_->Stop();
@@ -306,23 +307,22 @@ class JobRun : public JobView {
 
   void Do(const LogLine& line) { Write(line); }
 
-  void Do(const ShowLastOutput& whose) {
-    const auto& tail = outputs_[whose.index].tail();
-    if (tail.empty()) return;
-    spdlog::info("the last output of {}:", supervisor_->process(whose.index).name);
-    for (const std::string& line : tail) spdlog::info("  | {}", line);
-  }
+  void Do(const ShowErrorOf& whose) { output_->ShowErrorOf(whose.index); }
+  void Do(const ShowErrors& errors) { output_->ShowErrors(errors.culprit, errors.repeat_last_output); }
 
-  void Do(const ShowProgress& progress) { console_.ShowProgress(progress.joined, progress.expected); }
-  void Do(const HideProgress&) { console_.RemoveProgress(); }
+  void Do(const ShowProgress& progress) {
+    console_.ShowStatus(ProgressBar(progress.joined, progress.expected));
+  }
+  void Do(const HideProgress&) { console_.HideStatus(); }
 
   void Do(const TellAllAreUp& up) {
     if (!console_.interactive()) return;
-    console_.Message(fmt::format("dmlc-submit: all {} workers are up ({:.1f} s)\n",
-                                 server_->job().world_size(), up.took.count()));
+    console_.Message(Severity::kInfo, fmt::format("all {} workers are up ({:.1f} s)",
+                                                  server_->job().world_size(), up.took.count()));
   }
 
   void Do(const FinishJob& finish) {
+    output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
     io_.stop();
@@ -359,7 +359,7 @@ class JobRun : public JobView {
       Tell(&Supervisor::Located, index, where);
     };
     events.exited = [this](std::size_t index, const ExitStatus& status) {
-      outputs_[index].Finish(ShownFor(index));
+      output_->Finish(index, status.ok());
       Tell(&Supervisor::Exited, index, status);
     };
     events.sampled = [this](std::size_t index, const ProcessSample& sample) {
@@ -367,7 +367,7 @@ class JobRun : public JobView {
                     sample.cpu_seconds, sample.resident_bytes >> 20);
     };
     events.said = [this](const std::string& launcher, Stream stream, std::string_view piece) {
-      console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0}, piece);
+      console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0, "launcher"}, piece);
     };
     events.waits = [this] {
       if (server_) server_->WaitAnew();
@@ -389,32 +389,30 @@ class JobRun : public JobView {
     events.broken = [this](const std::string& task_id, const std::string& story) {
       Tell(&Supervisor::Broken, task_id, story);
     };
-    events.print = [this](const std::string& text) { console_.Print(text); };
+    events.print = [this](const std::string& text) { console_.TrackerPrint(text); };
     events.finished = [this](const std::string& failure) { Tell(&Supervisor::TrackerFinished, failure); };
     return events;
   }
 
   /// Another than those of the processes.
   std::uint64_t LauncherSpeaker(Stream stream) const {
-    return outputs_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
+    return plan_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
   }
 
   Speaker SpeakerOf(std::size_t index, Stream stream) const {
     const ProcessState& process = supervisor_->process(index);
     const int number = process.rank.value_or(process.task_id);
     const bool is_worker = process.role == tracker::Role::kWorker;
-    return {index * 2 + (stream == Stream::kOut ? 1 : 2), is_worker ? std::to_string(number) : process.name,
-            number};
-  }
-
-  ProcessOutput::Show ShownFor(std::size_t index) {
-    return [this, index](Stream stream, std::string_view piece) {
-      console_.WriteLine(stream, SpeakerOf(index, stream), piece);
-    };
+    return {index * 2 + (stream == Stream::kOut ? 1 : 2),
+            is_worker ? std::to_string(number) : process.name,
+            number,
+            std::string(tracker::RoleName(process.role)),
+            process.rank,
+            process.task_id};
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
-    outputs_[index].Append(stream, bytes, ShownFor(index));
+    output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     children_.PauseOutput();
     cluster_->PauseOutput();
@@ -438,7 +436,7 @@ class JobRun : public JobView {
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;
-  std::vector<ProcessOutput> outputs_;       ///< one for each of plan_
+  std::optional<JobOutput> output_;          ///< of all of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;

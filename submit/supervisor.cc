@@ -237,6 +237,7 @@ void Supervisor::HandleCase() {
   FailureCase gathered = arbiter_.Take();
   if (!is_running()) return;
   if (gathered.first && processes_[*gathered.first].running) {
+    culprit_ = gathered.first;
     return FailOrBeginAgain(kTrouble, gathered.story);
   }
   if (gathered.first && processes_[*gathered.first].succeeded) TakeBackSuccess(*gathered.first, gathered);
@@ -270,6 +271,7 @@ void Supervisor::Handle(const Failure& failure) {
                   failure.story.empty() ? "" : fmt::format(" ({})", failure.story), process.restarts + 1,
                   policy_.num_restarts + 1);
   if (process.restarts < policy_.num_restarts && !left && !scheduler) {
+    Do(ShowErrorOf{failure.index});
     Do(LogLine{Severity::kWarning, what + "; starting it again"});
     ++process.restarts;
     return StartOne(failure.index);
@@ -280,7 +282,7 @@ void Supervisor::Handle(const Failure& failure) {
                 : left           ? ", not started again because it had left the job at the tracker"
                                  : ", not started again because the others know the scheduler that ended";
   }
-  tail_of_ = failure.index;
+  culprit_ = failure.index;
   FailOrBeginAgain(failure.status.ok() ? kTrouble : failure.status.ShellCode(), what + why_final);
 }
 
@@ -314,6 +316,7 @@ void Supervisor::BeginAgain(const std::string& why) {
 /// When all are gone the job begins anew.
 void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
   phase_ = Phase::kRestarting;
+  if (culprit_ && !processes_[*culprit_].running) Do(ShowErrorOf{*culprit_});
   Do(LogLine{Severity::kWarning,
              fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
   StopEverything();
@@ -344,7 +347,7 @@ void Supervisor::Replanned(TimePoint now) {
   arbiter_.Clear();
   start_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
   waited_for_cluster_ = false;
-  tail_of_.reset();
+  culprit_.reset();
   phase_ = Phase::kRunning;
   Begin(now);
 }
@@ -480,6 +483,7 @@ void Supervisor::FinishWhenAllAreGone() {
   if (phase_ == Phase::kRestarting) {
     phase_ = Phase::kReplanning;
     patience_.reset();
+    Do(ShowErrors{culprit_, false});
     Do(Replan{});
   } else if (phase_ == Phase::kStopping || num_succeeded_ == processes_.size()) {
     Finish();
@@ -491,7 +495,7 @@ void Supervisor::Finish() {
   Do(HideProgress{});
   Do(StopTracker{});
   if (!story_.empty()) {
-    if (tail_of_) Do(ShowLastOutput{*tail_of_});
+    Do(ShowErrors{culprit_, true});
     Do(LogLine{Severity::kError, story_});
   }
   Do(FinishJob{result_});

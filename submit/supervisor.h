@@ -61,9 +61,14 @@ struct KillAll {};
 /// Ends what processes left behind and plans the job for another start, with a tracker of its own; Replanned
 /// or ReplanFailed follows.
 struct Replan {};
-/// Repeats the last lines that a process wrote.
-struct ShowLastOutput {
+/// Shows the error, if it has written one, of a process with which something is begun again.
+struct ShowErrorOf {
   std::size_t index;
+};
+/// Shows of all errors that are not shown yet those of `culprit`, if that is known, and folds the others.
+struct ShowErrors {
+  std::optional<std::size_t> culprit;
+  bool repeat_last_output;  ///< of the culprit, where it has written no error
 };
 struct ShowProgress {
   int joined, expected;
@@ -77,9 +82,9 @@ struct TellAllAreUp {
 struct FinishJob {
   JobResult result;
 };
-using Action =
-    std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll, KillAll,
-                 Replan, LogLine, ShowLastOutput, ShowProgress, HideProgress, TellAllAreUp, FinishJob>;
+using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
+                            KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
+                            TellAllAreUp, FinishJob>;
 
 // --- what it asks ------------------------------------------------------------------------------------------
 
@@ -250,7 +255,7 @@ class Supervisor {
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed
-  std::optional<std::size_t> tail_of_;  ///< whose last output belongs to the story
+  std::optional<std::size_t> culprit_;  ///< whose last words belong to the story
 };
 
 }  // namespace warren::submit

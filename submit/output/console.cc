@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,6 +23,8 @@ namespace warren::submit {
 namespace {
 
 namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+using WallClock = std::chrono::system_clock;
 
 /// Above this the processes' output is not read any further; below the second number it is again.
 constexpr std::size_t kFullBytes = std::size_t{256} << 10;
@@ -31,10 +35,7 @@ constexpr std::size_t kBarWidth = 30;
 /// How often Flush looks at the clock while a descriptor is not ready.
 constexpr int kFlushPollMs = 50;
 
-constexpr std::string_view kEraseLine = "\r\x1b[K";
-constexpr std::string_view kResetColor = "\x1b[0m";
-/// Foreground colours that read well on dark and light; red is left to errors.
-constexpr std::array<int, 9> kColors = {36, 33, 32, 35, 34, 96, 92, 95, 94};
+constexpr int kUsualWidth = 80;
 
 bool IsCapableTerminal(int fd) {
   const char* term = std::getenv("TERM");
@@ -75,7 +76,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   std::uint64_t unfinished_by = 0;  ///< who wrote the last bytes, when they did not end a line
 
   void Write(std::string_view bytes) {
-    if (closed_) return;
+    if (closed_ || bytes.empty()) return;
     pending_ += bytes;
     if (pump_posted_) return;
     pump_posted_ = true;  // once for all lines of this round
@@ -143,12 +144,6 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   bool closed_ = false;
 };
 
-std::string Prefix(const Speaker& speaker, bool colored) {
-  if (!colored) return fmt::format("[{}] ", speaker.label);
-  const auto color = static_cast<std::size_t>(speaker.color) % kColors.size();
-  return fmt::format("\x1b[{}m[{}]{} ", kColors[color], speaker.label, kResetColor);
-}
-
 std::string ProgressBar(int joined, int expected) {
   const auto filled = expected > 0
                           ? kBarWidth * static_cast<std::size_t>(joined) / static_cast<std::size_t>(expected)
@@ -157,22 +152,28 @@ std::string ProgressBar(int joined, int expected) {
                      kBarWidth - std::min(filled, kBarWidth), joined, expected);
 }
 
-Console::Console(asio::io_context& io, ColorChoice color)
-    : out_(std::make_shared<Sink>(io, STDOUT_FILENO)),
+Console::Console(asio::io_context& io, const ConsoleSettings& settings)
+    : format_(MakeLineFormat(settings.format)),
+      out_(std::make_shared<Sink>(io, STDOUT_FILENO)),
       err_(SameFile(STDOUT_FILENO, STDERR_FILENO) ? out_ : std::make_shared<Sink>(io, STDERR_FILENO)),
-      color_out_(WantsColor(color, STDOUT_FILENO)),
-      color_err_(WantsColor(color, STDERR_FILENO)),
-      interactive_(IsCapableTerminal(STDERR_FILENO)) {
+      color_out_(WantsColor(settings.color, STDOUT_FILENO)),
+      color_err_(WantsColor(settings.color, STDERR_FILENO)),
+      interactive_(!settings.quiet && format_->is_for_people() && IsCapableTerminal(STDERR_FILENO)),
+      status_timer_(io),
+      resized_(io) {
   out_->on_progress = err_->on_progress = [this] { MakeRoom(); };
   err_->on_closed = [](int) {};  // there is nobody left to tell
   out_->on_closed = [this](int error) {
     if (error == EPIPE) {
       if (on_reader_gone) on_reader_gone();
     } else {
-      Message(fmt::format("dmlc-submit: warning: cannot write standard output any more: {}\n",
-                          std::strerror(error)));
+      Message(Severity::kWarning,
+              fmt::format("cannot write standard output any more: {}", std::strerror(error)));
     }
   };
+  if (!interactive_) return;
+  resized_.add(SIGWINCH);
+  WaitForResize();
 }
 
 Console::~Console() {
@@ -188,21 +189,25 @@ Console::Sink& Console::SinkOf(Stream stream) const {
 
 void Console::Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, std::string_view text) {
   if (text.empty()) return;
-  const bool below_bar = !bar_.empty() && &sink == err_.get();
-  if (below_bar) sink.Write(kEraseLine);
+  const bool above_status = &sink == err_.get();
+  if (above_status) sink.Write(status_.BeforeOutput());
   if (sink.unfinished_by != speaker || speaker == 0) {
     if (sink.unfinished_by != 0) sink.Write("\n");
     sink.Write(prefix);
   }
   sink.Write(text);
   sink.unfinished_by = text.back() == '\n' ? 0 : speaker;
-  if (below_bar && sink.unfinished_by == 0) sink.Write(bar_);
+  if (above_status) {
+    status_.AfterOutput(sink.unfinished_by == 0, Clock::now());
+    DrawStatusWhenDue();
+  }
   was_full_ = was_full_ || full();
 }
 
 void Console::WriteLine(Stream stream, const Speaker& speaker, std::string_view piece) {
   const bool colored = stream == Stream::kOut ? color_out_ : color_err_;
-  Write(SinkOf(stream), speaker.id, Prefix(speaker, colored), piece);
+  const LineFormat::Line line = format_->OfProcess(WallClock::now(), stream, speaker, piece, colored);
+  Write(SinkOf(stream), speaker.id, line.prefix, line.text);
 }
 
 void Console::Print(std::string_view text) {
@@ -212,21 +217,65 @@ void Console::Print(std::string_view text) {
   Write(*out_, 0, {}, lines);
 }
 
-void Console::Message(std::string_view lines) {
-  Write(*err_, 0, {}, lines);
+void Console::TrackerPrint(std::string_view text) {
+  Write(*out_, 0, {}, format_->TrackerPrint(WallClock::now(), text));
 }
 
-void Console::ShowProgress(int joined, int expected) {
-  if (!interactive_ || err_->unfinished_by != 0) return;
-  bar_ = ProgressBar(joined, expected);
-  err_->Write(kEraseLine);
-  err_->Write(bar_);
+void Console::Message(Severity severity, std::string_view text) {
+  Write(*err_, 0, {}, format_->Message(WallClock::now(), severity, text));
 }
 
-void Console::RemoveProgress() {
-  if (bar_.empty()) return;
-  err_->Write(kEraseLine);
-  bar_.clear();
+void Console::Object(std::string_view json_object_without_time) {
+  Write(*err_, 0, {}, format_->Object(WallClock::now(), json_object_without_time));
+}
+
+// --- the status line ---------------------------------------------------------------------------------------
+
+void Console::ShowStatus(std::string_view text) {
+  if (!interactive_) return;
+  if (text.empty()) return HideStatus();
+  status_.Set(text, Clock::now());
+  DrawStatusWhenDue();
+}
+
+void Console::HideStatus() {
+  err_->Write(status_.Hide());
+  DrawStatusWhenDue();
+}
+
+void Console::DrawStatusWhenDue() {
+  const StatusLine::TimePoint now = Clock::now();
+  if (status_.NextDraw() && *status_.NextDraw() <= now) {
+    if (status_.is_set() && std::exchange(err_->unfinished_by, 0) != 0) err_->Write("\n");
+    err_->Write(status_.Draw(width(), now));
+  }
+  const auto next = status_.NextDraw();
+  if (next == status_timer_at_) return;
+  status_timer_at_ = next;
+  status_timer_.cancel();
+  if (!next) return;
+  status_timer_.expires_at(*next);
+  status_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    status_timer_at_.reset();
+    DrawStatusWhenDue();
+  });
+}
+
+void Console::WaitForResize() {
+  resized_.async_wait([this](const boost::system::error_code& error, int /*signal*/) {
+    if (error) return;
+    WaitForResize();
+    if (on_resize) on_resize();
+    status_.Refresh(Clock::now());
+    DrawStatusWhenDue();
+  });
+}
+
+int Console::width() const {
+  winsize size{};
+  const bool known = ioctl(err_->fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualWidth;
 }
 
 bool Console::interactive() const {
@@ -248,7 +297,7 @@ void Console::MakeRoom() {
 }
 
 void Console::Flush(std::optional<std::chrono::milliseconds> limit) {
-  using Clock = std::chrono::steady_clock;
+  HideStatus();
   const auto start = Clock::now();
   for (;;) {
     out_->Pump();

@@ -1,5 +1,5 @@
 // What the user sees: the lines of all processes, each with its [rank] in front, messages of dmlc-submit, and
-// on a terminal a bar while workers connect.
+// on a terminal one line of status below them.
 //
 // Nothing here blocks on a pipe, socket or terminal whose reader is slow, because the same thread serves the
 // tracker and watches the processes: what cannot be written waits in memory, and full() tells the owner to
@@ -8,6 +8,8 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,26 +19,25 @@
 #include <string_view>
 
 #include "submit/options.h"
+#include "submit/output/line_format.h"
+#include "submit/output/status_line.h"
 #include "submit/process/stream.h"
 
 namespace warren::submit {
 
-/// Whose output a line is.
-struct Speaker {
-  std::uint64_t id = 0;  ///< not 0; another for each stream of each process
-  std::string label;     ///< what stands in the brackets: "3", "server 0"
-  int color = 0;         ///< any number; the same one is always shown in the same colour
-};
-
-/// The label in brackets and a space, in colour or plain.
-std::string Prefix(const Speaker& speaker, bool colored);
 /// "dmlc-submit: [=====     ] 2 of 4 workers connected"
 std::string ProgressBar(int joined, int expected);
+
+struct ConsoleSettings {
+  ColorChoice color = ColorChoice::kAuto;
+  LogFormat format = LogFormat::kText;
+  bool quiet = false;  ///< no status line
+};
 
 class Console {
  public:
   /// Writes to descriptors 1 and 2, whose flags it leaves alone: they are shared with other programs.
-  Console(boost::asio::io_context& io, ColorChoice color);
+  Console(boost::asio::io_context& io, const ConsoleSettings& settings);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -49,14 +50,26 @@ class Console {
   /// A line with its newline, or a piece of a long or unfinished one. When somebody else writes before the
   /// line is finished, a newline is put in and the rest gets a prefix of its own; bytes are never changed.
   void WriteLine(Stream stream, const Speaker& speaker, std::string_view piece);
-  /// Text for standard output without a prefix; a newline is added when it ends without one.
+  /// Text for standard output as it is, whatever the format: it was asked for. A newline is added when it
+  /// ends without one.
   void Print(std::string_view text);
-  /// A message of dmlc-submit, whole lines, for standard error.
-  void Message(std::string_view lines);
-  /// Draws the bar, on a terminal only; it stays below the output until it is removed.
-  void ShowProgress(int joined, int expected);
-  void RemoveProgress();
-  /// True when standard error is a terminal that can show a bar.
+  /// What a worker printed by way of the tracker, for standard output.
+  void TrackerPrint(std::string_view text);
+  /// A message of dmlc-submit, for standard error, without its newline. May have several lines.
+  void Message(Severity severity, std::string_view text);
+  /// A JSON object ("{...}") for standard error, without the time, which is put in; nothing where the format
+  /// is for people.
+  void Object(std::string_view json_object_without_time);
+
+  /// Shows one line below the output until it is hidden, on a terminal only, cut to its width. It is drawn
+  /// some ten times a second at most, so that it may be called as often as there is something new.
+  void ShowStatus(std::string_view text);
+  void HideStatus();
+  /// Called when the terminal has got another width, before the status line is drawn anew.
+  std::function<void()> on_resize;
+  /// Columns of the terminal; 80 where there is none.
+  int width() const;
+  /// A status line can be shown: standard error is a capable terminal and nobody asked for quiet or JSON.
   bool interactive() const;
 
   /// So much waits to be written that no more should be read.
@@ -72,13 +85,20 @@ class Console {
   void Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, std::string_view text);
   void MakeRoom();
 
+  void DrawStatusWhenDue();
+  void WaitForResize();
+
+  const std::unique_ptr<LineFormat> format_;
   std::shared_ptr<Sink> out_;
   std::shared_ptr<Sink> err_;  ///< the same as out_ when both are one file, so that the order is kept
   bool color_out_ = false;
   bool color_err_ = false;
   bool interactive_ = false;
   bool was_full_ = false;
-  std::string bar_;  ///< empty: none is shown
+  StatusLine status_;
+  boost::asio::steady_timer status_timer_;
+  std::optional<StatusLine::TimePoint> status_timer_at_;  ///< what it is set to
+  boost::asio::signal_set resized_;
 };
 
 }  // namespace warren::submit

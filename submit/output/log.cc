@@ -13,16 +13,22 @@
 namespace warren::submit {
 namespace {
 
-std::string_view LevelPrefix(spdlog::level::level_enum level) {
+Severity SeverityOf(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::critical:
     case spdlog::level::err:
-      return "error: ";
+      return Severity::kError;
     case spdlog::level::warn:
-      return "warning: ";
+      return Severity::kWarning;
+    case spdlog::level::info:
+      return Severity::kInfo;
     default:
-      return "";
+      return Severity::kDebug;
   }
+}
+
+std::string_view TextOf(const spdlog::details::log_msg& message) {
+  return {message.payload.data(), message.payload.size()};
 }
 
 class ConsoleSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
@@ -31,8 +37,7 @@ class ConsoleSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex>
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    console_.Message(fmt::format("dmlc-submit: {}{}\n", LevelPrefix(message.level),
-                                 std::string_view(message.payload.data(), message.payload.size())));
+    console_.Message(SeverityOf(message.level), TextOf(message));
   }
   void flush_() override {}
 
@@ -40,17 +45,36 @@ class ConsoleSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex>
   Console& console_;
 };
 
+/// Lines of the file as programs read them.
+class ObjectFormatter : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
+    const std::string line = format_->Message(message.time, SeverityOf(message.level), TextOf(message));
+    to.append(line.data(), line.data() + line.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<ObjectFormatter>(); }
+
+ private:
+  std::unique_ptr<LineFormat> format_ = MakeLineFormat(LogFormat::kJson);
+};
+
 }  // namespace
 
-void StartLogging(Console& console, bool debug, const std::string& file) {
-  auto logger = std::make_shared<spdlog::logger>("dmlc-submit", std::make_shared<ConsoleSink>(console));
-  logger->set_level(debug ? spdlog::level::debug : spdlog::level::info);
+void StartLogging(Console& console, const LogSettings& settings) {
+  auto to_console = std::make_shared<ConsoleSink>(console);
+  if (settings.quiet) to_console->set_level(spdlog::level::warn);
+  auto logger = std::make_shared<spdlog::logger>("dmlc-submit", std::move(to_console));
+  logger->set_level(settings.debug ? spdlog::level::debug : spdlog::level::info);
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(logger);
-  if (file.empty()) return;
+  if (settings.file.empty()) return;
   try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(file);
-    sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(settings.file);
+    if (settings.format == LogFormat::kJson) {
+      sink->set_formatter(std::make_unique<ObjectFormatter>());
+    } else {
+      sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+    }
     logger->sinks().push_back(std::move(sink));
   } catch (const spdlog::spdlog_ex& error) {
     throw std::runtime_error(fmt::format("--log-file: {}", error.what()));

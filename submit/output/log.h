@@ -7,10 +7,17 @@
 
 namespace warren::submit {
 
-/// Sends every message to the console as "dmlc-submit: ..." and, unless `file` is empty, with the time and
-/// level to that file. The console must live until StopLogging. Throws std::runtime_error when the file
-/// cannot be written; messages go to the console then.
-void StartLogging(Console& console, bool debug, const std::string& file);
+struct LogSettings {
+  bool debug = false;
+  bool quiet = false;  ///< the console hears of warnings and errors only
+  LogFormat format = LogFormat::kText;
+  std::string file = {};  ///< empty: none
+};
+
+/// Sends every message to the console as "dmlc-submit: ..." and, with the time and level, to the file. The
+/// console must live until StopLogging. Throws std::runtime_error when the file cannot be written; messages
+/// go to the console then.
+void StartLogging(Console& console, const LogSettings& settings);
 void StopLogging();
 
 }  // namespace warren::submit

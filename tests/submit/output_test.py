@@ -5,6 +5,7 @@ import os
 import pathlib
 import resource
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -53,20 +54,18 @@ class Output(SubmitCase):
     def test_line_in_pieces_is_not_torn_by_another_worker_without_a_new_prefix(self):
         code = (
             "import os, pathlib, sys, time\n"
-            "if os.environ['DMLC_TASK_ID'] == '0':\n"
-            "    sys.stdout.write('x' * 70000); sys.stdout.flush()\n"
-            "    open('half', 'w').write('yes')\n"
-            "    while not pathlib.Path('other').exists(): time.sleep(0.01)\n"
-            "    print('end')\n"
-            "else:\n"
-            "    while not pathlib.Path('half').exists(): time.sleep(0.01)\n"
-            "    print('other', flush=True)\n"
-            "    open('other', 'w').write('yes')\n"
+            "mine = os.environ['DMLC_TASK_ID'] == '0'\n"
+            "if mine: sys.stdout.write('x' * 70000); sys.stdout.flush()\n"
+            "while not pathlib.Path('go-on' if mine else 'half').exists(): time.sleep(0.01)\n"
+            "print('end' if mine else 'other')\n"
         )
-        process = self.submit("--num-workers", 2, *python(code))
-        lines = process.out.splitlines()
-        self.assertEqual(lines[0], "[0] " + "x" * 65536)
-        self.assertEqual(sorted(lines[1:]), sorted(["[1] other", "[0] " + "x" * (70000 - 65536) + "end"]))
+        process = self.start("--num-workers", 2, *python(code))
+        shown = self.wait_for_text(process.stdout, "[0] " + "x" * 65536)
+        self.file("half").touch()
+        shown += self.wait_for_text(process.stdout, "[1] other\n")
+        self.file("go-on").touch()
+        lines = (shown + process.communicate(timeout=LIMIT_S)[0].decode()).splitlines()
+        self.assertEqual(lines, ["[0] " + "x" * 65536, "[1] other", "[0] " + "x" * (70000 - 65536) + "end"])
 
     def test_slow_reader_loses_nothing_and_slows_the_workers_down(self):
         lines = 200_000
@@ -219,14 +218,47 @@ class Output(SubmitCase):
         )
         shown, code = self.on_terminal("--num-workers", 3, "/usr/bin/python3", "worker.py")
         self.assertEqual(code, 0, shown)
-        self.assertRegex(shown, r"\r\x1b\[Kdmlc-submit: \[=+ +\] 1 of 3 workers connected")
-        self.assertRegex(shown, r"(?:\n|\x1b\[K)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
+        self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
+        self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
         # Every line stands alone once the bar's own drawing is taken out.
-        bare = shown.replace("\r\x1b[K", "\n")
+        bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")
         self.assertNotIn("connected", process.err)
         self.assertNotIn("are up", process.err)
+        for options in (["--quiet"], ["--log-format", "json"]):
+            shown, code = self.on_terminal(*options, "--num-workers", 3, "/usr/bin/python3", "worker.py")
+            self.assertEqual(code, 0, shown)
+            self.assertNotIn("\r\x1b", shown)
+            self.assertNotIn("connected", shown)
+
+    def test_bar_fits_a_terminal_that_becomes_narrower_and_waits_for_the_end_of_lines(self):
+        self.file("worker.py").write_text(
+            "import os, pathlib, sys, time\n"
+            "from warren_testing import ClassicWorker\n"
+            "address = os.environ['DMLC_TRACKER_URI'], int(os.environ['DMLC_TRACKER_PORT'])\n"
+            "if os.environ['DMLC_TASK_ID'] == '0':\n"
+            "    ClassicWorker(address, 0).start()\n"
+            "while not pathlib.Path('narrow').exists(): time.sleep(0.01)\n"
+            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # a piece is shown, the rest is waited for
+            "time.sleep(600)\n"
+        )
+        master, slave = os.openpty()
+        attributes = termios.tcgetattr(slave)
+        attributes[1] &= ~termios.OPOST
+        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+        process = self.start("--num-workers", 2, "/usr/bin/python3", "worker.py", stdout=slave, stderr=slave,
+                             environment={"TERM": "xterm", "NO_COLOR": "1"})
+        self.wait_for_text(master, "1 of 2 workers connected\r")
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 21, 0, 0))
+        process.send_signal(signal.SIGWINCH)
+        self.wait_for_text(master, "\r\x1b[Jdmlc-submit: [======\r")
+        self.file("narrow").touch()
+        self.wait_for_text(master, "[1] " + "x" * 65536 + "\ndmlc-submit: [======\r")
+        process.send_signal(signal.SIGTERM)
+        self.wait_for_text(master, "\r\x1b[J[1] y")
+        os.close(slave)
+        os.close(master)
 
 
 if __name__ == "__main__":

@@ -351,8 +351,13 @@ class SimulatedJob : public JobView {
     story_ = say.text;
   }
 
-  void Do(const ShowLastOutput&) {
-    if (std::exchange(tail_shown_, true)) Wrong("the last output is shown twice");
+  void Do(const ShowErrorOf& whose) {
+    if (processes_[whose.index].running) Wrong("an error is shown of a process that runs");
+  }
+  void Do(const ShowErrors& errors) {
+    if (errors.repeat_last_output && std::exchange(tail_shown_, true))
+      Wrong("the last output is shown twice");
+    if (running_ > left_behind_) Wrong("errors are shown while some are still to come");
   }
   void Do(const ShowProgress&) {
     if (stopped_) Wrong("progress is shown of a job that is being stopped");

@@ -72,8 +72,11 @@ class SupervisorTest : public testing::Test {
         wanted.emplace_back("replan");
       } else if (const auto* report = std::get_if<ReportFailure>(&*action)) {
         wanted.push_back("report " + report->task_id);
-      } else if (const auto* tail = std::get_if<ShowLastOutput>(&*action)) {
-        wanted.push_back("tail " + std::to_string(tail->index));
+      } else if (const auto* error = std::get_if<ShowErrorOf>(&*action)) {
+        wanted.push_back("error " + std::to_string(error->index));
+      } else if (const auto* errors = std::get_if<ShowErrors>(&*action)) {
+        wanted.push_back(std::string(errors->repeat_last_output ? "last words" : "errors") +
+                         (errors->culprit ? " " + std::to_string(*errors->culprit) : ""));
       } else if (const auto* finish = std::get_if<FinishJob>(&*action)) {
         wanted.push_back("finish " + std::to_string(finish->result.exit_code));
       } else if (const auto* say = std::get_if<LogLine>(&*action)) {
@@ -112,7 +115,7 @@ TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
   Exit(0, 143);
   EXPECT_THAT(Settle(), IsEmpty());
   Exit(2, 143);
-  EXPECT_THAT(Settle(), ElementsAre("tail 1", "finish 9"));
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 9"));
   EXPECT_EQ(said_,
             "worker 1 (host n1, pid 101) exited with code 9 on attempt 1 of 1; the other 2 processes were "
             "stopped");
@@ -121,7 +124,7 @@ TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
 TEST_F(SupervisorTest, AProcessIsStartedAgainAsOftenAsItMayBe) {
   Begin(2, {.num_restarts = 1});
   Exit(1, 9);
-  EXPECT_THAT(Settle(), ElementsAre("start 1"));
+  EXPECT_THAT(Settle(), ElementsAre("error 1", "start 1"));
   EXPECT_EQ(attempt_, 1);
   supervisor_->Started(1, {}, now_);
   Exit(1, 8);
@@ -142,13 +145,13 @@ TEST_F(SupervisorTest, AWorkerThatHasLeftTheJobIsNotStartedAgain) {
 TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {
   Begin(2, {.num_restarts = 0, .max_restarts = 1});
   Exit(0, 9);
-  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  EXPECT_THAT(Settle(), ElementsAre("error 0", "stop"));
   view_.busy = true;
   Exit(1, 0);
   EXPECT_THAT(Settle(), IsEmpty()) << "the launcher still runs";
   view_.busy = false;
   supervisor_->ClusterIdle(now_);
-  EXPECT_THAT(Settle(), ElementsAre("replan"));
+  EXPECT_THAT(Settle(), ElementsAre("errors 0", "replan"));
   supervisor_->ClusterIdle(now_);
   EXPECT_THAT(Settle(), IsEmpty()) << "once is enough";
   supervisor_->Replanned(now_);
@@ -157,7 +160,7 @@ TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {
   Exit(0, 9);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(1, 0);
-  EXPECT_THAT(Settle(), ElementsAre("tail 0", "finish 9"));
+  EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 9"));
   EXPECT_THAT(said_, HasSubstr("after the job had been started again once"));
 }
 
@@ -168,7 +171,7 @@ TEST_F(SupervisorTest, AWorkerThatWentWithoutJoiningEndsAJobInWhichOthersWaitFor
   supervisor_->Joined(1, 2, now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(1, 0);
-  EXPECT_THAT(Settle(), ElementsAre("finish 1"));
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 1"));
   EXPECT_THAT(said_, HasSubstr("worker 0 (host n1, pid 100) exited with code 0 without joining the job"));
 }
 
@@ -191,7 +194,7 @@ TEST_F(SupervisorTest, ASecondCtrlCKills) {
   supervisor_->Signalled(SIGINT, now_);
   EXPECT_THAT(Settle(), ElementsAre("kill"));
   Exit(0, 137);
-  EXPECT_THAT(Settle(), ElementsAre("finish 130"));
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 130"));
 }
 
 TEST_F(SupervisorTest, AProcessThatDoesNotEndIsLeftBehind) {
@@ -199,7 +202,7 @@ TEST_F(SupervisorTest, AProcessThatDoesNotEndIsLeftBehind) {
   supervisor_->Trouble("no disk", now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   PassTime(6s);
-  EXPECT_THAT(Settle(), ElementsAre("finish 1"));
+  EXPECT_THAT(Settle(), ElementsAre("last words", "finish 1"));
   EXPECT_EQ(said_, "no disk; the other process was stopped");
 }
 
@@ -213,7 +216,7 @@ TEST_F(SupervisorTest, AClusterThatIsBusyGetsMoreTimeThanAProcess) {
   PassTime(kClusterPatience - 1s);
   EXPECT_THAT(Settle(), IsEmpty());
   PassTime(1s);
-  EXPECT_THAT(Settle(), ElementsAre("tail 0", "finish 3"));
+  EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
 }
 
 TEST_F(SupervisorTest, WorkersThatFailTogetherAreDealtWithInTheOrderOfTheTracker) {
@@ -231,7 +234,7 @@ TEST_F(SupervisorTest, WorkersThatFailTogetherAreDealtWithInTheOrderOfTheTracker
   supervisor_->Resume(now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   supervisor_->Resume(now_);
-  EXPECT_THAT(Settle(), ElementsAre("tail 1", "finish 7"));
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 7"));
 }
 
 TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLasts) {
@@ -244,6 +247,10 @@ TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLast
   }
   PassTime(kSettleTime);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
+  Exit(0, 143);
+  Exit(1, 143);
+  supervisor_->Resume(now_);
+  EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 1"));
 }
 
 TEST_F(SupervisorTest, AWorkerThatWasTakenAwayAfterAllHadFinishedHasDoneItsPart) {

@@ -1,0 +1,66 @@
+// What the processes of a job write, on its way to the console and to the logs: everything to the logs at
+// once, to the console with the errors that follow from the first one folded (output/error_folding.h).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/output/console.h"
+#include "submit/output/error_folding.h"
+#include "submit/plan.h"
+#include "submit/process_output.h"
+
+namespace warren::submit {
+
+class JobOutput {
+ public:
+  /// Who writes: ranks become known while the job runs.
+  using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
+
+  /// Begins the log files of the plan anew. `show_all`: nothing is folded. Throws std::runtime_error when a
+  /// log file cannot be written.
+  JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
+            bool show_all, SpeakerOf speaker_of);
+  JobOutput(const JobOutput&) = delete;
+  JobOutput& operator=(const JobOutput&) = delete;
+
+  /// The process is started for this attempt, from 0.
+  void Begin(std::size_t index, int attempt);
+  void Append(std::size_t index, Stream stream, std::string_view bytes);
+  /// The process has ended and has no more to say.
+  void Finish(std::size_t index, bool well);
+  /// All processes are being stopped.
+  void StopBegins();
+
+  /// Shows the error of one that is started again.
+  void ShowErrorOf(std::size_t index);
+  /// The job has failed or is begun anew: one line about the errors that are left out, and then the words of
+  /// the process with which it began. `repeat_last_output`: what that wrote last, where it said no error.
+  void ShowErrors(std::optional<std::size_t> culprit, bool repeat_last_output);
+  /// The job is over: nothing stays unsaid.
+  void ShowRest() { folding_.ShowAllHeld(); }
+
+ private:
+  ProcessOutput::Show ShownFor(std::size_t index);
+  void ShowLastOutputOf(std::size_t index) const;
+  std::string Label(std::size_t index) const { return speaker_of_(index, Stream::kErr).label; }
+  void WaitForDeadline();
+
+  Console& console_;
+  const bool show_all_;
+  const SpeakerOf speaker_of_;
+  bool has_servers_ = false;
+  std::vector<std::string> names_;  ///< "worker 3", of each process
+  std::vector<ProcessOutput> processes_;
+  ErrorFolding folding_;
+  boost::asio::steady_timer timer_;
+  std::optional<ErrorFolding::TimePoint> waits_for_;  ///< what timer_ is set to
+};
+
+}  // namespace warren::submit

@@ -1,0 +1,158 @@
+#include "submit/output/error_folding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "submit/output/error_lines.h"
+
+namespace warren::submit {
+namespace {
+
+/// So many processes are named in one line.
+constexpr std::size_t kMaxNamed = 16;
+
+/// "[1] [2] and 40 more"
+std::string Named(const std::vector<std::size_t>& processes,
+                  const std::function<std::string(std::size_t)>& label) {
+  std::string names;
+  const std::size_t named = std::min(processes.size(), kMaxNamed);
+  for (std::size_t i = 0; i < named; ++i) {
+    names += fmt::format("{}[{}]", i == 0 ? "" : " ", label(processes[i]));
+  }
+  return processes.size() == named ? names : fmt::format("{} and {} more", names, processes.size() - named);
+}
+
+}  // namespace
+
+std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std::string_view noun,
+                     const std::function<std::string(std::size_t)>& label) {
+  if (folded.same.empty() && folded.others.empty()) return {};
+  std::string story;
+  if (folded.same.size() + 1 == num_processes) {
+    story = fmt::format("all {} {} ended with the same words", num_processes, noun);
+  } else if (!folded.same.empty()) {
+    story = Named(folded.same, label) + " ended with the same words as the first";
+  }
+  if (!folded.others.empty()) {
+    story += fmt::format("{}{} {}", story.empty() ? "" : ", ", Named(folded.others, label),
+                         folded.first ? "ended because of it" : "had errors while they were stopped");
+  }
+  return story + " (--show-all-errors shows their words)";
+}
+
+ErrorFolding::ErrorFolding(std::size_t num_processes, Show show)
+    : show_(std::move(show)), processes_(num_processes) {}
+
+void ErrorFolding::Append(std::size_t index, std::string_view piece, TimePoint now) {
+  Process& process = processes_[index];
+  process.ended = false;
+  const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n'));
+  if (process.blocks.empty() && (continues_line || !BeginsError(piece))) return show_(index, piece);
+  Hold(process, piece, continues_line, now);
+  while (process.held_bytes > kMaxHeldBytes) ShowFirstBlock(index);
+}
+
+void ErrorFolding::Hold(Process& process, std::string_view piece, bool continues_line, TimePoint now) {
+  const bool begins = !continues_line && BeginsError(piece);
+  if (process.blocks.empty() || begins) {
+    process.blocks.push_back({now, now + kPatienceWithSilent, false, {}});
+  }
+  Block& block = process.blocks.back();
+  if (!block.went_on && !continues_line) {
+    block.went_on = !ContinuesError(piece);
+    block.shown_at = std::min(now + (block.went_on ? kPatienceWithTalkers : kPatienceWithSilent),
+                              block.begin + kLongestHold);
+  }
+  block.pieces.emplace_back(piece);
+  process.held_bytes += piece.size();
+}
+
+void ErrorFolding::Ended(std::size_t index, bool well) {
+  processes_[index].ended = true;
+  processes_[index].in_line = false;
+  if (well) ShowHeld(index);
+}
+
+void ErrorFolding::StopBegins(TimePoint now) {
+  if (!stop_) stop_ = now;
+}
+
+std::optional<ErrorFolding::TimePoint> ErrorFolding::NextDeadline() const {
+  std::optional<TimePoint> next;
+  if (stop_) return next;
+  for (const Process& process : processes_) {
+    if (process.ended || process.blocks.empty()) continue;
+    next = std::min(next.value_or(TimePoint::max()), process.blocks.front().shown_at);
+  }
+  return next;
+}
+
+void ErrorFolding::Tick(TimePoint now) {
+  if (stop_) return;
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    const Process& process = processes_[index];
+    while (!process.ended && !process.blocks.empty() && process.blocks.front().shown_at <= now) {
+      ShowFirstBlock(index);
+    }
+  }
+}
+
+void ErrorFolding::ShowFirstBlock(std::size_t index) {
+  Process& process = processes_[index];
+  const Block block = std::move(process.blocks.front());
+  process.blocks.pop_front();
+  for (const std::string& piece : block.pieces) {
+    process.held_bytes -= piece.size();
+    show_(index, piece);
+  }
+}
+
+bool ErrorFolding::ShowHeld(std::size_t index) {
+  if (processes_[index].blocks.empty()) return false;
+  while (!processes_[index].blocks.empty()) ShowFirstBlock(index);
+  return true;
+}
+
+void ErrorFolding::ShowAllHeld() {
+  for (std::size_t index = 0; index < processes_.size(); ++index) ShowHeld(index);
+}
+
+/// What comes after the stop comes from it.
+std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
+  std::optional<std::size_t> first;
+  TimePoint earliest = stop_.value_or(TimePoint::max());
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    const auto& blocks = processes_[index].blocks;
+    if (blocks.empty() || blocks.front().begin >= earliest) continue;
+    first = index;
+    earliest = blocks.front().begin;
+  }
+  return first;
+}
+
+FoldedErrors ErrorFolding::Fold(std::optional<std::size_t> culprit) {
+  const auto words_of = [](const Process& process) {
+    std::string words;
+    for (const Block& block : process.blocks) {
+      for (const std::string& piece : block.pieces) words += WithoutNumbers(piece);
+    }
+    return words;
+  };
+  FoldedErrors folded;
+  folded.first = culprit ? culprit : FirstBeforeStop();
+  folded.has_words = folded.first && !processes_[*folded.first].blocks.empty();
+  const std::string first_words = folded.has_words ? words_of(processes_[*folded.first]) : "";
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    Process& process = processes_[index];
+    if (index == folded.first || process.blocks.empty()) continue;
+    (words_of(process) == first_words ? folded.same : folded.others).push_back(index);
+    process.blocks.clear();
+    process.held_bytes = 0;
+  }
+  stop_.reset();
+  return folded;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,130 @@
+#include "submit/output/error_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace warren::submit {
+namespace {
+
+bool IsDigit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+bool IsHexDigit(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+}
+bool IsNameCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+}
+
+std::string_view WithoutLineEnd(std::string_view line) {
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// Where lines begin an error by their first words.
+constexpr std::array<std::string_view, 11> kFirstWords = {
+    "terminate called ",  // libstdc++: "after throwing an instance of", "without an active exception"
+    "libc++abi: terminating",
+    "Fatal Python error: ",
+    "Traceback (most recent call first):",  // faulthandler's of some versions
+    "double free or corruption",
+    "free(): invalid",
+    "malloc(): ",
+    "munmap_chunk(): ",
+    "corrupted size vs. prev_size",
+    "*** stack smashing detected ***",
+    "AssertError:",  // rabit's own
+};
+/// And by words anywhere in them: behind a progress bar that has not ended its line, or a "==4242==".
+constexpr std::array<std::string_view, 7> kTracebacks = {
+    "Traceback (most recent call last):",
+    "ERROR: AddressSanitizer",
+    "ERROR: LeakSanitizer",
+    "WARNING: ThreadSanitizer",
+    ": runtime error: ",
+    "WARNING: MemorySanitizer",
+    ": Assertion `",
+};
+
+/// "[12:00:00] /path/file.cc:123: Check failed: ...", behind "rabit: " or "what(): ", too.
+bool IsFailedCheck(std::string_view line) {
+  const std::size_t check = line.find(": Check failed: ");
+  return check != std::string_view::npos && check > 0 && IsDigit(line[check - 1]) && line.find('[') < check;
+}
+
+/// "rank 3: RabitAllreduce: rank 1 ... has ended", "rank 0 on host lost rank 1 at ..." of this engine, which
+/// programs in C and C++ print. Not "rank 3: 1000 rows".
+bool IsErrorOfEngine(std::string_view line) {
+  if (!line.starts_with("rank ") && !line.starts_with("task ")) return false;
+  line.remove_prefix(std::string_view("rank ").size());
+  const std::size_t end = line.find_first_not_of("0123456789");
+  if (end == 0 || end == std::string_view::npos) return false;
+  line.remove_prefix(end);
+  if (line.starts_with(" on ")) return line.find(" lost rank ") != std::string_view::npos;
+  return line.starts_with(": Rabit") || line.starts_with(": Warren");
+}
+
+constexpr std::array<std::string_view, 6> kExceptionEndings = {"Error", "Exception", "Interrupt",
+                                                               "Exit",  "Warning",   "Group"};
+
+/// "ValueError: no such column", "KeyboardInterrupt"; not "INFO: all is well".
+bool IsNameOfException(std::string_view line) {
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(line.begin(), line.end(), IsNameCharacter) - line.begin());
+  if (end < line.size() && line[end] != ':') return false;
+  const auto ends = [&](std::string_view ending) { return line.substr(0, end).ends_with(ending); };
+  return std::any_of(kExceptionEndings.begin(), kExceptionEndings.end(), ends);
+}
+
+constexpr std::array<std::string_view, 12> kContinuing = {
+    "During handling of the above exception",
+    "The above exception was the direct cause",
+    "Exception ignored in",
+    "Exception in thread",
+    "Stack trace",
+    "Thread 0x",
+    "Current thread 0x",
+    "Extension modules:",
+    "Aborted",
+    "Segmentation fault",
+    "==",
+    "[bt]",
+};
+
+}  // namespace
+
+bool BeginsError(std::string_view line) {
+  line = WithoutLineEnd(line);
+  const auto begins = [&](std::string_view words) { return line.starts_with(words); };
+  const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+  return std::any_of(kFirstWords.begin(), kFirstWords.end(), begins) ||
+         std::any_of(kTracebacks.begin(), kTracebacks.end(), has) || IsFailedCheck(line) ||
+         IsErrorOfEngine(line);
+}
+
+bool ContinuesError(std::string_view line) {
+  line = WithoutLineEnd(line);
+  if (line.empty() || line.front() == ' ' || line.front() == '\t') return true;
+  const auto begins = [&](std::string_view words) { return line.starts_with(words); };
+  return std::any_of(kContinuing.begin(), kContinuing.end(), begins) || IsNameOfException(line) ||
+         BeginsError(line);
+}
+
+std::string WithoutNumbers(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    if (!IsDigit(text[i])) {
+      result += text[i++];
+      continue;
+    }
+    const bool is_address = text.substr(i).starts_with("0x");
+    if (is_address) i += 2;
+    while (i < text.size() && (is_address ? IsHexDigit(text[i]) : IsDigit(text[i]))) ++i;
+    result += '#';
+  }
+  return result;
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,90 @@
+#include "submit/output/status_line.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace warren::submit {
+namespace {
+
+constexpr std::string_view kErase = "\r\x1b[J";
+constexpr std::string_view kResetColor = "\x1b[0m";
+
+bool GoesOnWithCharacter(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
+}
+
+/// The bytes of the escape sequence at the beginning of the text; 0: there is none.
+std::size_t EscapeBytes(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const auto end = std::find_if(text.begin() + 2, text.end(), [](char c) { return c >= '@' && c <= '~'; });
+  return static_cast<std::size_t>(end - text.begin()) + (end == text.end() ? 0 : 1);
+}
+
+}  // namespace
+
+void StatusLine::Set(std::string_view text, TimePoint now) {
+  if (text == text_) return;
+  text_ = text;
+  DrawSoon(now);
+}
+
+void StatusLine::Refresh(TimePoint now) {
+  if (is_set()) DrawSoon(now);
+}
+
+void StatusLine::DrawSoon(TimePoint now) {
+  if (due_) return;
+  due_ = last_ ? std::max(now, *last_ + kStatusInterval) : now;
+}
+
+std::string StatusLine::BeforeOutput() {
+  if (!std::exchange(drawn_, false)) return {};
+  return std::string(kErase);
+}
+
+void StatusLine::AfterOutput(bool line_is_finished, TimePoint now) {
+  if (!is_set()) return;
+  if (!line_is_finished) {
+    due_ = now + kUnfinishedPatience;
+    return;
+  }
+  // What waited for the end of a line needs not wait any more.
+  const TimePoint soon = last_ ? std::max(now, *last_ + kStatusInterval) : now;
+  due_ = std::min(due_.value_or(soon), soon);
+}
+
+std::string StatusLine::Draw(int width, TimePoint now) {
+  due_.reset();
+  last_ = now;
+  std::string drawing = BeforeOutput();
+  if (!is_set()) return drawing;
+  drawn_ = true;
+  // The last column stays free: some terminals begin another row there.
+  return drawing + CutToColumns(text_, width - 1) + '\r';
+}
+
+std::string StatusLine::Hide() {
+  text_.clear();
+  due_.reset();
+  return BeforeOutput();
+}
+
+std::string CutToColumns(std::string_view text, int columns) {
+  bool has_escapes = false;
+  std::size_t i = 0;
+  for (int column = 0; i < text.size();) {
+    if (const std::size_t escape = EscapeBytes(text.substr(i)); escape > 0) {
+      has_escapes = true;
+      i += escape;
+      continue;
+    }
+    if (column++ >= columns) break;
+    do ++i;
+    while (i < text.size() && GoesOnWithCharacter(text[i]));
+  }
+  std::string cut(text.substr(0, i));
+  if (has_escapes && i < text.size()) cut += kResetColor;
+  return cut;
+}
+
+}  // namespace warren::submit

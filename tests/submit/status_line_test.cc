@@ -1,0 +1,94 @@
+// The line below the output of a terminal: what is written, and when.
+#include "submit/output/status_line.h"
+
+#include <gtest/gtest.h>
+
+namespace warren::submit {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr char kErase[] = "\r\x1b[J";
+constexpr StatusLine::TimePoint kStart{};
+
+StatusLine Shown(std::string_view text) {
+  StatusLine line;
+  line.Set(text, kStart);
+  EXPECT_EQ(line.NextDraw(), kStart);
+  EXPECT_EQ(line.Draw(80, kStart), std::string(text) + '\r');
+  return line;
+}
+
+TEST(StatusLine, NothingIsWrittenWhileThereIsNone) {
+  StatusLine line;
+  EXPECT_EQ(line.BeforeOutput(), "");
+  line.AfterOutput(true, kStart);
+  EXPECT_FALSE(line.NextDraw());
+  EXPECT_EQ(line.Hide(), "");
+}
+
+TEST(StatusLine, IsErasedBeforeOutputAndDrawnAgain) {
+  StatusLine line = Shown("a");
+  EXPECT_EQ(line.BeforeOutput(), kErase);
+  line.AfterOutput(true, kStart + 1s);
+  EXPECT_EQ(line.NextDraw(), kStart + 1s);
+  EXPECT_EQ(line.Draw(80, kStart + 1s), "a\r");
+}
+
+TEST(StatusLine, IsDrawnTenTimesASecondAtMost) {
+  StatusLine line = Shown("a");
+  for (int i = 1; i < 50; ++i) line.Set(std::to_string(i), kStart + 1ms);
+  EXPECT_EQ(line.NextDraw(), kStart + kStatusInterval);
+  EXPECT_EQ(line.Draw(80, kStart + kStatusInterval), std::string(kErase) + "49\r");
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(line.BeforeOutput(), i == 0 ? kErase : "");
+    line.AfterOutput(true, kStart + kStatusInterval + 1ms);
+  }
+  EXPECT_EQ(line.NextDraw(), kStart + 2 * kStatusInterval);
+}
+
+TEST(StatusLine, TheSameTextIsNotDrawnAgain) {
+  StatusLine line = Shown("a");
+  line.Set("a", kStart + 1s);
+  EXPECT_FALSE(line.NextDraw());
+  line.Refresh(kStart + 1s);
+  EXPECT_EQ(line.NextDraw(), kStart + 1s);
+}
+
+TEST(StatusLine, WaitsForTheRestOfALine) {
+  StatusLine line = Shown("a");
+  EXPECT_EQ(line.BeforeOutput(), kErase);
+  line.AfterOutput(false, kStart + 1s);
+  EXPECT_EQ(line.NextDraw(), kStart + 1s + kUnfinishedPatience);
+  line.Set("b", kStart + 1100ms);
+  EXPECT_EQ(line.NextDraw(), kStart + 1s + kUnfinishedPatience);
+  line.AfterOutput(true, kStart + 1200ms);
+  EXPECT_EQ(line.NextDraw(), kStart + 1200ms);
+}
+
+TEST(StatusLine, HidingErasesItForGood) {
+  StatusLine line = Shown("a");
+  EXPECT_EQ(line.Hide(), kErase);
+  EXPECT_FALSE(line.NextDraw());
+  line.AfterOutput(true, kStart + 1s);
+  EXPECT_FALSE(line.NextDraw());
+}
+
+TEST(StatusLine, FitsTheTerminal) {
+  StatusLine line;
+  line.Set("0123456789", kStart);
+  EXPECT_EQ(line.Draw(6, kStart), "01234\r");
+  line.Refresh(kStart + 1s);
+  EXPECT_EQ(line.Draw(20, kStart + 1s), std::string(kErase) + "0123456789\r");
+}
+
+TEST(CutToColumns, CountsCharactersAndNotEscapes) {
+  EXPECT_EQ(CutToColumns("\xc3\xa4\xc3\xb6\xc3\xbc", 2), "\xc3\xa4\xc3\xb6");
+  EXPECT_EQ(CutToColumns("\x1b[32mab\x1b[0m", 2), "\x1b[32mab\x1b[0m");
+  EXPECT_EQ(CutToColumns("\x1b[32mabc\x1b[0m", 2), "\x1b[32mab\x1b[0m");
+  EXPECT_EQ(CutToColumns("abc", 0), "");
+  EXPECT_EQ(CutToColumns("abc", -1), "");
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -9,10 +9,11 @@ namespace warren::submit {
 using Clock = std::chrono::steady_clock;
 
 JobOutput::JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
-                     bool show_all, SpeakerOf speaker_of)
+                     bool show_all, SpeakerOf speaker_of, Reader reader)
     : console_(console),
       show_all_(show_all),
       speaker_of_(std::move(speaker_of)),
+      reader_(std::move(reader)),
       folding_(plan.size(),
                [this](std::size_t index, std::string_view piece) {
                  console_.WriteLine(Stream::kErr, speaker_of_(index, Stream::kErr), piece);
@@ -44,6 +45,7 @@ void JobOutput::Finish(std::size_t index, bool well) {
 
 ProcessOutput::Show JobOutput::ShownFor(std::size_t index) {
   return [this, index](Stream stream, std::string_view piece) {
+    reader_(index, stream, piece);
     if (stream == Stream::kErr && !show_all_) return folding_.Append(index, piece, Clock::now());
     console_.WriteLine(stream, speaker_of_(index, stream), piece);
   };

@@ -22,11 +22,13 @@ class JobOutput {
  public:
   /// Who writes: ranks become known while the job runs.
   using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
+  /// Somebody else who sees each line, or piece of a long one, as soon as it comes.
+  using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
 
   /// Begins the log files of the plan anew. `show_all`: nothing is folded. Throws std::runtime_error when a
   /// log file cannot be written.
   JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
-            bool show_all, SpeakerOf speaker_of);
+            bool show_all, SpeakerOf speaker_of, Reader reader);
   JobOutput(const JobOutput&) = delete;
   JobOutput& operator=(const JobOutput&) = delete;
 
@@ -55,6 +57,7 @@ class JobOutput {
   Console& console_;
   const bool show_all_;
   const SpeakerOf speaker_of_;
+  const Reader reader_;
   bool has_servers_ = false;
   std::vector<std::string> names_;  ///< "worker 3", of each process
   std::vector<ProcessOutput> processes_;

@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
-/// Where a worker may show how far it is, in one line that it takes away again: its own streams are pipes.
-constexpr std::string_view kTerminalVariable = "WARREN_TERMINAL";
+/// How often a worker tells how it is doing (wire/report.h). The user's own number counts.
+constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 17> kJobVariables = {
@@ -94,8 +94,11 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   }
   if (role == tracker::Role::kWorker) {
     AddTorchEnvironment(options, context, process);
-    if (!context.terminal.empty() && ClusterOf(options).runs_here)
-      process.environment.emplace_back(kTerminalVariable, context.terminal);
+    const bool is_set = Names(options.environment, kReportVariable) ||
+                        std::find(context.inherited.begin(), context.inherited.end(), kReportVariable) !=
+                            context.inherited.end();
+    if (context.report_seconds > 0 && !is_set)
+      process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));

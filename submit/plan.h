@@ -58,7 +58,7 @@ struct PlanContext {
   int usable_cores = 1;                ///< here, for workers that run here
   Binding binding = {};                ///< of processes that run here
   std::uint16_t master_port = 0;       ///< on worker 0's host, for torch.distributed
-  std::string terminal = {};           ///< of dmlc-submit, where it has one: the path of its device
+  int report_seconds = 0;              ///< how often workers tell how they are doing; 0: never
 };
 
 /// How many threads a worker is told to use, by OMP_NUM_THREADS.

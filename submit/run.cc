@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <climits>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -26,12 +24,14 @@
 #include "submit/cluster/local.h"
 #include "submit/job_address.h"
 #include "submit/job_output.h"
+#include "submit/job_watch.h"
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 #include "wire/job_token.h"
+#include "wire/report.h"
 
 namespace warren::submit {
 namespace {
@@ -39,6 +39,8 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
+/// How often workers tell how they are doing.
+constexpr int kReportSeconds = 1;
 /// Whose cleanup commands they are.
 constexpr char kCaller[] = "files";
 /// Makes dmlc-submit tell where all processes are in their programs.
@@ -79,6 +81,7 @@ class JobRun : public JobView {
     if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts}, plan_, *this);
+    watch_.emplace(io, console, options, plan_, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -96,6 +99,7 @@ class JobRun : public JobView {
     asio::post(io_, [this] {
       SayWhoTakesWhichCores();
       SayWhoIsBound();
+      watch_->Begin();
       Tell(&Supervisor::Begin);
     });
     io_.run();
@@ -128,15 +132,15 @@ class JobRun : public JobView {
           "the processes reach this machine at {} port {}, the address of {} (--host-ip gives another)",
           host_.address, port, host_.why);
     }
-    plan_ = Plan(options_, {AddressOf(options_, host_.address, port, token_.ToHex()), command_,
-                            InheritedNames(), cores_, binding_, ChooseMasterPort(io_), Terminal()});
+    plan_ = Plan(options_,
+                 {AddressOf(options_, host_.address, port, token_.ToHex()), command_, InheritedNames(),
+                  cores_, binding_, ChooseMasterPort(io_), server_ && WantsReports() ? kReportSeconds : 0});
   }
 
-  /// Empty where standard error is none.
-  std::string Terminal() const {
-    std::array<char, PATH_MAX> path{};
-    const bool known = console_.interactive() && ttyname_r(STDERR_FILENO, path.data(), path.size()) == 0;
-    return known ? path.data() : "";
+  /// Somebody looks at what workers tell of themselves.
+  bool WantsReports() const {
+    return options_.hang_timeout.count() > 0 || console_.interactive() ||
+           options_.log_format == LogFormat::kJson || options_.metrics || options_.dashboard;
   }
 
   /// The user's own number needs no words, nor does a worker that has a machine for itself.
@@ -181,8 +185,19 @@ class JobRun : public JobView {
 
   void OpenOutput() {
     if (!options_.log_dir.empty()) MakeLogDirectory(options_.log_dir);
-    output_.emplace(io_, console_, plan_, options_.show_all_errors,
-                    [this](std::size_t index, Stream stream) { return SpeakerOf(index, stream); });
+    output_.emplace(
+        io_, console_, plan_, options_.show_all_errors,
+        [this](std::size_t index, Stream stream) { return SpeakerOf(index, stream); },
+        [this](std::size_t index, Stream stream, std::string_view piece) {
+          watch_->OnOutput(index, stream, piece);
+        });
+  }
+
+  WatchCallbacks CallbacksOfWatch() {
+    return {[this] { return server_ ? server_->job().DescribeMissing() : std::string(); },
+            [this](std::size_t index, std::function<void(std::string)> done) {
+              dumps_.Ask(RunnerOf(plan_[index]), index, std::move(done));
+            }};
   }
 
   void ListenToConsole() {
@@ -216,11 +231,7 @@ class JobRun : public JobView {
   /// Somebody wonders what the processes are doing.
   void DumpAll() {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
-      if (!supervisor_->process(i).running) continue;
-      const auto show = [name = supervisor_->process(i).Describe()](const std::string& text) {
-        spdlog::info("{} is here:\n{}", name, text);
-      };
-      dumps_.Ask(RunnerOf(plan_[i]), i, show);
+      if (supervisor_->process(i).running) watch_->Dump(i);
     }
   }
 
@@ -266,6 +277,7 @@ class JobRun : public JobView {
     const PlannedProcess& process = plan_[start.index];
     try {
       const Started where = RunnerOf(process).Start(start.index, process, start.attempt);
+      watch_->monitor().Started(start.index, where, Clock::now());
       Tell(&Supervisor::Started, start.index, where);
     } catch (const StartError& error) {
       Tell(&Supervisor::StartFailed, start.index, error.exit_code, std::string(error.what()));
@@ -302,18 +314,20 @@ class JobRun : public JobView {
     } catch (const std::exception& error) {
       return Tell(&Supervisor::ReplanFailed, std::string(error.what()));
     }
+    watch_->monitor().BeginsAgain();
     Tell(&Supervisor::Replanned);
   }
 
-  void Do(const LogLine& line) { Write(line); }
+  void Do(const LogLine& line) {
+    Write(line);
+    watch_->OnLog(line);
+  }
 
   void Do(const ShowErrorOf& whose) { output_->ShowErrorOf(whose.index); }
   void Do(const ShowErrors& errors) { output_->ShowErrors(errors.culprit, errors.repeat_last_output); }
 
-  void Do(const ShowProgress& progress) {
-    console_.ShowStatus(ProgressBar(progress.joined, progress.expected));
-  }
-  void Do(const HideProgress&) { console_.HideStatus(); }
+  void Do(const ShowProgress& progress) { watch_->ShowJoining(progress.joined, progress.expected); }
+  void Do(const HideProgress&) { watch_->StopShowingJoining(); }
 
   void Do(const TellAllAreUp& up) {
     if (!console_.interactive()) return;
@@ -325,7 +339,7 @@ class JobRun : public JobView {
     output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
-    io_.stop();
+    watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }
 
   // --- what the supervisor asks ----------------------------------------------------------------------------
@@ -356,15 +370,18 @@ class JobRun : public JobView {
       OnOutput(index, stream, bytes);
     };
     events.located = [this](std::size_t index, const Started& where) {
+      watch_->monitor().Located(index, where);
       Tell(&Supervisor::Located, index, where);
     };
     events.exited = [this](std::size_t index, const ExitStatus& status) {
       output_->Finish(index, status.ok());
+      watch_->monitor().Exited(index, status);
       Tell(&Supervisor::Exited, index, status);
     };
     events.sampled = [this](std::size_t index, const ProcessSample& sample) {
       spdlog::debug("{}: state {}, {:.1f} s of CPU, {} MB", supervisor_->process(index).name, sample.state,
                     sample.cpu_seconds, sample.resident_bytes >> 20);
+      watch_->monitor().Sampled(index, sample, Clock::now());
     };
     events.said = [this](const std::string& launcher, Stream stream, std::string_view piece) {
       console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0, "launcher"}, piece);
@@ -381,15 +398,29 @@ class JobRun : public JobView {
 
   tracker::ServerEvents EventsOfTracker() {
     tracker::ServerEvents events;
-    events.joined = [this](int joined, int expected) { Tell(&Supervisor::Joined, joined, expected); };
+    events.joined = [this](int joined, int expected) {
+      watch_->monitor().Joined(joined, expected, Clock::now());
+      Tell(&Supervisor::Joined, joined, expected);
+    };
     events.assigned = [this](const std::string& task_id, int rank, const std::string&) {
+      watch_->monitor().Assigned(task_id, rank);
       Tell(&Supervisor::Assigned, task_id, rank);
     };
-    events.linked = [this] { Tell(&Supervisor::Linked); };
+    events.linked = [this] {
+      watch_->monitor().Linked(Clock::now());
+      Tell(&Supervisor::Linked);
+    };
     events.broken = [this](const std::string& task_id, const std::string& story) {
       Tell(&Supervisor::Broken, task_id, story);
     };
-    events.print = [this](const std::string& text) { console_.TrackerPrint(text); };
+    events.reported = [this](const wire::WorkerReport& report) {
+      if (options_.debug_log) spdlog::debug("report: {}", wire::Encode(report).substr(sizeof(std::int32_t)));
+      watch_->monitor().Reported(report, Clock::now());
+    };
+    events.print = [this](const std::string& text) {
+      watch_->monitor().Printed(text, Clock::now());
+      console_.TrackerPrint(text);
+    };
     events.finished = [this](const std::string& failure) { Tell(&Supervisor::TrackerFinished, failure); };
     return events;
   }
@@ -436,6 +467,7 @@ class JobRun : public JobView {
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;
+  std::optional<JobWatch> watch_;
   std::optional<JobOutput> output_;          ///< of all of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
   std::optional<Supervisor> supervisor_;

@@ -498,7 +498,7 @@ void Supervisor::Finish() {
     Do(ShowErrors{culprit_, true});
     Do(LogLine{Severity::kError, story_});
   }
-  Do(FinishJob{result_});
+  Do(FinishJob{result_, story_, story_.empty() ? std::nullopt : culprit_});
   phase_ = Phase::kFinished;
 }
 

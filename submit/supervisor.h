@@ -81,6 +81,8 @@ struct TellAllAreUp {
 /// The job is over; no action comes after it.
 struct FinishJob {
   JobResult result;
+  std::string story = {};                   ///< why it failed; empty: it did not
+  std::optional<std::size_t> culprit = {};  ///< the process that made it fail, if one did
 };
 using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
                             KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,

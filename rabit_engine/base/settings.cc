@@ -44,6 +44,14 @@ bool ParseSeconds(const std::string& text, std::chrono::seconds& value) {
   return true;
 }
 
+bool ParseDecimalSeconds(const std::string& text, std::chrono::milliseconds& value) {
+  constexpr double kDay = 24 * 3600;
+  double seconds = 0;
+  if (!ParseNumber(text, 0.0, kDay, seconds)) return false;
+  value = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+  return true;
+}
+
 bool Same(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -147,6 +155,12 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, -1, kMaxWorldSize, r.settings.world_size) && r.settings.world_size != 0;
      }},
+    {nullptr, "DMLC_NUM_WORKER", "a number",
+     [](const std::string& text, Reading& r) {
+       // Whatever else it may be is nobody's error: it is not the engine's.
+       static_cast<void>(ParseNumber(text, 0, kMaxCount, r.settings.num_workers));
+       return true;
+     }},
     {nullptr, "DMLC_NUM_ATTEMPT", kCount,
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.num_attempt);
@@ -213,6 +227,8 @@ constexpr Setting kSettings[] = {
        r.settings.timeline = text;
        return true;
      }},
+    {nullptr, kReportVariable, "a number of seconds up to 86400, such as 1 or 0.5; 0 for never",
+     [](const std::string& text, Reading& r) { return ParseDecimalSeconds(text, r.settings.report_every); }},
     // --- named operations ---
     {nullptr, "WARREN_FUSION_THRESHOLD", "a size in bytes such as 0, 65536, 64KB or 2MB",
      [](const std::string& text, Reading& r) { return ParseBytes(text, r.settings.fusion_bytes); }},

@@ -27,6 +27,7 @@ struct Settings {
   bool tls = false;              ///< RABIT_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
+  int num_workers = 0;           ///< DMLC_NUM_WORKER: how many a launcher started; 0: not known
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted
   int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: how often the launcher restarts one that fails
   int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: tries to reach the tracker or a peer
@@ -52,6 +53,9 @@ struct Settings {
   bool debug = false;                        ///< rabit_debug
   std::string timeline;                      ///< WARREN_TIMELINE: a file for what happened when
 
+  /// WARREN_REPORT_SECONDS: how often the tracker is told how this process is doing; 0: never
+  std::chrono::milliseconds report_every{0};
+
   // --- named operations: read here, used by api/named_calls.h ---
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to so many bytes; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
@@ -68,6 +72,8 @@ struct Settings {
   bool bootstrap_cache = false;   ///< rabit_bootstrap_cache
   std::vector<std::string> mock;  ///< mock=rank,version,seqno,trial
 };
+
+inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 
 /// The engine where RABIT_ENGINE is not set: native; MPI in programs linked with librabit_mpi
 /// (mpi/mpi_by_default.cc), where the linker takes another definition than the weak one here.

@@ -29,8 +29,7 @@ constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
 
-TrackerConnection::TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
-                                     const std::string& more)
+TrackerConnection::TrackerConnection(const Settings& settings)
     : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
   Connect();
   if (const auto tls = TlsFor(settings_, wire::kTlsToTracker)) {
@@ -38,6 +37,11 @@ TrackerConnection::TrackerConnection(const Settings& settings, const wire::class
   } else if (settings_.job_token) {
     Authenticate();
   }
+}
+
+TrackerConnection::TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
+                                     const std::string& more)
+    : TrackerConnection(settings) {
   ExchangeMagics();
   Send(wire::classic::Encode(hello) + more);
 }

@@ -17,6 +17,8 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
+  /// Connects and proves the token, and no more. Throws as the next.
+  explicit TrackerConnection(const Settings& settings);
   /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut
   /// that names the tracker and what to do. `more` follows the hello at once.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,

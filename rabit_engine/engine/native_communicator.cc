@@ -36,7 +36,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   }
   Take(std::move(membership));
   is_distributed_ = world_size_ > 1 || !settings.tracker_host.empty();
-  if (world_size_ == 1) return;
+  if (world_size_ == 1) return BeginReports();
   if (links.empty() && !layout_.is_one_host()) {
     Guard([&] { LinkWithNeighbours(); });
   }
@@ -45,6 +45,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
                   .give_up = [this](int rank) { GiveUp(rank); },
                   .print = [this](const std::string& text) { bootstrap_->Print(text); }});
   if (settings_.debug) ReportPlace(links.size());
+  BeginReports();
 }
 
 NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const std::string& name,
@@ -53,9 +54,23 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       forced_(parent.forced_),
       job_(parent.job_),
       is_distributed_(parent.is_distributed_),
-      name_(name) {
+      name_(name),
+      reporter_(parent.reporter_) {
   Take(std::move(membership));
   LetRanksLeave();  // whoever frees it leaves at once, and has ended well
+}
+
+/// To the tracker of this process's environment, unless it has joined another's job.
+void NativeCommunicator::BeginReports() {
+  if (!is_distributed_) return;
+  reporting::Reporter* const reporter = reporting::Reporter::OfThisProcess();
+  if (reporter == nullptr) return;
+  const Settings& own = reporter->settings();
+  const bool is_another = !settings_.tracker_host.empty() && (settings_.tracker_host != own.tracker_host ||
+                                                              settings_.tracker_port != own.tracker_port);
+  if (is_another) return;
+  reporter_ = reporter;
+  is_followed_ = reporter->Attach(this, rank_, world_size_);
 }
 
 void NativeCommunicator::Take(Membership membership) {
@@ -110,6 +125,7 @@ NativeCommunicator::~NativeCommunicator() {
 
 /// No other communicator may look into this one any more, nor take of its memory.
 void NativeCommunicator::LeaveJob() {
+  StopCounting();
   job_->SetWorld({});
   job_->SetSegment(nullptr);
 }
@@ -118,7 +134,7 @@ void NativeCommunicator::LeaveJob() {
 
 void NativeCommunicator::AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets) {
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(offsets.back(), [&] {
     BeginBest(Collective::kSplit, Collective::kAllgather, offsets.back()).allgather(*world_, buffer, offsets);
   });
 }
@@ -283,8 +299,10 @@ CallTag NativeCommunicator::TagOf(Collective collective, std::size_t count, cons
 }
 
 /// All ranks begin the same calls in the same order.
-void NativeCommunicator::Begin(CallTag& tag) {
+void NativeCommunicator::Begin(CallTag& tag, std::string_view algorithm) {
   tag.sequence = ++calls_;
+  if (reporter_ != nullptr) [[unlikely]]
+    BeginCounting(tag, algorithm);
   watch_->Begin(tag);
   const Clock::time_point deadline = Deadline();
   if (host_) host_->set_deadline(deadline);
@@ -321,7 +339,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, Co
   // What travels: messages are cut into whole elements.
   if (reduction != nullptr && RunsInFloats(algorithm, *reduction)) tag.element_bytes = sizeof(float);
   if (settings_.print_choice || settings_.debug) Report(situation, algorithm);
-  Begin(tag);
+  Begin(tag, algorithm.name);
   return algorithm;
 }
 
@@ -344,6 +362,29 @@ void NativeCommunicator::Report(const collective::Situation& situation,
       fmt::format("rabit: {} of up to {} bytes, {} ranks on {} hosts: {}", Name(situation.collective),
                   size_class, situation.ranks, layout_.num_hosts(), algorithm.name);
   if (reported_.insert(line).second) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+template <typename Body>
+void NativeCommunicator::Run(std::size_t bytes, Body&& body) {
+  Guard(std::forward<Body>(body));
+  if (reporter_ != nullptr) [[unlikely]]
+    EndCounting(bytes);
+}
+
+void NativeCommunicator::BeginCounting(const CallTag& tag, std::string_view algorithm) {
+  counted_ = {tag.collective, algorithm, Clock::now()};
+  if (is_followed_) reporter_->statistics().Enter(tag, counted_.since);
+}
+
+void NativeCommunicator::EndCounting(std::size_t bytes) {
+  const Clock::time_point now = Clock::now();
+  if (is_followed_) reporter_->statistics().Leave(now);
+  reporter_->statistics().Count(counted_.collective, counted_.algorithm, bytes, now - counted_.since);
+}
+
+void NativeCommunicator::StopCounting() {
+  if (reporter_ != nullptr && is_followed_) reporter_->Detach(this);
+  reporter_ = nullptr;
 }
 
 template <typename Body>
@@ -374,6 +415,7 @@ void NativeCommunicator::Attempt(Body&& body) {
 
 void NativeCommunicator::GiveUp(int lost) noexcept {
   if (NumForks() != num_forks_) return;  // the memory and the peers are the parent's
+  if (reporter_ != nullptr && is_followed_) reporter_->statistics().Leave(Clock::now());
   if (segment_) segment_->Abort(lost);
   if (tcp_) tcp_->Abort(lost);
 }
@@ -442,7 +484,7 @@ void NativeCommunicator::AllreduceInto(const void* input, void* buffer, std::siz
     if (input != buffer && bytes > 0) std::memcpy(buffer, input, bytes);
   };
   if (world_size_ == 1) return copy();
-  Guard([&] {
+  Run(bytes, [&] {
     const collective::Algorithm& algorithm = BeginBest(Collective::kAllreduce, count, &reduction);
     if (RunsInFloats(algorithm, reduction)) {
       return collective::ReduceInFloats(input, buffer, count, reduction,
@@ -462,7 +504,7 @@ void NativeCommunicator::Reduce(void* buffer, std::size_t count, const Reduction
   CheckBuffer(buffer, count * reduction.element_bytes(), "reduce");
   CheckRoot(root, "reduce");
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(count * reduction.element_bytes(), [&] {
     const collective::Algorithm& algorithm = BeginBest(Collective::kReduce, count, &reduction, root);
     if (!RunsInFloats(algorithm, reduction)) {
       return algorithm.reduce(*world_, buffer, count, reduction, root);
@@ -479,7 +521,7 @@ void NativeCommunicator::ReduceScatter(void* buffer, std::span<const std::size_t
   CheckOffsets(offsets, "reduce-scatter");
   CheckBuffer(buffer, offsets.back() * reduction.element_bytes(), "reduce-scatter");
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(offsets.back() * reduction.element_bytes(), [&] {
     const collective::Algorithm& algorithm =
         BeginBest(Collective::kReduceScatter, offsets.back(), &reduction, DigestOf(offsets));
     if (!RunsInFloats(algorithm, reduction)) {
@@ -497,7 +539,7 @@ void NativeCommunicator::Allgather(void* buffer, std::span<const std::size_t> of
   CheckOffsets(offsets, "allgather");
   CheckBuffer(buffer, offsets.back(), "allgather");
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(offsets.back(), [&] {
     BeginBest(Collective::kAllgather, offsets.back(), nullptr, DigestOf(offsets))
         .allgather(*world_, buffer, offsets);
   });
@@ -507,14 +549,14 @@ void NativeCommunicator::Broadcast(void* buffer, std::size_t bytes, int root) {
   CheckBuffer(buffer, bytes, "broadcast");
   CheckRoot(root, "broadcast");
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(bytes, [&] {
     BeginBest(Collective::kBroadcast, bytes, nullptr, root).broadcast(*world_, buffer, bytes, root);
   });
 }
 
 void NativeCommunicator::Barrier() {
   if (world_size_ == 1) return;
-  Guard([&] { BeginBest(Collective::kBarrier, 0).barrier(*world_); });
+  Run(0, [&] { BeginBest(Collective::kBarrier, 0).barrier(*world_); });
 }
 
 namespace {
@@ -535,7 +577,7 @@ void NativeCommunicator::Gather(const void* data, std::size_t bytes, void* buffe
     CopyOwn(static_cast<std::byte*>(buffer) + offsets[rank_], data, bytes);
   }
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(rank_ == root ? offsets.back() : bytes, [&] {
     BeginBest(Collective::kGather, 0, nullptr, root).gather(*world_, data, bytes, buffer, offsets, root);
   });
 }
@@ -550,7 +592,7 @@ void NativeCommunicator::Scatter(const void* buffer, std::span<const std::size_t
     CopyOwn(data, static_cast<const std::byte*>(buffer) + offsets[rank_], bytes);
   }
   if (world_size_ == 1) return;
-  Guard([&] {
+  Run(rank_ == root ? offsets.back() : bytes, [&] {
     BeginBest(Collective::kScatter, 0, nullptr, root).scatter(*world_, buffer, offsets, data, bytes, root);
   });
 }
@@ -563,7 +605,8 @@ void NativeCommunicator::AllToAll(const void* from, std::span<const std::size_t>
   CheckBuffer(to, received.back(), "all-to-all");
   const std::size_t own = sent[rank_ + 1] - sent[rank_];
   if (world_size_ == 1) return CopyOwn(to, from, own);
-  Guard([&] { BeginBest(Collective::kAllToAll, 0).all_to_all(*world_, from, sent, to, received); });
+  Run(sent.back(),
+      [&] { BeginBest(Collective::kAllToAll, 0).all_to_all(*world_, from, sent, to, received); });
 }
 
 void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<const Inbound> receives) {
@@ -611,13 +654,18 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
     CopyOwn(from_itself[i]->data, to_itself[i]->data, to_itself[i]->bytes);
   }
   if (peers.empty()) return;
-  Guard([&] {
+  std::size_t bytes = 0;
+  for (const Send& send : outgoing) bytes += send.bytes;
+  for (const Receive& receive : incoming) bytes += receive.bytes;
+  Run(bytes, [&] {
     // Others do not make this call: it is none of the sequence that all make.
     CallTag tag;
     tag.sequence = calls_;
     tag.collective = Collective::kSendReceive;
     tag.before = watch_->digest();
     watch_->BeginMessages();
+    if (reporter_ != nullptr) [[unlikely]]
+      counted_ = {tag.collective, {}, Clock::now()};
     world_->Begin(tag, Deadline());
     std::sort(peers.begin(), peers.end());
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
@@ -630,7 +678,7 @@ void NativeCommunicator::Exchange(std::span<const Message> messages) {
   std::size_t bytes = 0;
   for (const Message& message : messages) bytes += message.bytes;
   if (bytes == 0) return;
-  Guard([&] {
+  Run(bytes, [&] {
     CallTag tag = TagOf(Collective::kExchange, bytes);
     Begin(tag);
     collective::ExchangeMessages(*world_, messages);
@@ -652,9 +700,14 @@ bool NativeCommunicator::LeaveTogether() {
 }
 
 void NativeCommunicator::FinishCalls() {
+  reporting::Reporter* const reporter = is_followed_ ? reporter_ : nullptr;
+  StopCounting();  // what follows is not the program's
+  if (world_size_ > 1) {
+    transport().ExpectPeersToLeave();
+    Barrier();
+  }
+  if (reporter != nullptr) reporter->AwaitSent();  // while the tracker is there
   if (world_size_ == 1) return;
-  transport().ExpectPeersToLeave();
-  Barrier();
   LeaveJob();
   world_.reset();
   watch_.reset();

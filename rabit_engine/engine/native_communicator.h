@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rabit_engine/base/communicator.h"
@@ -29,6 +30,7 @@
 #include "rabit_engine/host/host_collectives.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/host/shm_transport.h"
+#include "rabit_engine/reporting/reporter.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
 namespace warren {
@@ -112,11 +114,12 @@ class NativeCommunicator final : public Communicator {
   /// This rank's, which is what messages name.
   int me() const { return members_[rank_]; }
   bool is_world() const { return bootstrap_ != nullptr; }
+  void BeginReports();
   void LinkWithNeighbours();
   void LeaveJob();
   void ReportPlace(std::size_t links) const;
   CallTag TagOf(Collective collective, std::size_t count, const Reduction* reduction = nullptr, int root = 0);
-  void Begin(CallTag& tag);
+  void Begin(CallTag& tag, std::string_view algorithm = {});
   /// Begins a call with the algorithm that is to serve it.
   const collective::Algorithm& BeginBest(Collective collective, std::size_t count,
                                          const Reduction* reduction = nullptr, int root = 0);
@@ -131,6 +134,12 @@ class NativeCommunicator final : public Communicator {
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(Collective collective, std::size_t bytes, const Reduction* reduction) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
+  /// Guard, and counts the call, of so many bytes of this rank's, where somebody wants to know.
+  template <typename Body>
+  void Run(std::size_t bytes, Body&& body);
+  void BeginCounting(const CallTag& tag, std::string_view algorithm);
+  void EndCounting(std::size_t bytes);
+  void StopCounting();
   /// Runs a collective; an error in it ends the communicator for all ranks.
   template <typename Body>
   void Guard(Body&& body);
@@ -170,6 +179,16 @@ class NativeCommunicator final : public Communicator {
   int splits_ = 0;
   std::uint64_t num_forks_ = NumForks();  ///< of the process that joined
   std::set<std::string> reported_;
+
+  /// What this process tells of its calls; null where nobody is told.
+  reporting::Reporter* reporter_ = nullptr;
+  bool is_followed_ = false;  ///< it is told which call of this one it is in
+  struct CountedCall {
+    Collective collective{};
+    std::string_view algorithm;
+    Clock::time_point since;
+  };
+  CountedCall counted_;
 };
 
 }  // namespace warren

@@ -249,13 +249,18 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
 
 // --- hangs -------------------------------------------------------------------------------------------------
 
+std::string JobMonitor::Describe(std::size_t index) const {
+  const WorkerSnapshot& shown = job_.workers[index];
+  const std::string rank = shown.rank ? fmt::format("rank {}, ", *shown.rank) : "";
+  return fmt::format("{} ({}host {}, pid {})", shown.name, rank, shown.host, shown.pid);
+}
+
 std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
   const Worker& worker = workers_[index];
   const WorkerSnapshot& shown = job_.workers[index];
   if (!worker.runs_since || shown.role != "worker") return std::nullopt;
   Signs signs;
-  const std::string rank = shown.rank ? fmt::format("rank {}, ", *shown.rank) : "";
-  signs.name = fmt::format("{} ({}host {}, pid {})", shown.name, rank, shown.host, shown.pid);
+  signs.name = Describe(index);
   signs.host = shown.host;
   signs.since = *worker.runs_since;
   signs.sampled = worker.sampled;

@@ -57,6 +57,8 @@ class JobMonitor {
   bool JoiningTakesLong(TimePoint now);
 
   JobSnapshot Snapshot(TimePoint now) const;
+  /// "worker 1 (rank 2, host vm, pid 4242)"
+  std::string Describe(std::size_t index) const;
 
  private:
   struct Worker {

@@ -55,14 +55,17 @@ TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
   }
 }
 
-TEST(Plan, TellsWorkersOnThisMachineOfTheTerminalThatThereIs) {
+TEST(Plan, TellsWorkersHowOftenToReportUnlessTheUserDoes) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "(unset)");
-  context.terminal = "/dev/pts/7";
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "/dev/pts/7");
-  options.cluster = "ssh";
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_TERMINAL"), "(unset)");
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "(unset)");
+  context.report_seconds = 2;
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "2");
+  context.inherited.emplace_back("WARREN_REPORT_SECONDS");
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "(unset)");
+  context.inherited.clear();
+  options.environment.emplace_back("WARREN_REPORT_SECONDS", "0");
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "0");
 }
 
 TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {

@@ -17,6 +17,7 @@
 #include "data/xgboost/dmatrix_pages.h"
 #include "examples/xgboost/xgb_train/digest.h"
 #include "examples/xgboost/xgb_train/page_folder.h"
+#include "examples/xgboost/xgb_train/reading_report.h"
 
 namespace warren::xgb_train {
 namespace {
@@ -66,9 +67,17 @@ struct PagedMatrix {
 class Loader {
  public:
   Loader(const std::string& uri, Communicator& job, int verbosity)
-      : text_(uri), uri_(data::ParseDataUri(uri)), job_(job), verbosity_(verbosity), bar_("reading " + uri) {
+      : text_(uri),
+        uri_(data::ParseDataUri(uri)),
+        job_(job),
+        verbosity_(verbosity),
+        bar_("reading " + uri),
+        report_("reading " + uri) {
     options_.threads = Threads();
-    options_.on_progress = [this](const data::Progress& progress) { bar_.Show(progress); };
+    options_.on_progress = [this](const data::Progress& progress) {
+      bar_.Show(progress);
+      report_.Show(progress);
+    };
   }
 
   Dataset Load(Use use) {
@@ -133,6 +142,7 @@ class Loader {
   Communicator& job_;
   int verbosity_;
   data::ProgressBar bar_;
+  ReadingReport report_;
   data::ReaderOptions options_;
 };
 

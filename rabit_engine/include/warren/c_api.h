@@ -421,4 +421,19 @@ WARREN_DLL int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char*
 WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name,
                                     const WarrenEnqueueOptions* options, WarrenHandle* handle);
 
+/* --- how far the program is --- */
+
+/* For who watches the job that dmlc-submit has started. These work in any process of it, from any thread,
+ * with or without WarrenInit, and return at once; elsewhere, and in a process that was forked from one that
+ * has called them or joined the job, they do nothing. */
+
+/* The program has ended this round, from 1, of so many (0: that is not known), with these metrics, such as
+ * "train-rmse". What was told before is replaced. At most 64 metrics are shown. */
+WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
+                                    const double* values, size_t count);
+/* So much of a data set has been read, in so many seconds; total_bytes is what this process is to read of it
+ * (0: not known). `what` is its name; empty or NULL: no more is being read. */
+WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
+                                   unsigned long long total_bytes, double seconds);
+
 #endif /* WARREN_C_API_H_ */

@@ -145,6 +145,19 @@ inline void Finalize() {
   internal::Check(WarrenFinalize());
 }
 
+/// Shows whoever watches the job that the program has ended this round, from 1, of so many (0: not known),
+/// and what it measured: {{"loss", 0.25}}. See WarrenReportProgress.
+inline void ReportProgress(long long round, long long of = 0,
+                           const std::vector<std::pair<std::string, double>>& metrics = {}) {
+  std::vector<const char*> names;
+  std::vector<double> values;
+  for (const auto& metric : metrics) {
+    names.push_back(metric.first.c_str());
+    values.push_back(metric.second);
+  }
+  internal::Check(WarrenReportProgress(round, of, names.data(), values.data(), names.size()));
+}
+
 /// An operation that was begun. Dropped without Wait it is carried out all the same, and its error is lost.
 class Handle {
  public:

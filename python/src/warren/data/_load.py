@@ -169,7 +169,7 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     once, in the same order for any number of workers. Queries are never torn. A share may have no rows.
 
     `check`: prints a table of what each worker got on rank 0's standard error (None: where dmlc-submit was told --check-data).
-    `progress`: on rank 0's terminal, if it has one.
+    `progress`: on rank 0's terminal, if it has one; in a job of dmlc-submit that of all workers, by it.
 
     All workers of a job call it, with the same arguments. Raises ValueError and OSError with file, row group, column and row of what is
     wrong, the same on all workers."""
@@ -177,9 +177,8 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
 
 
 def bar(source: Source, progress: bool) -> _progress.Progress:
-    """Of rank 0's share, for reading all of it."""
-    return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes,
-                              progress and source.peers.rank == 0)
+    """Of this rank's share, for reading all of it."""
+    return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes, progress, draws=source.peers.rank == 0)
 
 
 def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,

@@ -1,9 +1,10 @@
-"""How far reading is, on a terminal."""
-import contextlib
+"""How far reading is: on a terminal, or to who watches the job."""
 import os
 import sys
 import time
 from typing import Any, Callable, Optional
+
+from warren import _reporting
 
 #: Between two pictures of it.
 _EVERY_S = 0.1
@@ -33,27 +34,15 @@ def _width(stream: Any) -> int:
         return _WIDTH
 
 
-def _terminal() -> Any:
-    """Standard error, if that is a terminal. That of a worker of dmlc-submit is a pipe, which then says which terminal it has, if it
-    has one here. None: there is none."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        return sys.stderr
-    try:
-        # Not to become this session's own, and not to wait for it.
-        descriptor = os.open(os.environ["WARREN_TERMINAL"], os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (KeyError, OSError):
-        return None
-    return os.fdopen(descriptor, "w")
-
-
 class Progress:
-    """One line on a terminal, drawn again and again; nothing where there is none. To be closed. One thread uses it."""
+    """One line on a terminal, drawn again and again; nothing where there is none. A worker of dmlc-submit reports instead what would be
+    drawn, and dmlc-submit shows what all of them read. To be closed. One thread uses it."""
 
-    def __init__(self, what: str, total_rows: Optional[int], total_bytes: int, wanted: bool = True, stream: Any = None,
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream if stream is not None else _terminal() if wanted else None
-        self._own = stream is None and self._stream not in (None, sys.stderr)
-        self._shown = wanted and self._stream is not None and self._stream.isatty()
+    def __init__(self, what: str, total_rows: Optional[int], total_bytes: int, wanted: bool = True, draws: bool = True,
+                 stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._reports = wanted and stream is None and _reporting.wanted()
+        self._draws = wanted and draws and not self._reports and self._stream is not None and self._stream.isatty()
         self._what, self._total_rows, self._total_bytes, self._clock = what, total_rows, total_bytes, clock
         self._rows, self._bytes = 0, 0
         self._start = self._last = clock()
@@ -62,8 +51,12 @@ class Progress:
         """So many more of them."""
         self._rows, self._bytes = self._rows + rows, self._bytes + size
         now = self._clock()
-        if self._shown and now - self._last >= _EVERY_S:
-            self._last = now
+        if not (self._draws or self._reports) or now - self._last < _EVERY_S:
+            return
+        self._last = now
+        if self._reports:
+            _reporting.reading(self._what, self._rows, self._bytes, self._total_bytes, now - self._start)
+        else:
             width = _width(self._stream)
             self._draw("\r\x1b[K" + line(self._what, self._rows, self._bytes, now - self._start, self._total_rows, self._total_bytes, width))
 
@@ -72,13 +65,12 @@ class Progress:
             self._stream.write(text)
             self._stream.flush()
         except OSError:  # a terminal that has gone, or takes nothing now
-            self._shown = False
+            self._draws = False
 
     def close(self) -> None:
         """Takes the line away."""
-        if self._shown and self._last != self._start:
+        if self._reports and self._last != self._start:
+            _reporting.reading("", self._rows, self._bytes, self._total_bytes, self._clock() - self._start)
+        if self._draws and self._last != self._start:
             self._draw("\r\x1b[K")
-        if self._own:
-            with contextlib.suppress(OSError):
-                self._stream.close()
-        self._shown = self._own = False
+        self._draws = self._reports = False

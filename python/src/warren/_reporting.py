@@ -1,0 +1,42 @@
+"""What this process tells who watches its job, by librabit. Nothing, and at next to no cost, outside of a job."""
+import ctypes
+import functools
+import os
+from typing import Mapping, Optional, SupportsFloat
+
+from warren import _native
+
+
+def wanted() -> bool:
+    """Whether dmlc-submit, who started this process, wants to be told."""
+    return os.environ.get("WARREN_REPORT_SECONDS", "") not in ("", "0")
+
+
+@functools.lru_cache(maxsize=None)
+def _library() -> Optional[ctypes.CDLL]:
+    """None where it cannot be loaded: no program fails for a report."""
+    try:
+        library = _native.library("librabit.so")
+        library.WarrenReportProgress.argtypes = [ctypes.c_longlong, ctypes.c_longlong, ctypes.POINTER(ctypes.c_char_p),
+                                                 ctypes.POINTER(ctypes.c_double), ctypes.c_size_t]
+        library.WarrenReportReading.argtypes = [ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_ulonglong,
+                                                ctypes.c_double]
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def progress(number: int, of: Optional[int], metrics: Mapping[str, SupportsFloat]) -> None:
+    """See warren.progress."""
+    values = {name.encode("utf-8", "replace"): float(value) for name, value in metrics.items()}
+    library = _library() if wanted() else None
+    if library is not None:
+        library.WarrenReportProgress(int(number), int(of or 0), (ctypes.c_char_p * len(values))(*values),
+                                     (ctypes.c_double * len(values))(*values.values()), len(values))
+
+
+def reading(what: str, rows: int, size: int, total_bytes: int, seconds: float) -> None:
+    """So much of it has been read; an empty name: no more is being read."""
+    library = _library() if wanted() else None
+    if library is not None:
+        library.WarrenReportReading(what.encode("utf-8", "replace"), rows, size, total_bytes, seconds)

@@ -1,0 +1,68 @@
+#include "rabit_engine/reporting/call_statistics.h"
+
+#include <algorithm>
+#include <string>
+
+namespace warren::reporting {
+namespace {
+
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// The number is told beside it.
+std::string NameOf(const CallTag& tag) {
+  const std::string text = Describe(tag);
+  return text.substr(0, text.rfind(" (call "));
+}
+
+}  // namespace
+
+void CallStatistics::Enter(const CallTag& tag, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  tag_ = tag;
+  inside_ = true;
+  since_ = now;
+}
+
+void CallStatistics::Leave(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(inside_, false)) return;
+  if (now - since_ > kLongCall) KeepWait(tag_->sequence, now - since_);
+  since_ = now;
+}
+
+/// The longest ones stay.
+void CallStatistics::KeepWait(std::uint32_t call, std::chrono::nanoseconds time) {
+  const wire::ReportedWait wait{call, Seconds(time)};
+  if (waits_.size() < wire::kMaxReportedWaits) return waits_.push_back(wait);
+  const auto shortest =
+      std::min_element(waits_.begin(), waits_.end(),
+                       [](const auto& one, const auto& other) { return one.seconds < other.seconds; });
+  if (shortest->seconds >= wait.seconds) return;
+  waits_.erase(shortest);  // they stay in the order of the calls
+  waits_.push_back(wait);
+}
+
+void CallStatistics::Count(Collective collective, std::string_view algorithm, std::uint64_t bytes,
+                           std::chrono::nanoseconds time) {
+  const std::lock_guard lock(mutex_);
+  Sum& sum = sums_[{collective, algorithm}];
+  ++sum.calls;
+  sum.bytes += bytes;
+  sum.time += time;
+}
+
+CallStatistics::Snapshot CallStatistics::Take(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  Snapshot snapshot;
+  if (tag_) snapshot.call = {tag_->sequence, NameOf(*tag_), inside_, Seconds(now - since_)};
+  for (const auto& [kind, sum] : sums_) {
+    snapshot.traffic.push_back(
+        {std::string(Name(kind.first)), std::string(kind.second), sum.calls, sum.bytes, Seconds(sum.time)});
+  }
+  snapshot.waits.swap(waits_);
+  return snapshot;
+}
+
+}  // namespace warren::reporting

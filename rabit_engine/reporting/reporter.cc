@@ -1,0 +1,219 @@
+#include "rabit_engine/reporting/reporter.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
+#include "rabit_engine/base/tls_context.h"
+#include "rabit_engine/bootstrap/tracker_connection.h"
+
+namespace warren::reporting {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Reports that a tracker gets in one interval.
+constexpr int kReportsPerInterval = 256;
+constexpr milliseconds kFirstBackoff{1000};
+constexpr milliseconds kMaxBackoff{60'000};
+constexpr std::chrono::seconds kPatience{10};
+
+/// Never destroyed, as its thread goes on until the process ends.
+std::atomic<Reporter*> current = nullptr;
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// Of a process that dmlc-submit started as a worker, and whose reports are wanted.
+std::optional<Settings> WantedSettings() {
+  if (std::getenv(kReportVariable) == nullptr) return std::nullopt;
+  try {
+    Settings settings = ReadSettings({});
+    if (settings.report_every.count() == 0 || settings.tracker_host.empty() || settings.role != "worker")
+      return std::nullopt;
+    // One try each time.
+    settings.connect_retry = 1;
+    settings.connect_timeout = std::min(settings.connect_timeout, kPatience);
+    return settings;
+  } catch (const EngineError&) {
+    return std::nullopt;  // whoever joins the job is told
+  }
+}
+
+}  // namespace
+
+milliseconds Interval(milliseconds every, int world_size) {
+  return every * std::max(world_size, kReportsPerInterval) / kReportsPerInterval;
+}
+
+Reporter* Reporter::OfThisProcess() {
+  Reporter* reporter = current.load(std::memory_order_acquire);
+  if (reporter == nullptr) {
+    auto settings = WantedSettings();
+    if (!settings) return nullptr;
+    auto* const made = new Reporter(*std::move(settings));
+    if (current.compare_exchange_strong(reporter, made, std::memory_order_acq_rel)) return made;
+    delete made;
+  }
+  return reporter->num_forks_ == NumForks() ? reporter : nullptr;
+}
+
+Reporter::Reporter(Settings settings)
+    : settings_(std::move(settings)), host_(HostName()), world_size_(settings_.num_workers) {}
+
+Reporter::~Reporter() = default;
+
+bool Reporter::Attach(const void* owner, int rank, int world_size) {
+  const Lock lock(mutex_);
+  if (owner_ != nullptr) return false;
+  owner_ = owner;
+  rank_ = rank;
+  world_size_ = world_size;
+  Want(lock);
+  return true;
+}
+
+void Reporter::Detach(const void* owner) {
+  if (num_forks_ != NumForks()) return;
+  const Lock lock(mutex_);
+  if (owner_ != owner) return;
+  owner_ = nullptr;
+  is_last_ = true;
+  Want(lock);
+}
+
+void Reporter::Tell(wire::ReportedProgress progress) {
+  const Lock lock(mutex_);
+  progress_ = std::move(progress);
+  Want(lock);
+}
+
+void Reporter::Tell(wire::ReportedReading reading) {
+  const Lock lock(mutex_);
+  const bool is_another = !reading_ || reading_->what != reading.what;
+  reading_ = std::move(reading);
+  if (is_another) Want(lock);  // the numbers alone can wait
+}
+
+void Reporter::Want(const Lock& /*lock*/) {
+  ++wanted_;
+  if (!has_thread_) StartThread();
+  due_.notify_one();
+}
+
+void Reporter::AwaitSent() {
+  if (num_forks_ != NumForks()) return;
+  Lock lock(mutex_);
+  is_last_ = true;
+  due_.notify_one();
+  const std::uint64_t wanted = wanted_;
+  changed_.wait_for(lock, kLastReportPatience,
+                    [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; });
+}
+
+/// Where there can be no thread there are no reports.
+void Reporter::StartThread() {
+  if (!std::exchange(ends_with_process_, true)) {
+    try {
+      // OpenSSL takes itself down when the process ends: whoever comes later to atexit is called before that.
+      static_cast<void>(TlsFor(settings_, wire::kTlsToTracker));
+    } catch (const EngineError&) {
+      // Whoever connects hears of it.
+    }
+    std::atexit([] { current.load()->End(); });
+  }
+  // Signals are for the threads of the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { Serve(); }).detach();
+    has_thread_ = true;
+  } catch (const std::system_error&) {
+    if (settings_.debug) Say("rabit: no thread can be started for reports to the tracker");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// When the next report is to be made, by what is known now.
+Reporter::Clock::time_point Reporter::Due() const {
+  if (last_ == Clock::time_point()) return last_;
+  if (backoff_.count() > 0) return last_ + backoff_;
+  if (wanted_ == sent_) return last_ + Interval(settings_.report_every, world_size_);
+  return is_last_ ? last_ : last_ + kLeastPause;
+}
+
+void Reporter::Serve() {
+  Lock lock(mutex_);
+  for (;;) {
+    while (is_over_ || Clock::now() < Due()) {
+      is_over_ ? due_.wait(lock) : static_cast<void>(due_.wait_until(lock, Due()));
+    }
+    const std::uint64_t wanted = wanted_;
+    last_ = Clock::now();
+    is_last_ = false;
+    wire::WorkerReport report{settings_.task_id, rank_, host_, getpid(), {}, {}, {}, progress_, reading_};
+    is_sending_ = true;
+    lock.unlock();
+    CallStatistics::Snapshot counted = statistics_.Take(Clock::now());
+    report.call = std::move(counted.call);
+    report.traffic = std::move(counted.traffic);
+    report.waits = std::move(counted.waits);
+    const bool is_told = Deliver(wire::Encode(report));
+    lock.lock();
+    is_sending_ = false;
+    if (is_told) {
+      sent_ = wanted;
+      backoff_ = {};
+    } else {
+      backoff_ = std::clamp(backoff_ * 2, kFirstBackoff, kMaxBackoff);
+    }
+    changed_.notify_all();
+  }
+}
+
+bool Reporter::Deliver(const std::string& report) {
+  try {
+    if (connection_) {
+      connection_->Send(report);
+    } else {
+      auto connection = std::make_unique<TrackerConnection>(settings_);
+      connection->Send(wire::Writer().Int(wire::kReportMagic).Take() + report);
+      connection_ = std::move(connection);
+    }
+    return true;
+  } catch (const std::exception& error) {
+    connection_.reset();
+    if (settings_.debug) Say("rabit: the tracker cannot be told how this process is doing: {}", error.what());
+    return false;
+  }
+}
+
+/// The process ends: nothing must be under way when what its libraries hold is destroyed.
+void Reporter::End() {
+  if (num_forks_ != NumForks()) return;
+  Lock lock(mutex_);
+  if (owner_ != nullptr) Want(lock);  // it has not left the job: nobody has heard of its last calls
+  lock.unlock();
+  AwaitSent();
+  lock.lock();
+  is_over_ = true;
+  changed_.wait_for(lock, kLastReportPatience, [&] { return !is_sending_; });
+}
+
+}  // namespace warren::reporting

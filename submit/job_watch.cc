@@ -1,0 +1,234 @@
+#include "submit/job_watch.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "submit/monitor/kept_page.h"
+#include "submit/monitor/live_line.h"
+#include "submit/monitor/web_request.h"
+
+namespace warren::submit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kBetweenLooks{1};
+/// A shorter job needs no words about who made others wait.
+constexpr double kLongJobSeconds = 10;
+/// Processes of a job that does nothing, whose stacks are shown: more would bury them.
+constexpr std::size_t kMostDumps = 8;
+
+std::string ProgramOf(const Options& options) {
+  if (!options.job_name.empty()) return options.job_name;
+  // python -m train, python train.py, ./train
+  std::string name;
+  for (const std::string& word : options.command) {
+    if (word.starts_with("-")) continue;
+    const std::string file = std::filesystem::path(word).filename().string();
+    if (name.empty() || (name.starts_with("python") && !name.ends_with(".py"))) name = file;
+  }
+  return name;
+}
+
+JobSnapshot FactsOf(const Options& options) {
+  JobSnapshot job;
+  job.name = ProgramOf(options);
+  job.command = fmt::format("{}", fmt::join(options.command, " "));
+  job.cluster = options.cluster;
+  job.began = std::chrono::system_clock::now();
+  job.world_size = options.num_workers;
+  return job;
+}
+
+JobRecord RecordOf(const Options& options) {
+  JobRecord record = RecordOfThisProcess();
+  record.command = options.command;
+  record.cluster = options.cluster;
+  record.workers = options.num_workers;
+  if (!options.log_dir.empty()) record.log_dir = std::filesystem::absolute(options.log_dir).string();
+  return record;
+}
+
+const char* SeverityName(Severity severity) {
+  return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "info";
+}
+
+}  // namespace
+
+JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
+                   const std::vector<PlannedProcess>& plan, const wire::JobToken& token,
+                   WatchCallbacks callbacks)
+    : console_(console),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      monitor_(FactsOf(options), {options.hang_timeout, kSampleInterval}, plan, Clock::now()),
+      history_(RecordOf(options)),
+      output_(plan.size()),
+      timer_(io) {
+  for (const PlannedProcess& process : plan) {
+    std::filesystem::path path = process.log_file;
+    stack_files_.push_back(path.empty() ? "" : path.replace_extension(".stack").string());
+  }
+  if (!options.metrics && !options.dashboard) return;
+  web_ = std::make_unique<WebServer>(
+      io, WebServerOptions{options.metrics, options.dashboard, PageToken(token)},
+      WebServerCallbacks{[this] { return monitor_.Snapshot(Clock::now()); }, &output_});
+}
+
+JobWatch::~JobWatch() {
+  console_.on_resize = nullptr;
+}
+
+void JobWatch::Begin() {
+  begun_ = true;
+  if (web_ && !web_->MetricsUrl().empty()) spdlog::info("metrics are at {}", web_->MetricsUrl());
+  if (web_ && !web_->PageUrl().empty()) spdlog::info("the job is to be seen at {}", web_->PageUrl());
+  console_.on_resize = [this] { ShowLine(); };
+  Tick();
+}
+
+void JobWatch::Tick() {
+  const auto now = Clock::now();
+  for (const Finding& finding : monitor_.Look(now)) Report(finding);
+  if (monitor_.JoiningTakesLong(now)) {
+    const std::string missing = callbacks_.missing();
+    if (!missing.empty())
+      spdlog::warn("workers have waited for others for {:.0f} s: {}",
+                   std::chrono::duration<double>(options_.hang_timeout).count(), missing);
+  }
+  ShowLine();
+  timer_.expires_after(kBetweenLooks);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) Tick();
+  });
+}
+
+// --- the terminal ------------------------------------------------------------------------------------------
+
+void JobWatch::ShowLine() {
+  if (joining_ || !begun_) return;
+  if (options_.log_format == LogFormat::kJson) return SayInJson(monitor_.Snapshot(Clock::now()));
+  if (console_.interactive()) {
+    console_.ShowStatus(LiveLine(monitor_.Snapshot(Clock::now()), console_.width()));
+  }
+}
+
+void JobWatch::ShowJoining(int joined, int expected) {
+  joining_ = true;
+  if (console_.interactive()) console_.ShowStatus(ProgressBar(joined, expected));
+}
+
+void JobWatch::StopShowingJoining() {
+  joining_ = false;
+  console_.HideStatus();
+}
+
+/// A line for each new round.
+void JobWatch::SayInJson(const JobSnapshot& job) {
+  if (job.evaluations.empty() || said_round_ == job.round) return;
+  said_round_ = job.round;
+  nlohmann::json line = {{"source", "progress"}, {"seconds", job.seconds}, {"round", job.round}};
+  if (job.rounds > 0) line["rounds"] = job.rounds;
+  if (job.seconds_left) line["seconds_left"] = *job.seconds_left;
+  for (const auto& [name, value] : job.evaluations.back().metrics) {
+    if (std::isfinite(value)) line["metrics"][name] = value;
+  }
+  console_.Object(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// --- what is found -----------------------------------------------------------------------------------------
+
+void JobWatch::Report(const Finding& finding) {
+  const bool is_over = finding.kind == Finding::Kind::kGoesOn;
+  spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", finding.text);
+  monitor_.Said(is_over ? "info" : "warning", finding.text, Clock::now());
+  if (is_over || !options_.dump_on_hang) return;
+  if (finding.kind == Finding::Kind::kAllIdle) return DumpAll();
+  if (finding.kind != Finding::Kind::kSilent) Dump(finding.worker);
+}
+
+void JobWatch::DumpAll() {
+  const JobSnapshot job = monitor_.Snapshot(Clock::now());
+  std::size_t count = 0;
+  for (const WorkerSnapshot& worker : job.workers) {
+    const bool runs = worker.state == WorkerState::kStarting || worker.state == WorkerState::kRunning ||
+                      worker.state == WorkerState::kStuck;
+    if (!runs) continue;
+    if (++count > kMostDumps) {
+      spdlog::info("where the others are is not shown");
+      break;
+    }
+    Dump(worker.index);
+  }
+}
+
+void JobWatch::Dump(std::size_t index) {
+  callbacks_.dump(index, [this, index](const std::string& text) { ShowDump(index, text); });
+}
+
+void JobWatch::ShowDump(std::size_t index, const std::string& text) {
+  spdlog::info("{} is here:\n{}", monitor_.Describe(index), text);
+  if (!stack_files_[index].empty()) std::ofstream(stack_files_[index], std::ios::app) << text << '\n';
+}
+
+void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece) {
+  if (web_) output_.Add(index, stream, piece);
+  if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
+}
+
+void JobWatch::OnLog(const LogLine& line) {
+  if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
+}
+
+// --- the end -----------------------------------------------------------------------------------------------
+
+/// Empty where there is none.
+std::string JobWatch::KeepPage(const JobSnapshot& job) const {
+  if (options_.log_dir.empty() || !options_.dashboard) return {};
+  const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / "job.html";
+  std::ofstream file(path, std::ios::trunc);
+  file << KeptPage(job, output_);
+  if (!file.flush()) {
+    spdlog::warn("cannot write the page '{}'", path.string());
+    return {};
+  }
+  return path.string();
+}
+
+void JobWatch::Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
+                      std::function<void()> done) {
+  timer_.cancel();
+  console_.HideStatus();
+  const auto now = Clock::now();
+  monitor_.Finished(result.exit_code, story, now);
+  const JobSnapshot job = monitor_.Snapshot(now);
+  const std::string straggler = StragglerSentence(job, false);
+  if (job.seconds >= kLongJobSeconds && !straggler.empty()) spdlog::info("{}", straggler);
+  RecordedEnd end;
+  end.seconds = job.seconds;
+  end.exit_code = result.exit_code;
+  end.how = result.interrupted      ? HowEnded::kInterrupted
+            : result.exit_code == 0 ? HowEnded::kSucceeded
+                                    : HowEnded::kFailed;
+  end.story = story;
+  if (culprit) {
+    const WorkerSnapshot& worker = job.workers[*culprit];
+    end.failed_by = FailedBy{worker.name, worker.rank, worker.host};
+  }
+  end.restarts = job.job_restarts;
+  for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
+  end.page = KeepPage(job);
+  history_.End(std::move(end));
+  if (!web_) return done();
+  web_->Finish(job, std::move(done));
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,86 @@
+// A job's monitor (monitor/job_monitor.h) connected to the world: what it finds goes to the log, what it
+// knows to the line on the terminal, to whoever asks for metrics or the page, and to the history of jobs.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/monitor/history.h"
+#include "submit/monitor/job_monitor.h"
+#include "submit/monitor/output_history.h"
+#include "submit/monitor/web_server.h"
+#include "submit/options.h"
+#include "submit/output/console.h"
+#include "submit/supervisor.h"
+#include "wire/job_token.h"
+
+namespace warren::submit {
+
+/// What a watch asks of the job.
+struct WatchCallbacks {
+  /// Which workers have joined and which have not, for people; empty: not known.
+  std::function<std::string()> missing;
+  /// See Cluster::Dump.
+  std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
+};
+
+class JobWatch {
+ public:
+  /// `console` and `options` outlive it. Throws std::runtime_error when metrics or the page cannot be served.
+  JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
+           const std::vector<PlannedProcess>& plan, const wire::JobToken& token, WatchCallbacks callbacks);
+  ~JobWatch();
+  JobWatch(const JobWatch&) = delete;
+  JobWatch& operator=(const JobWatch&) = delete;
+
+  /// The job begins: says where it is to be seen, and shows how it goes from here on.
+  void Begin();
+
+  /// To be told what happens.
+  JobMonitor& monitor() { return monitor_; }
+  /// A line that a process has written, or a piece of a long one.
+  void OnOutput(std::size_t index, Stream stream, std::string_view piece);
+  /// Workers connect, or no more: the line on the terminal says so until then.
+  void ShowJoining(int joined, int expected);
+  void StopShowingJoining();
+  /// What dmlc-submit has said, also of the job's end.
+  void OnLog(const LogLine& line);
+
+  /// The job is over; `done` is called when all who look at it know, which takes no noticeable time.
+  /// `culprit`: the process that made it fail.
+  void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
+              std::function<void()> done);
+  /// Shows where the process is in its program.
+  void Dump(std::size_t index);
+
+ private:
+  void Tick();
+  void ShowLine();
+  void Report(const Finding& finding);
+  void DumpAll();
+  void ShowDump(std::size_t index, const std::string& text);
+  void SayInJson(const JobSnapshot& job);
+  std::string KeepPage(const JobSnapshot& job) const;
+
+  Console& console_;
+  const Options& options_;
+  const WatchCallbacks callbacks_;
+  JobMonitor monitor_;
+  History history_;
+  OutputHistory output_;
+  std::vector<std::string> stack_files_;  ///< in --log-dir, of each process; empty: none
+  std::unique_ptr<WebServer> web_;        ///< where somebody may ask
+  boost::asio::steady_timer timer_;
+  bool begun_ = false;
+  bool joining_ = false;
+  std::optional<std::int64_t> said_round_;
+};
+
+}  // namespace warren::submit

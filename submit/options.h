@@ -61,22 +61,23 @@ struct Options {
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   bool tls = false;
-  std::optional<tracker::Admit> admit;                            ///< none: what suits the cluster
-  std::chrono::milliseconds timeout{std::chrono::seconds{1800}};  ///< zero: for ever
+  std::optional<tracker::Admit> admit;                               ///< none: what suits the cluster
+  std::chrono::milliseconds timeout{std::chrono::seconds{1800}};     ///< zero: for ever
+  std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
 
   bool dry_run = false;
   bool debug_log = false;
-  std::string log_file;
-  std::string log_dir;
-  std::optional<WebAddress> metrics;  ///< --metrics-port
-  std::optional<WebAddress>
-      dashboard;  ///< --dashboard; without a value: where --metrics-port is, or any free one
-  ColorChoice color = ColorChoice::kAuto;
-  std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
   bool dump_on_hang = false;
-  LogFormat log_format = LogFormat::kText;
   bool quiet = false;
   bool show_all_errors = false;
+  std::string log_file;
+  std::string log_dir;
+  std::string timeline;               ///< --timeline: a file
+  std::optional<WebAddress> metrics;  ///< --metrics-port
+  /// --dashboard; without a value: where --metrics-port is, or any free one
+  std::optional<WebAddress> dashboard;
+  ColorChoice color = ColorChoice::kAuto;
+  LogFormat log_format = LogFormat::kText;
 
   int worker_cores = 1;
   bool worker_cores_were_chosen = false;

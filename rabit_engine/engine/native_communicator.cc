@@ -36,7 +36,10 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   }
   Take(std::move(membership));
   is_distributed_ = world_size_ > 1 || !settings.tracker_host.empty();
-  if (world_size_ == 1) return BeginReports();
+  if (world_size_ == 1) {
+    BeginReports();
+    return;
+  }
   if (links.empty() && !layout_.is_one_host()) {
     Guard([&] { LinkWithNeighbours(); });
   }

@@ -77,6 +77,7 @@ JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options&
     std::filesystem::path path = process.log_file;
     stack_files_.push_back(path.empty() ? "" : path.replace_extension(".stack").string());
   }
+  if (!options.timeline.empty()) timeline_.emplace(options.timeline, Clock::now());
   if (!options.metrics && !options.dashboard) return;
   web_ = std::make_unique<WebServer>(
       io, WebServerOptions{options.metrics, options.dashboard, PageToken(token)},
@@ -179,12 +180,18 @@ void JobWatch::ShowDump(std::size_t index, const std::string& text) {
   if (!stack_files_[index].empty()) std::ofstream(stack_files_[index], std::ios::app) << text << '\n';
 }
 
+void JobWatch::OnReport(const wire::WorkerReport& report) {
+  monitor_.Reported(report, Clock::now());
+  if (timeline_) timeline_->Add(report);
+}
+
 void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece) {
   if (web_) output_.Add(index, stream, piece);
   if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
 }
 
 void JobWatch::OnLog(const LogLine& line) {
+  if (timeline_ && line.severity != Severity::kDebug) timeline_->Mark(line.text, Clock::now());
   if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
 }
 
@@ -226,6 +233,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   end.restarts = job.job_restarts;
   for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
   end.page = KeepPage(job);
+  if (timeline_) timeline_->Finish();
   history_.End(std::move(end));
   if (!web_) return done();
   web_->Finish(job, std::move(done));

@@ -15,6 +15,7 @@
 #include "submit/monitor/history.h"
 #include "submit/monitor/job_monitor.h"
 #include "submit/monitor/output_history.h"
+#include "submit/monitor/timeline_file.h"
 #include "submit/monitor/web_server.h"
 #include "submit/options.h"
 #include "submit/output/console.h"
@@ -45,6 +46,7 @@ class JobWatch {
 
   /// To be told what happens.
   JobMonitor& monitor() { return monitor_; }
+  void OnReport(const wire::WorkerReport& report);
   /// A line that a process has written, or a piece of a long one.
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
   /// Workers connect, or no more: the line on the terminal says so until then.
@@ -76,6 +78,7 @@ class JobWatch {
   History history_;
   OutputHistory output_;
   std::vector<std::string> stack_files_;  ///< in --log-dir, of each process; empty: none
+  std::optional<TimelineFile> timeline_;  ///< where somebody wants one
   std::unique_ptr<WebServer> web_;        ///< where somebody may ask
   boost::asio::steady_timer timer_;
   bool begun_ = false;

@@ -305,6 +305,11 @@ std::vector<Option> MakeTable() {
            "Also shows where that worker is in its program, by py-spy and gdb where its host has them. "
            "SIGUSR2 makes dmlc-submit show that of all workers at any time.",
            Flag<&Options::dump_on_hang>},
+          {"--timeline", "FILE", "",
+           "Writes what the workers did in collective calls, and when, to FILE: trace events of all ranks on "
+           "one clock, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Of workers that use "
+           "Warren's engine.",
+           Text<&Options::timeline>},
           {"--metrics-port", "[HOST:]PORT", "",
            "Serves what the job does to Prometheus at http://HOST:PORT/metrics, to anybody who reaches it. "
            "HOST is 127.0.0.1 unless given, an IPv6 address stands in []; port 0 takes any free one.",

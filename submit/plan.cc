@@ -19,6 +19,7 @@ constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 /// How often a worker tells how it is doing (wire/report.h). The user's own number counts.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
+constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 17> kJobVariables = {
@@ -99,6 +100,8 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
                             context.inherited.end();
     if (context.report_seconds > 0 && !is_set)
       process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
+    if (context.report_seconds > 0 && !options.timeline.empty())
+      process.environment.emplace_back(kReportTimelineVariable, "1");
     const Threads threads = ThreadsOf(options, context.inherited);
     if (threads == Threads::kChosen) {
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));

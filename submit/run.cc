@@ -140,7 +140,8 @@ class JobRun : public JobView {
   /// Somebody looks at what workers tell of themselves.
   bool WantsReports() const {
     return options_.hang_timeout.count() > 0 || console_.interactive() ||
-           options_.log_format == LogFormat::kJson || options_.metrics || options_.dashboard;
+           options_.log_format == LogFormat::kJson || options_.metrics || options_.dashboard ||
+           !options_.timeline.empty();
   }
 
   /// The user's own number needs no words, nor does a worker that has a machine for itself.
@@ -415,7 +416,7 @@ class JobRun : public JobView {
     };
     events.reported = [this](const wire::WorkerReport& report) {
       if (options_.debug_log) spdlog::debug("report: {}", wire::Encode(report).substr(sizeof(std::int32_t)));
-      watch_->monitor().Reported(report, Clock::now());
+      watch_->OnReport(report);
     };
     events.print = [this](const std::string& text) {
       watch_->monitor().Printed(text, Clock::now());

@@ -229,6 +229,8 @@ constexpr Setting kSettings[] = {
      }},
     {nullptr, kReportVariable, "a number of seconds up to 86400, such as 1 or 0.5; 0 for never",
      [](const std::string& text, Reading& r) { return ParseDecimalSeconds(text, r.settings.report_every); }},
+    {nullptr, "WARREN_REPORT_TIMELINE", kBool,
+     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.report_timeline); }},
     // --- named operations ---
     {nullptr, "WARREN_FUSION_THRESHOLD", "a size in bytes such as 0, 65536, 64KB or 2MB",
      [](const std::string& text, Reading& r) { return ParseBytes(text, r.settings.fusion_bytes); }},

@@ -55,6 +55,8 @@ struct Settings {
 
   /// WARREN_REPORT_SECONDS: how often the tracker is told how this process is doing; 0: never
   std::chrono::milliseconds report_every{0};
+  /// WARREN_REPORT_TIMELINE: what happened when is reported, too
+  bool report_timeline = false;
 
   // --- named operations: read here, used by api/named_calls.h ---
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to so many bytes; 0: never

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
 
@@ -68,7 +69,9 @@ std::string PathOf(const std::string& path, int rank) {
 
 }  // namespace
 
-Timeline::Timeline(const std::string& path, int rank, const std::string& host) : rank_(rank) {
+Timeline::Timeline(const std::string& path, int rank, const std::string& host, Listener listener)
+    : listener_(std::move(listener)), writes_file_(!path.empty()), rank_(rank) {
+  if (!writes_file_) return;
   const std::string own = PathOf(path, rank);
   file_ = CloseOnForkDescriptor(open(own.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_) {
@@ -118,9 +121,23 @@ void Timeline::Write(const std::string& event) {
   has_events_ = true;
 }
 
+void Timeline::Tell(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
+                    std::initializer_list<Number> numbers) const {
+  wire::TracedEvent event;
+  event.line = line.name.empty() ? std::string(line.owner) : fmt::format("{}: {}", line.owner, line.name);
+  event.name = what;
+  event.begin_ns = std::chrono::nanoseconds(begin.time_since_epoch()).count();
+  event.length_ns =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::nanoseconds(end - begin).count()));
+  for (const Number& number : numbers) event.numbers.emplace_back(number.key, number.value);
+  listener_(std::move(event));
+}
+
 void Timeline::Add(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
                    std::initializer_list<Number> numbers) {
   if (NumForks() != num_forks_) return;
+  if (listener_) Tell(line, what, begin, end, numbers);
+  if (!writes_file_) return;
   std::string arguments;
   for (const Number& number : numbers) {
     arguments += fmt::format("{}\"{}\":{}", arguments.empty() ? "" : ",", number.key, number.value);

@@ -1,5 +1,5 @@
-// What happened when, as Chrome's trace events: a file for each rank, which Perfetto and chrome://tracing
-// open. (The format: "Trace Event Format", by the Chromium project.)
+// What happened when, for whoever listens, or as Chrome's trace events: a file for each rank, which Perfetto
+// and chrome://tracing open. (The format: "Trace Event Format", by the Chromium project.)
 //
 // A file is complete after Finish; what a process that died had written can be opened, too, since readers do
 // without the end of the list.
@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include <unordered_map>
 
 #include "rabit_engine/base/descriptor.h"
+#include "wire/report.h"
 
 namespace warren {
 
@@ -31,9 +33,12 @@ class Timeline {
     std::uint64_t value;
   };
 
-  /// "trace.json" becomes "trace.3.json" for rank 3, and other names get ".3" at their end. Throws Misuse
-  /// when it cannot be written.
-  Timeline(const std::string& path, int rank, const std::string& host);
+  /// Somebody else who wants the events, by this process's steady clock. Called by whichever thread adds one.
+  using Listener = std::function<void(wire::TracedEvent event)>;
+
+  /// "trace.json" becomes "trace.3.json" for rank 3, and other names get ".3" at their end; empty: no file is
+  /// written. Throws Misuse when it cannot be.
+  Timeline(const std::string& path, int rank, const std::string& host, Listener listener = nullptr);
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
@@ -45,10 +50,14 @@ class Timeline {
   void Finish();
 
  private:
+  void Tell(const Line& line, std::string_view what, Clock::time_point begin, Clock::time_point end,
+            std::initializer_list<Number> numbers) const;
   std::int64_t Nanoseconds(Clock::time_point time) const;
   void Write(const std::string& event);
   void Flush();
 
+  const Listener listener_;
+  const bool writes_file_;
   std::mutex mutex_;
   CloseOnForkDescriptor file_;
   const std::uint64_t num_forks_ = NumForks();

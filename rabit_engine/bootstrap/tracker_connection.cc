@@ -221,6 +221,20 @@ wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what, Clock:
   return Read(&wire::classic::TrackerStream::NextLinkPlan, what, deadline);
 }
 
+std::string TrackerConnection::ReadString(const char* what, std::size_t max_bytes,
+                                          Clock::time_point deadline) {
+  try {
+    for (;;) {
+      if (auto text = strings_.String(what, max_bytes)) return *std::move(text);
+      Receive(what, deadline);
+      strings_.Append(received_);
+    }
+  } catch (const wire::ProtocolError& error) {
+    throw EngineError(fmt::format("the tracker at {} sent nonsense where {} was expected: {}", tracker_, what,
+                                  error.what()));
+  }
+}
+
 bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   using wire::classic::HoldWord;
   bool held = false;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,8 @@ class TrackerConnection {
   /// tracker keeps the connection. `what` is the answer's name in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
+  /// A string that the tracker sends. `what` is its name in errors.
+  std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
   /// After WaitForOthers: true when this rank may leave, false when it is called back. Throws TrackerLost
   /// when the tracker was about to say which, TimedOut.
   bool ReadRelease(Clock::time_point deadline);
@@ -52,6 +55,7 @@ class TrackerConnection {
   std::string tracker_;  ///< for messages
   tcp::Stream connection_;
   std::string received_;  ///< by the last Receive
+  wire::Reader strings_;
   wire::classic::TrackerStream stream_;
 };
 

@@ -28,6 +28,9 @@ constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
 constexpr std::chrono::seconds kPatience{10};
+/// The fastest of so many answers says how far the clocks are apart, to half the time that it took.
+constexpr int kClockQuestions = 8;
+constexpr std::chrono::seconds kClockPatience{2};
 
 /// Never destroyed, as its thread goes on until the process ends.
 std::atomic<Reporter*> current = nullptr;
@@ -109,6 +112,17 @@ void Reporter::Tell(wire::ReportedReading reading) {
   if (is_another) Want(lock);  // the numbers alone can wait
 }
 
+void Reporter::Trace(wire::TracedEvent event) {
+  if (num_forks_ != NumForks()) return;
+  const Lock lock(mutex_);
+  if (trace_.size() == kMostUnsentEvents) {
+    ++dropped_;
+    return;
+  }
+  trace_.push_back(std::move(event));
+  if (trace_.size() % wire::kMaxTracedEvents == 0) due_.notify_one();
+}
+
 void Reporter::Want(const Lock& /*lock*/) {
   ++wanted_;
   if (!has_thread_) StartThread();
@@ -119,10 +133,11 @@ void Reporter::AwaitSent() {
   if (num_forks_ != NumForks()) return;
   Lock lock(mutex_);
   is_last_ = true;
+  if (!trace_.empty()) ++wanted_;
   due_.notify_one();
   const std::uint64_t wanted = wanted_;
-  changed_.wait_for(lock, kLastReportPatience,
-                    [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; });
+  const milliseconds patience = trace_.empty() ? kLastReportPatience : milliseconds(kLastEventsPatience);
+  changed_.wait_for(lock, patience, [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; });
 }
 
 /// Where there can be no thread there are no reports.
@@ -154,6 +169,7 @@ void Reporter::StartThread() {
 Reporter::Clock::time_point Reporter::Due() const {
   if (last_ == Clock::time_point()) return last_;
   if (backoff_.count() > 0) return last_ + backoff_;
+  if (trace_.size() >= wire::kMaxTracedEvents) return last_;
   if (wanted_ == sent_) return last_ + Interval(settings_.report_every, world_size_);
   return is_last_ ? last_ : last_ + kLeastPause;
 }
@@ -166,36 +182,85 @@ void Reporter::Serve() {
     }
     const std::uint64_t wanted = wanted_;
     last_ = Clock::now();
-    is_last_ = false;
-    wire::WorkerReport report{settings_.task_id, rank_, host_, getpid(), {}, {}, {}, progress_, reading_};
     is_sending_ = true;
     lock.unlock();
-    CallStatistics::Snapshot counted = statistics_.Take(Clock::now());
-    report.call = std::move(counted.call);
-    report.traffic = std::move(counted.traffic);
-    report.waits = std::move(counted.waits);
-    const bool is_told = Deliver(wire::Encode(report));
+    bool is_told = Reach();
     lock.lock();
-    is_sending_ = false;
     if (is_told) {
-      sent_ = wanted;
-      backoff_ = {};
-    } else {
-      backoff_ = std::clamp(backoff_ * 2, kFirstBackoff, kMaxBackoff);
+      wire::WorkerReport report;
+      report.task_id = settings_.task_id;
+      report.rank = rank_;
+      report.host = host_;
+      report.pid = getpid();
+      report.progress = progress_;
+      report.reading = reading_;
+      TakeTrace(report);
+      lock.unlock();
+      CallStatistics::Snapshot counted = statistics_.Take(Clock::now());
+      report.call = std::move(counted.call);
+      report.traffic = std::move(counted.traffic);
+      report.waits = std::move(counted.waits);
+      is_told = Send(wire::Encode(report));
+      lock.lock();
     }
+    is_sending_ = false;
+    // What is wanted goes with the last events.
+    if (is_told && trace_.size() < wire::kMaxTracedEvents && (trace_.empty() || !is_last_)) sent_ = wanted;
+    is_last_ = is_last_ && sent_ < wanted_;
+    backoff_ = is_told ? milliseconds(0) : std::clamp(backoff_ * 2, kFirstBackoff, kMaxBackoff);
     changed_.notify_all();
   }
 }
 
-bool Reporter::Deliver(const std::string& report) {
+/// As many of the events as one report takes, on the tracker's clock.
+void Reporter::TakeTrace(wire::WorkerReport& report) {
+  while (!trace_.empty() && report.trace.size() < wire::kMaxTracedEvents) {
+    report.trace.push_back(std::move(trace_.front()));
+    report.trace.back().begin_ns += clock_offset_ns_;
+    trace_.pop_front();
+  }
+  if (dropped_ == 0 || !trace_.empty() || report.trace.empty()) return;
+  wire::TracedEvent& last = report.trace.back();
+  last.numbers.emplace_back("events dropped behind it", std::exchange(dropped_, 0));
+}
+
+/// True when the tracker can be told something.
+bool Reporter::Reach() {
+  if (connection_) return true;
   try {
-    if (connection_) {
-      connection_->Send(report);
-    } else {
-      auto connection = std::make_unique<TrackerConnection>(settings_);
-      connection->Send(wire::Writer().Int(wire::kReportMagic).Take() + report);
-      connection_ = std::move(connection);
-    }
+    auto connection = std::make_unique<TrackerConnection>(settings_);
+    connection->Send(wire::Writer().Int(wire::kReportMagic).Take());
+    if (settings_.report_timeline) MeasureClock(*connection);
+    connection_ = std::move(connection);
+    return true;
+  } catch (const std::exception& error) {
+    if (settings_.debug) Say("rabit: the tracker cannot be told how this process is doing: {}", error.what());
+    return false;
+  }
+}
+
+/// As NTP does: the answer was given in the middle between question and answer, as far as anybody knows.
+void Reporter::MeasureClock(TrackerConnection& connection) {
+  wire::WorkerReport question;
+  question.asks_clock = true;
+  const std::string asked = wire::Encode(question);
+  constexpr std::size_t kMostDigits = 32;
+  Clock::duration fastest = Clock::duration::max();
+  for (int i = 0; i < kClockQuestions; ++i) {
+    const Clock::time_point before = Clock::now();
+    connection.Send(asked);
+    const std::string answer = connection.ReadString("its time", kMostDigits, before + kClockPatience);
+    const Clock::duration took = Clock::now() - before;
+    if (took >= fastest) continue;
+    fastest = took;
+    const auto middle = std::chrono::nanoseconds((before + took / 2).time_since_epoch());
+    clock_offset_ns_ = wire::DecodeClockAnswer(answer).now_ns - middle.count();
+  }
+}
+
+bool Reporter::Send(const std::string& bytes) {
+  try {
+    connection_->Send(bytes);
     return true;
   } catch (const std::exception& error) {
     connection_.reset();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,9 @@ namespace warren::reporting {
 
 /// At most for so long the last report is waited for.
 inline constexpr std::chrono::milliseconds kLastReportPatience{200};
+/// And so long, where events of a timeline have to be sent first.
+inline constexpr std::chrono::seconds kLastEventsPatience{5};
+inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
 /// The most that progress is told at once: ten times a second.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
@@ -50,6 +54,9 @@ class Reporter {
   void Detach(const void* owner);
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);
+  /// Something for the timeline of the job, by this process's steady clock. Much at once is sent at once;
+  /// beyond kMostUnsentEvents it is dropped, which the timeline says.
+  void Trace(wire::TracedEvent event);
   /// Until all that was told so far has been sent; not for long, and not at all while the tracker cannot be
   /// reached.
   void AwaitSent();
@@ -63,7 +70,10 @@ class Reporter {
   void StartThread();
   void Serve();
   Clock::time_point Due() const;
-  bool Deliver(const std::string& report);
+  bool Reach();
+  void MeasureClock(TrackerConnection& connection);
+  void TakeTrace(wire::WorkerReport& report);
+  bool Send(const std::string& bytes);
   void End();
 
   const Settings settings_;
@@ -71,6 +81,7 @@ class Reporter {
   const std::uint64_t num_forks_ = NumForks();
   CallStatistics statistics_;
   std::unique_ptr<TrackerConnection> connection_;  ///< the thread's
+  std::int64_t clock_offset_ns_ = 0;  ///< of the tracker's clock, which is so much later; the thread's
 
   std::mutex mutex_;
   std::condition_variable due_;      ///< for the thread
@@ -82,9 +93,11 @@ class Reporter {
   int world_size_;
   std::optional<wire::ReportedProgress> progress_;
   std::optional<wire::ReportedReading> reading_;
-  std::uint64_t wanted_ = 0;  ///< how often something was told
-  std::uint64_t sent_ = 0;    ///< of which the tracker knows so much
-  bool is_last_ = false;      ///< what is wanted does not wait for kLeastPause
+  std::deque<wire::TracedEvent> trace_;  ///< unsent
+  std::uint64_t dropped_ = 0;            ///< of its events
+  std::uint64_t wanted_ = 0;             ///< how often something was told
+  std::uint64_t sent_ = 0;               ///< of which the tracker knows so much
+  bool is_last_ = false;                 ///< what is wanted does not wait for kLeastPause
   bool is_sending_ = false;
   bool is_over_ = false;  ///< the process ends
   Clock::time_point last_{};

@@ -203,6 +203,7 @@ class JobRun : public JobView {
 
   void ListenToConsole() {
     console_.on_room = [this] {
+      watch_->monitor().OutputPaused(false, Clock::now());
       children_.ResumeOutput();
       cluster_->ResumeOutput();
     };
@@ -446,6 +447,7 @@ class JobRun : public JobView {
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
+    watch_->monitor().OutputPaused(true, Clock::now());
     children_.PauseOutput();
     cluster_->PauseOutput();
   }

@@ -22,6 +22,7 @@ class Page:
     def __init__(self, browser: "Browser", session: str) -> None:
         self.browser = browser
         self.session = session
+        self.target = ""
         self.complaints: List[str] = []
         self.requests: List[str] = []
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -42,6 +43,10 @@ class Page:
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
 
+    def close(self) -> None:
+        self.browser.call("Target.closeTarget", targetId=self.target)
+        del self.browser.pages[self.session]
+
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)
 
@@ -51,13 +56,12 @@ class Page:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def wait_for(self, expression: str, limit_s: float = LIMIT_S) -> Any:
-        """Its value, once that is true."""
+    def wait_for(self, expression: str, limit_s: float = LIMIT_S) -> None:
+        """Until it is true."""
         end = time.monotonic() + limit_s
         while True:
-            found = self.value(expression)
-            if found:
-                return found
+            if self.value(f"Boolean({expression})"):
+                return
             if time.monotonic() > end:
                 raise AssertionError(f"never true: {expression}; complaints: {self.complaints}")
             time.sleep(0.1)
@@ -112,8 +116,11 @@ class Browser:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.out, data):]
+        end = time.monotonic() + LIMIT_S
         while True:
             answer = self.receive()
+            if time.monotonic() > end:  # other pages have events all the time
+                raise AssertionError(f"Chromium does not answer {method} {parameters}")
             if answer.get("id") == self.calls:
                 if "error" in answer:
                     raise AssertionError(f"{method}: {answer['error']}")
@@ -128,6 +135,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.pages[session] = Page(self, session)
+        self.pages[session].target = target
         return self.pages[session]
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -49,7 +50,7 @@ struct Broken {
 };
 /// A worker tells how it is doing; of any dialect, and whether it has joined or not.
 struct WorkerReported {
-  wire::WorkerReport report;
+  std::shared_ptr<const wire::WorkerReport> report;  ///< not here, as most actions are small
 };
 struct Print {
   std::string text;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace warren::tracker {
@@ -32,7 +33,7 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
       }
       if (!std::exchange(found->second.is_named, true))
         connections_.SetName(connection, fmt::format("reports of task {}", report->task_id));
-      connections_.Add(WorkerReported{*std::move(report)});
+      connections_.Add(WorkerReported{std::make_shared<const wire::WorkerReport>(*std::move(report))});
     }
   } catch (const wire::ProtocolError& error) {
     unread_bytes_ += stream.num_buffered();

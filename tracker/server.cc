@@ -503,7 +503,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (events_.broken) events_.broken(broken.task_id, broken.story);
   }
   void Do(WorkerReported& reported) {
-    if (events_.reported) events_.reported(reported.report);
+    if (events_.reported) events_.reported(*reported.report);
   }
   void Do(Print& print) {
     if (events_.print) events_.print(print.text);

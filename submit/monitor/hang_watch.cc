@@ -8,9 +8,13 @@
 namespace warren::submit {
 namespace {
 
+using Duration = std::chrono::steady_clock::duration;
 using std::chrono::milliseconds;
 
-long Seconds(std::chrono::steady_clock::duration time) {
+/// A report comes once a second, and the job is looked at as often.
+constexpr std::chrono::seconds kHeardLate{2};
+
+long Seconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time + milliseconds(500)).count();
 }
 
@@ -22,8 +26,11 @@ std::string Last(const Signs& signs) {
 
 }  // namespace
 
+/// Within the timeout somebody is to be told, so what is heard of late counts sooner.
 HangWatch::HangWatch(milliseconds timeout, milliseconds sample_interval)
-    : timeout_(timeout), seen_after_(std::max(timeout - 2 * sample_interval, timeout / 2)) {}
+    : is_on_(timeout > milliseconds::zero()),
+      timeout_(std::max(timeout - kHeardLate, timeout / 2)),
+      seen_after_(std::max(timeout - kHeardLate - sample_interval, timeout / 2)) {}
 
 std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) const {
   const bool silent_host = signs.sampled && now - *signs.sampled >= timeout_;
@@ -53,7 +60,9 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
                                Seconds(lasted), Last(signs)),
                    fmt::format("waits for a disk or a network file system for {} s", Seconds(lasted))};
   }
-  if (signs.reported && now - *signs.reported >= timeout_) {
+  // Of many workers each reports seldom, and a user may have another interval in mind.
+  const auto gap = signs.report_gap;
+  if (signs.reported && gap.count() > 0 && now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
     const long silent = Seconds(now - *signs.reported);
     return Finding{Finding::Kind::kSilent, 0,
                    fmt::format("{} runs, but its engine has said nothing for {} s: does its host swap?{}",
@@ -71,7 +80,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
   std::size_t num_waiting = 0;
   const Signs* first = nullptr;  // who has waited for longest
   for (const Signs* other : waiting) {
-    if (other->call <= signs.call) continue;
+    // What it has said since is new enough.
+    if (other->call <= signs.call || *signs.reported - other->call_since < timeout_ / 2) continue;
     ++num_waiting;
     if (first == nullptr || other->call_since < first->call_since) first = other;
   }
@@ -119,7 +129,7 @@ std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs
 
 std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& workers, TimePoint now) {
   std::vector<Finding> findings;
-  if (timeout_ == milliseconds::zero()) return findings;
+  if (!is_on_) return findings;
   found_.resize(workers.size());
   bool any = false;
   std::vector<const Signs*> waiting;

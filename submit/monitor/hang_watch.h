@@ -23,7 +23,7 @@ struct Signs {
   TimePoint since;   ///< it runs
 
   // Of samples; none may have come.
-  std::optional<TimePoint> sampled;  ///< when the last came
+  std::optional<TimePoint> sampled;  ///< when the last came, or could not come for another reason
   char state = '?';
   TimePoint state_since;  ///< samples say this state
   TimePoint busy;         ///< when it was seen to use the processor last
@@ -31,7 +31,8 @@ struct Signs {
 
   // Of reports; none may have come.
   std::optional<TimePoint> reported;
-  std::uint64_t call = 0;  ///< the number of the call it is in, or was in last
+  std::chrono::steady_clock::duration report_gap{0};  ///< the longest between two; 0: there was one
+  std::uint64_t call = 0;                             ///< the number of the call it is in, or was in last
   std::string call_name;
   bool inside = false;
   TimePoint call_since;  ///< it is in that call, or has left it
@@ -73,7 +74,8 @@ class HangWatch {
                                   TimePoint now) const;
   std::optional<Finding> FindIdle(const std::vector<std::optional<Signs>>& workers, TimePoint now) const;
 
-  std::chrono::milliseconds timeout_;
+  bool is_on_;
+  std::chrono::milliseconds timeout_;     ///< of what is known at once
   std::chrono::milliseconds seen_after_;  ///< a state that samples say for so long has lasted for the timeout
   std::vector<std::optional<Found>> found_;
   bool all_idle_ = false;

@@ -146,6 +146,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
     return;  // of one that has ended meanwhile, or of no job of ours
   Worker& worker = workers_[*index];
   WorkerSnapshot& shown = job_.workers[*index];
+  if (worker.reported) worker.report_gap = std::max(worker.report_gap, now - *worker.reported);
   worker.reported = now;
   // Where XGBoost's own collectives are used nobody else says it.
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
@@ -191,8 +192,15 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
     if (shown.cores_used >= kBusyCores) worker.busy = now;
   }
   if (!worker.sampled_first) worker.sampled_first = worker.busy = now;
-  worker.sampled = now;
+  worker.sampled = worker.heard = now;
   shown.sample = sample;
+}
+
+void JobMonitor::OutputPaused(bool paused, TimePoint now) {
+  if (std::exchange(output_is_paused_, paused) == paused) return;
+  for (Worker& worker : workers_) {
+    if (worker.heard) worker.heard = now;
+  }
 }
 
 // --- progress ----------------------------------------------------------------------------------------------
@@ -263,12 +271,16 @@ std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
   signs.name = Describe(index);
   signs.host = shown.host;
   signs.since = *worker.runs_since;
-  signs.sampled = worker.sampled;
+  signs.sampled = worker.heard;
   signs.sampled_first = worker.sampled_first;
   signs.state = shown.sample ? shown.sample->state : '?';
+  // A stopped one tells nothing: it has gone on since it was looked at.
+  const bool was_stopped = signs.state == 'T' || signs.state == 't';
+  if (was_stopped && worker.reported && *worker.reported > *worker.sampled) signs.state = 'S';
   signs.state_since = worker.state_since;
   signs.busy = worker.busy;
   signs.reported = worker.reported;
+  signs.report_gap = worker.report_gap;
   if (shown.call) {
     signs.call = shown.call->number;
     signs.call_name = shown.call->name;
@@ -279,7 +291,7 @@ std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
 }
 
 std::vector<Finding> JobMonitor::Look(TimePoint now) {
-  if (options_.hang_timeout == milliseconds::zero()) return {};
+  if (options_.hang_timeout == milliseconds::zero() || output_is_paused_) return {};
   std::vector<std::optional<Signs>> signs;
   for (std::size_t i = 0; i < workers_.size(); ++i) signs.push_back(SignsOf(i));
   std::vector<Finding> findings = hang_watch_.Look(signs, now);

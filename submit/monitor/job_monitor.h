@@ -43,6 +43,8 @@ class JobMonitor {
   void Linked(TimePoint now);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
+  /// Output, and with it samples of other hosts, are left where they are from here on, or no more.
+  void OutputPaused(bool paused, TimePoint now);
   /// Whether this worker's standard output speaks for the job: that of rank 0.
   bool Speaks(std::size_t index) const;
   /// A line that the job, or the worker that speaks for it, printed: evaluations are taken out of them.
@@ -66,6 +68,8 @@ class JobMonitor {
     int starts = 0;  ///< since the job began, or was begun again
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
+    std::optional<TimePoint> heard = {};  ///< of its host
+    TimePoint::duration report_gap{0};
     TimePoint call_since;
   };
   /// How much each rank had made others wait, at a moment.
@@ -91,6 +95,7 @@ class JobMonitor {
   HangWatch hang_watch_;
   WaitingTime waiting_;
   std::deque<Waits> waits_before_;
+  bool output_is_paused_ = false;
   std::optional<TimePoint> joining_since_;
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;

@@ -300,7 +300,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       connection.shown = newest_;
       connection.Write(piece);
     } else if (is_over_ && !std::exchange(connection.was_told_the_end, true)) {
-      connection.Write(EventOf("end", LogsOf(ParseTarget("/logs?limit=200"))), true);
+      connection.Write(EventOf("end", LogsOf(ParseTarget("/logs?limit=1000"))), true);
     }
     if (!is_over_) Tick();
   }

@@ -208,7 +208,7 @@ class Commands(unittest.TestCase):
             said = self.run_it(*words, code=1)
             self.assertIn(part, said)
             self.assertRegex(said, r"^warren data: ")
-        self.assertIn("usage: warren PROGRAM", self.run_it("nonsense", program=("-m", "warren"), code=2))
+        self.assertIn("usage: warren COMMAND", self.run_it("nonsense", program=("-m", "warren"), code=2))
 
 
 if __name__ == "__main__":

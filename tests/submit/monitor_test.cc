@@ -261,6 +261,26 @@ TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
   EXPECT_THAT(found_[0].text, HasSubstr("the last that did was worker 2"));
 }
 
+TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
+  const auto sampled_only = [&](int how_long) {
+    for (int i = 0; i < how_long; i += 5) {
+      const auto before = workers_[1]->reported;
+      Pass(5);
+      workers_[1]->reported = before;
+    }
+  };
+  sampled_only(300);
+  EXPECT_THAT(found_, IsEmpty()) << "its interval is not known";
+  workers_[1]->report_gap = seconds(100);
+  workers_[1]->reported = now_;
+  sampled_only(290);
+  EXPECT_THAT(found_, IsEmpty()) << "it says something every 100 s";
+  sampled_only(20);
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
+  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 runs, but its engine has said nothing"));
+}
+
 TEST_F(Hangs, WhoHasEndedIsNotLookedAt) {
   workers_[1].reset();
   Pass(600, {1});
@@ -425,6 +445,16 @@ TEST_F(Monitored, AStoppedWorkerIsStuckUntilItGoesOn) {
   EXPECT_THAT(LiveLine(job, 200), HasSubstr("3 of 4 workers up | worker 1: stopped by a signal"));
   EXPECT_THAT(pass(10, 'R'), SizeIs(1));
   EXPECT_EQ(monitor_->Snapshot(now_).workers[1].state, WorkerState::kRunning);
+}
+
+TEST_F(Monitored, HostsAreNotJudgedWhileTheirSamplesAreLeftUnread) {
+  Link();
+  for (std::size_t worker = 0; worker < 4; ++worker) monitor_->Sampled(worker, {'R', 1, 1}, now_);
+  monitor_->OutputPaused(true, now_ += seconds(1));
+  EXPECT_THAT(monitor_->Look(now_ += seconds(500)), IsEmpty());
+  monitor_->OutputPaused(false, now_);
+  EXPECT_THAT(monitor_->Look(now_ += seconds(30)), IsEmpty());
+  EXPECT_THAT(monitor_->Look(now_ += seconds(60)), SizeIs(4)) << "now they are silent";
 }
 
 TEST_F(Monitored, ThatOthersWaitForSomeToJoinIsSaidOnce) {

@@ -54,6 +54,7 @@ class PageTest(unittest.TestCase):
         served = Served("--at", str(at), *arguments)
         self.addCleanup(served.close)
         page = self.browser.new_page()
+        self.addCleanup(page.close)
         page.resize(*size, dark=dark, phone=size == PHONE)
         page.open(f"http://127.0.0.1:{served.port}/?token={served.token}")
         page.wait_for(RUNNING.format(6))
@@ -69,6 +70,8 @@ class PageTest(unittest.TestCase):
         served.end()
         page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
         self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
+        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # nobody can be asked any more
+        page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
         self.assertEqual(page.complaints, [])
 
     def test_what_workers_write_is_only_text(self):

@@ -47,7 +47,7 @@ class ReportConnectionsTest : public ::testing::Test {
     for (Action& action : job->TakeActions()) {
       if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
       if (auto* close = std::get_if<tracker::Close>(&action)) closed.insert(close->connection);
-      if (auto* reported = std::get_if<WorkerReported>(&action)) tasks.push_back(reported->report.task_id);
+      if (auto* reported = std::get_if<WorkerReported>(&action)) tasks.push_back(reported->report->task_id);
       if (auto* assigned = std::get_if<Assigned>(&action)) ranked.insert(assigned->task_id);
       if (auto* report = std::get_if<Report>(&action)) {
         if (report->severity == Severity::kWarning) warnings.push_back(report->text);

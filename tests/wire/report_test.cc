@@ -209,7 +209,7 @@ TEST(ReportTest, NonsenseIsRefused) {
   refused(fmt::format(R"({{"task":"{}"}})", std::string(5000, 'a')));
   refused(std::string(kMaxReportBytes - 1, '['));
   EXPECT_THAT([&] { next(Writer().Int(kMaxReportBytes + 1).Take()); },
-              ThrowsMessage<ProtocolError>(HasSubstr("announces 65537 bytes")));
+              ThrowsMessage<ProtocolError>(HasSubstr("announces 524289 bytes")));
 }
 
 std::size_t AllocatedBytes() {

@@ -31,7 +31,7 @@ function formatBytes(bytes) {
 
 const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const formatShare = (share) => `${share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`;
+const formatShare = (share) => `${share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)}\u00a0%`;
 
 function formatMetric(value) {
   if (value === null || !Number.isFinite(value)) return 'not a number';

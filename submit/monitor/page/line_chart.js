@@ -86,7 +86,7 @@ class LineChart {
     const least = heightOf(bottom - pad), scaleY = room / (heightOf(top + pad) - least);
     this.x = (x) => kMargin.left + (x - low) * this.scaleX;
     this.y = (y) => kChartHeight - kMargin.bottom - (heightOf(y) - least) * scaleY;
-    this.drawFrame(width, roundTicks(low, high, Math.max(3, (width - kMargin.left) / 90)), this.isLog ? logTicks(bottom, top) : roundTicks(bottom, top, 5));
+    this.drawFrame(width, roundTicks(low, high, Math.max(4, (width - kMargin.left) / 90)), this.isLog ? logTicks(bottom, top) : roundTicks(bottom, top, 5));
     this.lines.replaceChildren(...this.series.flatMap((one) => {
       const path = makeSvg('path', {class: 'series', d: this.pathOf(one.points)});
       path.style.stroke = `var(--series-${one.color % 8})`;

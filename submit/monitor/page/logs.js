@@ -39,7 +39,12 @@ function makeLine([, who, stream, text]) {
 // From the start: another worker, or another search.
 async function reloadLogs() {
   const asked = ++logs.asked;
-  const answer = await fetchLines({});
+  let answer = {lines: [], from: 1, last: logs.last};
+  try {
+    answer = await fetchLines({});
+  } catch (error) {
+    // The connection is lost, which the events see, too.
+  }
   if (asked !== logs.asked) return;
   logs.last = answer.last;
   logs.oldest = answer.from;
@@ -62,7 +67,7 @@ function appendLines(lines) {
 // The last lines of a job, which come with its end.
 function addLines(answer) {
   appendLines(answer.lines.filter(([number, who, , text]) => number > logs.last && isWanted(who, text)));
-  logs.last = answer.last;
+  logs.kept = answer.lines;  // nobody can be asked any more
 }
 
 // Of the choices above the lines.
@@ -81,7 +86,7 @@ async function followLogs() {
     appendLines(answer.lines);
     logs.last = answer.last;
   } catch (error) {
-    // The connection is lost, which the events see, too.
+    // As above.
   } finally {
     logs.isLoading = false;
   }

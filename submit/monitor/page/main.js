@@ -77,6 +77,7 @@ function connect() {
     lastHeard = Date.now();
     showConnection('live', 'live');
     draw(how(JSON.parse(event.data)));
+    if (job.over) return;  // its last lines come with the end
     if (how === takeState) reloadLogs(); else followLogs();
   };
   source.addEventListener('state', take(takeState));

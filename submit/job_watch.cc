@@ -21,9 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kBetweenLooks{1};
+/// After so long between two looks this process did not run.
+constexpr std::chrono::seconds kStoodStill{4};
 /// A shorter job needs no words about who made others wait.
 constexpr double kLongJobSeconds = 10;
-/// Processes of a job that does nothing, whose stacks are shown: more would bury them.
+/// Found at once, as when a file system is gone: more would bury them.
+constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 
 std::string ProgramOf(const Options& options) {
@@ -64,13 +67,12 @@ const char* SeverityName(Severity severity) {
 }  // namespace
 
 JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
-                   const std::vector<PlannedProcess>& plan, const wire::JobToken& token,
+                   const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
                    WatchCallbacks callbacks)
     : console_(console),
       options_(options),
       callbacks_(std::move(callbacks)),
-      monitor_(FactsOf(options), {options.hang_timeout, kSampleInterval}, plan, Clock::now()),
-      history_(RecordOf(options)),
+      monitor_(FactsOf(options), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
       output_(plan.size()),
       timer_(io) {
   for (const PlannedProcess& process : plan) {
@@ -89,16 +91,28 @@ JobWatch::~JobWatch() {
 }
 
 void JobWatch::Begin() {
-  begun_ = true;
-  if (web_ && !web_->MetricsUrl().empty()) spdlog::info("metrics are at {}", web_->MetricsUrl());
-  if (web_ && !web_->PageUrl().empty()) spdlog::info("the job is to be seen at {}", web_->PageUrl());
+  runs_ = true;
+  last_look_ = Clock::now();
+  history_.emplace(RecordOf(options_));
+  if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics are at {}", web_->MetricsUrl()));
+  if (web_ && !web_->PageUrl().empty()) Say(fmt::format("the job is to be seen at {}", web_->PageUrl()));
   console_.on_resize = [this] { ShowLine(); };
   Tick();
 }
 
+/// What somebody has asked for is said with --quiet, too.
+void JobWatch::Say(const std::string& text) const {
+  if (options_.quiet) return console_.Message(Severity::kInfo, text);
+  spdlog::info("{}", text);
+}
+
 void JobWatch::Tick() {
+  if (!runs_) return;
   const auto now = Clock::now();
-  for (const Finding& finding : monitor_.Look(now)) Report(finding);
+  const auto since = now - std::exchange(last_look_, now);
+  // Stopped by Ctrl-Z, or its machine slept: the others did not.
+  if (since > kStoodStill) monitor_.StoodStill(since - kBetweenLooks);
+  Report(monitor_.Look(now));
   if (monitor_.JoiningTakesLong(now)) {
     const std::string missing = callbacks_.missing();
     if (!missing.empty())
@@ -115,7 +129,7 @@ void JobWatch::Tick() {
 // --- the terminal ------------------------------------------------------------------------------------------
 
 void JobWatch::ShowLine() {
-  if (joining_ || !begun_) return;
+  if (joining_ || !runs_) return;
   if (options_.log_format == LogFormat::kJson) return SayInJson(monitor_.Snapshot(Clock::now()));
   if (console_.interactive()) {
     console_.ShowStatus(LiveLine(monitor_.Snapshot(Clock::now()), console_.width()));
@@ -147,13 +161,23 @@ void JobWatch::SayInJson(const JobSnapshot& job) {
 
 // --- what is found -----------------------------------------------------------------------------------------
 
-void JobWatch::Report(const Finding& finding) {
-  const bool is_over = finding.kind == Finding::Kind::kGoesOn;
-  spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", finding.text);
-  monitor_.Said(is_over ? "info" : "warning", finding.text, Clock::now());
-  if (is_over || !options_.dump_on_hang) return;
-  if (finding.kind == Finding::Kind::kAllIdle) return DumpAll();
-  if (finding.kind != Finding::Kind::kSilent) Dump(finding.worker);
+void JobWatch::Report(const std::vector<Finding>& findings) {
+  std::size_t dumps = 0;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const Finding& finding = findings[i];
+    const bool is_over = finding.kind == Finding::Kind::kGoesOn;
+    const bool is_last = i + 1 == kMostFindings && findings.size() > kMostFindings;
+    const std::string text = is_last ? fmt::format("{}; the same or the like of {} more", finding.text,
+                                                   findings.size() - kMostFindings)
+                                     : finding.text;
+    spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", text);
+    monitor_.Said(is_over ? "info" : "warning", text, Clock::now());
+    if (options_.dump_on_hang && finding.kind == Finding::Kind::kAllIdle) DumpAll();
+    const bool has_stack =
+        !is_over && finding.kind != Finding::Kind::kSilent && finding.kind != Finding::Kind::kAllIdle;
+    if (options_.dump_on_hang && has_stack && ++dumps <= kMostDumps) Dump(finding.worker);
+    if (is_last) break;
+  }
 }
 
 void JobWatch::DumpAll() {
@@ -176,7 +200,7 @@ void JobWatch::Dump(std::size_t index) {
 }
 
 void JobWatch::ShowDump(std::size_t index, const std::string& text) {
-  spdlog::info("{} is here:\n{}", monitor_.Describe(index), text);
+  Say(fmt::format("{} is here:\n{}", monitor_.Describe(index), text));
   if (!stack_files_[index].empty()) std::ofstream(stack_files_[index], std::ios::app) << text << '\n';
 }
 
@@ -212,6 +236,7 @@ std::string JobWatch::KeepPage(const JobSnapshot& job) const {
 
 void JobWatch::Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
                       std::function<void()> done) {
+  runs_ = false;
   timer_.cancel();
   console_.HideStatus();
   const auto now = Clock::now();
@@ -234,7 +259,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
   end.page = KeepPage(job);
   if (timeline_) timeline_->Finish();
-  history_.End(std::move(end));
+  if (history_) history_->End(std::move(end));
   if (!web_) return done();
   web_->Finish(job, std::move(done));
 }

@@ -34,9 +34,11 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console` and `options` outlive it. Throws std::runtime_error when metrics or the page cannot be served.
+  /// `console` and `options` outlive it. `joins`: workers are expected at a tracker of dmlc-submit's. Throws
+  /// std::runtime_error when metrics or the page cannot be served.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
-           const std::vector<PlannedProcess>& plan, const wire::JobToken& token, WatchCallbacks callbacks);
+           const std::vector<PlannedProcess>& plan, bool joins, const wire::JobToken& token,
+           WatchCallbacks callbacks);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
@@ -65,7 +67,8 @@ class JobWatch {
  private:
   void Tick();
   void ShowLine();
-  void Report(const Finding& finding);
+  void Report(const std::vector<Finding>& findings);
+  void Say(const std::string& text) const;
   void DumpAll();
   void ShowDump(std::size_t index, const std::string& text);
   void SayInJson(const JobSnapshot& job);
@@ -75,13 +78,14 @@ class JobWatch {
   const Options& options_;
   const WatchCallbacks callbacks_;
   JobMonitor monitor_;
-  History history_;
+  std::optional<History> history_;  ///< of a job that has begun
   OutputHistory output_;
   std::vector<std::string> stack_files_;  ///< in --log-dir, of each process; empty: none
   std::optional<TimelineFile> timeline_;  ///< where somebody wants one
   std::unique_ptr<WebServer> web_;        ///< where somebody may ask
   boost::asio::steady_timer timer_;
-  bool begun_ = false;
+  TimePoint last_look_;
+  bool runs_ = false;  ///< the job has begun, and is not over
   bool joining_ = false;
   std::optional<std::int64_t> said_round_;
 };

@@ -81,7 +81,7 @@ class JobRun : public JobView {
     if (!cleanup.empty()) children_.SetCleanupCommand(kCaller, cleanup);
     MakePlan();
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts}, plan_, *this);
-    watch_.emplace(io, console, options, plan_, token_, CallbacksOfWatch());
+    watch_.emplace(io, console, options, plan_, server_ != nullptr, token_, CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -423,7 +423,10 @@ class JobRun : public JobView {
       watch_->monitor().Printed(text, Clock::now());
       console_.TrackerPrint(text);
     };
-    events.finished = [this](const std::string& failure) { Tell(&Supervisor::TrackerFinished, failure); };
+    events.finished = [this](const std::string& failure) {
+      watch_->monitor().ReportsEnd();
+      Tell(&Supervisor::TrackerFinished, failure);
+    };
     return events;
   }
 

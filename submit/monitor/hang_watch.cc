@@ -29,11 +29,12 @@ std::string Last(const Signs& signs) {
 /// Within the timeout somebody is to be told, so what is heard of late counts sooner.
 HangWatch::HangWatch(milliseconds timeout, milliseconds sample_interval)
     : is_on_(timeout > milliseconds::zero()),
+      silent_after_(std::max<milliseconds>(timeout - kHeardLate, 2 * sample_interval + kHeardLate)),
       timeout_(std::max(timeout - kHeardLate, timeout / 2)),
       seen_after_(std::max(timeout - kHeardLate - sample_interval, timeout / 2)) {}
 
 std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) const {
-  const bool silent_host = signs.sampled && now - *signs.sampled >= timeout_;
+  const bool silent_host = signs.sampled && now - *signs.sampled >= silent_after_;
   if (silent_host) {
     const long silent = Seconds(now - *signs.sampled);
     const std::string whose = signs.host.empty() ? std::string("its host") : "host " + signs.host;
@@ -45,7 +46,9 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   if (!signs.sampled) return std::nullopt;
   const auto lasted = now - signs.state_since;
-  if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_) {
+  // Something that it has started may be stopped; whoever reports is not.
+  const bool reports = signs.reported && now - *signs.reported < timeout_;
+  if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_ && !reports) {
     const char* by = signs.state == 'T' ? "a signal (SIGSTOP, SIGTSTP)" : "a debugger";
     return Finding{Finding::Kind::kStopped, 0,
                    fmt::format("{} has been stopped by {} for {} s; {}{}", signs.name, by, Seconds(lasted),
@@ -62,30 +65,48 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   // Of many workers each reports seldom, and a user may have another interval in mind.
   const auto gap = signs.report_gap;
-  if (signs.reported && gap.count() > 0 && now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
+  const bool rests = now - signs.busy >= seen_after_;
+  if (rests && signs.reported && gap.count() > 0 &&
+      now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
     const long silent = Seconds(now - *signs.reported);
-    return Finding{Finding::Kind::kSilent, 0,
-                   fmt::format("{} runs, but its engine has said nothing for {} s: does its host swap?{}",
-                               signs.name, silent, Last(signs)),
-                   fmt::format("silent for {} s", silent)};
+    return Finding{
+        Finding::Kind::kSilent, 0,
+        fmt::format("{} uses no processor time, and its engine has said nothing for {} s: does its "
+                    "host swap?{}",
+                    signs.name, silent, Last(signs)),
+        fmt::format("silent for {} s", silent)};
   }
   return std::nullopt;
 }
 
-/// Others (of those that `waiting` names, who have been in their calls for long) are in a call that this one
-/// has not come to.
-std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<const Signs*>& waiting,
+std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optional<Signs>>& workers,
+                                                    TimePoint now) const {
+  std::vector<Waiting> waiting;
+  for (const auto& worker : workers) {
+    if (worker && worker->reported && worker->inside && now - worker->call_since >= timeout_) {
+      waiting.push_back({worker->call, &*worker});
+    }
+  }
+  std::sort(waiting.begin(), waiting.end(),
+            [](const Waiting& a, const Waiting& b) { return a.call < b.call; });
+  for (std::size_t i = waiting.size(); i > 1; --i) {
+    const Signs* later = waiting[i - 1].first;
+    if (later->call_since < waiting[i - 2].first->call_since) waiting[i - 2].first = later;
+  }
+  return waiting;
+}
+
+/// Others are in a call that this one has not come to.
+std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
   if (signs.inside || !signs.reported) return std::nullopt;
-  std::size_t num_waiting = 0;
-  const Signs* first = nullptr;  // who has waited for longest
-  for (const Signs* other : waiting) {
-    // What it has said since is new enough.
-    if (other->call <= signs.call || *signs.reported - other->call_since < timeout_ / 2) continue;
-    ++num_waiting;
-    if (first == nullptr || other->call_since < first->call_since) first = other;
-  }
-  if (first == nullptr) return std::nullopt;
+  const auto later = std::upper_bound(waiting.begin(), waiting.end(), signs.call,
+                                      [](std::uint64_t call, const Waiting& one) { return call < one.call; });
+  if (later == waiting.end()) return std::nullopt;
+  const Signs* first = later->first;
+  // What it has said since is new enough.
+  if (*signs.reported - first->call_since < timeout_ / 2) return std::nullopt;
+  const auto num_waiting = waiting.end() - later;
   const long waited = Seconds(now - first->call_since);
   const bool computes = signs.sampled && now - signs.busy < timeout_ / 2;
   const std::string whom =
@@ -131,32 +152,28 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
   std::vector<Finding> findings;
   if (!is_on_) return findings;
   found_.resize(workers.size());
+  troubles_.assign(workers.size(), "");
   bool any = false;
-  std::vector<const Signs*> waiting;
-  for (const auto& worker : workers) {
-    if (worker && worker->inside && now - worker->call_since >= timeout_) waiting.push_back(&*worker);
-  }
+  const std::vector<Waiting> waiting = WhoWaits(workers, now);
   for (std::size_t i = 0; i < workers.size(); ++i) {
     std::optional<Finding> finding;
     if (workers[i]) finding = FindIn(*workers[i], now);
     if (workers[i] && !finding) finding = FindLate(*workers[i], waiting, now);
-    any = any || finding;
-    const bool is_known = finding && found_[i] && found_[i]->kind == finding->kind;
-    if (finding) finding->worker = i;
-    if (finding && !is_known) {
-      findings.push_back(*finding);
-      found_[i] = Found{finding->kind, now};
-    } else if (!finding && found_[i]) {
-      if (workers[i]) {
-        findings.push_back({Finding::Kind::kGoesOn, i, fmt::format("{} goes on", workers[i]->name), ""});
-      }
-      found_[i].reset();
+    if (finding) {
+      any = true;
+      finding->worker = i;
+      troubles_[i] = finding->trouble;
+      if (std::exchange(found_[i], finding->kind) != finding->kind) findings.push_back(*std::move(finding));
+    } else if (std::exchange(found_[i], std::nullopt) && workers[i]) {
+      findings.push_back({Finding::Kind::kGoesOn, i, fmt::format("{} goes on", workers[i]->name)});
     }
   }
   // If it is known who hangs, the others wait for that one.
   const auto idle = any ? std::nullopt : FindIdle(workers, now);
   if (idle && !std::exchange(all_idle_, true)) findings.push_back(*idle);
-  if (!idle) all_idle_ = false;
+  if (!idle && std::exchange(all_idle_, false)) {
+    findings.push_back({Finding::Kind::kGoesOn, 0, "workers use their processors again"});
+  }
   return findings;
 }
 

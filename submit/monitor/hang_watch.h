@@ -49,9 +49,9 @@ struct Finding {
     kGoesOn    ///< what was found before is over
   };
   Kind kind = Kind::kStopped;
-  std::size_t worker = 0;  ///< which of those looked at
-  std::string text;        ///< a sentence for people
-  std::string trouble;     ///< the same in a few words, without the name; empty: none any more
+  std::size_t worker = 0;    ///< which of those looked at
+  std::string text;          ///< a sentence for people
+  std::string trouble = {};  ///< the same in a few words, without the name
 };
 
 class HangWatch {
@@ -63,21 +63,27 @@ class HangWatch {
   /// `workers[i]`: nothing for one that does not run. What has begun, and what has ended, since the last
   /// look.
   std::vector<Finding> Look(const std::vector<std::optional<Signs>>& workers, TimePoint now);
+  /// Of each, as of the last look: what is wrong with it in a few words; empty: nothing is known to be.
+  const std::vector<std::string>& troubles() const { return troubles_; }
 
  private:
-  struct Found {
-    Finding::Kind kind;
-    TimePoint since;  ///< it was said
+  /// Ranks that have been in a call for long, by the number of the call.
+  struct Waiting {
+    std::uint64_t call = 0;
+    const Signs* first = nullptr;  ///< of those in this call or a later one, who has waited for longest
   };
   std::optional<Finding> FindIn(const Signs& signs, TimePoint now) const;
-  std::optional<Finding> FindLate(const Signs& signs, const std::vector<const Signs*>& waiting,
+  std::vector<Waiting> WhoWaits(const std::vector<std::optional<Signs>>& workers, TimePoint now) const;
+  std::optional<Finding> FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                   TimePoint now) const;
   std::optional<Finding> FindIdle(const std::vector<std::optional<Signs>>& workers, TimePoint now) const;
 
   bool is_on_;
-  std::chrono::milliseconds timeout_;     ///< of what is known at once
+  std::chrono::milliseconds silent_after_;  ///< samples: so long at least, as they come seldom
+  std::chrono::milliseconds timeout_;       ///< of what is known at once
   std::chrono::milliseconds seen_after_;  ///< a state that samples say for so long has lasted for the timeout
-  std::vector<std::optional<Found>> found_;
+  std::vector<std::optional<Finding::Kind>> found_;
+  std::vector<std::string> troubles_;
   bool all_idle_ = false;
 };
 

@@ -23,6 +23,8 @@ constexpr double kBusyCores = 0.01;
 constexpr double kLongest = 1e8;
 /// What a worker says of data that it reads is old after this.
 constexpr seconds kReadingIsOld{20};
+/// How often a worker reports where nobody says otherwise: of so many workers each second.
+constexpr int kReportsPerSecond = 256;
 
 double Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -36,6 +38,8 @@ JobMonitor::JobMonitor(JobSnapshot job, const MonitorOptions& options,
       options_(options),
       began_(now),
       workers_(plan.size()),
+      report_interval_(
+          std::max(milliseconds(1000), milliseconds(1000) * job_.world_size / kReportsPerSecond)),
       hang_watch_(options.hang_timeout, options.sample_interval),
       waiting_(static_cast<std::size_t>(job_.world_size)) {
   job_.workers.resize(plan.size());
@@ -62,7 +66,7 @@ void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePo
   WorkerSnapshot& shown = job_.workers[index];
   if (worker.starts++ > 0) ++shown.restarts;
   worker = {.runs_since = now, .starts = worker.starts, .state_since = now, .busy = now, .call_since = now};
-  shown.state = WorkerState::kStarting;
+  shown.state = WorkerState::kWaiting;
   shown.trouble.clear();
   shown.sample.reset();
   shown.call.reset();
@@ -75,6 +79,10 @@ void JobMonitor::Located(std::size_t index, const submit::Started& where) {
   WorkerSnapshot& shown = job_.workers[index];
   if (!where.host.empty()) shown.host = where.host;
   if (where.pid > 0) shown.pid = where.pid;
+  const bool is_there = !where.host.empty() || where.pid > 0;
+  if (is_there && shown.state == WorkerState::kWaiting) {
+    shown.state = options_.joins && shown.role == "worker" ? WorkerState::kStarting : WorkerState::kRunning;
+  }
 }
 
 void JobMonitor::Exited(std::size_t index, const ExitStatus& status) {
@@ -170,7 +178,8 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
                  report.call->number - std::min(inside, report.call->number));
   }
   if (report.progress) TakeProgress(*index, *report.progress, now);
-  shown.reading = report.reading && !report.reading->what.empty() ? report.reading : std::nullopt;
+  if (report.reading) shown.reading = report.reading;  // what it does not speak of is not over for that
+  if (shown.reading && shown.reading->what.empty()) shown.reading.reset();
   if (waits_before_.empty() || now - waits_before_.back().when >= kBetweenWaits) {
     Waits waits{now, {}};
     for (int rank = 0; rank < job_.world_size; ++rank) {
@@ -197,10 +206,30 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
 }
 
 void JobMonitor::OutputPaused(bool paused, TimePoint now) {
-  if (std::exchange(output_is_paused_, paused) == paused) return;
-  for (Worker& worker : workers_) {
-    if (worker.heard) worker.heard = now;
+  if (paused == output_paused_.has_value()) return;
+  if (paused) {
+    output_paused_ = now;
+    return;
   }
+  for (Worker& worker : workers_) {
+    if (!worker.heard) continue;
+    for (auto* time : {&*worker.heard, &worker.state_since, &worker.busy}) *time += now - *output_paused_;
+  }
+  output_paused_.reset();
+}
+
+void JobMonitor::ReportsEnd() {
+  for (Worker& worker : workers_) worker.reported.reset();
+}
+
+void JobMonitor::StoodStill(TimePoint::duration how_long) {
+  for (Worker& worker : workers_) {
+    for (auto* time : {&worker.heard, &worker.sampled, &worker.sampled_first, &worker.reported}) {
+      if (*time) **time += how_long;
+    }
+    for (auto* time : {&worker.state_since, &worker.busy, &worker.call_since}) *time += how_long;
+  }
+  if (joining_since_) *joining_since_ += how_long;
 }
 
 // --- progress ----------------------------------------------------------------------------------------------
@@ -274,13 +303,10 @@ std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
   signs.sampled = worker.heard;
   signs.sampled_first = worker.sampled_first;
   signs.state = shown.sample ? shown.sample->state : '?';
-  // A stopped one tells nothing: it has gone on since it was looked at.
-  const bool was_stopped = signs.state == 'T' || signs.state == 't';
-  if (was_stopped && worker.reported && *worker.reported > *worker.sampled) signs.state = 'S';
   signs.state_since = worker.state_since;
   signs.busy = worker.busy;
   signs.reported = worker.reported;
-  signs.report_gap = worker.report_gap;
+  signs.report_gap = std::max(worker.report_gap, report_interval_);
   if (shown.call) {
     signs.call = shown.call->number;
     signs.call_name = shown.call->name;
@@ -291,18 +317,18 @@ std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
 }
 
 std::vector<Finding> JobMonitor::Look(TimePoint now) {
-  if (options_.hang_timeout == milliseconds::zero() || output_is_paused_) return {};
+  if (options_.hang_timeout == milliseconds::zero() || output_paused_) return {};
   std::vector<std::optional<Signs>> signs;
   for (std::size_t i = 0; i < workers_.size(); ++i) signs.push_back(SignsOf(i));
   std::vector<Finding> findings = hang_watch_.Look(signs, now);
   for (const Finding& finding : findings) {
     WorkerSnapshot& shown = job_.workers[finding.worker];
-    shown.trouble = finding.trouble;
     const bool hangs = finding.kind == Finding::Kind::kStopped || finding.kind == Finding::Kind::kWaits ||
                        finding.kind == Finding::Kind::kSilent;
     if (hangs && shown.state == WorkerState::kRunning) shown.state = WorkerState::kStuck;
     if (!hangs && shown.state == WorkerState::kStuck) shown.state = WorkerState::kRunning;
   }
+  for (std::size_t i = 0; i < workers_.size(); ++i) job_.workers[i].trouble = hang_watch_.troubles()[i];
   return findings;
 }
 
@@ -342,7 +368,8 @@ JobSnapshot JobMonitor::Snapshot(TimePoint now) const {
   AddWaitingTimes(job, end);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     WorkerSnapshot& worker = job.workers[i];
-    if (worker.reading && workers_[i].reported && end - *workers_[i].reported > kReadingIsOld) {
+    if (worker.reading && workers_[i].reported &&
+        end - *workers_[i].reported > std::max<TimePoint::duration>(kReadingIsOld, 3 * report_interval_)) {
       worker.reading.reset();
     }
     if (worker.reading && worker.reading->seconds > 0) {

@@ -24,6 +24,7 @@ namespace warren::submit {
 struct MonitorOptions {
   std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: hangs are not looked for
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
+  bool joins = true;  ///< workers are expected at a tracker that says so
 };
 
 class JobMonitor {
@@ -45,6 +46,10 @@ class JobMonitor {
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
   /// Output, and with it samples of other hosts, are left where they are from here on, or no more.
   void OutputPaused(bool paused, TimePoint now);
+  /// Nobody hears reports any more: the workers have left the job.
+  void ReportsEnd();
+  /// This process did not run for so long: others could not be heard.
+  void StoodStill(TimePoint::duration how_long);
   /// Whether this worker's standard output speaks for the job: that of rank 0.
   bool Speaks(std::size_t index) const;
   /// A line that the job, or the worker that speaks for it, printed: evaluations are taken out of them.
@@ -92,10 +97,11 @@ class JobMonitor {
   TimePoint began_;
   std::vector<Worker> workers_;
   std::size_t first_worker_ = 0;  ///< in the plan
+  const TimePoint::duration report_interval_;
   HangWatch hang_watch_;
   WaitingTime waiting_;
   std::deque<Waits> waits_before_;
-  bool output_is_paused_ = false;
+  std::optional<TimePoint> output_paused_;
   std::optional<TimePoint> joining_since_;
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;

@@ -31,14 +31,17 @@ std::string Workers(const JobSnapshot& job) {
   std::size_t up = 0;
   std::size_t all = 0;
   std::size_t done = 0;
+  std::size_t started = 0;
   for (const WorkerSnapshot& worker : job.workers) {
     if (worker.role != "worker") continue;
     ++all;
     up += worker.state == WorkerState::kRunning ? 1 : 0;
+    started += worker.state == WorkerState::kStarting ? 1 : 0;
     done += worker.state == WorkerState::kSucceeded ? 1 : 0;
   }
   if (done > 0) return fmt::format("{} of {} workers done", done, all);
   if (up == all) return fmt::format("{} worker{}", all, all == 1 ? "" : "s");
+  if (up == 0 && started > 0) return fmt::format("{} of {} workers started", started, all);
   return fmt::format("{} of {} workers up", up, all);
 }
 

@@ -5,8 +5,8 @@
 namespace warren::submit {
 namespace {
 
-/// Numbers kept at most; beyond, the oldest calls are settled with what is known of them, as when a rank that
-/// does not report is among them.
+/// Numbers kept at most; beyond, the oldest calls are forgotten, as when a rank that does not report is among
+/// them.
 constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 }  // namespace
@@ -28,11 +28,19 @@ void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& w
   const auto last = std::min_element(
       ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) { return a.last_ended < b.last_ended; });
   SettleUpTo(last->last_ended);
-  while (num_kept_ > kMostKept) SettleUpTo(calls_.begin()->first);
+  while (num_kept_ > kMostKept) Forget(calls_.begin()->first);
+}
+
+void WaitingTime::Forget(std::uint64_t last_ended) {
+  while (!calls_.empty() && calls_.begin()->first <= last_ended) {
+    num_kept_ -= calls_.begin()->second.seconds.size();
+    calls_.erase(calls_.begin());
+  }
 }
 
 void WaitingTime::BeginAgain() {
-  if (!calls_.empty()) SettleUpTo(calls_.rbegin()->first);
+  calls_.clear();
+  num_kept_ = 0;
   for (Rank& rank : ranks_) rank.last_ended = 0;
 }
 

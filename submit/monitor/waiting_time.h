@@ -21,8 +21,10 @@ class WaitingTime {
 
   /// What `rank` says: of all calls up to `last_ended` it has now said what there is to say.
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
-  /// Calls are counted anew: ranks began anew. What was settled stays.
+  /// Calls are counted anew: ranks began anew. What was settled stays; of what was not nothing is known.
   void BeginAgain();
+  /// A rank has more to say than goes into its reports: of calls up to here nobody knows who came last.
+  void Forget(std::uint64_t last_ended);
 
   /// For other ranks, in seconds since the job began.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }

@@ -50,11 +50,13 @@ void ErrorFolding::Append(std::size_t index, std::string_view piece, TimePoint n
   process.ended = false;
   const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n'));
   if (process.blocks.empty() && (continues_line || !BeginsError(piece))) return show_(index, piece);
-  Hold(process, piece, continues_line, now);
+  Hold(index, piece, continues_line, now);
   while (process.held_bytes > kMaxHeldBytes) ShowFirstBlock(index);
 }
 
-void ErrorFolding::Hold(Process& process, std::string_view piece, bool continues_line, TimePoint now) {
+void ErrorFolding::Hold(std::size_t index, std::string_view piece, bool continues_line, TimePoint now) {
+  Process& process = processes_[index];
+  holding_.insert(index);
   const bool begins = !continues_line && BeginsError(piece);
   if (process.blocks.empty() || begins) {
     process.blocks.push_back({now, now + kPatienceWithSilent, false, {}});
@@ -82,8 +84,9 @@ void ErrorFolding::StopBegins(TimePoint now) {
 std::optional<ErrorFolding::TimePoint> ErrorFolding::NextDeadline() const {
   std::optional<TimePoint> next;
   if (stop_) return next;
-  for (const Process& process : processes_) {
-    if (process.ended || process.blocks.empty()) continue;
+  for (const std::size_t index : holding_) {
+    const Process& process = processes_[index];
+    if (process.ended) continue;
     next = std::min(next.value_or(TimePoint::max()), process.blocks.front().shown_at);
   }
   return next;
@@ -91,7 +94,7 @@ std::optional<ErrorFolding::TimePoint> ErrorFolding::NextDeadline() const {
 
 void ErrorFolding::Tick(TimePoint now) {
   if (stop_) return;
-  for (std::size_t index = 0; index < processes_.size(); ++index) {
+  for (const std::size_t index : std::set<std::size_t>(holding_)) {
     const Process& process = processes_[index];
     while (!process.ended && !process.blocks.empty() && process.blocks.front().shown_at <= now) {
       ShowFirstBlock(index);
@@ -103,6 +106,7 @@ void ErrorFolding::ShowFirstBlock(std::size_t index) {
   Process& process = processes_[index];
   const Block block = std::move(process.blocks.front());
   process.blocks.pop_front();
+  if (process.blocks.empty()) holding_.erase(index);
   for (const std::string& piece : block.pieces) {
     process.held_bytes -= piece.size();
     show_(index, piece);
@@ -150,6 +154,7 @@ FoldedErrors ErrorFolding::Fold(std::optional<std::size_t> culprit) {
     (words_of(process) == first_words ? folded.same : folded.others).push_back(index);
     process.blocks.clear();
     process.held_bytes = 0;
+    holding_.erase(index);
   }
   stop_.reset();
   return folded;

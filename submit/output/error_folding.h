@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,12 +85,13 @@ class ErrorFolding {
     bool ended = false;
   };
 
-  void Hold(Process& process, std::string_view piece, bool continues_line, TimePoint now);
+  void Hold(std::size_t index, std::string_view piece, bool continues_line, TimePoint now);
   void ShowFirstBlock(std::size_t index);
   std::optional<std::size_t> FirstBeforeStop() const;
 
   Show show_;
   std::vector<Process> processes_;
+  std::set<std::size_t> holding_;  ///< those of which something is held: few, mostly
   std::optional<TimePoint> stop_;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <random>
@@ -124,7 +125,7 @@ TEST(WaitingTime, IsTheSameHoweverReportsComeAndWhateverIsCountedAnew) {
   }
 }
 
-TEST(WaitingTime, OfARankThatSaysNothingIsNotWaitedForForEver) {
+TEST(WaitingTime, OfARankThatSaysNothingNothingIsKnownAndLittleIsKept) {
   WaitingTime times(4);
   std::uint64_t call = 0;
   for (int report = 0; report < 3000; ++report) {
@@ -132,7 +133,9 @@ TEST(WaitingTime, OfARankThatSaysNothingIsNotWaitedForForEver) {
     for (int i = 0; i < 100; ++i) waits.push_back({++call, 0.01});
     for (const std::size_t rank : {0U, 1U, 2U}) times.Add(rank, waits, call);
   }
-  EXPECT_GT(times.MadeWait(3), 1000) << "what is kept has a limit";
+  const auto bytes = mallinfo2().uordblks;
+  EXPECT_LT(bytes, std::size_t{64} << 20) << "what is kept has a limit";
+  for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(times.MadeWait(rank), 0) << "nobody knows";
 }
 
 // --- hangs -------------------------------------------------------------------------------------------------
@@ -156,14 +159,16 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// All that is heard of is heard of; whoever is in `busy` uses the processor.
-  void Pass(int how_long, const std::vector<std::size_t>& silent = {},
-            const std::vector<std::size_t>& idle = {}) {
+  /// All but the silent ones are heard of, all but the idle ones use the processor, all but the untold
+  /// report.
+  using Some = std::vector<std::size_t>;
+  void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
       now_ += kInterval;
       for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
         if (!workers_[worker] || std::count(silent.begin(), silent.end(), worker) > 0) continue;
-        workers_[worker]->sampled = workers_[worker]->reported = now_;
+        workers_[worker]->sampled = now_;
+        if (std::count(untold.begin(), untold.end(), worker) == 0) workers_[worker]->reported = now_;
         if (std::count(idle.begin(), idle.end(), worker) == 0) workers_[worker]->busy = now_;
       }
       for (Finding& finding : watch_.Look(workers_, now_)) {
@@ -190,7 +195,7 @@ TEST_F(Hangs, AStoppedOneIsNamedInTimeOnceAndWhenItGoesOn) {
   workers_[1]->state = 'T';
   workers_[1]->state_since = now_ + kInterval;
   const TimePoint stopped = now_;
-  Pass(300, {}, {1});
+  Pass(300, {}, {1}, {1});
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_EQ(found_[0].worker, 1U);
   EXPECT_EQ(found_[0].kind, Finding::Kind::kStopped);
@@ -262,23 +267,18 @@ TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
 }
 
 TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
-  const auto sampled_only = [&](int how_long) {
-    for (int i = 0; i < how_long; i += 5) {
-      const auto before = workers_[1]->reported;
-      Pass(5);
-      workers_[1]->reported = before;
-    }
-  };
-  sampled_only(300);
+  Pass(300, {}, {}, {1});
   EXPECT_THAT(found_, IsEmpty()) << "its interval is not known";
   workers_[1]->report_gap = seconds(100);
   workers_[1]->reported = now_;
-  sampled_only(290);
+  Pass(290, {}, {1}, {1});
   EXPECT_THAT(found_, IsEmpty()) << "it says something every 100 s";
-  sampled_only(20);
+  Pass(20, {}, {}, {1});
+  EXPECT_THAT(found_, IsEmpty()) << "it works, and has no engine any more";
+  Pass(100, {}, {1}, {1});
   ASSERT_THAT(found_, SizeIs(1));
   EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
-  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 runs, but its engine has said nothing"));
+  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 uses no processor time, and its engine has said nothing"));
 }
 
 TEST_F(Hangs, WhoHasEndedIsNotLookedAt) {
@@ -455,6 +455,41 @@ TEST_F(Monitored, HostsAreNotJudgedWhileTheirSamplesAreLeftUnread) {
   monitor_->OutputPaused(false, now_);
   EXPECT_THAT(monitor_->Look(now_ += seconds(30)), IsEmpty());
   EXPECT_THAT(monitor_->Look(now_ += seconds(60)), SizeIs(4)) << "now they are silent";
+}
+
+TEST_F(Monitored, WorkersThatHaveLeftTheJobMayBeSilent) {
+  Link();
+  for (int task = 0; task < 4; ++task) {
+    monitor_->Reported(Report(task), now_);
+    monitor_->Reported(Report(task), now_ + seconds(1));
+  }
+  monitor_->ReportsEnd();
+  for (int i = 0; i < 60; ++i) {
+    now_ += seconds(5);
+    for (std::size_t worker = 0; worker < 4; ++worker) monitor_->Sampled(worker, {'S', 1.0 + i, 1}, now_);
+    EXPECT_THAT(monitor_->Look(now_), IsEmpty());
+  }
+}
+
+TEST_F(Monitored, NobodyIsAccusedAfterThisProcessStoodStill) {
+  Link();
+  for (std::size_t worker = 0; worker < 4; ++worker) monitor_->Sampled(worker, {'R', 1, 1}, now_);
+  now_ += seconds(1000);
+  monitor_->StoodStill(seconds(999));
+  EXPECT_THAT(monitor_->Look(now_), IsEmpty());
+  EXPECT_THAT(monitor_->Look(now_ + seconds(60)), SizeIs(4));
+}
+
+TEST_F(Monitored, TroubleSaysHowLongItHasLasted) {
+  Link();
+  for (int i = 0; i < 40; ++i) {
+    now_ += seconds(5);
+    for (std::size_t worker = 0; worker < 4; ++worker) {
+      monitor_->Sampled(worker, {worker == 1 ? 'T' : 'R', worker == 1 ? 1 : 1.0 + 5 * i, 1}, now_);
+    }
+    monitor_->Look(now_);
+  }
+  EXPECT_EQ(monitor_->Snapshot(now_).workers[1].trouble, "stopped by a signal for 195 s");
 }
 
 TEST_F(Monitored, ThatOthersWaitForSomeToJoinIsSaidOnce) {

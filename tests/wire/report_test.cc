@@ -129,7 +129,11 @@ TEST(ReportTest, TheGreatestReportIsShortEnough) {
   report.task_id = report.host = report.call->name = report.reading->what = bad;
   report.traffic.assign(
       200, {"reduce-scatter", "recursive-doubling-of-hosts", std::uint64_t(-1), std::uint64_t(-1), 1e9});
-  report.waits.assign(200, {std::uint64_t(-1), 1e9});
+  report.waits.assign(2000, {std::uint64_t(-1), 1e9});
+  const std::vector<std::pair<std::string, std::uint64_t>> numbers(
+      9, {std::string(300, 'n'), std::uint64_t(-1)});
+  report.trace.assign(200, {std::string(300, 'l'), std::string(300, 'e'), -1'000'000'000'000'000'000,
+                            std::uint64_t(-1), numbers});
   report.progress->metrics.assign(200, {bad, -1.2345678901234567e-300});
   const std::string bytes = Encode(report);
   EXPECT_LE(bytes.size(), kMaxReportBytes);
@@ -137,6 +141,7 @@ TEST(ReportTest, TheGreatestReportIsShortEnough) {
   EXPECT_THAT(read.traffic, SizeIs(kMaxReportedTraffic));
   EXPECT_THAT(read.waits, SizeIs(kMaxReportedWaits));
   EXPECT_THAT(read.progress->metrics, SizeIs(kMaxReportedMetrics));
+  EXPECT_THAT(read.trace, SizeIs(kMaxTracedEvents));
 }
 
 TEST(ReportTest, NothingThatATerminalObeysComesOut) {

@@ -97,7 +97,14 @@ void JobWatch::Begin() {
   if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics are at {}", web_->MetricsUrl()));
   if (web_ && !web_->PageUrl().empty()) Say(fmt::format("the job is to be seen at {}", web_->PageUrl()));
   console_.on_resize = [this] { ShowLine(); };
-  Tick();
+  WaitToLook();
+}
+
+void JobWatch::WaitToLook() {
+  timer_.expires_after(kBetweenLooks);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) Tick();
+  });
 }
 
 /// What somebody has asked for is said with --quiet, too.
@@ -120,10 +127,7 @@ void JobWatch::Tick() {
                    std::chrono::duration<double>(options_.hang_timeout).count(), missing);
   }
   ShowLine();
-  timer_.expires_after(kBetweenLooks);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) Tick();
-  });
+  WaitToLook();
 }
 
 // --- the terminal ------------------------------------------------------------------------------------------

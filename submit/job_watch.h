@@ -65,6 +65,7 @@ class JobWatch {
   void Dump(std::size_t index);
 
  private:
+  void WaitToLook();
   void Tick();
   void ShowLine();
   void Report(const std::vector<Finding>& findings);

@@ -65,7 +65,7 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   // Of many workers each reports seldom, and a user may have another interval in mind.
   const auto gap = signs.report_gap;
-  const bool rests = now - signs.busy >= seen_after_;
+  const bool rests = now - signs.busy >= silent_after_;
   if (rests && signs.reported && gap.count() > 0 &&
       now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
     const long silent = Seconds(now - *signs.reported);
@@ -108,7 +108,7 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
   if (*signs.reported - first->call_since < timeout_ / 2) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = Seconds(now - first->call_since);
-  const bool computes = signs.sampled && now - signs.busy < timeout_ / 2;
+  const bool computes = signs.sampled && now - signs.busy < silent_after_;
   const std::string whom =
       num_waiting == 1 ? std::string("another worker") : fmt::format("{} others", num_waiting);
   const std::string before = signs.call > 0
@@ -133,8 +133,8 @@ std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const auto& worker = workers[i];
     if (!worker) continue;
-    if (!worker->sampled || now - worker->since < timeout_) return std::nullopt;
-    if (now - std::max(worker->busy, *worker->sampled_first) < timeout_) return std::nullopt;
+    if (!worker->sampled || now - worker->since < silent_after_) return std::nullopt;
+    if (now - std::max(worker->busy, *worker->sampled_first) < silent_after_) return std::nullopt;
     if (last == workers.size() || worker->busy > busy) {
       last = i;
       busy = worker->busy;

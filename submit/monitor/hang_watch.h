@@ -79,7 +79,7 @@ class HangWatch {
   std::optional<Finding> FindIdle(const std::vector<std::optional<Signs>>& workers, TimePoint now) const;
 
   bool is_on_;
-  std::chrono::milliseconds silent_after_;  ///< samples: so long at least, as they come seldom
+  std::chrono::milliseconds silent_after_;  ///< what samples say: so long at least, as they come seldom
   std::chrono::milliseconds timeout_;       ///< of what is known at once
   std::chrono::milliseconds seen_after_;  ///< a state that samples say for so long has lasted for the timeout
   std::vector<std::optional<Finding::Kind>> found_;

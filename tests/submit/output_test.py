@@ -134,7 +134,7 @@ class Output(SubmitCase):
         code = "import os, sys; print('out', os.environ['DMLC_TASK_ID'], flush=True); print('err', file=sys.stderr)"
         process = self.submit("--num-workers", 2, "--log-dir", "new/logs", *python(code))
         self.assertEqual(process.returncode, 0, process.err)
-        self.assertEqual(sorted(p.name for p in self.file("new/logs").iterdir()), ["worker-0.log", "worker-1.log"])
+        self.assertEqual(sorted(p.name for p in self.file("new/logs").iterdir()), ["jobs", "worker-0.log", "worker-1.log"])
         self.assertEqual(
             sorted(self.file("new/logs/worker-1.log").read_text().splitlines()), ["err", "out 1"]
         )

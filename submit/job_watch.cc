@@ -1,5 +1,6 @@
 #include "submit/job_watch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -11,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "posix/descriptor.h"
 #include "submit/monitor/kept_page.h"
 #include "submit/monitor/live_line.h"
 #include "submit/monitor/web_request.h"
@@ -229,6 +231,10 @@ void JobWatch::OnLog(const LogLine& line) {
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / "job.html";
+  // Made anew for the user's eyes alone, as the history is: commands may name secrets.
+  std::error_code there_is_none;
+  std::filesystem::remove(path, there_is_none);
+  const posix::Descriptor made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   std::ofstream file(path, std::ios::trunc);
   file << KeptPage(job, output_);
   if (!file.flush()) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "submit/cluster/clusters.h"
+#include "submit/monitor/web_request.h"
 
 namespace warren::submit {
 namespace {
@@ -193,8 +194,9 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
     throw UsageError(
         fmt::format("--dashboard takes its port behind a '=': --dashboard={}", options.command.front()));
   }
-  // Without a value the page goes where metrics are.
-  if (options.dashboard == WebAddress{} && options.metrics) options.dashboard = options.metrics;
+  // Without a value the page goes where metrics are, but not to other hosts with them.
+  const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
+  if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
   options.port_was_chosen = Contains(given, "--port");
   if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
   if (options.port_end < options.port) {

@@ -69,6 +69,7 @@ std::string OutputHistory::Json(const OutputQuery& query) const {
     add(*query.process);
   }
 
+  const std::string_view contains = std::string_view(query.contains).substr(0, kSearchBytes);
   std::vector<Cursor> found;  // latest first
   std::size_t searched_bytes = 0;
   std::uint64_t from = 1;
@@ -82,7 +83,7 @@ std::string OutputHistory::Json(const OutputQuery& query) const {
     next.pop();
     const OutputLine& line = of_[cursor.process].lines[cursor.left - 1];
     searched_bytes += CostOf(line);
-    if (Contains(line.text, query.contains)) found.push_back(cursor);
+    if (Contains(line.text, contains)) found.push_back(cursor);
     if (--cursor.left > 0) next.push(cursor);
   }
 

@@ -27,7 +27,7 @@ struct OutputQuery {
   std::uint64_t before = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t after = 0;
   std::size_t limit = 500;    ///< the latest of those that are wanted
-  std::string contains = {};  ///< upper and lower case of ASCII are the same
+  std::string contains = {};  ///< upper and lower case of ASCII are the same; cut to kSearchBytes
 };
 
 class OutputHistory {
@@ -37,6 +37,8 @@ class OutputHistory {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
   /// A longer line is cut.
   static constexpr std::size_t kLineBytes = std::size_t{8} << 10;
+  /// A longer text is searched for by its beginning: the time of a search grows with it.
+  static constexpr std::size_t kSearchBytes = 256;
 
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);

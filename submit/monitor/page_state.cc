@@ -19,6 +19,11 @@ double Tenths(double seconds) {
   return std::round(seconds * 10) / 10;
 }
 
+/// Whole percents of a share.
+double Hundredths(double share) {
+  return std::round(share * 100) / 100;
+}
+
 /// Three digits of it.
 double Rough(double number) {
   if (!(std::abs(number) >= 1)) return std::round(number * 100) / 100;
@@ -87,6 +92,11 @@ bool Same(const std::vector<wire::ReportedTraffic>& a, const std::vector<wire::R
                       return one.calls == other.calls && one.bytes == other.bytes &&
                              one.collective == other.collective && one.algorithm == other.algorithm;
                     });
+}
+
+/// A metric that is not a number does not change every second.
+bool Same(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
 }
 
 template <typename Value>
@@ -164,6 +174,8 @@ constexpr std::array kWorkerMembers = {
     OfWorker("collectives", [](const WorkerSnapshot& w) { return Tenths(w.seconds_in_collectives); }),
     OfWorker("waited", [](const WorkerSnapshot& w) { return Tenths(w.seconds_waited); }),
     OfWorker("made_wait", [](const WorkerSnapshot& w) { return Tenths(w.seconds_made_wait); }),
+    OfWorker("makes_wait", [](const WorkerSnapshot& w) { return Hundredths(w.makes_wait); }),
+    OfWorker("makes_wait_now", [](const WorkerSnapshot& w) { return Hundredths(w.makes_wait_now); }),
     OfWorker("traffic", [](const WorkerSnapshot& w) -> const auto& { return w.traffic; }),
     // Of what it reads.
     OfWorker("reads", [](const WorkerSnapshot& w) {
@@ -237,7 +249,11 @@ void AppendList(std::string& json, std::string_view name, Iterator first, Iterat
 }
 
 bool SameEvaluation(const Evaluation& a, const Evaluation& b) {
-  return a.seconds == b.seconds && a.metrics == b.metrics;
+  return a.seconds == b.seconds && std::equal(a.metrics.begin(), a.metrics.end(), b.metrics.begin(),
+                                              b.metrics.end(), [](const auto& one, const auto& other) {
+                                                return one.first == other.first &&
+                                                       Same(one.second, other.second);
+                                              });
 }
 
 /// Those of rounds that `before` has not or has otherwise; `std::nullopt` when rounds of it are gone.

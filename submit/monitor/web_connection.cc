@@ -53,7 +53,9 @@ void WebConnection::Answer() {
   stream_.expires_after(kWriteLimit);
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](const beast::error_code& error, std::size_t) {
-                      if (error || self->response_->need_eof()) return self->Fail();
+                      if (error || self->response_->need_eof() || self->closes_behind_answer_) {
+                        return self->Fail();
+                      }
                       self->response_.reset();
                       self->ReadRequest();
                     });

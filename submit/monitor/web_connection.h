@@ -37,9 +37,11 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   void BeginStream();
   bool is_stream() const { return is_stream_; }
   /// Nothing is being written.
-  bool is_idle() const { return written_ == nullptr; }
+  bool is_idle() const { return written_ == nullptr && !response_; }
   /// Only while it is idle. `is_last`: closes behind it.
   void Write(std::shared_ptr<const std::string> piece, bool is_last = false);
+  /// Closes once the answer to a request is written, instead of reading the next one.
+  void CloseBehindAnswer() { closes_behind_answer_ = true; }
   void Close();
 
   /// The state that its reader has, or gets with what is being written.
@@ -62,6 +64,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   char unwanted_[64] = {};
   Events events_;
   bool is_stream_ = false;
+  bool closes_behind_answer_ = false;
   bool is_open_ = true;
 };
 

@@ -86,4 +86,9 @@ bool NamesLoopback(std::string_view host) {
   return !error && address.is_loopback();
 }
 
+bool IsOfAnotherOrigin(std::string_view fetch_site) {
+  // "none": typed by the user, or a bookmark.
+  return !fetch_site.empty() && fetch_site != "same-origin" && fetch_site != "none";
+}
+
 }  // namespace warren::submit

@@ -30,4 +30,8 @@ std::string CookieName(std::uint16_t port);
 /// lead here, so that the browser takes what we serve for theirs (DNS rebinding).
 bool NamesLoopback(std::string_view host);
 
+/// Whether a Sec-Fetch-Site header says that a page of another origin asks, also one at another port of this
+/// host, to which browsers give our cookie. Old browsers and other programs send no such header.
+bool IsOfAnotherOrigin(std::string_view fetch_site);
+
 }  // namespace warren::submit

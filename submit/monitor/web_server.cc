@@ -19,6 +19,7 @@
 #include "submit/monitor/page_state.h"
 #include "submit/monitor/web_connection.h"
 #include "submit/monitor/web_request.h"
+#include "tracker/host_address.h"
 #include "wire/sha256.h"
 
 namespace warren::submit {
@@ -119,13 +120,16 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->FinishNow();
     });
-    // A copy, as one that cannot be written to is gone at once. Requests are no more answered.
+    // A copy, as one that cannot be written to is gone at once. No more requests are answered, but whoever
+    // is being answered gets all of it.
     const auto connections = connections_;
     for (const auto& connection : connections) {
-      if (!connection->is_stream()) {
-        if (connection->is_idle()) Drop(*connection);
-      } else if (connection->is_idle()) {
+      if (!connection->is_idle()) {
+        connection->CloseBehindAnswer();
+      } else if (connection->is_stream()) {
         Send(*connection);
+      } else {
+        Drop(*connection);
       }
     }
     if (connections_.empty()) asio::post(io_, [self = shared_from_this()] { self->FinishNow(); });
@@ -153,6 +157,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       listener->acceptor.bind(endpoint);
       listener->acceptor.listen();
       listener->address.port = listener->acceptor.local_endpoint().port();
+      // All addresses of this machine: nobody gets anywhere with that one, so the URL has one of them.
+      if (endpoint.address().is_unspecified()) listener->address.host = tracker::ResolveHostIp("auto");
     } catch (const boost::system::system_error& error) {
       throw std::runtime_error(fmt::format("cannot serve at {}: {}; name another port, or 0 for any free one",
                                            ToText(wanted), error.code().message()));
@@ -226,10 +232,12 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return AnswerPage(target, request, connection);
   }
 
+  /// With a strict cookie the page would not open from a link in a chat or a notebook: a browser leaves that
+  /// out of the redirection, too.
   WebResponse GiveCookie(const Listener& listener) {
     WebResponse response = Respond(http::status::see_other, kHtml, "");
     response.set(http::field::location, "./");
-    response.set(http::field::set_cookie, fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/",
+    response.set(http::field::set_cookie, fmt::format("{}={}; HttpOnly; SameSite=Lax; Path=/",
                                                       CookieName(listener.address.port), token_));
     return response;
   }
@@ -242,6 +250,9 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     }
     if (target.path == "/page.js") {
       return Respond(http::status::ok, "text/javascript; charset=utf-8", PageScript());
+    }
+    if (IsOfAnotherOrigin(ViewOf(request["Sec-Fetch-Site"]))) {
+      return Refuse(http::status::forbidden, "only the job's own page may ask for this");
     }
     if (target.path == "/logs") {
       return Respond(http::status::ok, "application/json", LogsOf(target));

@@ -8,7 +8,7 @@
 //   "change"
 //                            (page_state.h), "end" with the last output when it is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
-//                            lines of output (output_history.h)
+//                            lines of output (output_history.h); both not to pages of other origins
 //
 // The same thread serves the tracker, so nothing here blocks, and what is asked costs little: the job is
 // looked at once a second at most, and only while somebody asks; a reader of /events that is slow gets the
@@ -51,7 +51,7 @@ class WebServer {
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
 
-  /// Where metrics are found; empty: nowhere.
+  /// Where metrics are found; empty: nowhere. An address of this host where it listens at all of them.
   std::string MetricsUrl() const;
   /// Where the page is found, with its token; empty: nowhere.
   std::string PageUrl() const;

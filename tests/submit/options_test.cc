@@ -69,6 +69,8 @@ TEST_F(OptionsTest, TheDashboardTakesNoWordBehindIt) {
   options = ParseOptions({"--metrics-port", "[::1]:9100", "--dashboard", "--num-workers", "1", "./train"});
   EXPECT_EQ(options.metrics, (WebAddress{"::1", 9100}));
   EXPECT_EQ(options.dashboard, options.metrics) << "both have one port";
+  options = ParseOptions({"--metrics-port", "0.0.0.0:9100", "--dashboard", "--num-workers", "1", "./train"});
+  EXPECT_EQ(options.dashboard, WebAddress{}) << "the page is not for other hosts unless that is asked for";
   EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard", "8080", "./train"}),
               HasSubstr("--dashboard=8080"));
   EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard=x", "./train"}), HasSubstr("[HOST:]PORT"));

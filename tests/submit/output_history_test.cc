@@ -64,6 +64,14 @@ TEST(OutputHistory, ASearchFindsPartsInAnyCase) {
   EXPECT_EQ(Ask(history, {.contains = "error"}).lines, Lines{"an ERROR here"});
 }
 
+TEST(OutputHistory, ALongTextIsSearchedForByItsBeginning) {
+  OutputHistory history(1);
+  const std::string line(OutputHistory::kSearchBytes, 'x');
+  history.Add(0, Stream::kOut, line);
+  history.Add(0, Stream::kOut, line.substr(1));
+  EXPECT_EQ(Ask(history, {.contains = line + "y"}).lines, Lines{line});
+}
+
 TEST(OutputHistory, ALongSearchStopsAndSaysHowFarItCame) {
   OutputHistory history(1, std::size_t{16} << 20, std::size_t{16} << 20);
   history.Add(0, Stream::kOut, "needle");

@@ -3,10 +3,13 @@
     python3 page_in_chromium_test.py --pictures FOLDER      makes the screenshots of docs/pictures
 """
 
+import contextlib
+import http.server
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -38,6 +41,25 @@ CONTRAST = """(() => {
 })()"""
 
 
+@contextlib.contextmanager
+def link_at_another_site(target):
+    """The address of a page with that link: to a browser localhost is another site than 127.0.0.1."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f'<a href="{target}">the job</a>'.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+
+
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium; apt-get install chromium")
 class PageTest(unittest.TestCase):
     @classmethod
@@ -63,13 +85,15 @@ class PageTest(unittest.TestCase):
     def test_it_shows_the_job_and_follows_it(self):
         served, page = self.open()
         self.assertEqual(page.value("location.search"), "", "the token stays in no address")
-        self.assertIn("Rank 3 on node01 made the others wait", page.value("document.getElementById('straggler').innerText"))
+        self.assertIn("Rank 3 on node01 makes the others wait 41\u00a0%", page.value("document.getElementById('straggler').innerText"))
+        self.assertTrue(page.value("rows.parentElement.hidden"), "nothing is being read")
         self.assertEqual(page.value("document.querySelector('.cell.stuck').getAttribute('aria-label')"), "rank 6, stuck, on node02")
         self.assertEqual(page.value("document.querySelectorAll('.series').length"), 4)
         page.wait_for(f"parseInt(document.getElementById('round').textContent) > {page.value('parseInt(round.textContent)')}")
         served.end()
         page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
         self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
+        self.assertIn("Rank 3 on node01 made the others wait 41\u00a0%", page.value("document.getElementById('straggler').innerText"))
         page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # nobody can be asked any more
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
         self.assertEqual(page.complaints, [])
@@ -101,6 +125,31 @@ class PageTest(unittest.TestCase):
         served, page = self.open()
         served.process.kill()
         page.wait_for("document.getElementById('connection').textContent.startsWith('connection lost')")
+
+    def test_lines_that_cannot_be_asked_for_do_not_empty_the_box(self):
+        served, page = self.open()
+        page.wait_for("document.querySelectorAll('.line').length > 20")
+        page.value("window.asked = ''; window.fetch = (url) => { asked += url; return Promise.reject(new Error('lost')); }; 0")
+        page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        page.wait_for("asked.includes('worker=2')")
+        self.assertGreater(page.value("document.querySelectorAll('.line').length"), 20, "what was read stays")
+        served.end()  # which brings the latest
+        page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '2')")
+
+    def test_it_opens_from_a_link_on_another_site(self):
+        served = Served("--at", "62")
+        self.addCleanup(served.close)
+        with link_at_another_site(f"http://127.0.0.1:{served.port}/?token={served.token}") as url:
+            page = self.browser.new_page()
+            self.addCleanup(page.close)
+            page.open(url)
+            page.wait_for("document.querySelector('a')")
+            page.value("document.querySelector('a').click()")
+            page.wait_for("document.querySelectorAll('.cell.running').length >= 6 && document.querySelectorAll('.line').length > 20")
+
+    def test_rows_are_shown_while_they_are_read(self):
+        _, page = self.open("--speed", "0.01", at=3)
+        self.assertEqual(page.value("rows.checkVisibility() && rows.textContent"), "3.21 M/s")
 
     def test_it_fits_a_phone_and_all_text_can_be_read(self):
         for size, dark in ((PHONE, False), (PHONE, True), (DESKTOP, False), (DESKTOP, True)):

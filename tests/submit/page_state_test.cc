@@ -78,6 +78,24 @@ TEST(PageState, ARoundThatIsEvaluatedAgainReplacesTheOldValue) {
   EXPECT_EQ(change["evaluations"][0][2]["train-logloss"], 7);
 }
 
+TEST(PageState, AMetricThatIsNoNumberIsSentOnce) {
+  JobSnapshot job = SyntheticJob(1, 10);
+  job.evaluations = {{1, 1, {{"train-rmse", std::nan("")}}}};
+  EXPECT_EQ(PageChange(job, job), R"({"job":{},"workers":[],"evaluations":[],"events":[]})");
+  JobSnapshot now = job;
+  now.evaluations[0].metrics[0].second = 7;
+  EXPECT_EQ(json::parse(PageChange(job, now))["evaluations"].size(), 1u);
+}
+
+TEST(PageState, WhoMakesOthersWaitIsSentInPercents) {
+  JobSnapshot job = SyntheticJob(1, 10);
+  job.workers[0].makes_wait = 0.4149;
+  job.workers[0].makes_wait_now = 0.126;
+  const json worker = json::parse(PageState(job))["workers"][0];
+  EXPECT_EQ(worker["makes_wait"], 0.41);
+  EXPECT_EQ(worker["makes_wait_now"], 0.13);
+}
+
 TEST(PageState, NumbersThatJsonHasNotAreNull) {
   JobSnapshot job = SyntheticJob(1, 10);
   job.evaluations = {{1, 1, {{"train-rmse", std::nan("")}}}};

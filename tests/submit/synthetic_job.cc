@@ -51,7 +51,9 @@ WorkerSnapshot WorkerAt(int index, int workers, double seconds, bool is_over) {
   const double in_collectives = training * (0.12 + 0.05 * Noise(seed));
   worker.seconds_waited = index == 3 ? 0.01 * training : training * (0.33 + 0.08 * Noise(seed + 77));
   worker.seconds_in_collectives = in_collectives + worker.seconds_waited;
-  worker.seconds_made_wait = index == 3 ? 0.41 * seconds : 0.01 * training * Noise(seed + 5);
+  worker.seconds_made_wait = index == 3 ? 0.41 * training : 0.01 * training * Noise(seed + 5);
+  worker.makes_wait = worker.seconds_made_wait / training;
+  worker.makes_wait_now = is_over ? 0 : worker.makes_wait;
   const auto calls = static_cast<std::uint64_t>(training * 40);
   worker.traffic = {{"allreduce", "ring", calls, calls * 1'310'720, worker.seconds_in_collectives * 0.83},
                     {"allreduce", "tree", calls / 2, calls * 512, worker.seconds_in_collectives * 0.11},

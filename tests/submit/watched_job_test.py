@@ -170,6 +170,8 @@ class Afterwards(Watched):
         self.assertRegex(err.decode(), r"rank 1 made the others wait [5-9]\d % of the time")
 
     def test_metrics_are_those_of_the_job_and_the_page_stays(self):
+        (self.directory / "logs").mkdir()
+        (self.directory / "logs/job.html").touch(0o644)  # of an earlier job
         process = self.job("--metrics-port", 0, "--dashboard", "--log-dir", "logs", *self.worker("waits-for", "go-on"))
         said = self.wait_for_text(process.stderr, "token=")
         url = re.search(r"metrics are at (\S+)", said).group(1)
@@ -188,7 +190,9 @@ class Afterwards(Watched):
         pathlib.Path(self.directory / "go-on").touch()
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0)
-        page = pathlib.Path(self.directory / "logs/job.html").read_text()
+        path = pathlib.Path(self.directory / "logs/job.html")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600, "commands may name secrets")
+        page = path.read_text()
         self.assertIn("watched_worker.py", page)
         self.assertIn("the last words of rank 1", page)
 

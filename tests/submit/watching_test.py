@@ -100,7 +100,7 @@ class WatchingTest(unittest.TestCase):
         self.assertEqual(served.get("/events", wrong).status, 401)
         opened = served.get(f"/?token={served.token}")
         self.assertEqual((opened.status, opened.headers["Location"]), (303, "./"))
-        self.assertEqual(opened.headers["Set-Cookie"], f"warren-{served.port}={served.token}; HttpOnly; SameSite=Strict; Path=/")
+        self.assertEqual(opened.headers["Set-Cookie"], f"warren-{served.port}={served.token}; HttpOnly; SameSite=Lax; Path=/")
         page = served.get("/", served.cookie)
         self.assertEqual(page.status, 200)
         self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
@@ -112,6 +112,14 @@ class WatchingTest(unittest.TestCase):
         for target in ("/metrics", "/"):
             self.assertEqual(served.get(target, {**served.cookie, "Host": "evil.example"}).status, 403)
         self.assertEqual(served.get("/", {**served.cookie, "Host": "localhost:1"}).status, 200)
+
+    def test_only_its_own_page_may_ask_for_the_job(self):
+        served = self.serve("--at", "20")
+        for target in ("/logs", "/events"):
+            for site in ("cross-site", "same-site"):
+                self.assertEqual(served.get(target, {**served.cookie, "Sec-Fetch-Site": site}).status, 403)
+        self.assertEqual(served.get("/logs", {**served.cookie, "Sec-Fetch-Site": "same-origin"}).status, 200)
+        self.assertEqual(served.get("/", {**served.cookie, "Sec-Fetch-Site": "cross-site"}).status, 200, "a link leads to the page")
 
     def test_only_whole_and_small_requests_are_understood(self):
         served = self.serve()

@@ -49,6 +49,11 @@ TEST(WebRequest, OnlyNamesOfThisMachineAreLoopback) {
   }
 }
 
+TEST(WebRequest, PagesOfOtherOriginsAreTold) {
+  for (const char* site : {"", "same-origin", "none"}) EXPECT_FALSE(IsOfAnotherOrigin(site)) << site;
+  for (const char* site : {"same-site", "cross-site", "x"}) EXPECT_TRUE(IsOfAnotherOrigin(site)) << site;
+}
+
 TEST(WebRequest, TheTokenOfThePageIsNotTheJobs) {
   const wire::JobToken token = wire::JobToken::Random();
   EXPECT_EQ(PageToken(token).size(), 32u);

@@ -1,7 +1,7 @@
 // What the processes have written: of one or of all, searched, and followed.
 
 const kMaxLines = 3000;  // in the page; older ones are fetched again when somebody scrolls up to them
-const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null};
+const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
 const logBox = $('logs-lines');
 
 const logQuery = (more) => {
@@ -13,7 +13,10 @@ const logQuery = (more) => {
 
 // Of the server, or of what was kept.
 async function fetchLines(more) {
-  if (logs.kept === null) return (await fetch(`logs?${logQuery(more)}`)).json();
+  return logs.kept === null ? (await fetch(`logs?${logQuery(more)}`)).json() : keptLines(more);
+}
+
+function keptLines(more) {
   const before = Number(more.before || Infinity), after = Number(more.after || 0);
   const found = logs.kept.filter(([number, who, , text]) => number < before && number > after && isWanted(who, text)).slice(-500);
   return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
@@ -39,13 +42,16 @@ function makeLine([, who, stream, text]) {
 // From the start: another worker, or another search.
 async function reloadLogs() {
   const asked = ++logs.asked;
-  let answer = {lines: [], from: 1, last: logs.last};
+  let answer = null;
   try {
     answer = await fetchLines({});
   } catch (error) {
-    // The connection is lost, which the events see, too.
+    // The connection is lost, which the events see, too: what is shown stays.
   }
   if (asked !== logs.asked) return;
+  if (logs.kept !== null) answer = keptLines({});  // the job has ended meanwhile
+  logs.isBehind = answer === null;
+  if (logs.isBehind) return;
   logs.last = answer.last;
   logs.oldest = answer.from;
   logBox.replaceChildren(...answer.lines.map(makeLine));
@@ -66,8 +72,9 @@ function appendLines(lines) {
 
 // The last lines of a job, which come with its end.
 function addLines(answer) {
-  appendLines(answer.lines.filter(([number, who, , text]) => number > logs.last && isWanted(who, text)));
   logs.kept = answer.lines;  // nobody can be asked any more
+  if (logs.isBehind) return reloadLogs();
+  appendLines(answer.lines.filter(([number, who, , text]) => number > logs.last && isWanted(who, text)));
 }
 
 // Of the choices above the lines.

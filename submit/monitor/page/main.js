@@ -10,11 +10,14 @@ function jobState() {
   return 'starting';
 }
 
+// The terminal says the same, of the same numbers: of late while the job runs, of all of it at the end.
 function stragglerSentence() {
+  const share = (worker) => job.over ? worker.makes_wait : worker.makes_wait_now;
   let slowest = null;
-  for (const worker of workers) if (slowest === null || worker.made_wait > slowest.made_wait) slowest = worker;
-  if (slowest === null || !(job.seconds > 0) || slowest.made_wait / job.seconds < 0.05) return '';
-  return `${capitalized(placeOf(slowest))} made the others wait ${formatShare(slowest.made_wait / job.seconds)} of the time.`;
+  for (const worker of rankedWorkers()) if (slowest === null || share(worker) > share(slowest)) slowest = worker;
+  if (slowest === null || share(slowest) < 0.05) return '';
+  const percent = Math.round(100 * share(slowest));
+  return `${capitalized(placeOf(slowest))} ${job.over ? 'made' : 'makes'} the others wait ${percent}\u00a0% of the time.`;
 }
 
 function showIf(node, text) {
@@ -44,7 +47,8 @@ function drawHead() {
   const running = ofWorkers.filter((worker) => worker.state === 'running').length;
   $('running').replaceChildren(String(running), make('small', {}, ` of ${ofWorkers.length}`));
   setText($('restarts'), String(job.restarts + workers.reduce((sum, worker) => sum + worker.restarts, 0)));
-  setText($('rows'), job.rows_per_second > 0 ? `${formatCount(job.rows_per_second)}/s` : '-');
+  $('rows').parentElement.hidden = !(job.rows_per_second > 0);  // nothing is being read
+  setText($('rows'), `${formatCount(job.rows_per_second)}/s`);
   setText($('memory'), formatBytes(workers.reduce((sum, worker) => sum + worker.mib, 0) * 1048576));
   document.title = `${job.over ? state : share > 0 ? formatShare(share) : state} - ${job.name}`;
 }

@@ -316,7 +316,8 @@ std::vector<Option> MakeTable() {
            StoreMetricsPort},
           {.name = "--dashboard",
            .value = "[=[HOST:]PORT]",
-           .default_value = "any free port of 127.0.0.1, or that of --metrics-port",
+           .default_value =
+               "any free port of 127.0.0.1, or that of --metrics-port where that is on this machine alone",
            .help =
                "Shows the job on a page in a browser while it runs, behind a token that is in the address "
                "that is printed. With --log-dir the page is kept in DIR/job.html.",

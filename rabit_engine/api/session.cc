@@ -23,7 +23,7 @@
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/engine/join.h"
-#include "rabit_engine/reporting/reporter.h"
+#include "rabit_engine/reporting/job_timeline.h"
 
 namespace warren::api {
 namespace {
@@ -114,25 +114,13 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
-/// Null when nobody wants one.
-std::shared_ptr<Timeline> NewTimeline(const Settings& settings, const Communicator& communicator) {
-  reporting::Reporter* const reporter =
-      settings.report_timeline ? reporting::Reporter::OfThisProcess() : nullptr;
-  if (settings.timeline.empty() && reporter == nullptr) return nullptr;
-  Timeline::Listener listener;
-  if (reporter != nullptr)
-    listener = [reporter](wire::TracedEvent event) { reporter->Trace(std::move(event)); };
-  return std::make_shared<Timeline>(settings.timeline, communicator.rank(), communicator.host(),
-                                    std::move(listener));
-}
-
 /// One a process, for all that use it at once; null when nobody wants one.
 std::shared_ptr<Timeline> TimelineOf(const Settings& settings, const Communicator& communicator) {
   static std::mutex mutex;
   static std::weak_ptr<Timeline> current;
   const std::lock_guard lock(mutex);
   std::shared_ptr<Timeline> timeline = current.lock();
-  if (!timeline) current = timeline = NewTimeline(settings, communicator);
+  if (!timeline) current = timeline = reporting::NewTimeline(settings, communicator);
   return timeline;
 }
 
@@ -167,7 +155,7 @@ void Session::Init(const Call& call, int argc, const char* const* argv, Launcher
     }
     auto communicator = recovery::RecoverableCommunicator::Join(settings);
     SessionOptions options = OptionsOf(settings);
-    options.timeline = NewTimeline(settings, *communicator);
+    options.timeline = reporting::NewTimeline(settings, *communicator);
     auto session = std::make_shared<Session>(std::move(communicator), std::move(options));
     Registry& registry = AllSessions();
     const std::lock_guard lock(registry.mutex);

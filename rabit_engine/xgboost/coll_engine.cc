@@ -21,6 +21,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/settings.h"
 #include "rabit_engine/engine/join.h"
+#include "rabit_engine/reporting/job_timeline.h"
 #include "rabit_engine/xgboost/codes.h"
 #include "rabit_engine/xgboost/coll_calls.h"
 #include "rabit_engine/xgboost/coll_reduction.h"
@@ -166,21 +167,16 @@ Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
 /// The calls of one thread over one communicator.
 class Serving final : public CallHandler {
  public:
-  Serving(const Caller& caller, std::unique_ptr<NativeCommunicator> engine)
-      : caller_(caller), engine_(std::move(engine)) {}
+  Serving(const Caller& caller, std::unique_ptr<NativeCommunicator> engine,
+          std::shared_ptr<Timeline> timeline)
+      : caller_(caller), engine_(std::move(engine)), timeline_(std::move(timeline)) {}
 
   bool Handle(CollFunction function, const Words& words) override {
-    switch (function) {
-      case CollFunction::kAllreduce:
-        return Allreduce(ReadAllreduce(caller_.convention, words));
-      case CollFunction::kBroadcast:
-        return Broadcast(ReadBroadcast(caller_.convention, words));
-      case CollFunction::kAllgather:
-        return Allgather(ReadAllgather(caller_.convention, words));
-      case CollFunction::kAllgatherV:
-        return AllgatherV(ReadAllgatherV(caller_.convention, words));
-    }
-    return false;
+    if (!timeline_) return Serve(function, words);
+    const Timeline::Clock::time_point begin = Timeline::Clock::now();
+    if (!Serve(function, words)) return false;
+    timeline_->Add({"XGBoost", {}}, NameOf(function), begin, Timeline::Clock::now());
+    return true;
   }
 
   std::uint64_t num_calls() const { return num_calls_; }
@@ -194,6 +190,34 @@ class Serving final : public CallHandler {
   void GiveUp() noexcept { engine_->GiveUp(); }
 
  private:
+  static std::string_view NameOf(CollFunction function) {
+    switch (function) {
+      case CollFunction::kAllreduce:
+        return "Allreduce";
+      case CollFunction::kBroadcast:
+        return "Broadcast";
+      case CollFunction::kAllgather:
+        return "Allgather";
+      case CollFunction::kAllgatherV:
+        return "AllgatherV";
+    }
+    return "a call";
+  }
+
+  bool Serve(CollFunction function, const Words& words) {
+    switch (function) {
+      case CollFunction::kAllreduce:
+        return Allreduce(ReadAllreduce(caller_.convention, words));
+      case CollFunction::kBroadcast:
+        return Broadcast(ReadBroadcast(caller_.convention, words));
+      case CollFunction::kAllgather:
+        return Allgather(ReadAllgather(caller_.convention, words));
+      case CollFunction::kAllgatherV:
+        return AllgatherV(ReadAllgatherV(caller_.convention, words));
+    }
+    return false;
+  }
+
   /// Whether it is the communicator that was agreed on, and still what it was: one that XGBoost has finalized
   /// has no world, and another may lie where it was. A forked process is no rank.
   bool IsServed(const void* comm, std::size_t bytes) const {
@@ -272,6 +296,7 @@ class Serving final : public CallHandler {
 
   Caller caller_;
   std::unique_ptr<NativeCommunicator> engine_;
+  const std::shared_ptr<Timeline> timeline_;  ///< null: nobody wants one
   std::vector<std::size_t> offsets_;
   std::uint64_t num_calls_ = 0;
   std::uint64_t num_forks_ = NumForks();
@@ -373,8 +398,11 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
       Intercept(tables.coll, library.image());
     });
     rounds->Do([&] { caller = ProbeCalls(tables, own); });
-    rounds->Do(
-        [&] { serving = std::make_unique<Serving>(caller, JoinOver(MakeBootstrapOver(rounds), settings)); });
+    rounds->Do([&] {
+      auto engine = JoinOver(MakeBootstrapOver(rounds), settings);
+      auto timeline = reporting::NewTimeline(settings, *engine);
+      serving = std::make_unique<Serving>(caller, std::move(engine), std::move(timeline));
+    });
     rounds->Do([&] {
       try {
         TestItself(own, *serving);

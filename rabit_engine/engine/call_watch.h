@@ -87,7 +87,7 @@ class CallWatch final : public WaitObserver {
   Clock::time_point asked_whether_it_waits_{};  ///< the rank at the other end; never, for this warning
   int suspect_ = -1;                            ///< the rank of this host that does not wait, it seems
   Clock::time_point suspected_since_{};
-  Clock::time_point missed_deadline_{};         ///< and those that are awaited, after this
+  Clock::time_point missed_deadline_{};  ///< and those that are awaited, after this
   Clock::time_point asked_after_deadline_{};
 };
 

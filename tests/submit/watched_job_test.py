@@ -1,5 +1,5 @@
-"""A job as it is watched: the line on the terminal, workers that hang, who makes the others wait, the timeline, metrics, the page that
-stays, the history. Workers are real ones, of Warren's engine and of stock XGBoost."""
+"""A job as it is watched: the line on the terminal, workers that hang, who makes the others wait, the timeline, metrics, the
+page that stays, the history. Workers are real ones, of Warren's engine and of stock XGBoost."""
 
 import fcntl
 import json
@@ -66,8 +66,8 @@ class Terminal(Watched):
         self.assertEqual(code, 0, lines)
         live = [line for line in lines if " | 3 workers | round " in line]
         self.assertTrue(live, lines)
-        self.assertRegex(live[-1], r"^dmlc-submit: 0:0\d \| 3 workers \| round \d+ of 20 \| rmse 0\.\d+ \| [\d.]+ (rounds/s|s a round)"
-                                   r" \| 0:0\d left \| rank 1 makes the others wait \d\d % of the time")
+        self.assertRegex(live[-1], r"^dmlc-submit: 0:0\d \| 3 workers \| round \d+ of 20 \| rmse 0\.\d+ \| "
+                                   r"[\d.]+ (rounds/s|s a round) \| 0:0\d left \| rank 1 makes the others wait \d\d % of the time")
         self.assertTrue(any("all 3 workers are up" in line for line in lines), lines)
         self.assertEqual(lines[-1], "", "nothing of it stays")
 
@@ -80,7 +80,8 @@ class Terminal(Watched):
 
     def test_reading_is_summed_up(self):
         lines, _ = self.on_terminal("--num-workers", 2, *self.worker("reads"))
-        self.assertTrue(any(re.search(r"reading rows\.parquet: 2,000 rows, 200 of 400 MB, \d+ MB/s", line) for line in lines), lines)
+        reading = r"reading rows\.parquet: 2,000 rows, 200 of 400 MB, \d+ MB/s"
+        self.assertTrue(any(re.search(reading, line) for line in lines), lines)
 
     def test_quiet_and_pipes_show_no_line(self):
         lines, _ = self.on_terminal("--quiet", "--num-workers", 2, *self.worker("rounds", "5", "0.3"))
@@ -133,10 +134,11 @@ class Hangs(Watched):
         if environment is None:
             self.skipTest("py-spy cannot be had from PyPI")
         path = os.environ["PATH"] + os.pathsep + str(environment.parent)
-        process = self.job("--hang-timeout", 4, "--dump-on-hang", "--log-dir", "logs", *self.worker("sleeps"), environment={"PATH": path})
+        process = self.job("--hang-timeout", 4, "--dump-on-hang", "--log-dir", "logs", *self.worker("sleeps"),
+                           environment={"PATH": path})  # fmt: skip
         said = self.wait_and_end(process, "sleeps_here")
-        self.assertRegex(said, r"worker 1 \(rank 1, .*\) holds up 2 others: for \d s they have waited for it in allreduce of 8 double, sum "
-                               r"\(call 6\); .* was last in allreduce of 8 double, sum \(call 5\)")
+        self.assertRegex(said, r"worker 1 \(rank 1, .*\) holds up 2 others: for \d s they have waited for it in "
+                               r"allreduce of 8 double, sum \(call 6\); .* was last in allreduce of 8 double, sum \(call 5\)")
         self.assertIn("sleeps_here", pathlib.Path(self.directory / "logs/worker-1.stack").read_text())
         self.assertEqual(said.count("holds up"), 1, "once for as long as it lasts")
 
@@ -204,7 +206,8 @@ class Afterwards(Watched):
         self.assertEqual((record["how"], record["exit_code"], record["workers"]), ("failed", 3, 3))
         self.assertEqual((record["failed_by"]["worker"], record["failed_by"]["rank"]), ("worker 1", 1))
         self.assertIn("worker 1", record["story"])
-        listed = subprocess.run([sys.executable, "-m", "warren", "jobs"], capture_output=True, text=True, env=self.environment(), check=True)
+        listed = subprocess.run([sys.executable, "-m", "warren", "jobs"], capture_output=True, text=True,
+                                env=self.environment(), check=True)  # fmt: skip
         self.assertIn("worker 1", listed.stdout)
 
     def test_the_timeline_has_all_ranks_on_one_clock(self):

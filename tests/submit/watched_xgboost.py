@@ -1,4 +1,4 @@
-"""A worker of stock XGBoost, with its own collectives, that trains a little and may stop itself: python watched_xgboost.py [stops]"""
+"""A worker of stock XGBoost, with its own collectives, that trains a little and may stop itself: watched_xgboost.py [stops]"""
 
 import os
 import signal

@@ -91,6 +91,7 @@ void Job::Opened(ConnectionId connection, std::string host, std::uint16_t port, 
 }
 
 bool Job::MakeRoom(TimePoint now) {
+  if (reports_.DropOldest("the process can take no more connections", Severity::kDebug)) return true;
   const auto oldest = connections_.OldestPending();
   if (!oldest || now - inbound_.at(*oldest).since < kPendingGrace) return false;
   DropOldestPending();

@@ -59,8 +59,8 @@ class Job {
   void Connected(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// When the process can take no more connections: drops the oldest pending one, if it has had
-  /// kPendingGrace. False when there is none.
+  /// When the process can take no more connections: drops one that brings reports, for nothing of the job
+  /// hangs on them, else the oldest pending one, if it has had kPendingGrace. False when there is none.
   bool MakeRoom(TimePoint now);
   /// Drops peers that took too long and ends the job when its time is up.
   void Tick(TimePoint now);

@@ -13,9 +13,12 @@ void ReportConnections::Open(ConnectionId connection, int num_workers) {
   connections_.SetIdentified(connection);
   sources_.try_emplace(connection);
   const std::size_t most = kReportConnectionsPerWorker * static_cast<std::size_t>(std::max(num_workers, 1));
-  if (sources_.size() > most)
-    Drop(sources_.begin()->first,
-         fmt::format("more than {} connections bring reports, and this one is the oldest", most));
+  if (sources_.size() > most) {
+    DropOldest(
+        fmt::format("more than {} connections bring reports, and this one is the oldest of those that "
+                    "may go",
+                    most));
+  }
 }
 
 void ReportConnections::Received(ConnectionId connection, std::string_view bytes, TimePoint now) {
@@ -31,8 +34,7 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
         connections_.Send(connection, wire::Encode(wire::ClockAnswer{shown.count()}));
         continue;
       }
-      if (!std::exchange(found->second.is_named, true))
-        connections_.SetName(connection, fmt::format("reports of task {}", report->task_id));
+      if (!MayReport(connection, found->second, report->task_id)) continue;
       connections_.Add(WorkerReported{std::make_shared<const wire::WorkerReport>(*std::move(report))});
     }
   } catch (const wire::ProtocolError& error) {
@@ -40,11 +42,35 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
     return Drop(connection, error.what());
   }
   unread_bytes_ += stream.num_buffered();
-  if (unread_bytes_ > kMaxUnreadReportBytes) {
-    Drop(connection,
-         fmt::format("{} MiB of reports that have not come whole are the most that all connections may send",
-                     kMaxUnreadReportBytes >> 20));
+  if (unread_bytes_ > kMaxUnreadReportBytes) LimitUnreadBytes(connection);
+}
+
+/// Takes note of the task for which it speaks, too.
+bool ReportConnections::MayReport(ConnectionId connection, Source& source, const std::string& task_id) {
+  const bool is_proved = connections_.authenticated(connection);
+  if (source.task_id != task_id) {
+    if (!source.task_id) connections_.SetName(connection, fmt::format("reports of task {}", task_id));
+    if (is_proved) {
+      ForgetTask(source);
+      ++proved_tasks_[task_id];
+    }
+    source.task_id = task_id;
   }
+  return is_proved || !proved_tasks_.contains(task_id);
+}
+
+/// `connection` is the one that has sent last.
+void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
+  const std::string reason =
+      fmt::format("{} MiB of reports that have not come whole are the most that all connections may send",
+                  kMaxUnreadReportBytes >> 20);
+  if (connections_.authenticated(connection)) {
+    const auto found = std::find_if(sources_.begin(), sources_.end(), [this](const auto& source) {
+      return source.second.stream.num_buffered() > 0 && !connections_.authenticated(source.first);
+    });
+    if (found != sources_.end()) Drop(found->first, reason);
+  }
+  if (unread_bytes_ > kMaxUnreadReportBytes) Drop(connection, reason);
 }
 
 void ReportConnections::Closed(ConnectionId connection) {
@@ -52,16 +78,33 @@ void ReportConnections::Closed(ConnectionId connection) {
   connections_.Close(connection);
 }
 
-void ReportConnections::Drop(ConnectionId connection, const std::string& reason) {
-  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+void ReportConnections::Drop(ConnectionId connection, const std::string& reason, Severity severity) {
+  connections_.Log(severity, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
   Closed(connection);
+}
+
+bool ReportConnections::DropOldest(const std::string& reason, Severity severity) {
+  if (sources_.empty()) return false;
+  const auto found = std::find_if(sources_.begin(), sources_.end(), [this](const auto& source) {
+    return !connections_.authenticated(source.first);
+  });
+  Drop(found == sources_.end() ? sources_.begin()->first : found->first, reason, severity);
+  return true;
 }
 
 void ReportConnections::Forget(ConnectionId connection) {
   const auto found = sources_.find(connection);
   if (found == sources_.end()) return;
   unread_bytes_ -= found->second.stream.num_buffered();
+  if (connections_.authenticated(connection)) ForgetTask(found->second);
   sources_.erase(found);
+}
+
+/// Of one that knows the job's token.
+void ReportConnections::ForgetTask(const Source& source) {
+  if (!source.task_id) return;
+  const auto found = proved_tasks_.find(*source.task_id);
+  if (--found->second == 0) proved_tasks_.erase(found);
 }
 
 }  // namespace warren::tracker

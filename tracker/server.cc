@@ -43,21 +43,23 @@ constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
 /// Descriptors of the process that are not workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
 
-/// All the descriptors it may have; more than that where it may have them. A worker has two connections at
-/// most, its own and the one to its error port; all workers have at least one at the same time.
+/// All the descriptors it may have; more than that where it may have them. A worker has four connections at
+/// most: its own, the one to its error port, and one or two that bring its reports. Reports can be done
+/// without, and the other two cannot.
 void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const auto workers = static_cast<rlim_t>(num_workers);
-  const rlimit wanted = {2 * workers + kOtherDescriptors, 2 * workers + kOtherDescriptors};
+  const rlim_t needed = 2 * workers + kOtherDescriptors;
+  const rlimit wanted = {4 * workers + kOtherDescriptors, 4 * workers + kOtherDescriptors};
   if (limit.rlim_max < wanted.rlim_max && setrlimit(RLIMIT_NOFILE, &wanted) == 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= workers + kOtherDescriptors) return;
+  if (limit.rlim_cur >= needed) return;
   spdlog::warn(
-      "tracker: {} workers need more connections at once than the {} files that this process may open; raise "
-      "the limit (ulimit -n)",
-      num_workers, limit.rlim_cur);
+      "tracker: {} workers may need {} files open at once, and this process may open {}; raise the limit "
+      "(ulimit -n)",
+      num_workers, needed, limit.rlim_cur);
 }
 
 /// Workers write a hello in small pieces without TCP_NODELAY, so each piece waits until the one before is
@@ -260,13 +262,15 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!stopped_) WaitToAccept(acceptor);
   }
 
-  /// Accepting failed, as it does when the process or the machine is out of descriptors: whoever has said
-  /// nothing for a while goes, so that workers get in. Those that just came may be workers, who wait where
-  /// they are until another has gone.
+  /// Accepting failed, as it does when the process or the machine is out of descriptors: connections of
+  /// reports go, then whoever has said nothing for a while, so that workers get in. Those that just came may
+  /// be workers, who wait where they are until another has gone.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
-          "tracker: cannot accept more connections than the {} that are open: {}; dropping silent ones",
+          "tracker: cannot accept more connections than the {} that are open: {}; dropping those of reports, "
+          "and "
+          "silent ones",
           connections_.size(), why.message());
     }
     const bool made_room = job_.MakeRoom(steady_clock::now());

@@ -120,9 +120,11 @@ std::string Encode(const WorkerReport& report) {
   Buffer out;
   Add(out, R"({{"task":{},"rank":{},"host":{},"pid":{})", Quoted(report.task_id, kMaxReportedTaskIdBytes),
       report.rank, Quoted(report.host), report.pid);
+  if (Seconds(report.every) > 0) Add(out, R"(,"every":{:.6f})", report.every);
   if (report.call) AddCall(out, *report.call);
   AddTraffic(out, report.traffic);
   AddWaits(out, report.waits);
+  if (report.waits_dropped > 0) Add(out, R"(,"waits_dropped":{})", report.waits_dropped);
   if (report.progress) AddProgress(out, *report.progress);
   if (report.reading) AddReading(out, *report.reading);
   AddTrace(out, report.trace);

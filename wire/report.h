@@ -97,9 +97,11 @@ struct WorkerReport {
   int rank = -1;        ///< -1: it has none
   std::string host;
   int pid = 0;
+  double every = 0;  ///< seconds: another report comes about so long after this one; 0: not known
   std::optional<ReportedCall> call;
   std::vector<ReportedTraffic> traffic;
   std::vector<ReportedWait> waits;  ///< that ended since the report before
+  std::uint64_t waits_dropped = 0;  ///< how many of these are left out: there were too many
   std::optional<ReportedProgress> progress;
   std::optional<ReportedReading> reading;
   std::vector<TracedEvent> trace;  ///< since the report before

@@ -84,9 +84,9 @@ double SecondsOf(const Json& value, const char* name) {
   return seconds;
 }
 
-double Seconds(const Json& object) {
-  const Json* found = Find(object, "seconds");
-  return found == nullptr ? 0 : SecondsOf(*found, "seconds");
+double Seconds(const Json& object, const char* name = "seconds") {
+  const Json* found = Find(object, name);
+  return found == nullptr ? 0 : SecondsOf(*found, name);
 }
 
 bool Truth(const Json& object, const char* name) {
@@ -172,9 +172,11 @@ WorkerReport ReadReport(const std::string& text) {
   report.rank = Whole<int>(object, "rank", -1, -1);
   report.host = Text(object, "host");
   report.pid = Whole<int>(object, "pid", 0, 0);
+  report.every = Seconds(object, "every");
   if (const Json* call = FindObject(object, "call")) report.call = ReadCall(*call);
   report.traffic = ReadTraffic(List(object, "traffic", kMaxReportedTraffic));
   report.waits = ReadWaits(List(object, "waits", kMaxReportedWaits));
+  report.waits_dropped = Count(object, "waits_dropped");
   if (const Json* progress = FindObject(object, "progress")) report.progress = ReadProgress(*progress);
   if (const Json* reading = FindObject(object, "reading")) report.reading = ReadReading(*reading);
   report.trace = ReadTrace(List(object, "trace", kMaxTracedEvents));

@@ -29,9 +29,10 @@ constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
 
-TrackerConnection::TrackerConnection(const Settings& settings)
+TrackerConnection::TrackerConnection(const Settings& settings, const std::function<void(int)>& connected)
     : settings_(settings), tracker_(fmt::format("{}:{}", settings.tracker_host, settings.tracker_port)) {
   Connect();
+  if (connected) connected(connection_.fd());
   if (const auto tls = TlsFor(settings_, wire::kTlsToTracker)) {
     Encrypt(*tls);
   } else if (settings_.job_token) {

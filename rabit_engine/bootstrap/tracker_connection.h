@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,9 @@ namespace warren {
 class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Connects and proves the token, and no more. Throws as the next.
-  explicit TrackerConnection(const Settings& settings);
+  /// Connects and proves the token, and no more. Throws as the next. `connected` is called between the two,
+  /// with the descriptor; what it throws ends the attempt.
+  explicit TrackerConnection(const Settings& settings, const std::function<void(int)>& connected = {});
   /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut
   /// that names the tracker and what to do. `more` follows the hello at once.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,

@@ -375,11 +375,13 @@ void NativeCommunicator::Run(std::size_t bytes, Body&& body) {
 }
 
 void NativeCommunicator::BeginCounting(const CallTag& tag, std::string_view algorithm) {
+  if (!reporter_->IsOfThisProcess()) return;
   counted_ = {tag.collective, algorithm, Clock::now()};
   if (is_followed_) reporter_->statistics().Enter(tag, counted_.since);
 }
 
 void NativeCommunicator::EndCounting(std::size_t bytes) {
+  if (!reporter_->IsOfThisProcess()) return;
   const Clock::time_point now = Clock::now();
   if (is_followed_) reporter_->statistics().Leave(now);
   reporter_->statistics().Count(counted_.collective, counted_.algorithm, bytes, now - counted_.since);

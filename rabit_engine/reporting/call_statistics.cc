@@ -28,14 +28,14 @@ void CallStatistics::Enter(const CallTag& tag, Clock::time_point now) {
 void CallStatistics::Leave(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(inside_, false)) return;
-  if (now - since_ > kLongCall) KeepWait(tag_->sequence, now - since_);
+  if (now - since_ > kLongCall) KeepWait({tag_->sequence, Seconds(now - since_)});
   since_ = now;
 }
 
 /// The longest ones stay.
-void CallStatistics::KeepWait(std::uint32_t call, std::chrono::nanoseconds time) {
-  const wire::ReportedWait wait{call, Seconds(time)};
+void CallStatistics::KeepWait(const wire::ReportedWait& wait) {
   if (waits_.size() < wire::kMaxReportedWaits) return waits_.push_back(wait);
+  ++waits_dropped_;
   const auto shortest =
       std::min_element(waits_.begin(), waits_.end(),
                        [](const auto& one, const auto& other) { return one.seconds < other.seconds; });
@@ -62,7 +62,26 @@ CallStatistics::Snapshot CallStatistics::Take(Clock::time_point now) {
         {std::string(Name(kind.first)), std::string(kind.second), sum.calls, sum.bytes, Seconds(sum.time)});
   }
   snapshot.waits.swap(waits_);
+  snapshot.waits_dropped = std::exchange(waits_dropped_, 0);
+  snapshot.world = world_;
   return snapshot;
+}
+
+void CallStatistics::PutBack(Snapshot snapshot) {
+  const std::lock_guard lock(mutex_);
+  if (snapshot.world != world_) return;
+  waits_.swap(snapshot.waits);  // these come first
+  waits_dropped_ += snapshot.waits_dropped;
+  for (const wire::ReportedWait& wait : snapshot.waits) KeepWait(wait);
+}
+
+void CallStatistics::BeginWorld() {
+  const std::lock_guard lock(mutex_);
+  tag_.reset();
+  inside_ = false;
+  waits_.clear();
+  waits_dropped_ = 0;
+  ++world_;
 }
 
 }  // namespace warren::reporting

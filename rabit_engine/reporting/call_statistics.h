@@ -33,13 +33,20 @@ class CallStatistics {
   void Count(Collective collective, std::string_view algorithm, std::uint64_t bytes,
              std::chrono::nanoseconds time);
 
+  /// Another communicator is the world's: it counts its calls anew.
+  void BeginWorld();
+
   struct Snapshot {
     std::optional<wire::ReportedCall> call;
     std::vector<wire::ReportedTraffic> traffic;
     std::vector<wire::ReportedWait> waits;
+    std::uint64_t waits_dropped = 0;  ///< beside them: only so many are kept, the longest
+    std::uint64_t world = 0;          ///< whose calls these are
   };
   /// The waits are those since the last one was taken.
   Snapshot Take(Clock::time_point now);
+  /// It has reached nobody: its waits, if the world is the same, are taken again with the next.
+  void PutBack(Snapshot snapshot);
 
  private:
   struct Sum {
@@ -47,7 +54,7 @@ class CallStatistics {
     std::uint64_t bytes = 0;
     std::chrono::nanoseconds time{0};
   };
-  void KeepWait(std::uint32_t call, std::chrono::nanoseconds time);
+  void KeepWait(const wire::ReportedWait& wait);
 
   std::mutex mutex_;
   std::map<std::pair<Collective, std::string_view>, Sum> sums_;
@@ -55,6 +62,8 @@ class CallStatistics {
   bool inside_ = false;
   Clock::time_point since_;  ///< the beginning of the call, or its end
   std::vector<wire::ReportedWait> waits_;
+  std::uint64_t waits_dropped_ = 0;
+  std::uint64_t world_ = 0;
 };
 
 }  // namespace warren::reporting

@@ -1,6 +1,8 @@
 #include "rabit_engine/reporting/reporter.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +74,7 @@ Reporter* Reporter::OfThisProcess() {
     if (current.compare_exchange_strong(reporter, made, std::memory_order_acq_rel)) return made;
     delete made;
   }
-  return reporter->num_forks_ == NumForks() ? reporter : nullptr;
+  return reporter->IsOfThisProcess() ? reporter : nullptr;
 }
 
 Reporter::Reporter(Settings settings)
@@ -86,12 +88,13 @@ bool Reporter::Attach(const void* owner, int rank, int world_size) {
   owner_ = owner;
   rank_ = rank;
   world_size_ = world_size;
+  statistics_.BeginWorld();
   Want(lock);
   return true;
 }
 
 void Reporter::Detach(const void* owner) {
-  if (num_forks_ != NumForks()) return;
+  if (!IsOfThisProcess()) return;
   const Lock lock(mutex_);
   if (owner_ != owner) return;
   owner_ = nullptr;
@@ -113,7 +116,7 @@ void Reporter::Tell(wire::ReportedReading reading) {
 }
 
 void Reporter::Trace(wire::TracedEvent event) {
-  if (num_forks_ != NumForks()) return;
+  if (!IsOfThisProcess()) return;
   const Lock lock(mutex_);
   if (trace_.size() == kMostUnsentEvents) {
     ++dropped_;
@@ -130,14 +133,16 @@ void Reporter::Want(const Lock& /*lock*/) {
 }
 
 void Reporter::AwaitSent() {
-  if (num_forks_ != NumForks()) return;
+  if (!IsOfThisProcess()) return;
   Lock lock(mutex_);
   is_last_ = true;
   if (!trace_.empty()) ++wanted_;
   due_.notify_one();
   const std::uint64_t wanted = wanted_;
-  const milliseconds patience = trace_.empty() ? kLastReportPatience : milliseconds(kLastEventsPatience);
-  changed_.wait_for(lock, patience, [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; });
+  const auto is_done = [&] { return sent_ >= wanted || backoff_.count() > 0 || !has_thread_; };
+  if (changed_.wait_for(lock, kLastReportPatience, is_done)) return;
+  // Who is still connecting may be so for long.
+  if (!trace_.empty() && line_) changed_.wait_for(lock, kLastEventsPatience, is_done);
 }
 
 /// Where there can be no thread there are no reports.
@@ -192,18 +197,22 @@ void Reporter::Serve() {
       report.rank = rank_;
       report.host = host_;
       report.pid = getpid();
+      report.every = std::chrono::duration<double>(Interval(settings_.report_every, world_size_)).count();
       report.progress = progress_;
       report.reading = reading_;
       TakeTrace(report);
       lock.unlock();
       CallStatistics::Snapshot counted = statistics_.Take(Clock::now());
-      report.call = std::move(counted.call);
-      report.traffic = std::move(counted.traffic);
-      report.waits = std::move(counted.waits);
+      report.call = counted.call;
+      report.traffic = counted.traffic;
+      report.waits = counted.waits;
+      report.waits_dropped = counted.waits_dropped;
       is_told = Send(wire::Encode(report));
+      if (!is_told) statistics_.PutBack(std::move(counted));
       lock.lock();
     }
     is_sending_ = false;
+    if (!is_told) line_ = {};
     // What is wanted goes with the last events.
     if (is_told && trace_.size() < wire::kMaxTracedEvents && (trace_.empty() || !is_last_)) sent_ = wanted;
     is_last_ = is_last_ && sent_ < wanted_;
@@ -228,7 +237,8 @@ void Reporter::TakeTrace(wire::WorkerReport& report) {
 bool Reporter::Reach() {
   if (connection_) return true;
   try {
-    auto connection = std::make_unique<TrackerConnection>(settings_);
+    auto connection =
+        std::make_unique<TrackerConnection>(settings_, [this](int descriptor) { Connected(descriptor); });
     connection->Send(wire::Writer().Int(wire::kReportMagic).Take());
     if (settings_.report_timeline) MeasureClock(*connection);
     connection_ = std::move(connection);
@@ -237,6 +247,13 @@ bool Reporter::Reach() {
     if (settings_.debug) Say("rabit: the tracker cannot be told how this process is doing: {}", error.what());
     return false;
   }
+}
+
+/// Before anything is encrypted: OpenSSL is taken down when the process ends.
+void Reporter::Connected(int descriptor) {
+  const Lock lock(mutex_);
+  if (is_over_) throw EngineError("the process ends");
+  line_ = CloseOnForkDescriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
 }
 
 /// As NTP does: the answer was given in the middle between question and answer, as far as anybody knows.
@@ -269,16 +286,20 @@ bool Reporter::Send(const std::string& bytes) {
   }
 }
 
-/// The process ends: nothing must be under way when what its libraries hold is destroyed.
+/// The process ends: nothing must be under way when what its libraries hold is destroyed. Who is only
+/// connecting does not come that far any more.
 void Reporter::End() {
-  if (num_forks_ != NumForks()) return;
+  if (!IsOfThisProcess()) return;
   Lock lock(mutex_);
   if (owner_ != nullptr) Want(lock);  // it has not left the job: nobody has heard of its last calls
   lock.unlock();
   AwaitSent();
   lock.lock();
   is_over_ = true;
-  changed_.wait_for(lock, kLastReportPatience, [&] { return !is_sending_; });
+  const auto is_idle = [&] { return !is_sending_ || !line_; };
+  if (changed_.wait_for(lock, kLastReportPatience, is_idle)) return;
+  shutdown(line_.fd(), SHUT_RDWR);  // whatever it waits for
+  changed_.wait_for(lock, kLastReportPatience, is_idle);
 }
 
 }  // namespace warren::reporting

@@ -43,6 +43,9 @@ class Reporter {
 
   /// This process's; null where nobody wants reports, or there is nobody to be told.
   static Reporter* OfThisProcess();
+  /// False in a process that was forked since: nobody else may use this there, whose locks may be held for
+  /// ever.
+  bool IsOfThisProcess() const { return num_forks_ == NumForks(); }
 
   CallStatistics& statistics() { return statistics_; }
   const Settings& settings() const { return settings_; }
@@ -71,6 +74,7 @@ class Reporter {
   void Serve();
   Clock::time_point Due() const;
   bool Reach();
+  void Connected(int descriptor);
   void MeasureClock(TrackerConnection& connection);
   void TakeTrace(wire::WorkerReport& report);
   bool Send(const std::string& bytes);
@@ -100,6 +104,8 @@ class Reporter {
   bool is_last_ = false;                 ///< what is wanted does not wait for kLeastPause
   bool is_sending_ = false;
   bool is_over_ = false;  ///< the process ends
+  CloseOnForkDescriptor
+      line_;  ///< the connection's once more, to end it from another thread; none before it stands
   Clock::time_point last_{};
   std::chrono::milliseconds backoff_{0};  ///< after a failure; 0: none
 };

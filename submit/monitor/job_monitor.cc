@@ -155,6 +155,8 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   Worker& worker = workers_[*index];
   WorkerSnapshot& shown = job_.workers[*index];
   if (worker.reported) worker.report_gap = std::max(worker.report_gap, now - *worker.reported);
+  const std::chrono::duration<double> every(std::clamp(report.every, 0.0, kLongest));
+  worker.report_gap = std::max(worker.report_gap, std::chrono::duration_cast<TimePoint::duration>(every));
   worker.reported = now;
   // Where XGBoost's own collectives are used nobody else says it.
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
@@ -174,8 +176,9 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   }
   if (report.rank >= 0 && report.call) {
     const std::uint64_t inside = report.call->inside ? 1 : 0;
-    waiting_.Add(static_cast<std::size_t>(report.rank), report.waits,
-                 report.call->number - std::min(inside, report.call->number));
+    const std::uint64_t last_ended = report.call->number - std::min(inside, report.call->number);
+    waiting_.Add(static_cast<std::size_t>(report.rank), report.waits, last_ended);
+    if (report.waits_dropped > 0) waiting_.Forget(last_ended);
   }
   if (report.progress) TakeProgress(*index, *report.progress, now);
   if (report.reading) shown.reading = report.reading;  // what it does not speak of is not over for that

@@ -183,16 +183,19 @@ class WatchingBehaviour(ClusterCase):
         self.assertEqual(process.returncode, 130)
         self.check_all_gone()
 
-    def test_a_tool_that_hangs_when_it_looks_ends_with_the_job(self):
+    def test_while_a_tool_hangs_that_looks_the_host_is_heard_of_and_it_ends_with_the_job(self):
         tools = self.file("tools")
         tools.mkdir()
         (tools / "py-spy").write_text(f"#!/bin/sh\necho x > {self.file('asked')}\nexec sleep 600\n")
         (tools / "py-spy").chmod(0o755)
-        code = "import time; open('ready-0', 'w').write('x'); time.sleep(600)"
-        process = self.start("--num-workers", 1, "--no-tracker", "--env", f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)
+        code = "import os, time; os.fork(); open('ready-0', 'w').write('x'); time.sleep(600)"  # two to look at
+        process = self.start("--num-workers", 1, "--no-tracker", "--log-level", "DEBUG", "--env",
+                             f"PATH={tools}:{os.environ['PATH']}", *PYTHON, code)  # fmt: skip
         self.ready(1)
         os.kill(self.submit_pid(), signal.SIGUSR2)
         self.wait_for_files("asked")
+        # The first may have been on its way.
+        self.assertNotIn("is here:", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 130)

@@ -23,6 +23,7 @@ namespace collective = wire::collective;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class ReportConnectionsTest : public ::testing::Test {
  protected:
@@ -180,6 +181,22 @@ TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
   EXPECT_THAT(closed, ElementsAre(1, one_more));
 }
 
+TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
+  Start(2);
+  const ConnectionId silent = Connect("");
+  const ConnectionId older = Connect(Magic() + ReportOf("0"));
+  const ConnectionId newer = Connect(Magic() + ReportOf("1"));
+  EXPECT_TRUE(job->MakeRoom(now));
+  Collect();
+  EXPECT_THAT(closed, ElementsAre(older));
+  EXPECT_TRUE(job->MakeRoom(now));
+  EXPECT_FALSE(job->MakeRoom(now));  // who has just come may be a worker
+  now += kPendingGrace;
+  EXPECT_TRUE(job->MakeRoom(now));
+  Collect();
+  EXPECT_THAT(closed, UnorderedElementsAre(silent, older, newer));
+}
+
 class ReportAdmissionTest : public ReportConnectionsTest {
  protected:
   wire::JobToken token = wire::JobToken::Random();
@@ -218,6 +235,51 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));
   EXPECT_THAT(ranked, ElementsAre("0"));
+}
+
+TEST_F(ReportAdmissionTest, StrangersPushNobodyOutWhoKnowsTheToken) {
+  Start(1, Options(Admit::kAny));
+  const ConnectionId ours = Authenticate();
+  Say(ours, Magic() + ReportOf("0"));
+  for (int i = 0; i < 3; ++i) Connect(Magic());
+  EXPECT_THAT(closed, IsEmpty());
+  Connect(Magic());
+  EXPECT_THAT(closed, ElementsAre(ours + 1));
+  for (int i = 0; i < 3; ++i) Say(Authenticate(), Magic());
+  EXPECT_THAT(closed, ElementsAre(ours + 1, ours + 2, ours + 3, ours + 4));
+  const ConnectionId stranger = Connect(Magic() + ReportOf("1"));
+  EXPECT_TRUE(closed.contains(stranger));
+  EXPECT_THAT(tasks, ElementsAre("0"));
+  EXPECT_FALSE(closed.contains(ours));
+}
+
+TEST_F(ReportAdmissionTest, StrangersDoNotSpeakForATaskOfWhoKnowsTheToken) {
+  Start(2, Options(Admit::kAny));
+  const ConnectionId stranger = Connect(Magic() + ReportOf("0"));
+  const ConnectionId ours = Authenticate();
+  Say(ours, Magic() + ReportOf("0"));
+  const ConnectionId again = Authenticate();
+  Say(again, Magic() + ReportOf("0"));
+  tasks.clear();
+  Say(stranger, ReportOf("0") + ReportOf("1"));
+  EXPECT_THAT(tasks, ElementsAre("1"));
+  Close(ours);
+  Say(stranger, ReportOf("0"));
+  EXPECT_THAT(tasks, ElementsAre("1"));
+  Close(again);
+  Say(stranger, ReportOf("0"));
+  EXPECT_THAT(tasks, ElementsAre("1", "0"));
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST_F(ReportAdmissionTest, StrangersBytesThatHaveNotComeWholeGoFirst) {
+  Start(1000, Options(Admit::kAny));
+  const std::string begin = wire::Writer().Int(wire::kMaxReportBytes).Take() + std::string(60000, ' ');
+  const int most = static_cast<int>(kMaxUnreadReportBytes / begin.size());
+  for (int i = 0; i < most; ++i) Connect(Magic() + begin);
+  const ConnectionId ours = Authenticate();
+  Say(ours, Magic() + begin);
+  EXPECT_THAT(closed, ElementsAre(1));
 }
 
 }  // namespace

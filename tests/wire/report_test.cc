@@ -38,9 +38,11 @@ WorkerReport Whole() {
   report.rank = 2;
   report.host = "node-7";
   report.pid = 4711;
+  report.every = 2.5;
   report.call = ReportedCall{12, "allreduce of 4 float, sum", true, 1.5};
   report.traffic = {{"allreduce", "ring", 11, std::uint64_t{1} << 63, 0.25}, {"broadcast", "", 1, 8, 0}};
   report.waits = {{7, 0.5}, {9, 0.002}};
+  report.waits_dropped = 3;
   report.progress = ReportedProgress{5, 100, {{"train-rmse", 0.125}, {"auc", 1}}};
   report.reading = ReportedReading{"train.libsvm", 1000, 2000, 4000, 3};
   report.trace = {{"world", "Allreduce", 5'000'000'000, 2000, {{"bytes", 64}, {"call", 7}}},
@@ -54,6 +56,7 @@ TEST(ReportTest, AllThatIsWrittenIsRead) {
   EXPECT_EQ(read.rank, 2);
   EXPECT_EQ(read.host, "node-7");
   EXPECT_EQ(read.pid, 4711);
+  EXPECT_EQ(read.every, 2.5);
   ASSERT_TRUE(read.call);
   EXPECT_EQ(read.call->number, 12U);
   EXPECT_EQ(read.call->name, "allreduce of 4 float, sum");
@@ -68,6 +71,7 @@ TEST(ReportTest, AllThatIsWrittenIsRead) {
   ASSERT_THAT(read.waits, SizeIs(2));
   EXPECT_EQ(read.waits[1].call, 9U);
   EXPECT_EQ(read.waits[1].seconds, 0.002);
+  EXPECT_EQ(read.waits_dropped, 3U);
   ASSERT_TRUE(read.progress);
   EXPECT_EQ(read.progress->of, 100);
   ASSERT_THAT(read.progress->metrics, SizeIs(2));
@@ -200,6 +204,9 @@ TEST(ReportTest, NonsenseIsRefused) {
                            R"({"traffic":{}})",
                            R"({"traffic":[1]})",
                            R"({"waits":[[1]]})",
+                           R"({"every":-1})",
+                           R"({"every":"1"})",
+                           R"({"waits_dropped":-1})",
                            R"({"waits":[[1,1,1]]})",
                            R"({"waits":[[-1,1]]})",
                            R"({"progress":{"round":-1}})",

@@ -72,7 +72,7 @@ class Loader {
         job_(job),
         verbosity_(verbosity),
         bar_("reading " + uri),
-        report_("reading " + uri) {
+        report_(uri) {
     options_.threads = Threads();
     options_.on_progress = [this](const data::Progress& progress) {
       bar_.Show(progress);

@@ -12,11 +12,20 @@ def wanted() -> bool:
     return os.environ.get("WARREN_REPORT_SECONDS", "") not in ("", "0")
 
 
+def _loaded(name: str) -> Optional[ctypes.CDLL]:
+    """A library that this process has loaded already. The one under XGBoost reports its collectives: what a program tells goes
+    the same way, and not by a thread and a connection of librabit's own."""
+    try:
+        return ctypes.CDLL(str(_native.folder() / "lib" / name), mode=os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
 @functools.lru_cache(maxsize=None)
 def _library() -> Optional[ctypes.CDLL]:
     """None where it cannot be loaded: no program fails for a report."""
     try:
-        library = _native.library("librabit.so")
+        library = _loaded("librabit_xgboost.so") or _native.library("librabit.so")
         library.WarrenReportProgress.argtypes = [ctypes.c_longlong, ctypes.c_longlong, ctypes.POINTER(ctypes.c_char_p),
                                                  ctypes.POINTER(ctypes.c_double), ctypes.c_size_t]
         library.WarrenReportReading.argtypes = [ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_ulonglong,

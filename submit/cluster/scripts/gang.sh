@@ -103,7 +103,7 @@ run() {
     report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&"$to_err"; }
     tools_mark="$mark;"
     while kill -0 "$pid" && kill -0 $$; do
-      if read -r -t "$usage_seconds" -u "$wishes" word; then report_stacks "$pid"; else report_usage "$pid"; fi
+      if read -r -t "$usage_seconds" -u "$wishes" word; then begin_stacks "$pid"; else report_usage "$pid"; fi
     done
   ) &
   observer=$!
@@ -122,7 +122,8 @@ run() {
   watch=$!
   exec {wishes}>&-
   await
-  kill -KILL "$watch" "$observer"
+  kill -KILL "$watch"
+  end_family "$observer"
   wait "$watch" "$observer"
   # What it left behind may still have something to write.
   [ -z "$(marked)" ] || sleep 0.15

@@ -2,17 +2,33 @@
 # Before it: usage.sh.
 
 stacks_seconds=10 # for each tool and process: one that waits for a dead disk may keep its reader, too
+# For all of them, below the patience of who has asked (kStacksPatience).
+stacks_limit=22
 stacks_processes=8
 stacks_bytes=64000
 
-# In the foreground: in the process group of this shell, and ended with it.
+# read_clock: leaves in `seconds` those of this host's clock
+read_clock() {
+  seconds=0
+  read -r seconds rest </proc/uptime
+  seconds=${seconds%%.*}
+} 2>/dev/null
+
+# limited TOOL...: in the foreground: in the process group of this shell, and ended with it. Before it: stacks_end.
 limited() {
   limit=
+  read_clock
+  left=$((stacks_end - seconds))
+  [ "$left" -le "$stacks_seconds" ] || left=$stacks_seconds
+  [ "$left" -gt 0 ] || {
+    echo "there is no time left"
+    return 1
+  }
   if command -v timeout >/dev/null; then
     limit="timeout -k 1"
     ! timeout --foreground 1 true || limit="timeout --foreground -k 1"
   fi 2>/dev/null
-  ${limit:+$limit "$stacks_seconds"} "$@" </dev/null
+  ${limit:+$limit "$left"} "$@" </dev/null
 }
 
 # why_not SAID: what a tool said that could not look, and what to do about it
@@ -80,9 +96,16 @@ kernel_stack() { [ ! -r "/proc/$1/stack" ] || sed 's/^\[<[0-9a-f]*>\]/  kernel:/
 stacks() {
   find_family "$1"
   count=0 missing= spy=
+  read_clock
+  stacks_end=$((seconds + stacks_limit))
   for one in $family; do
     [ "$((count += 1))" -le "$stacks_processes" ] || {
       echo "(and more processes)"
+      break
+    }
+    read_clock
+    [ "$seconds" -lt "$stacks_end" ] || {
+      echo "(and more processes: to look at these took $stacks_limit s)"
       break
     }
     kernel_side "$one"
@@ -120,3 +143,24 @@ report_stacks() {
   ) | while IFS= read -r line || [ -n "$line" ]; do report stack "$attempt" "$line"; done
   report stacks "$attempt"
 }
+
+stacks_pid= # of a report that is under way
+# begin_stacks PID: has them reported beside this shell, whose own messages say meanwhile that this host lives. One at a time:
+# who asks meanwhile gets what is under way.
+begin_stacks() {
+  read_clock
+  if is_child "$stacks_pid"; then
+    [ "$seconds" -ge "$stacks_due" ] || return 0
+    end_family "$stacks_pid" # something holds it up that is no tool
+  fi
+  stacks_due=$((seconds + stacks_limit + 3))
+  report_stacks "$1" &
+  stacks_pid=$!
+}
+
+# is_child PID: whether this shell has started it and it still runs
+is_child() {
+  [ -n "$1" ] && read -r stat <"/proc/$1/stat" && read -r own </proc/self/stat || return
+  set -- ${stat##*) }
+  [ "$1" != Z ] && [ "$2" = "${own%% *}" ]
+} 2>/dev/null

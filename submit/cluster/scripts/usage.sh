@@ -18,6 +18,17 @@ find_family() {
   done
 } 2>/dev/null
 
+# end_family PID: a process of this shell and all that it has started, which it can start nothing more meanwhile.
+end_family() {
+  seen= family=$1
+  while [ "$family" != "$seen" ]; do
+    seen=$family
+    kill -STOP $family
+    find_family "$1"
+  done
+  kill -KILL $family
+} 2>/dev/null
+
 # usage PID: leaves in `state` what they do: whether any is stopped, else whether the first or the only busy one waits for a
 # disk (D), else whether any runs, else what the first does; in `ticks` and `pages` what all of them use.
 usage() {

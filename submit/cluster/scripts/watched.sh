@@ -40,10 +40,15 @@ tools_mark="$mark.watch;"
 (
   trap - USR1 TERM HUP INT PIPE
   exec 3<&- >/dev/null
-  trap 'report_stacks "$pid"' USR2
+  asked=
+  trap 'asked=1' USR2
   while kill -0 "$pid" 2>/dev/null; do
     DMLC_SUBMIT_MARK="$tools_mark" sleep "$usage_seconds" 2>/dev/null &
     wait "$!"
+    [ -z "$asked" ] || {
+      asked=
+      begin_stacks "$pid"
+    }
     report_usage "$pid"
   done
 ) &
@@ -63,7 +68,7 @@ DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
 exec 3<&-
 await
 {
-  kill -KILL "$observer"
+  end_family "$observer"
   wait "$observer"
 } 2>/dev/null
 # What it left behind may still have something to write.

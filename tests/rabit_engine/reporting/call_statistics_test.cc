@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "rabit_engine/reporting/reporter.h"
 
 namespace warren::reporting {
@@ -82,10 +84,44 @@ TEST_F(CallStatisticsTest, OfTooManyTheLongestAreTold) {
     Enter(number);
     Leave(milliseconds(number == 5 || number == most + 1 ? 2 : 10));
   }
-  const auto waits = statistics.Take(now).waits;
-  ASSERT_THAT(waits, SizeIs(most));
-  for (const auto& wait : waits) EXPECT_EQ(wait.seconds, 0.01);
-  EXPECT_EQ(waits.back().call, most + 2);
+  const auto taken = statistics.Take(now);
+  ASSERT_THAT(taken.waits, SizeIs(most));
+  for (const auto& wait : taken.waits) EXPECT_EQ(wait.seconds, 0.01);
+  EXPECT_EQ(taken.waits.back().call, most + 2);
+  EXPECT_EQ(taken.waits_dropped, 2U);
+  EXPECT_EQ(statistics.Take(now).waits_dropped, 0U);
+}
+
+TEST_F(CallStatisticsTest, WaitsThatReachedNobodyAreToldWithTheNext) {
+  const auto most = static_cast<std::uint32_t>(wire::kMaxReportedWaits);
+  for (std::uint32_t number = 1; number <= most + 1; ++number) {
+    Enter(number);
+    Leave(milliseconds(10));
+  }
+  auto lost = statistics.Take(now);
+  Enter(most + 2);
+  Leave(milliseconds(20));
+  statistics.PutBack(std::move(lost));
+  const auto taken = statistics.Take(now);
+  ASSERT_THAT(taken.waits, SizeIs(most));
+  EXPECT_EQ(taken.waits.front().call, 2U);
+  EXPECT_EQ(taken.waits.back().call, most + 2);
+  EXPECT_EQ(taken.waits_dropped, 2U);
+}
+
+TEST_F(CallStatisticsTest, AnotherWorldBeginsWithoutCallsAndKeepsTheCounts) {
+  Enter(7);
+  Leave(milliseconds(10));
+  auto lost = statistics.Take(now);
+  Enter(8);
+  statistics.Count(Collective::kAllreduce, "ring", 100, seconds(1));
+  statistics.BeginWorld();
+  statistics.PutBack(std::move(lost));
+  Leave(milliseconds(10));  // of the world before
+  const auto taken = statistics.Take(now);
+  EXPECT_FALSE(taken.call);
+  EXPECT_THAT(taken.waits, IsEmpty());
+  EXPECT_THAT(taken.traffic, SizeIs(1));
 }
 
 TEST(Interval, GrowsWithTheWorldFrom256On) {

@@ -1,8 +1,10 @@
 """What workers tell of themselves under dmlc-submit: right counts, at once and at the end, by every way to the tracker; and nothing,
 by no thread and no connection, where nobody wants it."""
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -51,6 +53,7 @@ class Reports(unittest.TestCase):
             self.assertEqual((last["call"]["number"], last["call"]["inside"]), (8, False))
             self.assertEqual(last["call"]["name"], "broadcast of 100 bytes from root 0")
             self.assertTrue(all(one["algorithm"] for one in last["traffic"]), last)
+            self.assertEqual(last["every"], float(extra.get("report", 0.05)))
         self.assertEqual(sorted(of_task[-1]["rank"] for of_task in reports.values()), list(range(workers)))
 
     def test_the_last_report_has_the_counts_of_all_calls(self):
@@ -93,6 +96,14 @@ class Reports(unittest.TestCase):
                              {"round": 3, "of": 10, "metrics": [["loss", None], ["train-rmse", 0.25], ["ü", 1]]})
             self.assertEqual(of_task[-1]["rank"], -1)
 
+    def test_progress_goes_by_the_library_under_xgboost_where_that_is_loaded(self):
+        library = BIN.parent / "lib" / "librabit_xgboost.so"
+        if not library.exists():
+            self.skipTest("librabit_xgboost.so is not built")
+        done, _ = submit(1, f"ctypes.CDLL({str(library)!r})\nwarren.progress(1)\n"
+                            "print('by', os.path.basename(warren._reporting._library()._name))\n")
+        self.assertIn("by librabit_xgboost.so", done.stdout, done.stderr)
+
     def test_progress_is_told_at_once_but_not_too_often(self):
         _, reports = submit(1, "for i in range(5000): warren.progress(i + 1)\ntime.sleep(0.5)\n", report="3600")
         self.assertEqual(reports["0"][-1]["progress"]["round"], 5000)
@@ -104,6 +115,21 @@ class Reports(unittest.TestCase):
             env = {**ENVIRONMENT, "WARREN_REPORT_SECONDS": "1", "DMLC_TRACKER_URI": host, "DMLC_TRACKER_PORT": "1", "DMLC_TASK_ID": "0"}
             done = subprocess.run([sys.executable, "-c", program], env=env, text=True, capture_output=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "called True\n", ""))
+
+    def test_who_waits_for_a_tracker_that_says_nothing_ends_well(self):
+        program = LIBRARY + "warren.progress(1)\ntime.sleep(0.5)\nprint('done')\n"
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as tracker, contextlib.ExitStack() as stack:
+            env = {**ENVIRONMENT, "WARREN_REPORT_SECONDS": "1", "DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TASK_ID": "0",
+                   "DMLC_TRACKER_PORT": str(tracker.getsockname()[1]), "DMLC_JOB_TOKEN": "00" * 32, "RABIT_TLS": "1"}
+            for queue_is_full in (False, True):  # it waits for the handshake, and for the connection
+                if queue_is_full:
+                    for _ in range(4):
+                        client = stack.enter_context(socket.socket())
+                        client.setblocking(False)
+                        client.connect_ex(tracker.getsockname())
+                done = subprocess.run([sys.executable, "-c", program], env=env, text=True, capture_output=True, timeout=60,
+                                      check=False)  # fmt: skip
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n", ""))
 
     def test_a_tracker_that_dies_hurts_nobody(self):
         program = LIBRARY + textwrap.dedent("""

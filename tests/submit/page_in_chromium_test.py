@@ -60,7 +60,7 @@ def link_at_another_site(target):
         server.shutdown()
 
 
-@unittest.skipUnless(chromium.PROGRAM, "no Chromium; apt-get install chromium")
+@unittest.skipUnless(chromium.PROGRAM, "SKIPPED: no Chromium; apt-get install chromium")
 class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -233,8 +233,8 @@ class SshBinding(BindingBehaviour, SshCase):
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class SshWatching(WatchingBehaviour, SshCase):
     def test_a_host_that_is_cut_off_is_heard_of_no_more_and_others_are(self):
-        process = self.start("--num-workers", 2, "--no-tracker", "--log-level", "DEBUG", "--ssh-options", "-o ServerAliveInterval=100",
-                             "sh", "-c", READY)  # fmt: skip
+        process = self.start("--num-workers", 2, "--no-tracker", "--log-level", "DEBUG", "--hang-timeout", 20, "--ssh-options",
+                             "-o ServerAliveInterval=100", "sh", "-c", READY)  # fmt: skip
         self.ready(2)
         self.read_samples(process, ["worker 0: state S", "worker 1: state S"])
         self.hosts.namespaces.cut_off(1)
@@ -243,7 +243,9 @@ class SshWatching(WatchingBehaviour, SshCase):
         self.assertNotIn("worker 1: state", seen)
         # Nothing waits for it, and whoever asks for its stacks is told that none come.
         os.kill(self.submit_pid(), signal.SIGUSR2)
-        self.wait_for_text(process.stderr, "nothing more came within 30 s")
+        seen += self.wait_for_text(process.stderr, "nothing more came within 30 s")
+        self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard of host \S+ for \d+ s; is it down")
+        self.assertNotRegex(seen, r"worker 0 \(.*\): nothing has been heard")
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 130)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace warren::submit {
 
 JobHost HostByRoute(const tracker::Reached& reached) {
@@ -11,7 +13,7 @@ JobHost HostByRoute(const tracker::Reached& reached) {
 }
 
 void Cluster::Dump(std::size_t /*index*/, std::function<void(std::string text)> done) {
-  done("(on this cluster nothing stands beside the processes that could look)\n");
+  std::exchange(done, nullptr)("(on this cluster nothing stands beside the processes that could look)\n");
 }
 
 }  // namespace warren::submit

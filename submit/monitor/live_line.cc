@@ -114,7 +114,7 @@ std::string Speed(const JobSnapshot& job) {
 }  // namespace
 
 std::string ClockTime(double seconds) {
-  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  const long whole = std::lround(std::max(seconds, 0.0));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }

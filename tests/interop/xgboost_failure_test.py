@@ -41,7 +41,7 @@ class XgboostFailure(unittest.TestCase):
                 cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
                 env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONUNBUFFERED": "1"})
             self.assertEqual(done.returncode, 1, done.stderr)
-            logs = [path.read_text() for path in sorted((pathlib.Path(folder) / "logs").iterdir())]
+            logs = [path.read_text() for path in sorted((pathlib.Path(folder) / "logs").glob("*.log"))]
             return done.stderr.splitlines(), logs
 
     def test_the_only_traceback_is_that_of_the_one_that_raised(self):

@@ -80,15 +80,7 @@ void JobOutput::ShowLastOutputOf(std::size_t index) const {
 }
 
 void JobOutput::WaitForDeadline() {
-  const auto deadline = folding_.NextDeadline();
-  if (deadline == waits_for_) return;
-  waits_for_ = deadline;
-  timer_.cancel();
-  if (!deadline) return;
-  timer_.expires_at(*deadline);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    waits_for_.reset();
+  timer_.Set(folding_.NextDeadline(), [this] {
     folding_.Tick(Clock::now());
     WaitForDeadline();
   });

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "submit/deadline_timer.h"
 #include "submit/output/console.h"
 #include "submit/output/error_folding.h"
 #include "submit/plan.h"
@@ -62,8 +62,7 @@ class JobOutput {
   std::vector<std::string> names_;  ///< "worker 3", of each process
   std::vector<ProcessOutput> processes_;
   ErrorFolding folding_;
-  boost::asio::steady_timer timer_;
-  std::optional<ErrorFolding::TimePoint> waits_for_;  ///< what timer_ is set to
+  DeadlineTimer timer_;
 };
 
 }  // namespace warren::submit

@@ -5,7 +5,6 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "submit/cluster/clusters.h"
 #include "submit/cluster/dump_queue.h"
 #include "submit/cluster/local.h"
+#include "submit/deadline_timer.h"
 #include "submit/job_address.h"
 #include "submit/job_output.h"
 #include "submit/job_watch.h"
@@ -257,17 +257,7 @@ class JobRun : public JobView {
   }
 
   void WaitForDeadline() {
-    const auto deadline = supervisor_->NextDeadline();
-    if (deadline == waits_for_) return;
-    waits_for_ = deadline;
-    timer_.cancel();
-    if (!deadline) return;
-    timer_.expires_at(*deadline);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
-      waits_for_.reset();
-      Tell(&Supervisor::Tick);
-    });
+    timer_.Set(supervisor_->NextDeadline(), [this] { Tell(&Supervisor::Tick); });
   }
 
   void Do(const PrepareCluster&) {
@@ -460,8 +450,7 @@ class JobRun : public JobView {
   const Options& options_;
   const FoundCommand& command_;
   asio::signal_set signals_;
-  asio::steady_timer timer_;
-  std::optional<TimePoint> waits_for_;  ///< what timer_ is set to
+  DeadlineTimer timer_;
   Children children_;
   LocalCluster scheduler_;
   /// The same when the whole job is started again: what a queue keeps for it has this one.

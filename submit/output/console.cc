@@ -249,17 +249,7 @@ void Console::DrawStatusWhenDue() {
     if (status_.is_set() && std::exchange(err_->unfinished_by, 0) != 0) err_->Write("\n");
     err_->Write(status_.Draw(width(), now));
   }
-  const auto next = status_.NextDraw();
-  if (next == status_timer_at_) return;
-  status_timer_at_ = next;
-  status_timer_.cancel();
-  if (!next) return;
-  status_timer_.expires_at(*next);
-  status_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    status_timer_at_.reset();
-    DrawStatusWhenDue();
-  });
+  status_timer_.Set(status_.NextDraw(), [this] { DrawStatusWhenDue(); });
 }
 
 void Console::WaitForResize() {

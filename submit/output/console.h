@@ -9,7 +9,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "submit/deadline_timer.h"
 #include "submit/options.h"
 #include "submit/output/line_format.h"
 #include "submit/output/status_line.h"
@@ -96,8 +96,7 @@ class Console {
   bool interactive_ = false;
   bool was_full_ = false;
   StatusLine status_;
-  boost::asio::steady_timer status_timer_;
-  std::optional<StatusLine::TimePoint> status_timer_at_;  ///< what it is set to
+  DeadlineTimer status_timer_;
   boost::asio::signal_set resized_;
 };
 

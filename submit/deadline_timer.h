@@ -1,0 +1,38 @@
+// A timer that is told again and again when a state machine next has something to do, and is set anew only
+// when that is another time.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace warren::submit {
+
+class DeadlineTimer {
+ public:
+  using TimePoint = boost::asio::steady_timer::time_point;
+
+  explicit DeadlineTimer(boost::asio::io_context& io) : timer_(io) {}
+
+  /// `due` is called at the deadline, from the io_context, unless another is set before; nothing: never.
+  void Set(std::optional<TimePoint> deadline, std::function<void()> due) {
+    if (deadline == deadline_) return;
+    deadline_ = deadline;
+    timer_.cancel();
+    if (!deadline) return;
+    timer_.expires_at(*deadline);
+    timer_.async_wait([this, due = std::move(due)](const boost::system::error_code& error) {
+      if (error) return;
+      deadline_.reset();
+      due();
+    });
+  }
+
+ private:
+  boost::asio::steady_timer timer_;
+  std::optional<TimePoint> deadline_;  ///< what it is set to
+};
+
+}  // namespace warren::submit

@@ -78,7 +78,7 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
   tcp_.ThrowIfHostIsSilent();
-  if (job_ != nullptr) job_->LookForLosses();
+  LookForLossesOfJob();
   if (current_.sequence != 0) {
     CompareWithHost();
     CompareWithAskers();
@@ -90,6 +90,16 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   tcp_.SayThatThisWaits();
   LookForDeadlock(awaited);
   WarnIfLate(awaited, since, now);
+}
+
+void CallWatch::LookForLossesOfJob() {
+  if (job_ == nullptr) return;
+  try {
+    job_->LookForLosses();
+  } catch (const LostPeer&) {
+    tcp_.ThrowIfTold();  // it may have ended because a rank gave up here, and have heard of that sooner
+    throw;
+  }
 }
 
 void CallWatch::CompareWithHost() {

@@ -51,6 +51,7 @@ class CallWatch final : public WaitObserver {
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
  private:
+  void LookForLossesOfJob();
   const CallTag* Remembered(std::uint32_t sequence) const;
   void CompareWithHost();
   void CompareWithAskers();

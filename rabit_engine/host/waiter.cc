@@ -23,7 +23,12 @@ void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left
   if (!lost.empty()) ThrowLost(lost.front());
   if (has_left) ThrowLeft(awaited);
   const Interest interest{segment_.ranks()[awaited], false, false};
-  if (wait_observer_ != nullptr) wait_observer_->OnWait({&interest, 1}, begin, looked);
+  try {
+    if (wait_observer_ != nullptr) wait_observer_->OnWait({&interest, 1}, begin, looked);
+  } catch (const LostPeer&) {
+    ThrowIfAborted();  // meanwhile: what was given up here tells more
+    throw;
+  }
   ThrowIfLate(wait_observer_, {&interest, 1}, begin);
 }
 

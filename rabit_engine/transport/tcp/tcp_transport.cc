@@ -302,11 +302,20 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   }
 }
 
-void TcpTransport::ThrowLost(int peer, const std::string& seen) {
+void TcpTransport::AwaitAlarm() {
   const Clock::time_point end = Clock::now() + kExplanationGrace;
   while (!alarm_ && Clock::now() < end) {
     Poll(tcp::MillisecondsUntil(end, static_cast<int>(kExplanationGrace.count())));
   }
+}
+
+void TcpTransport::ThrowIfTold() {
+  AwaitAlarm();
+  if (alarm_) ThrowLost(alarm_->from, "");
+}
+
+void TcpTransport::ThrowLost(int peer, const std::string& seen) {
+  AwaitAlarm();
   if (!alarm_ || alarm_->lost == peer) {
     const bool itself = alarm_ && alarm_->from == peer;
     throw LostPeer(peer, fmt::format("rank {} lost {}: {}. {}", rank_, PeerName(peer),

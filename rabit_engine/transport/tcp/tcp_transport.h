@@ -125,6 +125,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Throws LostPeer when a peer is gone or a rank has given up, as far as the events taken so far tell. To
   /// be asked when no interest is ready, for what a peer sent before it gave up may say why.
   void ThrowIfLost(std::span<const Interest> interests);
+  /// For whoever has learnt elsewhere that a rank has ended: throws LostPeer when a rank says within a moment
+  /// that it has given up, which tells more.
+  void ThrowIfTold();
 
  private:
   struct PendingConnection;
@@ -134,6 +137,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
     tcp::Hello hello;
   };
 
+  /// Waits for a moment until a rank says that it has given up.
+  void AwaitAlarm();
   [[noreturn]] void ThrowLost(int peer, const std::string& seen) override;
   void NoteEnd() override { any_ended_ = true; }
   void WatchForRoom(const TcpLink& link, bool watch) override;

@@ -231,8 +231,12 @@ class WatchingTest(unittest.TestCase):
             with contextlib.suppress(ConnectionError, http.client.HTTPException):
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
                 connection.request("GET", f"/api/v1/query?query={urllib.parse.quote(expression)}")
-                found = json.loads(connection.getresponse().read())
+                response = connection.getresponse()
+                answer = response.read()
                 connection.close()
+                if response.status == http.HTTPStatus.SERVICE_UNAVAILABLE:  # it is about to begin
+                    raise ConnectionError(answer)
+                found = json.loads(answer)
                 self.assertEqual(found["status"], "success", f"{expression}: {found}")
                 if found["data"]["result"]:
                     return found["data"]["result"]

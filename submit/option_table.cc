@@ -385,6 +385,8 @@ std::vector<Option> MakeTable() {
       {
           {"--help", "", "", "Prints this.", Ask<Request::kHelp>},
           {"--help-markdown", "", "", "Prints docs/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-environment", "", "", "Prints the table of environment variables, in Markdown.",
+           Ask<Request::kHelpEnvironment>},
           {"--help-man", "", "", "Prints the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
           {"--completion", "bash|zsh|fish", "",
            "Prints the script by which that shell completes the command line.", StoreCompletion},

@@ -29,7 +29,7 @@ enum class Mode {
   kMpi,  ///< the workers among each other: there are no servers
 };
 /// What is asked for besides running a job.
-enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion };
+enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion, kHelpEnvironment };
 /// For whom --completion writes.
 enum class Shell { kBash, kZsh, kFish };
 

@@ -22,6 +22,7 @@
 #include "submit/output/log.h"
 #include "submit/run.h"
 #include "submit/shipping.h"
+#include "wire/variables.h"
 
 namespace warren::submit {
 namespace {
@@ -59,6 +60,9 @@ bool Answer(const Options& options) {
       return true;
     case Request::kHelpMarkdown:
       Print(HelpMarkdown());
+      return true;
+    case Request::kHelpEnvironment:
+      Print(wire::VariablesMarkdown());
       return true;
     case Request::kHelpMan:
       Print(HelpMan(WARREN_VERSION));

@@ -24,7 +24,10 @@ Environment JobEnvironment(const JobAddress& address) {
     environment.emplace_back("DMLC_TRACKER_PORT", std::to_string(address.tracker_port));
   }
   if (!address.token.empty()) environment.emplace_back(wire::kTokenVariable, address.token);
-  if (address.tls) environment.emplace_back("RABIT_TLS", "1");
+  // Under both names: a worker may have a librabit that only knows the old one.
+  for (const char* name : {"WARREN_TLS", "RABIT_TLS"}) {
+    if (address.tls) environment.emplace_back(name, "1");
+  }
   if (!address.ps_root_host.empty()) {
     environment.emplace_back("DMLC_PS_ROOT_URI", address.ps_root_host);
     environment.emplace_back("DMLC_PS_ROOT_PORT", std::to_string(address.ps_root_port));

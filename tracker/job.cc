@@ -187,7 +187,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
       if (admission_.requires_tls()) {
         throw wire::ProtocolError(
             "it would prove the job's token and go on in the clear, and this job's connections are encrypted "
-            "(--tls): its environment lacks RABIT_TLS=1");
+            "(--tls): its environment lacks WARREN_TLS=1");
       }
       inbound.step = Inbound::Step::kNonce;
       if (!ReadAuthentication(connection, inbound)) return false;
@@ -195,7 +195,7 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
     }
     if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
       throw wire::ProtocolError(
-          "it wants TLS (RABIT_TLS=1 in its environment), and this tracker was started without --tls");
+          "it wants TLS (WARREN_TLS=1 in its environment), and this tracker was started without --tls");
     }
     if (*magic != wire::kMagic && *magic != wire::kReportMagic) {
       throw wire::ProtocolError(

@@ -90,7 +90,7 @@ void Declare(CLI::App& app, Options& options) {
   app.add_flag(
       "--tls", options.tls,
       "encrypt the connections of workers that know the token, with it as the key (TLS 1.3), and tell "
-      "them by RABIT_TLS=1 to do so among each other");
+      "them by WARREN_TLS=1 to do so among each other");
   app.add_option(
          "--admit", options.admit,
          "which workers may come without the token, as XGBoost's own: token (none), hosts (those from "

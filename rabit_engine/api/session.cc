@@ -146,7 +146,7 @@ void Session::Init(const Call& call, int argc, const char* const* argv, Launcher
     Settings settings = ReadSettings(arguments);
     const bool is_told = settings.bootstrap != BootstrapKind::kAuto || !settings.tracker_host.empty();
     if (launchers == Launchers::kJoin && !is_told)
-      settings.bootstrap = BootstrapOfLauncher(MpiCluesOfThisProcess(), &FromEnvironment);
+      settings.bootstrap = BootstrapOfLauncher(MpiCluesOfThisProcess(), &wire::FromEnvironment);
     if (settings.role != "worker") {
       // Jobs with parameter servers start one command in every role; rabit programs are for workers.
       Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",
@@ -303,7 +303,7 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
   }
   if (!has_timeouts_) {
     Refuse(call, fmt::format(
-                     "a timeout of {} s, and this engine has none; set RABIT_ENGINE=native, or leave it out",
+                     "a timeout of {} s, and this engine has none; set WARREN_ENGINE=native, or leave it out",
                      seconds));
   }
   constexpr double kLongest = 1e9;  // what is longer would not fit a clock

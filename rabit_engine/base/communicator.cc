@@ -12,7 +12,7 @@ namespace warren {
 namespace {
 
 [[noreturn]] void RefuseToServe(const Communicator& communicator, const char* what) {
-  throw Refused(fmt::format("rank {}: there is no {} by this engine; set RABIT_ENGINE=native",
+  throw Refused(fmt::format("rank {}: there is no {} by this engine; set WARREN_ENGINE=native",
                             communicator.rank(), what));
 }
 

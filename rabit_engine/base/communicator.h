@@ -89,7 +89,7 @@ class Communicator {
                                               OobAllgather& members);
   /// For messages with tags among the ranks here, beside the calls of this communicator. All ranks call it.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
-  /// Equal for ranks on one host, where RABIT_HOST_GROUP can make several hosts of one.
+  /// Equal for ranks on one host, where WARREN_HOST_GROUP can make several hosts of one.
   virtual int host_of(int rank) const;
   /// "world", or for one made by Split or Group a name that only this one has in the job.
   virtual std::string name() const { return "world"; }

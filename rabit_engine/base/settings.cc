@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -11,6 +12,8 @@
 #include <system_error>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
+#include "wire/variables.h"
 
 namespace warren {
 namespace {
@@ -21,6 +24,7 @@ constexpr std::chrono::seconds kDefaultCollectiveTimeout{1800};
 // What is being read: some settings are made of two.
 struct Reading {
   Settings settings;
+  std::string_view name;  // under which the value was found
   bool timeout = false;
   std::chrono::seconds timeout_sec = kDefaultCollectiveTimeout;
   bool has_task_id = false;
@@ -98,11 +102,11 @@ bool ParseWord(const std::string& text, const Word<T> (&words)[kCount], T& value
 }
 
 // One setting: the name a program passes to Init and the one in the environment (either is understood in
-// both places; programs pass DMLC_TRACKER_URI=... as an argument too), and how to read it.
+// both places; programs pass DMLC_TRACKER_URI=... as an argument too), and how to read it. wire/variables.h
+// has the former names, and what is expected.
 struct Setting {
   const char* argument;
   const char* variable;
-  const char* expected;
   bool (*read)(const std::string& text, Reading& reading);
 };
 
@@ -114,25 +118,22 @@ constexpr Word<BootstrapKind> kBootstraps[] = {{"auto", BootstrapKind::kAuto},
                                                {"none", BootstrapKind::kNone}};
 constexpr Word<SharedMemory> kSharedMemory[] = {{"auto", SharedMemory::kAuto}, {"off", SharedMemory::kOff}};
 
-constexpr const char* kBool = "0, 1, true or false";
-constexpr const char* kSeconds = "a whole number of seconds";
-constexpr const char* kCount = "a whole number from 0 to 1000000";
 constexpr int kMaxCount = 1'000'000;
 constexpr int kMaxWorldSize = 1 << 17;
 constexpr std::size_t kMaxTaskIdBytes = 1024;
 
 constexpr Setting kSettings[] = {
     // --- the job ---
-    {"rabit_tracker_uri", "DMLC_TRACKER_URI", "a host name or address, or NULL",
+    {"rabit_tracker_uri", "DMLC_TRACKER_URI",
      [](const std::string& text, Reading& r) {
        r.settings.tracker_host = text == "NULL" ? "" : text;
        return true;
      }},
-    {"rabit_tracker_port", "DMLC_TRACKER_PORT", "a port from 1 to 65535",
+    {"rabit_tracker_port", "DMLC_TRACKER_PORT",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 1, 65535, r.settings.tracker_port);
      }},
-    {nullptr, wire::kTokenVariable.data(), "the 64 hexadecimal digits that the launcher or the tracker made",
+    {nullptr, wire::kTokenVariable.data(),
      [](const std::string& text, Reading& r) {
        try {
          r.settings.job_token = wire::JobToken::Parse(text);
@@ -141,9 +142,9 @@ constexpr Setting kSettings[] = {
        }
        return true;
      }},
-    {nullptr, "RABIT_TLS", kBool,
+    {nullptr, "WARREN_TLS",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tls); }},
-    {"rabit_task_id", "DMLC_TASK_ID", "a name of at most 1024 bytes",
+    {"rabit_task_id", "DMLC_TASK_ID",
      [](const std::string& text, Reading& r) {
        if (text.size() > kMaxTaskIdBytes) return false;
        r.settings.task_id = text;
@@ -151,114 +152,113 @@ constexpr Setting kSettings[] = {
        return true;
      }},
     {"rabit_world_size", "rabit_world_size",
-     "a number of workers from 1 to 131072, or -1 when the tracker knows",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, -1, kMaxWorldSize, r.settings.world_size) && r.settings.world_size != 0;
      }},
-    {nullptr, "DMLC_NUM_WORKER", "a number",
+    {nullptr, "DMLC_NUM_WORKER",
      [](const std::string& text, Reading& r) {
        // Whatever else it may be is nobody's error: it is not the engine's.
        static_cast<void>(ParseNumber(text, 0, kMaxCount, r.settings.num_workers));
        return true;
      }},
-    {nullptr, "DMLC_NUM_ATTEMPT", kCount,
+    {nullptr, "DMLC_NUM_ATTEMPT",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.num_attempt);
      }},
-    {nullptr, "DMLC_MAX_ATTEMPT", kCount,
+    {nullptr, "DMLC_MAX_ATTEMPT",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.max_attempt);
      }},
-    {nullptr, "DMLC_WORKER_CONNECT_RETRY", kCount,
+    {nullptr, "DMLC_WORKER_CONNECT_RETRY",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.connect_retry);
      }},
-    {nullptr, "DMLC_ROLE", "worker, server or scheduler",
+    {nullptr, "DMLC_ROLE",
      [](const std::string& text, Reading& r) {
        r.settings.role = text;
        return text == "worker" || text == "server" || text == "scheduler";
      }},
     // --- the engine ---
-    {nullptr, "RABIT_ENGINE", "native or mpi",
+    {nullptr, "WARREN_ENGINE",
      [](const std::string& text, Reading& r) { return ParseWord(text, kEngines, r.settings.engine); }},
-    {nullptr, "RABIT_BOOTSTRAP", "auto, tracker, mpi, slurm or none",
+    {nullptr, "WARREN_BOOTSTRAP",
      [](const std::string& text, Reading& r) { return ParseWord(text, kBootstraps, r.settings.bootstrap); }},
-    {nullptr, "RABIT_SHARED_MEMORY", "auto or off",
+    {nullptr, "WARREN_SHARED_MEMORY",
      [](const std::string& text, Reading& r) {
        return ParseWord(text, kSharedMemory, r.settings.shared_memory);
      }},
-    {nullptr, "RABIT_HOST_GROUP", "a name",
+    {nullptr, "WARREN_HOST_GROUP",
      [](const std::string& text, Reading& r) {
        r.settings.host_group = text;
        return text.find('\n') == std::string::npos;
      }},
-    {nullptr, "RABIT_REPRODUCIBLE", kBool,
+    {nullptr, "WARREN_REPRODUCIBLE",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.reproducible); }},
-    {nullptr, "RABIT_ALGORITHM", "an algorithm, or collective=algorithm pairs with commas",
+    {nullptr, "WARREN_ALGORITHM",
      [](const std::string& text, Reading& r) {
        r.settings.algorithm = text;
+       r.settings.algorithm_name = r.name;
        return true;
      }},
-    {nullptr, "RABIT_PRINT_CHOICE", kBool,
+    {nullptr, "WARREN_PRINT_CHOICE",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.print_choice); }},
     {"rabit_reduce_buffer", "rabit_reduce_buffer",
-     "a size in bytes such as 67108864, 64KB, 256MB or 1GB, at least 1",
      [](const std::string& text, Reading& r) {
        return ParseBytes(text, r.settings.reduce_buffer_bytes) && r.settings.reduce_buffer_bytes > 0;
      }},
-    {"rabit_timeout", "rabit_timeout", kBool,
+    {"rabit_timeout", "rabit_timeout",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.timeout); }},
-    {"rabit_timeout_sec", "rabit_timeout_sec", kSeconds,
+    {"rabit_timeout_sec", "rabit_timeout_sec",
      [](const std::string& text, Reading& r) { return ParseSeconds(text, r.timeout_sec); }},
-    {nullptr, "RABIT_CONNECT_TIMEOUT", "a whole number of seconds, at least 1",
+    {nullptr, "WARREN_CONNECT_TIMEOUT",
      [](const std::string& text, Reading& r) {
        return ParseSeconds(text, r.settings.connect_timeout) && r.settings.connect_timeout.count() > 0;
      }},
-    {nullptr, "RABIT_HOST_TIMEOUT", "a whole number of seconds, at least 2",
+    {nullptr, "WARREN_HOST_TIMEOUT",
      [](const std::string& text, Reading& r) {
        return ParseSeconds(text, r.settings.host_timeout) && r.settings.host_timeout.count() > 1;
      }},
-    {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay", kBool,
+    {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tcp_no_delay); }},
-    {"rabit_debug", "rabit_debug", kBool,
+    {"rabit_debug", "rabit_debug",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.debug); }},
-    {nullptr, "WARREN_TIMELINE", "a file name",
+    {nullptr, "WARREN_TIMELINE",
      [](const std::string& text, Reading& r) {
        r.settings.timeline = text;
        return true;
      }},
-    {nullptr, kReportVariable, "a number of seconds up to 86400, such as 1 or 0.5; 0 for never",
+    {nullptr, kReportVariable,
      [](const std::string& text, Reading& r) { return ParseDecimalSeconds(text, r.settings.report_every); }},
-    {nullptr, "WARREN_REPORT_TIMELINE", kBool,
+    {nullptr, "WARREN_REPORT_TIMELINE",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.report_timeline); }},
     // --- named operations ---
-    {nullptr, "WARREN_FUSION_THRESHOLD", "a size in bytes such as 0, 65536, 64KB or 2MB",
+    {nullptr, "WARREN_FUSION_THRESHOLD",
      [](const std::string& text, Reading& r) { return ParseBytes(text, r.settings.fusion_bytes); }},
-    {nullptr, "WARREN_CYCLE_TIME_US", "a whole number of microseconds from 0 to 1000000",
+    {nullptr, "WARREN_CYCLE_TIME_US",
      [](const std::string& text, Reading& r) {
        int microseconds = 0;
        if (!ParseNumber(text, 0, kMaxCount, microseconds)) return false;
        r.settings.cycle = std::chrono::microseconds(microseconds);
        return true;
      }},
-    {nullptr, "WARREN_AUTOTUNE", kBool,
+    {nullptr, "WARREN_AUTOTUNE",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.autotune); }},
-    {nullptr, "WARREN_STALL_SECONDS", "a whole number of seconds, at least 1",
+    {nullptr, "WARREN_STALL_SECONDS",
      [](const std::string& text, Reading& r) {
        return ParseSeconds(text, r.settings.stall_warning) && r.settings.stall_warning.count() > 0;
      }},
     // --- recovery ---
-    {"rabit_global_replica", "rabit_global_replica", kCount,
+    {"rabit_global_replica", "rabit_global_replica",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.global_replica);
      }},
-    {"rabit_local_replica", "rabit_local_replica", kCount,
+    {"rabit_local_replica", "rabit_local_replica",
      [](const std::string& text, Reading& r) {
        return ParseNumber(text, 0, kMaxCount, r.settings.local_replica);
      }},
-    {"rabit_bootstrap_cache", "rabit_bootstrap_cache", kBool,
+    {"rabit_bootstrap_cache", "rabit_bootstrap_cache",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.bootstrap_cache); }},
-    {"mock", nullptr, "rank,version,seqno,trial",
+    {"mock", nullptr,
      [](const std::string& text, Reading& r) {
        r.settings.mock.push_back(text);
        return true;
@@ -267,16 +267,13 @@ constexpr Setting kSettings[] = {
 
 void Apply(const Setting& setting, std::string_view name, const std::string& value, const char* origin,
            Reading& reading) {
+  reading.name = name;
   if (setting.read(value, reading)) return;
   const bool is_secret = setting.variable == wire::kTokenVariable;
+  const wire::Variable* variable =
+      wire::VariableOf(setting.variable == nullptr ? setting.argument : setting.variable);
   throw Misuse(fmt::format("{} in {}: {} is not understood, expected {}", name, origin,
-                           is_secret ? "what is there" : fmt::format("\"{}\"", value), setting.expected));
-}
-
-// A variable that is set to nothing counts as not set.
-const char* Variable(const char* name) {
-  const char* value = name == nullptr ? nullptr : std::getenv(name);
-  return value == nullptr || *value == '\0' ? nullptr : value;
+                           is_secret ? "what is there" : fmt::format("\"{}\"", value), variable->values));
 }
 
 void ReadEnvironment(Reading& reading) {
@@ -284,9 +281,17 @@ void ReadEnvironment(Reading& reading) {
     for (const char* name : {setting.argument, setting.variable}) {
       // "mock" is too common a word to be taken from the environment.
       if (name == nullptr || std::string_view(name) == "mock") continue;
-      if (const char* value = Variable(name)) Apply(setting, name, value, "the environment", reading);
+      if (const auto found = wire::FindVariable(name, &wire::FromEnvironment))
+        Apply(setting, found->name, found->value, "the environment", reading);
     }
   }
+}
+
+std::string_view WithoutFormerNames(std::string_view name) {
+  for (const wire::Variable& variable : wire::Variables()) {
+    if (variable.former != nullptr && Same(name, variable.former)) return variable.name;
+  }
+  return name;
 }
 
 void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
@@ -294,26 +299,34 @@ void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos) continue;
     const std::string_view name = std::string_view(argument).substr(0, equals);
+    const std::string_view today = WithoutFormerNames(name);
     for (const Setting& setting : kSettings) {
-      const bool named = (setting.argument != nullptr && Same(name, setting.argument)) ||
-                         (setting.variable != nullptr && Same(name, setting.variable));
+      const bool named = (setting.argument != nullptr && Same(today, setting.argument)) ||
+                         (setting.variable != nullptr && Same(today, setting.variable));
       if (named) Apply(setting, name, argument.substr(equals + 1), "the arguments", reading);
     }
   }
+}
+
+// Once in a process: it may read its settings again, for reports.
+void SayWhatContradicts() {
+  static std::atomic<bool> said = false;
+  const std::vector<std::string> lines = wire::ContradictingNames(&wire::FromEnvironment);
+  if (lines.empty() || said.exchange(true)) return;
+  for (const std::string& line : lines) Say("rabit: {}", line);
 }
 
 // Launchers that start all processes with one environment tell them apart by a variable of their own.
 std::string LaunchersTaskId() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     int rank = 0;
-    const char* value = Variable(name);
-    if (value != nullptr && ParseNumber(std::string(value), 0, kMaxWorldSize, rank)) return value;
+    const auto value = wire::FromEnvironment(name);
+    if (value && ParseNumber(*value, 0, kMaxWorldSize, rank)) return *value;
   }
   // Counted from 1; "undefined" in a job without tasks.
   int task = 0;
-  const char* value = Variable("SGE_TASK_ID");
-  if (value != nullptr && ParseNumber(std::string(value), 1, kMaxWorldSize, task))
-    return std::to_string(task - 1);
+  const auto value = wire::FromEnvironment("SGE_TASK_ID");
+  if (value && ParseNumber(*value, 1, kMaxWorldSize, task)) return std::to_string(task - 1);
   return Settings().task_id;
 }
 
@@ -329,6 +342,7 @@ constexpr std::chrono::seconds kForEver = std::chrono::hours(24 * 365);
 Settings ReadSettings(std::span<const std::string> arguments) {
   Reading reading;
   reading.settings.engine = DefaultEngine();
+  SayWhatContradicts();
   ReadEnvironment(reading);
   ReadArguments(arguments, reading);
   if (!reading.has_task_id) reading.settings.task_id = LaunchersTaskId();

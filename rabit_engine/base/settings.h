@@ -1,5 +1,5 @@
 // Everything a user can set, read in one place: `key=value` arguments of Init win over the environment.
-// docs/engine.md has the same table for users.
+// wire/variables.cc has the names, and the same table for users.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct Settings {
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
   /// DMLC_JOB_TOKEN: proved to the tracker and to every rank, and they to this one; none: nothing is proved
   std::optional<wire::JobToken> job_token;
-  bool tls = false;              ///< RABIT_TLS: connections to the tracker and links are encrypted
+  bool tls = false;              ///< WARREN_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker knows
   int num_workers = 0;           ///< DMLC_NUM_WORKER: how many a launcher started; 0: not known
@@ -34,21 +34,22 @@ struct Settings {
   std::string role = "worker";   ///< DMLC_ROLE
 
   // --- the engine ---
-  EngineKind engine = EngineKind::kNative;         ///< RABIT_ENGINE = native | mpi
-  BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< RABIT_BOOTSTRAP = auto | tracker | mpi | slurm | none
-  SharedMemory shared_memory = SharedMemory::kAuto;  ///< RABIT_SHARED_MEMORY = auto | off
-  /// RABIT_HOST_GROUP: ranks of one host with different names here share no memory, as if on different hosts
+  EngineKind engine = EngineKind::kNative;         ///< WARREN_ENGINE = native | mpi
+  BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< WARREN_BOOTSTRAP = auto | tracker | mpi | slurm | none
+  SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
+  /// WARREN_HOST_GROUP: ranks of one host with different names here share no memory, as if on different hosts
   std::string host_group;
-  bool reproducible = true;   ///< RABIT_REPRODUCIBLE: the order is fixed by rank alone
-  std::string algorithm;      ///< RABIT_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
-  bool print_choice = false;  ///< RABIT_PRINT_CHOICE: log each new choice to stderr
+  bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order is fixed by rank alone
+  std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
+  std::string algorithm_name = "WARREN_ALGORITHM";  ///< under which name that was given, for errors
+  bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
   std::size_t reduce_buffer_bytes = std::size_t{256}
                                     << 20;  ///< rabit_reduce_buffer = 256MB: limit of scratch memory
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: for ever. A peer
   /// that has died is noticed at once in any case.
   std::chrono::seconds collective_timeout{0};
-  std::chrono::seconds connect_timeout{30};  ///< RABIT_CONNECT_TIMEOUT: for one connection or handshake
-  std::chrono::seconds host_timeout{30};     ///< RABIT_HOST_TIMEOUT: silence after which a host is gone
+  std::chrono::seconds connect_timeout{30};  ///< WARREN_CONNECT_TIMEOUT: for one connection or handshake
+  std::chrono::seconds host_timeout{30};     ///< WARREN_HOST_TIMEOUT: silence after which a host is gone
   bool tcp_no_delay = true;                  ///< rabit_enable_tcp_no_delay
   bool debug = false;                        ///< rabit_debug
   std::string timeline;                      ///< WARREN_TIMELINE: a file for what happened when
@@ -77,7 +78,7 @@ struct Settings {
 
 inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 
-/// The engine where RABIT_ENGINE is not set: native; MPI in programs linked with librabit_mpi
+/// The engine where WARREN_ENGINE is not set: native; MPI in programs linked with librabit_mpi
 /// (mpi/mpi_by_default.cc), where the linker takes another definition than the weak one here.
 EngineKind DefaultEngine();
 

@@ -13,7 +13,7 @@ std::optional<tls::Context> TlsFor(const Settings& settings, std::string_view pu
   if (!settings.tls) return std::nullopt;
   if (!settings.job_token) {
     throw Misuse(
-        fmt::format("RABIT_TLS=1 takes its key from the job's token, and {} is not set: start the job with "
+        fmt::format("WARREN_TLS=1 takes its key from the job's token, and {} is not set: start the job with "
                     "dmlc-submit --tls, "
                     "or with rabit-tracker --tls and the environment that it prints",
                     wire::kTokenVariable));
@@ -21,7 +21,7 @@ std::optional<tls::Context> TlsFor(const Settings& settings, std::string_view pu
   try {
     return tls::Context(std::string(purpose), wire::TlsSecret(*settings.job_token, purpose));
   } catch (const std::runtime_error& error) {
-    throw EngineError(fmt::format("RABIT_TLS=1: {}", error.what()));
+    throw EngineError(fmt::format("WARREN_TLS=1: {}", error.what()));
   }
 }
 

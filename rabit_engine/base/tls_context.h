@@ -1,4 +1,4 @@
-// What RABIT_TLS=1 asks for.
+// What WARREN_TLS=1 asks for.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -12,18 +11,13 @@
 #include "rabit_engine/bootstrap/pmi_bootstrap.h"
 #include "rabit_engine/bootstrap/slurm_meeting.h"
 #include "rabit_engine/bootstrap/slurm_step.h"
+#include "wire/variables.h"
 
 namespace warren {
 namespace {
 
-std::optional<std::string> FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 std::optional<int> NumberFromEnvironment(const char* name) {
-  const auto text = FromEnvironment(name);
+  const auto text = wire::FromEnvironment(name);
   int value = 0;
   if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{})
     return std::nullopt;
@@ -44,7 +38,7 @@ std::optional<PmiPlace> FindPmi() {
 
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings) {
   if (const auto place = FindPmi()) return MakePmiBootstrap(*place, settings.connect_timeout);
-  SlurmStep step = ReadSlurmStep(&FromEnvironment);
+  SlurmStep step = ReadSlurmStep(&wire::FromEnvironment);
   if (settings.job_token) {
     step.token = wire::ToHex(wire::BytesOf(settings.job_token->Derive("meeting", step.id)));
     step.has_job_token = true;

@@ -1,4 +1,4 @@
-// RABIT_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, by what their launcher
+// WARREN_BOOTSTRAP=slurm: ranks find each other without a tracker and without MPI, by what their launcher
 // offers.
 #pragma once
 

@@ -142,7 +142,7 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
     }
   }
   throw EngineError(fmt::format(
-      "{}: none of the ports for the meeting can be had: {}; set RABIT_BOOTSTRAP_PORT", Who(step), tried));
+      "{}: none of the ports for the meeting can be had: {}; set WARREN_BOOTSTRAP_PORT", Who(step), tried));
 }
 
 /// Rank 0 while the others come.
@@ -233,7 +233,7 @@ class Door {
     missing.resize(std::min(num_missing, kRanksToName));
     const std::string story = fmt::format(
         "{}: {} of the others did not come in time (ranks {}{}); see what became of them, or set "
-        "RABIT_CONNECT_TIMEOUT higher",
+        "WARREN_CONNECT_TIMEOUT higher",
         Who(step_), num_missing, fmt::join(missing, ", "), num_missing > kRanksToName ? ", ..." : "");
     for (DeadlineStream& seat : seats_) {
       if (!seat.is_open()) continue;
@@ -381,7 +381,7 @@ class MeetingGuest : public Bootstrap {
           throw TimedOut(fmt::format(
               "{}: rank 0 was not found on {} at ports {} within {} s (last: {}); if rank 0 is on another "
               "host or "
-              "a firewall is in between, set RABIT_BOOTSTRAP_HOST and RABIT_BOOTSTRAP_PORT",
+              "a firewall is in between, set WARREN_BOOTSTRAP_HOST and WARREN_BOOTSTRAP_PORT",
               Who(step_), step_.meeting_host, fmt::join(step_.meeting_ports, ", "), timeout_.count(), seen));
         }
       }

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 
 #include "rabit_engine/base/error.h"
 
 namespace warren {
 namespace {
 
-using LookUp = std::function<std::optional<std::string>(const char* name)>;
+using wire::FindVariable;
+using wire::LookUp;
 
 /// More hosts than any cluster has: a list that names more is a mistake or an attack on our memory.
 constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
@@ -87,25 +89,26 @@ void AppendHosts(const std::string& prefix, std::string_view rest, std::string_v
 
 std::string Required(const LookUp& look_up, const char* name) {
   if (auto value = look_up(name)) return *value;
-  throw EngineError(fmt::format(
-      "RABIT_BOOTSTRAP=slurm: {} is not set, so srun did not start this process; start the program with srun "
-      "(inside sbatch as well), with mpiexec of MPICH, or use a tracker",
-      name));
+  throw EngineError(
+      fmt::format("WARREN_BOOTSTRAP=slurm: {} is not set, so srun did not start this process; start the "
+                  "program with srun "
+                  "(inside sbatch as well), with mpiexec of MPICH, or use a tracker",
+                  name));
 }
 
 int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, std::uint64_t low,
                 std::uint64_t high) {
   const auto value = Number(text);
   if (!value || *value < low || *value > high) {
-    throw EngineError(fmt::format("RABIT_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
+    throw EngineError(fmt::format("WARREN_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
                                   look_up(name).value_or(text), low, high));
   }
   return static_cast<int>(*value);
 }
 
 std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, const std::string& step) {
-  if (const auto asked = look_up("RABIT_BOOTSTRAP_PORT")) {
-    return {RequiredInt(look_up, "RABIT_BOOTSTRAP_PORT", *asked, 1, 65535)};
+  if (const auto asked = FindVariable("WARREN_BOOTSTRAP_PORT", look_up)) {
+    return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
   // Jobs that run at the same time have numbers close to each other: keep their ports apart.
   const std::uint64_t place = Number(job).value_or(0) * 67 + Number(step).value_or(0) * kPortsToTry;
@@ -118,7 +121,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
 
 /// Tasks on the host of rank 0 need no name service; and node names need not be in one.
 std::string MeetingHost(const LookUp& look_up) {
-  if (const auto asked = look_up("RABIT_BOOTSTRAP_HOST")) return *asked;
+  if (const auto asked = FindVariable("WARREN_BOOTSTRAP_HOST", look_up)) return asked->value;
   if (look_up("SLURM_NODEID") == "0") return "127.0.0.1";
   return ExpandHostList(Required(look_up, "SLURM_STEP_NODELIST")).front();
 }
@@ -143,9 +146,9 @@ SlurmStep ReadSlurmStep(const LookUp& look_up) {
   step.meeting_host = MeetingHost(look_up);
   step.meeting_ports = MeetingPorts(look_up, job, step_id);
   // srun's own port is known to the tasks of its step alone and is another for every step.
+  const auto secret = FindVariable("WARREN_BOOTSTRAP_TOKEN", look_up);
   step.token = fmt::format("{}:{}:{}", look_up("SLURM_SRUN_COMM_HOST").value_or(""),
-                           look_up("SLURM_SRUN_COMM_PORT").value_or(""),
-                           look_up("RABIT_BOOTSTRAP_TOKEN").value_or(""));
+                           look_up("SLURM_SRUN_COMM_PORT").value_or(""), secret ? secret->value : "");
   return step;
 }
 

@@ -1,11 +1,11 @@
 // What Slurm tells a task that srun started, and where its rank 0 can be met. Pure functions over text.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "wire/variables.h"
 
 namespace warren {
 
@@ -21,15 +21,15 @@ struct SlurmStep {
   std::string meeting_host;        ///< where rank 0 listens, as this task reaches it
   std::vector<int> meeting_ports;  ///< the ports rank 0 may listen on, best first
   /// What only tasks of this step can easily know. Keeps jobs apart that meet at one port by chance; it is no
-  /// defence against a user of the same host, unless RABIT_BOOTSTRAP_TOKEN holds a secret.
+  /// defence against a user of the same host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
   std::string token;
   bool has_job_token = false;  ///< `token` is made from the job's; who does not know it hears nothing
 };
 
 /// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and the like,
-/// RABIT_BOOTSTRAP_HOST, RABIT_BOOTSTRAP_PORT and RABIT_BOOTSTRAP_TOKEN through `look_up`, which gives
+/// WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`, which gives
 /// nothing for a variable that is unset or empty. Throws EngineError that names the variable that is missing
 /// or wrong.
-SlurmStep ReadSlurmStep(const std::function<std::optional<std::string>(const char* name)>& look_up);
+SlurmStep ReadSlurmStep(const wire::LookUp& look_up);
 
 }  // namespace warren

@@ -83,7 +83,7 @@ void TrackerConnection::Encrypt(const tls::Context& tls) {
   const int error =
       connection_.HandshakeUntil(Clock::now() + settings_.connect_timeout * kFirstAnswerPatience);
   if (error == 0) return;
-  const std::string begin = fmt::format("TLS with the tracker at {} (RABIT_TLS=1): ", tracker_);
+  const std::string begin = fmt::format("TLS with the tracker at {} (WARREN_TLS=1): ", tracker_);
   if (error == ETIMEDOUT) throw TimedOut(begin + "it has not answered in time");
   if (error == EPROTO) {
     throw EngineError(fmt::format("{}{}: whoever listens there does not know this job's token ({})", begin,
@@ -112,7 +112,7 @@ void TrackerConnection::Authenticate() {
             error.when(),
             fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "
                         "token ({}); one that knows no tokens, such as XGBoost's, needs it to be unset; "
-                        "one that was started with --tls needs RABIT_TLS=1.",
+                        "one that was started with --tls needs WARREN_TLS=1.",
                         error.what(), wire::kTokenVariable));
       }
       reader.Append(received_);

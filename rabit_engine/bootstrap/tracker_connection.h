@@ -1,7 +1,7 @@
 // One conversation with a rabit tracker, as the worker has it: connect, prove the job's token to each other
-// if there is one (by TLS with RABIT_TLS=1, else wire/authentication.h), exchange magics, say hello; then the
-// caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and XGBoost's;
-// the latter two answer one worker at a time, so an answer may be minutes away in a large job.
+// if there is one (by TLS with WARREN_TLS=1, else wire/authentication.h), exchange magics, say hello; then
+// the caller sends and reads what wire/classic.h describes. Works with our tracker, dmlc-core's and
+// XGBoost's; the latter two answer one worker at a time, so an answer may be minutes away in a large job.
 #pragma once
 
 #include <chrono>

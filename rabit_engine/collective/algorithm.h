@@ -85,7 +85,7 @@ enum Need : unsigned {
 
 /// One row of the registry. A function that is nullptr: the algorithm does not serve that collective.
 struct Algorithm {
-  std::string_view name;  ///< what RABIT_ALGORITHM calls it
+  std::string_view name;  ///< what WARREN_ALGORITHM calls it
   unsigned needs = kNothing;
   /// Reductions: all members' values of an element are combined by one CombineAll, never a combination with
   /// another.

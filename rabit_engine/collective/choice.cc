@@ -160,7 +160,7 @@ std::string Explain(unsigned unmet) {
   if ((unmet & kFits) != 0) return "the elements are too large for the stages in shared memory";
   if ((unmet & kConsecutive) != 0) return "the ranks of some host do not follow each other";
   return "the hosts' ranks are not such that reducing inside hosts first keeps the order of the ranks "
-         "(RABIT_REPRODUCIBLE=0 allows it)";
+         "(WARREN_REPRODUCIBLE=0 allows it)";
 }
 
 /// "tree, ring"
@@ -171,45 +171,45 @@ std::string List(const Values& values, NameOf name_of) {
   return list;
 }
 
-[[noreturn]] void ThrowUnknown(std::string_view word, std::string_view text, const std::string& known) {
-  throw Misuse(fmt::format("RABIT_ALGORITHM={}: '{}' is not known; expected one of {}", text, word, known));
+[[noreturn]] void ThrowUnknown(std::string_view word, std::string_view given, const std::string& known) {
+  throw Misuse(fmt::format("{}: '{}' is not known; expected one of {}", given, word, known));
 }
 
-const Algorithm& ParseAlgorithm(std::string_view word, std::string_view text) {
+const Algorithm& ParseAlgorithm(std::string_view word, std::string_view given) {
   const Algorithm* found = FindAlgorithm(word);
   if (found == nullptr) {
-    ThrowUnknown(word, text, List(Algorithms(), [](const Algorithm* algorithm) { return algorithm->name; }));
+    ThrowUnknown(word, given, List(Algorithms(), [](const Algorithm* algorithm) { return algorithm->name; }));
   }
   return *found;
 }
 
-Collective ParseCollective(std::string_view word, std::string_view text) {
+Collective ParseCollective(std::string_view word, std::string_view given) {
   for (const Collective collective : kCollectives) {
     if (Name(collective) == word) return collective;
   }
-  ThrowUnknown(word, text, List(kCollectives, [](Collective collective) { return Name(collective); }));
+  ThrowUnknown(word, given, List(kCollectives, [](Collective collective) { return Name(collective); }));
 }
 
 }  // namespace
 
-ForcedAlgorithms::ForcedAlgorithms(const std::string& text) {
+ForcedAlgorithms::ForcedAlgorithms(const std::string& text, std::string name) : name_(std::move(name)) {
+  const std::string given = fmt::format("{}={}", name_, text);
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      const Algorithm& algorithm = ParseAlgorithm(item, text);
+      const Algorithm& algorithm = ParseAlgorithm(item, given);
       for (const Collective collective : kCollectives) {
         if (algorithm.Serves(collective)) by_collective_[collective] = &algorithm;
       }
       continue;
     }
-    const Collective collective = ParseCollective(item.substr(0, equals), text);
-    const Algorithm& algorithm = ParseAlgorithm(item.substr(equals + 1), text);
+    const Collective collective = ParseCollective(item.substr(0, equals), given);
+    const Algorithm& algorithm = ParseAlgorithm(item.substr(equals + 1), given);
     if (!algorithm.Serves(collective)) {
-      throw Misuse(
-          fmt::format("RABIT_ALGORITHM={}: there is no {} by {}", text, Name(collective), algorithm.name));
+      throw Misuse(fmt::format("{}: there is no {} by {}", given, Name(collective), algorithm.name));
     }
     by_collective_[collective] = &algorithm;
   }
@@ -225,7 +225,7 @@ const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forc
     // It may be forced beyond the sizes and numbers it is best for, but not where it cannot work.
     const unsigned unmet = UnmetNeeds(*wish, situation);
     if (unmet == kNothing) return *wish;
-    throw Misuse(fmt::format("RABIT_ALGORITHM asks for {} by {}, which cannot be here: {}",
+    throw Misuse(fmt::format("{} asks for {} by {}, which cannot be here: {}", forced.name(),
                              Name(situation.collective), wish->name, Explain(unmet)));
   }
   // Never destroyed: another thread may end the process while this one is in a call.

@@ -1,4 +1,4 @@
-// Which algorithm serves which call: one table (choice.cc), read from the top, and RABIT_ALGORITHM over it.
+// Which algorithm serves which call: one table (choice.cc), read from the top, and WARREN_ALGORITHM over it.
 // Pure: the same on every rank, because all of them know the same facts.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Situation {
   /// Elements are small enough for the stages in shared memory.
   bool fits = true;
   /// Reducing inside the hosts first is allowed: it keeps the order of the ranks, or the order does not
-  /// matter, or the user said so (RABIT_REPRODUCIBLE=0).
+  /// matter, or the user said so (WARREN_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
   bool consecutive = true;  ///< the ranks of each host follow each other
   int hosts = 1;
@@ -35,12 +35,15 @@ struct Situation {
 class ForcedAlgorithms {
  public:
   ForcedAlgorithms() = default;
-  /// "ring": for every collective that has it. "allreduce=ring,broadcast=tree": for these. Throws Misuse.
-  explicit ForcedAlgorithms(const std::string& text);
+  /// "ring": for every collective that has it. "allreduce=ring,broadcast=tree": for these. Throws Misuse that
+  /// says `name` of what the user has set.
+  explicit ForcedAlgorithms(const std::string& text, std::string name = "WARREN_ALGORITHM");
+  const std::string& name() const { return name_; }
   /// nullptr: there is no wish.
   const Algorithm* Find(Collective collective) const;
 
  private:
+  std::string name_;
   std::map<Collective, const Algorithm*> by_collective_;
 };
 

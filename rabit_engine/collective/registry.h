@@ -17,7 +17,7 @@ const Algorithm* FindAlgorithm(std::string_view name);
 std::uint8_t IdOf(const Algorithm& algorithm);
 
 /// Adds an algorithm of the program's own, which must outlive all communicators: before the first of them is
-/// made, in the same order on all ranks. RABIT_ALGORITHM can ask for it from then on. Throws Misuse when its
+/// made, in the same order on all ranks. WARREN_ALGORITHM can ask for it from then on. Throws Misuse when its
 /// name is taken or it serves no collective. Not thread safe.
 void Register(const Algorithm& algorithm);
 

@@ -3,10 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/library_directory.h"
+#include "wire/variables.h"
 
 namespace warren::device {
 namespace {
@@ -15,7 +14,8 @@ constexpr char kFile[] = "librabit_cuda.so";
 
 const WarrenDevices& Load() {
   std::string tried;
-  for (const std::string& file : LibraryCandidates(std::getenv("RABIT_CUDA_LIBRARY"), LibraryDirectories())) {
+  const auto wanted = wire::FindVariable("WARREN_CUDA_LIBRARY", &wire::FromEnvironment);
+  for (const std::string& file : LibraryCandidates(wanted ? wanted->value : "", LibraryDirectories())) {
     // Never closed: CUDA cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
@@ -37,14 +37,15 @@ const WarrenDevices& Load() {
       fmt::format("device collectives need librabit_cuda.so, and it could not be loaded:{}\n"
                   "Build Warren where the CUDA toolkit and NCCL's header are installed, put the library "
                   "beside librabit, or "
-                  "name it in RABIT_CUDA_LIBRARY.",
+                  "name it in WARREN_CUDA_LIBRARY.",
                   tried));
 }
 
 }  // namespace
 
-std::vector<std::string> LibraryCandidates(const char* wanted, const std::vector<std::string>& folders) {
-  if (wanted != nullptr && *wanted != '\0') return {wanted};
+std::vector<std::string> LibraryCandidates(const std::string& wanted,
+                                           const std::vector<std::string>& folders) {
+  if (!wanted.empty()) return {wanted};
   std::vector<std::string> files;
   files.reserve(folders.size() + 1);
   for (const std::string& folder : folders) files.push_back(folder + "/" + kFile);

@@ -8,9 +8,10 @@
 
 namespace warren::device {
 
-/// The files to try, best first: RABIT_CUDA_LIBRARY alone, else beside librabit, else wherever the loader
+/// The files to try, best first: WARREN_CUDA_LIBRARY alone, else beside librabit, else wherever the loader
 /// looks.
-std::vector<std::string> LibraryCandidates(const char* wanted, const std::vector<std::string>& folders);
+std::vector<std::string> LibraryCandidates(const std::string& wanted,
+                                           const std::vector<std::string>& folders);
 
 /// Loaded once and for good. Throws EngineError that lists what was tried, each time it is asked.
 const WarrenDevices& LoadDevices();

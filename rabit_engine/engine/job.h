@@ -26,7 +26,7 @@ class Job {
   std::string secret;         ///< of the links
   HostLayout layout{{}};      ///< who shares memory
   std::vector<int> machines;  ///< by rank: the lowest one on the same machine
-  std::vector<int> hosts;     ///< the same where RABIT_HOST_GROUP makes several hosts of one
+  std::vector<int> hosts;     ///< the same where WARREN_HOST_GROUP makes several hosts of one
   bool crowded = false;       ///< some machine has more than two ranks a core
   bool may_spin = false;      ///< each rank of this host has a core
 

@@ -13,9 +13,9 @@ std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) {
     if (settings.tls) {
       throw Misuse(
-          "RABIT_TLS=1 asks for encryption, and over MPI (RABIT_ENGINE=mpi, or a program linked with "
+          "WARREN_TLS=1 asks for encryption, and over MPI (WARREN_ENGINE=mpi, or a program linked with "
           "librabit_mpi) "
-          "it is MPI that moves the data, in the clear: set RABIT_ENGINE=native, or RABIT_TLS=0 where the "
+          "it is MPI that moves the data, in the clear: set WARREN_ENGINE=native, or WARREN_TLS=0 where the "
           "network "
           "between the hosts is trusted");
     }
@@ -36,7 +36,7 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
   return std::make_unique<NativeCommunicator>(std::move(bootstrap), ListenHere(), settings);
 }
 
-BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const LookUp& look_up) {
+BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
   // An MPI that is in the process has taken what the launcher offers, or will.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
@@ -47,7 +47,7 @@ bool JoinsThroughTracker(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) return false;
   if (settings.bootstrap == BootstrapKind::kTracker && settings.tracker_host.empty()) {
     throw Misuse(
-        "RABIT_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
+        "WARREN_BOOTSTRAP=tracker, but no tracker is named: set DMLC_TRACKER_URI and DMLC_TRACKER_PORT, "
         "or start the program with dmlc-submit");
   }
   return settings.bootstrap == BootstrapKind::kTracker ||

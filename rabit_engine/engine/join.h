@@ -18,7 +18,7 @@ std::unique_ptr<Communicator> Join(const Settings& settings);
 
 /// By which way the ranks of a launcher, mpirun or srun, find each other; kNone where none has started this
 /// process, or it alone.
-BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const LookUp& look_up);
+BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
 /// Whether Join goes through a tracker: then ranks can be linked again after a loss.
 bool JoinsThroughTracker(const Settings& settings);

@@ -24,7 +24,7 @@ namespace warren {
 NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening,
                                        const Settings& settings, const std::string& greeting)
     : settings_(settings),
-      forced_(settings.algorithm),
+      forced_(settings.algorithm, settings.algorithm_name),
       job_(std::make_shared<Job>()),
       bootstrap_(std::move(bootstrap)),
       greetings_{greeting} {
@@ -356,7 +356,7 @@ bool NativeCommunicator::RunsInFloats(const collective::Algorithm& algorithm,
   return Rounds(reduction) && !algorithm.combines_at_once;
 }
 
-/// RABIT_PRINT_CHOICE: each new choice once, by rank 0.
+/// WARREN_PRINT_CHOICE: each new choice once, by rank 0.
 void NativeCommunicator::Report(const collective::Situation& situation,
                                 const collective::Algorithm& algorithm) {
   if (rank_ != 0) return;

@@ -1,4 +1,4 @@
-// RABIT_BOOTSTRAP=mpi: ranks are MPI's, and find each other through MPI; the collectives then run over the
+// WARREN_BOOTSTRAP=mpi: ranks are MPI's, and find each other through MPI; the collectives then run over the
 // engine's own transports.
 #pragma once
 

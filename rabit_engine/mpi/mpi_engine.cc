@@ -31,7 +31,7 @@ std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
         "on {}: the launcher started {} processes, but {} sees this one alone: it is not the MPI of the "
         "launcher. "
         "Start the program with the mpirun of {} (under Slurm: srun --mpi=pmix for Open MPI, --mpi=pmi2 for "
-        "MPICH), or name the plugin of the launcher's MPI in RABIT_MPI_LIBRARY",
+        "MPICH), or name the plugin of the launcher's MPI in WARREN_MPI_LIBRARY",
         world->host(), clues.launched_processes, mpi.name, mpi.name));
   }
   return world;

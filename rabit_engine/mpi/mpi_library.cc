@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/library_directory.h"
@@ -51,7 +50,7 @@ const WarrenMpi* TableOf(void* library, const std::string& file, std::string& tr
 }
 
 std::string WhyThese(const MpiClues& clues) {
-  if (!clues.library.empty()) return "RABIT_MPI_LIBRARY asks for it";
+  if (!clues.library.empty()) return fmt::format("{} asks for it", clues.library_reason);
   if (clues.in_process) return fmt::format("this program has {} loaded", Name(*clues.in_process));
   if (clues.launcher)
     return fmt::format("{} is set, so {} started this process", clues.launcher_reason, Name(*clues.launcher));
@@ -71,10 +70,9 @@ const WarrenMpi& Load(const MpiClues& clues) {
     if (const WarrenMpi* table = TableOf(library, file, tried)) return *table;
   }
   throw EngineError(fmt::format(
-      "RABIT_ENGINE=mpi or RABIT_BOOTSTRAP=mpi needs a plugin for MPI ({}), and none could be loaded:{}\n"
+      "WARREN_ENGINE=mpi or WARREN_BOOTSTRAP=mpi needs a plugin for MPI ({}), and none could be loaded:{}\n"
       "Build Warren with libopenmpi-dev or libmpich-dev installed, put the plugin beside librabit, or name "
-      "it "
-      "in RABIT_MPI_LIBRARY.",
+      "it in WARREN_MPI_LIBRARY.",
       WhyThese(clues), tried));
 }
 
@@ -84,15 +82,12 @@ std::string_view Name(MpiKind kind) {
   return kind == MpiKind::kOpenMpi ? "Open MPI" : "MPICH";
 }
 
-std::optional<std::string> FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
-MpiClues ReadMpiClues(const LookUp& look_up) {
+MpiClues ReadMpiClues(const wire::LookUp& look_up) {
   MpiClues clues;
-  clues.library = look_up("RABIT_MPI_LIBRARY").value_or("");
+  if (auto asked = wire::FindVariable("WARREN_MPI_LIBRARY", look_up)) {
+    clues.library = std::move(asked->value);
+    clues.library_reason = asked->name;
+  }
   const auto launched_by = [&clues](MpiKind kind, const char* variable,
                                     const std::optional<std::string>& size) {
     clues.launcher = kind;
@@ -129,7 +124,7 @@ const WarrenMpi& LoadMpi(const MpiClues& clues) {
 }
 
 MpiClues MpiCluesOfThisProcess() {
-  MpiClues clues = ReadMpiClues(&FromEnvironment);
+  MpiClues clues = ReadMpiClues(&wire::FromEnvironment);
   clues.in_process = MpiInProcess();
   return clues;
 }

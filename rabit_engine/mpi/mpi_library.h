@@ -3,7 +3,6 @@
 // which one that is.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,19 +10,17 @@
 #include <vector>
 
 #include "rabit_engine/mpi/mpi_plugin.h"
+#include "wire/variables.h"
 
 namespace warren {
 
 enum class MpiKind { kOpenMpi, kMpich };
 std::string_view Name(MpiKind kind);
 
-/// The value of an environment variable, if it is set and not empty.
-using LookUp = std::function<std::optional<std::string>(const char* name)>;
-std::optional<std::string> FromEnvironment(const char* name);
-
 /// What is known before an MPI is loaded. Pure values, so that the choice can be tested.
 struct MpiClues {
-  std::string library;                ///< RABIT_MPI_LIBRARY: the plugin that the user wants
+  std::string library;                ///< WARREN_MPI_LIBRARY: the plugin that the user wants
+  std::string library_reason;         ///< the variable that said so
   std::optional<MpiKind> in_process;  ///< the MPI that the program itself is linked with
   std::optional<MpiKind> launcher;    ///< the MPI of mpirun, mpiexec or srun
   std::string launcher_reason;        ///< the variable that said so
@@ -32,9 +29,9 @@ struct MpiClues {
 
 /// Reads what launchers leave behind: OMPI_COMM_WORLD_SIZE or PMIX_RANK mean Open MPI, PMI_RANK means MPICH
 /// (and its relatives: MVAPICH, Intel MPI, Cray MPICH). `in_process` is left empty.
-MpiClues ReadMpiClues(const LookUp& look_up);
+MpiClues ReadMpiClues(const wire::LookUp& look_up);
 
-/// The files to try, best first: RABIT_MPI_LIBRARY alone, else the plugin of the MPI in the process, else of
+/// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin of the MPI in the process, else of
 /// the launcher's, else of any. Each is looked for in `folders` and then wherever the loader looks.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 

@@ -2,7 +2,7 @@
 // needs nothing of the engine but two headers, so that for another MPI this one file is compiled with that
 // MPI's wrapper:
 //   mpicxx -std=c++20 -O2 -shared -fPIC -I<source> mpi_plugin.cc -o librabit_mpi_mine.so
-//   RABIT_MPI_LIBRARY=$PWD/librabit_mpi_mine.so
+//   WARREN_MPI_LIBRARY=$PWD/librabit_mpi_mine.so
 #include "rabit_engine/mpi/mpi_plugin.h"
 
 #define OMPI_SKIP_MPICXX 1

@@ -180,7 +180,7 @@ class Hostile(unittest.TestCase):
         return tracker, self.job_of(tracker)
 
     def job_of(self, tracker):
-        job = Job(tracker.env, RANKS, VERSIONS, {"RABIT_SHARED_MEMORY": "off"})
+        job = Job(tracker.env, RANKS, VERSIONS, {"WARREN_SHARED_MEMORY": "off"})
         self.addCleanup(job.close)
         return job
 
@@ -240,7 +240,7 @@ class Hostile(unittest.TestCase):
 
     def test_nor_from_a_job_with_tls_from_its_first_moment_to_its_last(self):
         tracker, job = self.job("--admit", "token", "--tls")
-        if "RABIT_TLS" not in tracker.env:
+        if "WARREN_TLS" not in tracker.env:
             self.skipTest("SKIPPED: this build has no TLS")
         self.check_end(tracker, job, self.attack(tracker, job, SEED + 3))
 
@@ -275,7 +275,7 @@ class Hostile(unittest.TestCase):
         for options in ((), ("--tls",)):
             with self.subTest(options=options), contextlib.ExitStack() as stack:
                 tracker = self.tracker("--admit", "any", *options)
-                if options and "RABIT_TLS" not in tracker.env:
+                if options and "WARREN_TLS" not in tracker.env:
                     self.skipTest("SKIPPED: this build has no TLS")
                 only_magic, owner, waiting = (stack.enter_context(tracker.connect()) for _ in range(3))
                 only_magic.sendall(struct.pack("@i", MAGIC))

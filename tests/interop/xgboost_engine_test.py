@@ -21,7 +21,7 @@ SAME = 1e-5
 class Engines(TrainingCase):
     def train(self, engine, workers, command, ours):
         """Trains; returns the evaluations. The choice of algorithms that our engine prints shows who is at work."""
-        output = self.distributed(workers, command, RABIT_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
+        output = self.distributed(workers, command, WARREN_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
         self.assertEqual("rabit: allreduce of" in output, ours, output)
         lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", output, re.MULTILINE)
         return [float(value) for line in lines for value in re.findall(r":([-+.e\d]+)", line)]

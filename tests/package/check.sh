@@ -79,7 +79,7 @@ for program in "$scratch"/rabit-build/with_rabit "$scratch"/rabit-build/with_rab
   # Static is static: only the others need the library at run time.
   case $program in *static) expected=0 ;; *) expected=1 ;; esac
   [ "$(readelf -d "$program" | grep -c 'NEEDED.*librabit')" = $expected ]
-  RABIT_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
+  WARREN_ENGINE=native "$prefix/bin/dmlc-submit" --cluster local --num-workers 1 --port 0 "$program"
 done
 "$prefix/bin/dmlc-submit" --cluster local --num-workers 3 --port 0 "$scratch/rabit-shared" | grep '2 of 3: 3'
 # The mock, and what stands in for XGBoost's communication and is asked for by no symbol.

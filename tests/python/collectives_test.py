@@ -88,7 +88,7 @@ EVERY_CALL = """
 class EveryCall(unittest.TestCase):
     def test_gives_what_numpy_gives_with_every_number_of_ranks(self):
         for workers in (1, 2, 3, 5):
-            for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+            for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
                 with self.subTest(workers=workers, env=env):
                     code, output = run(workers, EVERY_CALL, env=env)
                     self.assertEqual(code, 0, output)
@@ -96,7 +96,7 @@ class EveryCall(unittest.TestCase):
 
     def test_a_large_reduce_scatter_has_the_bits_of_an_allreduce(self):
         # Larger than the pieces that it is carried out in, with slices of which some end within a piece, or are empty.
-        for workers, env in ((2, {}), (3, {}), (3, {"RABIT_SHARED_MEMORY": "off"})):
+        for workers, env in ((2, {}), (3, {}), (3, {"WARREN_SHARED_MEMORY": "off"})):
             code, output = run(workers, """
                 me, size = world.rank, world.size
                 random = np.random.default_rng(me)
@@ -305,7 +305,7 @@ class EveryCall(unittest.TestCase):
         self.assertEqual((code, output.count("all right")), (0, 2), output)
 
     def test_slices_of_other_lengths_that_join_to_the_same_are_told(self):
-        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             _, output = run(2, """
                 counts = [1, 2] if world.rank == 0 else [2, 1]
                 try:
@@ -408,7 +408,7 @@ class EveryCall(unittest.TestCase):
                     self.assertEqual(events.count(f'"name":"{name}"'), 1, events)
 
     def test_a_call_that_was_given_a_timeout_ends_when_another_rank_does_not_come(self):
-        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             code, output = run(2, """
                 group = world.split(0)
                 if world.rank == 0:

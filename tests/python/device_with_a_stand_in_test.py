@@ -167,7 +167,7 @@ def handles_of_a_communicator(case, floats):
 class DeviceTest(unittest.TestCase):
     def test_two_ranks_that_share_a_gpu(self):
         environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent),
-                       "RABIT_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so")}
+                       "WARREN_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so")}
         done = subprocess.run([str(BIN / "dmlc-submit"), "--num-workers", str(RANKS), "--", sys.executable, __file__, "rank"],
                               env=environment, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -176,7 +176,7 @@ class DeviceTest(unittest.TestCase):
     def test_without_the_cuda_part(self):
         code = "from warren import device, rabit\nrabit.init([])\ntry:\n    device.select()\nexcept RuntimeError as error:\n    print(error)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "RABIT_CUDA_LIBRARY": "/no/such.so"})
+                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "WARREN_CUDA_LIBRARY": "/no/such.so"})
         self.assertIn("rank 0: RabitDeviceSelect: device collectives need librabit_cuda.so", done.stdout, done.stderr)
 
 

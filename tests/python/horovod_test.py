@@ -62,7 +62,7 @@ class Horovod(unittest.TestCase):
 
     def test_over_tcp(self):
         self.expect_well(3, "every_operation", "any_order", "goes_on", "gradients", "optimizer", "join", "ranks_that_differ",
-                         "again", RABIT_SHARED_MEMORY="off")
+                         "again", WARREN_SHARED_MEMORY="off")
 
     def test_a_process_alone_is_one_rank(self):
         self.expect_well(1, "every_operation", "any_order", "goes_on", "gradients", "optimizer", "gradients_of_some", "state",
@@ -90,7 +90,7 @@ class Horovod(unittest.TestCase):
         self.expect_well(2, "again", "every_operation")
 
     def test_a_rank_that_dies_is_named_to_the_others(self):
-        for more in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             with self.subTest(**more):
                 # The launcher would end the others before they have spoken.
                 shell = f'"{PYTHON}" "{WORKER}" killed || sleep 2'

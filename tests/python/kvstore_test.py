@@ -11,7 +11,7 @@ from collectives_jobs import PYTHON, run, submit
 # MXNet 1.9.1, its last release, needs a NumPy before 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
 MXNET_PYTHON = os.environ.get("WARREN_MXNET_PYTHON", PYTHON)
 SOON_S = 10.0  # in which survivors know of a death, on a machine that is busy
-BOTH_WAYS = ({}, {"RABIT_SHARED_MEMORY": "off"})
+BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
 def has(python, package):

@@ -26,7 +26,7 @@ class Messages(unittest.TestCase):
         return output
 
     def test_every_rank_may_send_first_and_tags_need_no_order(self):
-        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             self.expect(3, """
                 me, size = world.rank, world.size
                 box = world.mailbox()
@@ -76,7 +76,7 @@ class Messages(unittest.TestCase):
             """)
 
     def test_a_rank_that_leaves_or_does_not_come_is_named(self):
-        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             self.expect(3, """
                 box = world.mailbox()
                 world.barrier()
@@ -104,7 +104,7 @@ class Messages(unittest.TestCase):
 
 class Meeting(unittest.TestCase):
     def test_ranks_meet_by_what_they_share_and_groups_are_their_own_ranks(self):
-        for env in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             code, output = run(4, BY_ANOTHER + """
 me, size = world.rank, world.size
 own = collectives.meet(me, size, over(world))

@@ -15,7 +15,7 @@ from warren import _shards  # pylint: disable=wrong-import-position
 from warren._shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
 
 SOON_S = 10.0  # in which survivors know of a death, on a machine that is busy
-BOTH_WAYS = ({}, {"RABIT_SHARED_MEMORY": "off"})
+BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
 class Sharding(unittest.TestCase):
@@ -193,7 +193,7 @@ class Jobs(unittest.TestCase):
                             assert (server.receive().wait() == 0).all()
             assert threading.active_count() == 1, threading.enumerate()
             """
-        for workers, env in ((1, {}), (3, {}), (4, {"RABIT_SHARED_MEMORY": "off"})):
+        for workers, env in ((1, {}), (3, {}), (4, {"WARREN_SHARED_MEMORY": "off"})):
             self.expect(workers, code, **env)
 
     def test_at_first_each_server_has_its_part_of_its_own_array_or_of_the_roots(self):

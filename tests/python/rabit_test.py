@@ -128,7 +128,7 @@ class Jobs(unittest.TestCase):
                     rounded = ((each[0] + each[1]) + (each[2] + each[3]))
                     assert (expected != rounded).any()
                     np.testing.assert_array_equal(rabit.allreduce(each[rabit.get_rank()], rabit.SUM), expected)
-            """, "--env", f"RABIT_SHARED_MEMORY={memory}")
+            """, "--env", f"WARREN_SHARED_MEMORY={memory}")
 
     @unittest.skipUnless(importlib.util.find_spec("ml_dtypes"), "ml_dtypes is not installed")
     def test_bfloat16_of_ml_dtypes(self):
@@ -285,7 +285,7 @@ class Errors(unittest.TestCase):
 class Forks(unittest.TestCase):
     """A process that is forked from a worker takes no part in the job, and does it no harm."""
 
-    SETTINGS = ({}, {"RABIT_SHARED_MEMORY": "off"})
+    SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
     def run_with_child(self, child, told):
         for settings in self.SETTINGS:

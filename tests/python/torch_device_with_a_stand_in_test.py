@@ -108,8 +108,8 @@ class TorchDeviceWithAStandIn(unittest.TestCase):
     @unittest.skipIf(WHY_NOT, WHY_NOT)
     def test_tensors_on_a_gpu_go_by_the_paths_of_devices(self):
         environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1",
-                       "RABIT_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so")}
-        for more in ({}, {"RABIT_DEVICE_PATH": "staged"}):
+                       "WARREN_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so")}
+        for more in ({}, {"WARREN_DEVICE_PATH": "staged"}):
             with self.subTest(**more):
                 done = subprocess.run([str(BIN / "dmlc-submit"), "--num-workers", str(RANKS), PYTHON, __file__, "rank"],
                                       env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False)

@@ -32,7 +32,7 @@ class TorchSgd(unittest.TestCase):
 
     def test_training_gives_the_model_of_one_process_and_the_same_bits_without_waiting(self):
         self.expect_well("training", 2)
-        self.expect_well("training", 3, RABIT_SHARED_MEMORY="off")
+        self.expect_well("training", 3, WARREN_SHARED_MEMORY="off")
 
     def test_gradients_in_flight_may_be_ready_in_any_order_and_some_on_no_rank(self):
         self.expect_well("unused", 3)
@@ -50,7 +50,7 @@ class TorchSgd(unittest.TestCase):
         self.expect_well("schedule", 2)
 
     def test_downpour_learns_digits(self):
-        self.expect_well("downpour", 2, RABIT_SHARED_MEMORY="off")
+        self.expect_well("downpour", 2, WARREN_SHARED_MEMORY="off")
 
     def test_easgd_learns_digits(self):
         self.expect_well("easgd", 3)

@@ -56,18 +56,18 @@ class Torch(unittest.TestCase):
 
     def test_every_collective(self):
         self.expect_well("every_collective", (1, 2, 3))
-        self.expect_well("every_collective", (3,), RABIT_SHARED_MEMORY="off")
+        self.expect_well("every_collective", (3,), WARREN_SHARED_MEMORY="off")
 
     def test_without_waiting(self):
         self.expect_well("without_waiting", (1, 3))
 
     def test_messages(self):
         self.expect_well("messages", (2, 4))
-        self.expect_well("messages", (3,), RABIT_SHARED_MEMORY="off")
+        self.expect_well("messages", (3,), WARREN_SHARED_MEMORY="off")
 
     def test_groups(self):
         self.expect_well("groups", (2, 4))
-        self.expect_well("groups", (3,), RABIT_SHARED_MEMORY="off")
+        self.expect_well("groups", (3,), WARREN_SHARED_MEMORY="off")
 
     def test_data_parallel_training_gives_the_model_of_one_process(self):
         self.expect_well("data_parallel", (2, 3))
@@ -87,7 +87,7 @@ class Torch(unittest.TestCase):
         self.expect_well("refused", (2,))
 
     def test_a_rank_that_dies_is_named_to_the_others_within_a_second(self):
-        for more in ({}, {"RABIT_SHARED_MEMORY": "off"}):
+        for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             with self.subTest(**more):
                 found = self.run_ranks("killed", 3, **more)
                 self.assertEqual([code for _, code in found], [0, -9, 0], found)

@@ -117,15 +117,15 @@ class TrackerOfPython(unittest.TestCase):
         tracker = self.make(2, tls=True)
         tracker.start()
         variables = tracker.worker_envs()
-        self.assertEqual(variables["RABIT_TLS"], "1")
+        self.assertEqual(variables["WARREN_TLS"], "1")
         self.assertRegex(variables["DMLC_JOB_TOKEN"], "^[0-9a-f]{64}$")
-        environment = {**os.environ, **{name: str(value) for name, value in variables.items()}, "RABIT_SHARED_MEMORY": "off",
+        environment = {**os.environ, **{name: str(value) for name, value in variables.items()}, "WARREN_SHARED_MEMORY": "off",
                        "DMLC_WORKER_CONNECT_RETRY": "1"}
         worker = [str(BIN / "training_worker"), "2", "10"]
-        done = subprocess.run(worker, env={**environment, "RABIT_TLS": "0", "DMLC_TASK_ID": "0"}, capture_output=True, text=True,
+        done = subprocess.run(worker, env={**environment, "WARREN_TLS": "0", "DMLC_TASK_ID": "0"}, capture_output=True, text=True,
                               timeout=30, check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("RABIT_TLS", done.stderr)
+        self.assertIn("WARREN_TLS", done.stderr)
         with contextlib.ExitStack() as stack:
             workers = [stack.enter_context(subprocess.Popen(worker, env={**environment, "DMLC_TASK_ID": str(task)},
                                                             stdout=subprocess.DEVNULL)) for task in range(2)]
@@ -133,7 +133,7 @@ class TrackerOfPython(unittest.TestCase):
         tracker.wait_for(30)
 
     def test_without_tls_workers_are_told_nothing_of_it(self):
-        self.assertNotIn("RABIT_TLS", self.start(1).worker_envs())
+        self.assertNotIn("WARREN_TLS", self.start(1).worker_envs())
 
     def test_a_token_that_the_environment_tells_is_the_job_s(self):
         token = "5a" * 32

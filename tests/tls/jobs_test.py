@@ -21,7 +21,7 @@ from network_namespaces import NetworkNamespaces
 from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
 
 WHY_NO_HOSTS = network_namespaces.why_not()
-TCP = {"RABIT_SHARED_MEMORY": "off"}
+TCP = {"WARREN_SHARED_MEMORY": "off"}
 OTHER_TOKEN = "ab" * 32
 # Reports which of these words went over any network of where it runs, until its standard input closes.
 LISTENER = """
@@ -83,7 +83,7 @@ class Results(unittest.TestCase):
                                  self.checksum(*arguments, ranks=ranks, tls=False))
 
     def test_shared_memory_stays_shared_memory(self):
-        with Job(2, "random", 20, env={"RABIT_PRINT_CHOICE": "1"}, tracker_options=["--tls"]) as job:
+        with Job(2, "random", 20, env={"WARREN_PRINT_CHOICE": "1"}, tracker_options=["--tls"]) as job:
             codes, results = job.finish()
         self.assertEqual(codes, [0, 0])
         self.assertIn("shared_memory", "".join(errors for _, errors in results))
@@ -205,14 +205,14 @@ class Disagreements(unittest.TestCase):
             return errors, log
 
     def test_a_worker_with_tls_and_a_tracker_without(self):
-        errors, log = self.refused([], {"RABIT_TLS": "1"})
-        self.assertRegex(errors, r"TLS with the tracker at 127.0.0.1:\d+ \(RABIT_TLS=1\): it closed.*started with --tls")
-        self.assertRegex(log, r"dropped .*it wants TLS \(RABIT_TLS=1 .*started without --tls")
+        errors, log = self.refused([], {"WARREN_TLS": "1"})
+        self.assertRegex(errors, r"TLS with the tracker at 127.0.0.1:\d+ \(WARREN_TLS=1\): it closed.*started with --tls")
+        self.assertRegex(log, r"dropped .*it wants TLS \(WARREN_TLS=1 .*started without --tls")
 
     def test_a_worker_without_tls_and_a_tracker_with_it(self):
-        errors, log = self.refused(["--tls"], {"RABIT_TLS": "0"})
+        errors, log = self.refused(["--tls"], {"WARREN_TLS": "0"})
         self.assertRegex(errors, r"the tracker at 127.0.0.1:\d+ closed the connection")
-        self.assertRegex(log, r"dropped .*in the clear.*lacks RABIT_TLS=1")
+        self.assertRegex(log, r"dropped .*in the clear.*lacks WARREN_TLS=1")
 
     def test_another_token(self):
         errors, log = self.refused(["--tls"], {"DMLC_JOB_TOKEN": OTHER_TOKEN})
@@ -221,7 +221,7 @@ class Disagreements(unittest.TestCase):
 
     def test_no_token(self):
         errors, _ = self.refused(["--tls"], {"DMLC_JOB_TOKEN": None})
-        self.assertRegex(errors, r"RABIT_TLS=1 takes its key from the job's token, and DMLC_JOB_TOKEN is not set")
+        self.assertRegex(errors, r"WARREN_TLS=1 takes its key from the job's token, and DMLC_JOB_TOKEN is not set")
 
     def test_no_openssl(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -232,7 +232,7 @@ class Disagreements(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"--tls: TLS needs OpenSSL 3, .*libssl.so.3.*libssl3")
             errors, _ = self.refused(["--tls"], {"LD_LIBRARY_PATH": folder})
-            self.assertRegex(errors, r"RABIT_TLS=1: TLS needs OpenSSL 3, .*libssl.so.3.*on every host")
+            self.assertRegex(errors, r"WARREN_TLS=1: TLS needs OpenSSL 3, .*libssl.so.3.*on every host")
             # Nobody else needs it.
             with Job(2, "random", 5, env={"LD_LIBRARY_PATH": folder}) as job:
                 job.checksum(self)

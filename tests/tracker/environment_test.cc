@@ -9,6 +9,7 @@ namespace warren::tracker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
 using ::testing::Pair;
 
 TEST(Environment, TellsAWorkerWhereItsTrackerIsAndWhoItIs) {
@@ -32,6 +33,12 @@ TEST(Environment, TellsParameterServerJobsTheirRoot) {
   EXPECT_THAT(JobEnvironment(address),
               ElementsAre(Pair("DMLC_NUM_WORKER", "2"), Pair("DMLC_NUM_SERVER", "1"),
                           Pair("DMLC_PS_ROOT_URI", "127.0.0.1"), Pair("DMLC_PS_ROOT_PORT", "5000")));
+}
+
+TEST(Environment, AsksForEncryptionUnderTheNewAndTheOldName) {
+  JobAddress address;
+  address.tls = true;
+  EXPECT_THAT(JobEnvironment(address), IsSupersetOf({Pair("WARREN_TLS", "1"), Pair("RABIT_TLS", "1")}));
 }
 
 TEST(HostAddress, BindsTheAddressItIsGivenAndEverythingForAForeignOne) {

@@ -114,8 +114,7 @@ class Tracker:
             "DMLC_NUM_WORKER": int(self._environment["DMLC_NUM_WORKER"]),
             # A tracker that was told one does not repeat it.
             "DMLC_JOB_TOKEN": self._environment.get("DMLC_JOB_TOKEN") or os.environ["DMLC_JOB_TOKEN"]}
-        if "RABIT_TLS" in self._environment:
-            envs["RABIT_TLS"] = self._environment["RABIT_TLS"]
+        envs.update({name: self._environment[name] for name in ("WARREN_TLS", "RABIT_TLS") if name in self._environment})
         return envs
 
     def join(self) -> None:

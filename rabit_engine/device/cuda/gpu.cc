@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "rabit_engine/device/cuda/error.h"
 #include "rabit_engine/device/cuda/nccl_library.h"
 #include "rabit_engine/device/cuda/resources.h"
+#include "wire/variables.h"
 
 namespace warren::device {
 namespace {
@@ -55,6 +55,13 @@ bool CanShare(int device) {
   }
 }
 
+Wish WishOfUser() {
+  const auto set = wire::FindVariable("WARREN_DEVICE_PATH", &wire::FromEnvironment);
+  if (!set) return Wish::kAuto;
+  if (const auto wish = ReadWish(set->value)) return *wish;
+  throw CudaError(fmt::format("{} is \"{}\", expected auto, nccl, shared or staged", set->name, set->value));
+}
+
 }  // namespace
 
 int SelectGpu(int local_rank) {
@@ -87,13 +94,13 @@ Place DescribePlace(int device, const std::string& trouble, bool tls) {
   place.device = device;
   place.process = getpid();
   place.host = HostNumber();
-  place.wish = ReadWish(std::getenv("RABIT_DEVICE_PATH"));
   place.tls = tls ? 1 : 0;
   std::array<char, 64> name{};
   gethostname(name.data(), name.size() - 1);
   place.host_name = name;
   try {
     if (!trouble.empty()) throw CudaError(trouble);
+    place.wish = WishOfUser();
     cudaDeviceProp properties{};
     Check(cudaGetDeviceProperties(&properties, device), "asking what the GPU is");
     std::memcpy(place.gpu.data(), properties.uuid.bytes, place.gpu.size());

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
-
 #include "rabit_engine/device/cuda/error.h"
 
 namespace warren::device {
@@ -45,12 +43,7 @@ std::string FillIn(NcclLibrary& nccl, void* library) {
 
 NcclLibrary Load() {
   std::string tried;
-  const auto look_up = [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') return std::nullopt;
-    return value;
-  };
-  for (const std::string& file : NcclCandidates(look_up)) {
+  for (const std::string& file : NcclCandidates(&wire::FromEnvironment)) {
     NcclLibrary nccl;
     nccl.file = file;
     // Never closed: it has threads.
@@ -67,16 +60,16 @@ NcclLibrary Load() {
     if (nccl.GetVersion(&nccl.version) == ncclSuccess) return nccl;
     tried += fmt::format("{}{} does not tell its version", tried.empty() ? "" : "; ", file);
   }
-  throw CudaError(fmt::format("{}. RABIT_NCCL_PATH names the file, or its folder", tried));
+  throw CudaError(fmt::format("{}. WARREN_NCCL_PATH names the file, or its folder", tried));
 }
 
 }  // namespace
 
-std::vector<std::string> NcclCandidates(const LookUp& look_up) {
-  for (const char* name : {"RABIT_NCCL_PATH", "DMLC_NCCL_PATH"}) {
-    const auto path = look_up(name);
+std::vector<std::string> NcclCandidates(const wire::LookUp& look_up) {
+  for (const char* name : {"WARREN_NCCL_PATH", "DMLC_NCCL_PATH"}) {
+    const auto path = wire::FindVariable(name, look_up);
     if (!path) continue;
-    return {IsFolder(*path) ? *path + "/" + kFile : *path};
+    return {IsFolder(path->value) ? path->value + "/" + kFile : path->value};
   }
   return {kFile, "libnccl.so"};
 }

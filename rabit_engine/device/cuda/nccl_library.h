@@ -4,10 +4,10 @@
 
 #include <nccl.h>
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "wire/variables.h"
 
 namespace warren::device {
 
@@ -32,12 +32,9 @@ struct NcclLibrary {
   decltype(&ncclReduceScatter) ReduceScatter = nullptr;
 };
 
-/// The value of an environment variable, if it is set and not empty.
-using LookUp = std::function<std::optional<std::string>(const char* name)>;
-
-/// What is tried, in this order: RABIT_NCCL_PATH or DMLC_NCCL_PATH alone, a file or a folder that has
+/// What is tried, in this order: WARREN_NCCL_PATH or DMLC_NCCL_PATH alone, a file or a folder that has
 /// libnccl.so.2; else the names under which the loader may find it.
-std::vector<std::string> NcclCandidates(const LookUp& look_up);
+std::vector<std::string> NcclCandidates(const wire::LookUp& look_up);
 
 /// Loaded once and for good. Throws CudaError that lists what was tried, each time it is asked.
 const NcclLibrary& Nccl();

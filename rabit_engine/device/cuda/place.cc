@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 namespace warren::device {
 namespace {
@@ -24,7 +23,7 @@ std::string AgainstNccl(std::span<const Place> places) {
       return fmt::format("{} has a MIG slice, which NCCL does not serve", Who(places, rank));
     if (place.tls != 0 && place.host != places.front().host) {
       return fmt::format(
-          "RABIT_TLS=1 asks for encryption between hosts, which NCCL has not, and {} and {} are not on "
+          "WARREN_TLS=1 asks for encryption between hosts, which NCCL has not, and {} and {} are not on "
           "one host, or in different containers",
           Who(places, 0), Who(places, rank));
     }
@@ -71,13 +70,12 @@ Choice Fail(std::string trouble) {
 
 }  // namespace
 
-Wish ReadWish(const char* text) {
-  const std::string_view wish = text == nullptr ? "" : text;
-  if (wish.empty() || wish == "auto") return Wish::kAuto;
-  if (wish == "nccl") return Wish::kNccl;
-  if (wish == "shared") return Wish::kShared;
-  if (wish == "staged") return Wish::kStaged;
-  return Wish::kUnknown;
+std::optional<Wish> ReadWish(std::string_view text) {
+  if (text == "auto") return Wish::kAuto;
+  if (text == "nccl") return Wish::kNccl;
+  if (text == "shared") return Wish::kShared;
+  if (text == "staged") return Wish::kStaged;
+  return std::nullopt;
 }
 
 Choice Choose(std::span<const Place> places) {
@@ -89,25 +87,24 @@ Choice Choose(std::span<const Place> places) {
       return Fail(fmt::format("{}: {}", Who(places, rank), place.trouble.data()));
     if (place.wish != wish) {
       return Fail(
-          fmt::format("{} and {} were started with different RABIT_DEVICE_PATH; it must be the same on "
+          fmt::format("{} and {} were started with different WARREN_DEVICE_PATH; it must be the same on "
                       "all ranks",
                       Who(places, 0), Who(places, rank)));
     }
     gpus.insert(place.gpu);
   }
-  if (wish == Wish::kUnknown) return Fail("RABIT_DEVICE_PATH is auto, nccl, shared or staged");
 
   const std::string against_nccl = AgainstNccl(places);
   const std::string against_sharing = AgainstSharing(places);
   if (wish == Wish::kNccl) {
-    if (!against_nccl.empty()) return Fail(fmt::format("RABIT_DEVICE_PATH=nccl: {}", against_nccl));
-    return {Path::kNccl, "RABIT_DEVICE_PATH=nccl", ""};
+    if (!against_nccl.empty()) return Fail(fmt::format("WARREN_DEVICE_PATH=nccl: {}", against_nccl));
+    return {Path::kNccl, "WARREN_DEVICE_PATH=nccl", ""};
   }
   if (wish == Wish::kShared) {
-    if (!against_sharing.empty()) return Fail(fmt::format("RABIT_DEVICE_PATH=shared: {}", against_sharing));
-    return {Path::kShared, "RABIT_DEVICE_PATH=shared", ""};
+    if (!against_sharing.empty()) return Fail(fmt::format("WARREN_DEVICE_PATH=shared: {}", against_sharing));
+    return {Path::kShared, "WARREN_DEVICE_PATH=shared", ""};
   }
-  if (wish == Wish::kStaged) return {Path::kStaged, "RABIT_DEVICE_PATH=staged", ""};
+  if (wish == Wish::kStaged) return {Path::kStaged, "WARREN_DEVICE_PATH=staged", ""};
   if (places.size() == 1) return {Path::kAlone, "one rank", ""};
   const bool one_each = gpus.size() == places.size();
   if (one_each && against_nccl.empty())

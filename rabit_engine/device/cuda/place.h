@@ -4,14 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace warren::device {
 
-/// RABIT_DEVICE_PATH: what the user wants.
-enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged, kUnknown };
-Wish ReadWish(const char* text);
+/// WARREN_DEVICE_PATH: what the user wants.
+enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
+std::optional<Wish> ReadWish(std::string_view text);
 
 /// What a rank tells all others. Trivially copyable: it travels as it is between ranks of one build.
 struct Place {

@@ -113,7 +113,7 @@ WARREN_DLL int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* 
 /* That of these ranks of `comm`, in this order. All ranks of `comm` call it with the same list; *out is NULL
  * on those that are not in it. */
 WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out);
-/* That of the ranks on this host (where RABIT_HOST_GROUP can make several hosts of one). All ranks of `comm`
+/* That of the ranks on this host (where WARREN_HOST_GROUP can make several hosts of one). All ranks of `comm`
  * call it, as the next. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
 /* That of the ranks which have the same place on their hosts: one of each host that has so many. */

@@ -277,7 +277,7 @@ void TcpTransport::ThrowIfHostIsSilent() {
       now + std::min<Clock::duration>(kSilenceCheck, Clock::duration(options_.host_timeout) / 6);
   for (const int peer : linked_) {
     if (!links_[peer]->HostIsSilent(now, options_.host_timeout)) continue;
-    ThrowLost(peer, fmt::format("its host has not answered for {} s (RABIT_HOST_TIMEOUT)",
+    ThrowLost(peer, fmt::format("its host has not answered for {} s (WARREN_HOST_TIMEOUT)",
                                 options_.host_timeout.count()));
   }
 }

@@ -12,8 +12,8 @@ from programs import BIN, LIMIT_S, ProgramTest, environment  # noqa: E402
 
 LIB = os.path.join(os.path.dirname(BIN), "lib")
 SUBMIT = os.path.join(BIN, "dmlc-submit")
-STAND_IN = {"RABIT_CUDA_LIBRARY": os.path.join(LIB, "librabit_cuda_on_a_stand_in.so"),
-            "RABIT_NCCL_PATH": os.path.join(LIB, "libstand_in_nccl.so")}
+STAND_IN = {"WARREN_CUDA_LIBRARY": os.path.join(LIB, "librabit_cuda_on_a_stand_in.so"),
+            "WARREN_NCCL_PATH": os.path.join(LIB, "libstand_in_nccl.so")}
 
 
 class CudaOnAStandIn(ProgramTest):

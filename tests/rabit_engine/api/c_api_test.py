@@ -41,7 +41,7 @@ class C(unittest.TestCase):
         for done in [alone(slices), *(job(workers, slices) for workers in (1, 2, 3, 4))]:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("all slices well\n", done.stdout)
-        for setting in ({"RABIT_SHARED_MEMORY": "off"}, {"RABIT_HOST_GROUP": "alone"}):
+        for setting in ({"WARREN_SHARED_MEMORY": "off"}, {"WARREN_HOST_GROUP": "alone"}):
             done = job(4, slices, **setting)
             self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -29,13 +29,13 @@ class Jobs(unittest.TestCase):
         self.assert_ends_well(alone(BIN / "api-user-sixteen_bits"))
         for memory in ("auto", "off"):
             for workers in WORKERS:
-                self.assert_ends_well(job(workers, BIN / "api-user-sixteen_bits", RABIT_SHARED_MEMORY=memory))
+                self.assert_ends_well(job(workers, BIN / "api-user-sixteen_bits", WARREN_SHARED_MEMORY=memory))
 
     def test_a_child_that_a_reduction_function_forks_is_told_and_the_job_goes_on(self):
         for memory in ("auto", "off"):
             for call in (1, 2, 20):
                 with self.subTest(memory=memory, call=call):
-                    out = self.assert_ends_well(job(3, BIN / "api-forking-reducer", str(call), RABIT_SHARED_MEMORY=memory))
+                    out = self.assert_ends_well(job(3, BIN / "api-forking-reducer", str(call), WARREN_SHARED_MEMORY=memory))
                     children = out.count("and there was a child")
                     self.assertGreater(children, 0, out)
                     self.assertEqual(out.count("sums are right"), 3, out)

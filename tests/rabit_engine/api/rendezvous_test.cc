@@ -176,9 +176,9 @@ void ExpectThatARankMayLeave() {
 
 TEST(Rendezvous, ARankMayLeaveByItselfAndWhoeverNeedsItIsTold) {
   ExpectThatARankMayLeave();
-  setenv("RABIT_SHARED_MEMORY", "off", 1);
+  setenv("WARREN_SHARED_MEMORY", "off", 1);
   ExpectThatARankMayLeave();
-  unsetenv("RABIT_SHARED_MEMORY");
+  unsetenv("WARREN_SHARED_MEMORY");
 }
 
 TEST(Rendezvous, ATimeoutOfTheCommunicatorHoldsForCallsWithoutTheirOwn) {

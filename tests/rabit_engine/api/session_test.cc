@@ -233,7 +233,7 @@ TEST(CallOptions, ATimeoutIsRefusedWhereTheEngineHasNone) {
   const Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
   EXPECT_EQ(session.Timeout(kCall, 0).count(), 0);
   EXPECT_THAT([&] { return session.Timeout(kCall, 1); },
-              testing::ThrowsMessage<Misuse>(HasSubstr("this engine has none; set RABIT_ENGINE=native")));
+              testing::ThrowsMessage<Misuse>(HasSubstr("this engine has none; set WARREN_ENGINE=native")));
 }
 
 }  // namespace

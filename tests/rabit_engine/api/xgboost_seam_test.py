@@ -73,7 +73,7 @@ class Python(unittest.TestCase):
 
     def test_preloading_puts_our_engine_under_pythons_xgboost(self):
         for preload in (True, False):
-            done = job(3, *python(self.ALLREDUCE, preload), RABIT_PRINT_CHOICE="1")
+            done = job(3, *python(self.ALLREDUCE, preload), WARREN_PRINT_CHOICE="1")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             for rank in range(3):
                 self.assertIn(f"{rank} of 3: [6.0, 6.0, 6.0] hello True", done.stdout)
@@ -81,7 +81,7 @@ class Python(unittest.TestCase):
             self.assertEqual("rabit: allreduce of" in done.stderr, preload, done.stderr)
 
     def test_the_variable_gives_the_communication_back_to_xgboost(self):
-        done = job(3, *python(self.ALLREDUCE), RABIT_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE="own")
+        done = job(3, *python(self.ALLREDUCE), WARREN_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE="own")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("2 of 3: [6.0, 6.0, 6.0] hello True", done.stdout)
         self.assertNotIn("rabit: allreduce of", done.stderr)

@@ -50,13 +50,13 @@ TEST_F(ReadingSettings, TheEnvironmentIsRead) {
   Set("DMLC_TASK_ID", "12");
   Set("DMLC_NUM_ATTEMPT", "2");
   Set("DMLC_WORKER_CONNECT_RETRY", "9");
-  Set("RABIT_ENGINE", "mpi");
-  Set("RABIT_BOOTSTRAP", "slurm");
-  Set("RABIT_SHARED_MEMORY", "off");
-  Set("RABIT_REPRODUCIBLE", "false");
-  Set("RABIT_ALGORITHM", "allreduce=ring");
-  Set("RABIT_PRINT_CHOICE", "1");
-  Set("RABIT_CONNECT_TIMEOUT", "7");
+  Set("WARREN_ENGINE", "mpi");
+  Set("WARREN_BOOTSTRAP", "slurm");
+  Set("WARREN_SHARED_MEMORY", "off");
+  Set("WARREN_REPRODUCIBLE", "false");
+  Set("WARREN_ALGORITHM", "allreduce=ring");
+  Set("WARREN_PRINT_CHOICE", "1");
+  Set("WARREN_CONNECT_TIMEOUT", "7");
   const Settings settings = Read();
   EXPECT_EQ(settings.tracker_host, "10.0.0.1");
   EXPECT_EQ(settings.tracker_port, 9091);
@@ -144,17 +144,64 @@ TEST_F(ReadingSettings, AnErrorNamesKeyValueOriginAndWhatWasExpected) {
   EXPECT_EQ(
       ErrorOf({"rabit_tracker_port=many"}),
       "rabit_tracker_port in the arguments: \"many\" is not understood, expected a port from 1 to 65535");
-  Set("RABIT_ENGINE", "gloo");
+  Set("WARREN_ENGINE", "gloo");
   EXPECT_EQ(ErrorOf({}),
-            "RABIT_ENGINE in the environment: \"gloo\" is not understood, expected native or mpi");
+            "WARREN_ENGINE in the environment: \"gloo\" is not understood, expected native or mpi");
+}
+
+/// A former name, a value that is not the default, and whether the settings have it.
+struct FormerName {
+  std::string name;
+  std::string value;
+  bool (*is_taken)(const Settings& settings);
+};
+const FormerName kFormerNames[] = {
+    {"RABIT_TLS", "1", [](const Settings& s) { return s.tls; }},
+    {"RABIT_ENGINE", "mpi", [](const Settings& s) { return s.engine == EngineKind::kMpi; }},
+    {"RABIT_BOOTSTRAP", "slurm", [](const Settings& s) { return s.bootstrap == BootstrapKind::kSlurm; }},
+    {"RABIT_SHARED_MEMORY", "off", [](const Settings& s) { return s.shared_memory == SharedMemory::kOff; }},
+    {"RABIT_HOST_GROUP", "a", [](const Settings& s) { return s.host_group == "a"; }},
+    {"RABIT_REPRODUCIBLE", "0", [](const Settings& s) { return !s.reproducible; }},
+    {"RABIT_ALGORITHM", "ring",
+     [](const Settings& s) { return s.algorithm == "ring" && s.algorithm_name == "RABIT_ALGORITHM"; }},
+    {"RABIT_PRINT_CHOICE", "1", [](const Settings& s) { return s.print_choice; }},
+    {"RABIT_CONNECT_TIMEOUT", "7", [](const Settings& s) { return s.connect_timeout.count() == 7; }},
+    {"RABIT_HOST_TIMEOUT", "7", [](const Settings& s) { return s.host_timeout.count() == 7; }},
+};
+
+TEST_F(ReadingSettings, FormerNamesAreReadAsBefore) {
+  for (const FormerName& former : kFormerNames) {
+    EXPECT_FALSE(former.is_taken(Read())) << former.name;
+    EXPECT_TRUE(former.is_taken(Read({former.name + "=" + former.value}))) << former.name;
+    Set(former.name.c_str(), former.value.c_str());
+    EXPECT_TRUE(former.is_taken(Read())) << former.name;
+    unsetenv(former.name.c_str());
+  }
+}
+
+TEST_F(ReadingSettings, AnErrorNamesTheNameThatTheUserHasSet) {
+  EXPECT_THAT(ErrorOf({"rabit_engine=gloo"}), HasSubstr("rabit_engine in the arguments: \"gloo\""));
+  Set("RABIT_ENGINE", "gloo");
+  EXPECT_THAT(ErrorOf({}), HasSubstr("RABIT_ENGINE in the environment: \"gloo\""));
+}
+
+TEST_F(ReadingSettings, OfTwoNamesTheNewOneIsTakenAndThatIsSaidOnce) {
+  Set("RABIT_HOST_GROUP", "old");
+  Set("WARREN_HOST_GROUP", "new");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Read().host_group, "new");
+  EXPECT_EQ(Read().host_group, "new");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "rabit: WARREN_HOST_GROUP and RABIT_HOST_GROUP, its old name, are set to different values; "
+            "WARREN_HOST_GROUP is taken\n");
 }
 
 TEST_F(ReadingSettings, ValuesOutOfRangeAreErrors) {
   for (const char* argument :
        {"rabit_tracker_port=0", "rabit_tracker_port=65536", "rabit_tracker_port=80 ", "rabit_world_size=0",
         "rabit_world_size=131073", "rabit_world_size=-2", "rabit_timeout=yes", "rabit_timeout_sec=-1",
-        "rabit_timeout_sec=99999999999", "RABIT_CONNECT_TIMEOUT=0", "DMLC_ROLE=king",
-        "rabit_global_replica=-1", "DMLC_WORKER_CONNECT_RETRY=x", "RABIT_BOOTSTRAP=", "rabit_debug=2"}) {
+        "rabit_timeout_sec=99999999999", "WARREN_CONNECT_TIMEOUT=0", "DMLC_ROLE=king",
+        "rabit_global_replica=-1", "DMLC_WORKER_CONNECT_RETRY=x", "WARREN_BOOTSTRAP=", "rabit_debug=2"}) {
     EXPECT_THAT(ErrorOf({argument}), HasSubstr("is not understood")) << argument;
   }
   EXPECT_THAT(ErrorOf({"rabit_task_id=" + std::string(1025, 'x')}), HasSubstr("1024 bytes"));

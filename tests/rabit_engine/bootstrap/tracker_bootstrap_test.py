@@ -35,7 +35,7 @@ class Ranks:
 
     def __init__(self, tracker_env, count, *arguments, **settings):
         environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("DMLC_", "RABIT_", "rabit_"))}
+                       if not name.startswith(("DMLC_", "RABIT_", "WARREN_", "rabit_"))}
         environment.update(tracker_env)
         environment.update(settings)
         self.processes = [
@@ -242,7 +242,7 @@ class Errors(unittest.TestCase):
     def test_a_worker_of_another_engine_is_found_out(self):
         # It cannot prove a token, so none proves one: else the tracker would not let it in.
         with our_tracker(2) as tracker, Ranks(dict(tracker.env, DMLC_JOB_TOKEN=""), 1, "records",
-                                              RABIT_CONNECT_TIMEOUT="1") as ranks:
+                                              WARREN_CONNECT_TIMEOUT="1") as ranks:
             other = ClassicWorker((tracker.host, tracker.port), 1).start()
             output = ranks.outputs(20)[0]
             self.assertRegex(output, r"runs another allreduce engine")

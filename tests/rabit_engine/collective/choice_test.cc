@@ -9,6 +9,7 @@ namespace warren::collective {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 Situation Allreduce(std::size_t bytes, int ranks) {
   Situation situation;
@@ -172,7 +173,10 @@ TEST(Choice, SaysWhyAWishCannotBe) {
 }
 
 TEST(Choice, RefusesUnknownWishesByName) {
-  EXPECT_THROW(ForcedAlgorithms("rign"), Misuse);
+  EXPECT_THAT([] { ForcedAlgorithms("rign"); },
+              ThrowsMessage<Misuse>(HasSubstr("WARREN_ALGORITHM=rign: 'rign' is not known")));
+  EXPECT_THAT([] { ForcedAlgorithms("rign", "RABIT_ALGORITHM"); },
+              ThrowsMessage<Misuse>(HasSubstr("RABIT_ALGORITHM=rign: 'rign' is not known")));
   EXPECT_THROW(ForcedAlgorithms("allreduce=bruck"), Misuse);
   EXPECT_THROW(ForcedAlgorithms("allred=ring"), Misuse);
 }

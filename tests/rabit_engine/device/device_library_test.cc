@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(DeviceLibrary, IsLookedForBesideLibrabitFirst) {
-  EXPECT_THAT(LibraryCandidates(nullptr, {"/a", "/b"}),
+  EXPECT_THAT(LibraryCandidates("", {"/a", "/b"}),
               ElementsAre("/a/librabit_cuda.so", "/b/librabit_cuda.so", "librabit_cuda.so"));
   EXPECT_THAT(LibraryCandidates("", {}), ElementsAre("librabit_cuda.so"));
 }
@@ -25,13 +25,13 @@ TEST(DeviceLibrary, IsTheOneThatTheUserNamesAndNoOther) {
 }
 
 TEST(DeviceLibrary, TellsWhatWasTried) {
-  setenv("RABIT_CUDA_LIBRARY", "/no/such/library.so", 1);
+  setenv("WARREN_CUDA_LIBRARY", "/no/such/library.so", 1);
   EXPECT_THAT([] { LoadDevices(); },
               ThrowsMessage<EngineError>(HasSubstr("/no/such/library.so: cannot open")));
-  setenv("RABIT_CUDA_LIBRARY", "libm.so.6", 1);
+  setenv("WARREN_CUDA_LIBRARY", "libm.so.6", 1);
   EXPECT_THAT([] { LoadDevices(); },
               ThrowsMessage<EngineError>(HasSubstr("is not the CUDA part of this engine")));
-  unsetenv("RABIT_CUDA_LIBRARY");
+  unsetenv("WARREN_CUDA_LIBRARY");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ from devices import run, run_one_by_one
 
 NCCL, IPC, STAGED = "NCCL 2.28.9", "CUDA IPC on one GPU", "pinned memory and the engine on the host"
 # By path: how many GPUs for 4 ranks, and the environment that leads there.
-PATHS = {NCCL: (4, {}), IPC: (1, {}), STAGED: (4, {"RABIT_DEVICE_PATH": "staged"})}
+PATHS = {NCCL: (4, {}), IPC: (1, {}), STAGED: (4, {"WARREN_DEVICE_PATH": "staged"})}
 CALLS = 6  # of a version, in mode `train`
 VERSIONS = 2
 
@@ -38,7 +38,7 @@ class PathTest(DeviceCase):
         self.check(1, "copies (one rank)")
 
     def test_one_rank_on_nccl(self):
-        self.check(1, NCCL, env={"RABIT_DEVICE_PATH": "nccl"})
+        self.check(1, NCCL, env={"WARREN_DEVICE_PATH": "nccl"})
 
     def test_nccl_that_blocks(self):
         self.check(3, NCCL, gpus=3, env={"NCCL_COMM_BLOCKING": "1"})
@@ -63,7 +63,7 @@ class PathTest(DeviceCase):
         self.check(3, IPC, words=("pool",))
 
     def test_by_way_of_the_host(self):
-        self.check(3, STAGED, gpus=3, env={"RABIT_DEVICE_PATH": "staged"})
+        self.check(3, STAGED, gpus=3, env={"WARREN_DEVICE_PATH": "staged"})
 
     def test_where_ranks_may_be_lost(self):
         for path, (gpus, env) in PATHS.items():
@@ -89,7 +89,7 @@ class PathTest(DeviceCase):
                         self.assertRegex(errors, r"rank [02]: WarrenDeviceAllreduce: .*rank 1\b")
 
     def test_pieces_by_way_of_the_host(self):
-        result = run(3, "large", env={"RABIT_DEVICE_PATH": "staged"})
+        result = run(3, "large", env={"WARREN_DEVICE_PATH": "staged"})
         self.fine(result, STAGED)
         self.assertEqual(result.output.count("order same"), 3, str(result))
 
@@ -99,9 +99,10 @@ class PathTest(DeviceCase):
         self.assertRegex(result.errors, r"3 ranks share 2 GPUs, and rank 0 on .* and rank 1 on .* have different GPUs")
 
     def test_no_nccl(self):
-        result = run(2, "large", gpus=2, env={"RABIT_NCCL_PATH": "/no/such/libnccl.so.2"})
+        result = run(2, "large", gpus=2, env={"WARREN_NCCL_PATH": "/no/such/libnccl.so.2"})
         self.fine(result, STAGED)
-        self.assertRegex(result.errors, r"rank 0 on .* could not load NCCL: /no/such/libnccl.so.2: cannot open .*RABIT_NCCL_PATH")
+        self.assertRegex(result.errors, r"rank 0 on .* could not load NCCL: /no/such/libnccl.so.2: cannot open .*"
+                         "WARREN_NCCL_PATH")
 
     def test_gpus_that_cannot_be_shared(self):
         result = run(2, "large", env={"STAND_IN_GPU_IPC": "no"})
@@ -142,13 +143,14 @@ class ErrorTest(DeviceCase):
                 self.failed(run(2, "host-memory", gpus=gpus, env=env), r"the buffer is host memory; rabit::Allreduce takes that")
 
     def test_a_path_that_cannot_be(self):
-        self.failed(run(2, "check", gpus=2, env={"RABIT_DEVICE_PATH": "shared"}),
-                    r"RABIT_DEVICE_PATH=shared: rank 0 on \S+ and rank 1 on \S+ have different GPUs")
-        self.failed(run(2, "check", env={"RABIT_DEVICE_PATH": "fast"}), "RABIT_DEVICE_PATH is auto, nccl, shared or staged")
+        self.failed(run(2, "check", gpus=2, env={"WARREN_DEVICE_PATH": "shared"}),
+                    r"WARREN_DEVICE_PATH=shared: rank 0 on \S+ and rank 1 on \S+ have different GPUs")
+        for name in ("WARREN_DEVICE_PATH", "RABIT_DEVICE_PATH"):
+            self.failed(run(2, "check", env={name: "fast"}), f'{name} is "fast", expected auto, nccl, shared or staged')
 
     def test_ranks_that_call_different_things(self):
         self.failed(run(3, "differ"), r"this rank called allreduce of \d+ float32 .*, and rank \d allreduce of \d+ float32")
-        self.failed(run(3, "differ", env={"RABIT_DEVICE_PATH": "staged"}), "allreduce")
+        self.failed(run(3, "differ", env={"WARREN_DEVICE_PATH": "staged"}), "allreduce")
 
     def test_wrong_arguments_end_nothing(self):
         result = run(2, "misuse")

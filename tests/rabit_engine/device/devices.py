@@ -11,8 +11,8 @@ SUBMIT = BIN / "dmlc-submit"
 LIB = BIN.parent / "lib"
 DIGEST = re.compile(r"digest ([0-9a-f]{16})")
 STAND_IN = {
-    "RABIT_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so"),
-    "RABIT_NCCL_PATH": str(LIB / "libstand_in_nccl.so"),
+    "WARREN_CUDA_LIBRARY": str(LIB / "librabit_cuda_on_a_stand_in.so"),
+    "WARREN_NCCL_PATH": str(LIB / "libstand_in_nccl.so"),
 }
 
 

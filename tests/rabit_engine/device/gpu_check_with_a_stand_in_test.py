@@ -36,7 +36,7 @@ class GpuCheck(unittest.TestCase):
         xgboost = subprocess.run([python, "-W", "ignore", "-c", "import xgboost; print(xgboost.__version__)"], text=True,
                                  capture_output=True, check=True).stdout.strip()
         done, report = self.check("--rows", "5000", "--most", "65536", "--python", python,
-                                  RABIT_NCCL_PATH=str(LIB / "libstand_in_nccl.so"))
+                                  WARREN_NCCL_PATH=str(LIB / "libstand_in_nccl.so"))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(" 0 failed,", report)
         for line in ("| 8 ranks share a GPU | passed |", "| 4 ranks on NCCL, one GPU | passed |",
@@ -55,7 +55,7 @@ class GpuCheck(unittest.TestCase):
 
     @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "there is a GPU here")
     def test_without_a_gpu(self):
-        done, report = self.check("--tests-only", RABIT_NCCL_PATH="/no/such/file")
+        done, report = self.check("--tests-only", WARREN_NCCL_PATH="/no/such/file")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("| one rank | FAILED |", report)
         self.assertIn("No GPU can be used here", report)

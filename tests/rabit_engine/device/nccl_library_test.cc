@@ -25,16 +25,16 @@ std::vector<std::string> CandidatesWith(const std::map<std::string, std::string>
 TEST(NcclLibrary, IsTheLoadersUnlessAPathIsGiven) {
   EXPECT_THAT(CandidatesWith({}), ElementsAre("libnccl.so.2", "libnccl.so"));
   EXPECT_THAT(CandidatesWith({{"DMLC_NCCL_PATH", "/x/libnccl.so.2"}}), ElementsAre("/x/libnccl.so.2"));
-  EXPECT_THAT(CandidatesWith({{"DMLC_NCCL_PATH", "/x"}, {"RABIT_NCCL_PATH", "/y"}}), ElementsAre("/y"));
-  EXPECT_THAT(CandidatesWith({{"RABIT_NCCL_PATH", "/tmp"}}), ElementsAre("/tmp/libnccl.so.2"));
+  EXPECT_THAT(CandidatesWith({{"DMLC_NCCL_PATH", "/x"}, {"WARREN_NCCL_PATH", "/y"}}), ElementsAre("/y"));
+  EXPECT_THAT(CandidatesWith({{"WARREN_NCCL_PATH", "/tmp"}}), ElementsAre("/tmp/libnccl.so.2"));
 }
 
 TEST(NcclLibrary, TellsWhatWasTriedAndTriesAgain) {
-  setenv("RABIT_NCCL_PATH", "/no/such/nccl.so", 1);
+  setenv("WARREN_NCCL_PATH", "/no/such/nccl.so", 1);
   EXPECT_THAT([] { Nccl(); }, ThrowsMessage<CudaError>(HasSubstr("/no/such/nccl.so: cannot open")));
-  setenv("RABIT_NCCL_PATH", "libm.so.6", 1);
+  setenv("WARREN_NCCL_PATH", "libm.so.6", 1);
   EXPECT_THAT([] { Nccl(); }, ThrowsMessage<CudaError>(HasSubstr("libm.so.6 has no ncclGetVersion")));
-  setenv("RABIT_NCCL_PATH", STAND_IN_NCCL, 1);
+  setenv("WARREN_NCCL_PATH", STAND_IN_NCCL, 1);
   EXPECT_EQ(Nccl().version, NCCL_VERSION_CODE);
   EXPECT_EQ(Nccl().file, STAND_IN_NCCL);
 }

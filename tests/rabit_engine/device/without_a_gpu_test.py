@@ -9,7 +9,7 @@ from devices import LIB, run
 @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "there is a GPU here")
 class WithoutGpuTest(unittest.TestCase):
     def run_real(self, **env):
-        return run(2, "check", worker="device_worker", env={"RABIT_CUDA_LIBRARY": str(LIB / "librabit_cuda.so"), **env})
+        return run(2, "check", worker="device_worker", env={"WARREN_CUDA_LIBRARY": str(LIB / "librabit_cuda.so"), **env})
 
     def test_no_driver(self):
         result = self.run_real()
@@ -19,11 +19,11 @@ class WithoutGpuTest(unittest.TestCase):
                                         r"used here: either there is no NVIDIA driver, or it is too old .*`nvidia-smi` tells")
 
     def test_it_is_found_beside_librabit(self):
-        result = self.run_real(RABIT_CUDA_LIBRARY="")
+        result = self.run_real(WARREN_CUDA_LIBRARY="")
         self.assertIn("CUDA says", result.errors)
 
     def test_no_cuda_part(self):
-        result = self.run_real(RABIT_CUDA_LIBRARY="/no/such/file.so")
+        result = self.run_real(WARREN_CUDA_LIBRARY="/no/such/file.so")
         self.assertNotEqual(result.code, 0, str(result))
         self.assertRegex(result.errors, r"device collectives need librabit_cuda.so, and it could not be loaded:\n.*/no/such/file.so")
 

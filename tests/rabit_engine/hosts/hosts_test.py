@@ -29,9 +29,9 @@ class HostsCase(unittest.TestCase):
     def compare(self, hosts, layout, *arguments, env=None):
         """Runs on the hosts, and the same on one host by TCP alone; returns what rank 0 printed to stderr."""
         ranks = sum(layout)
-        with Job(ranks, *arguments, env={"RABIT_SHARED_MEMORY": "off"}) as job:
+        with Job(ranks, *arguments, env={"WARREN_SHARED_MEMORY": "off"}) as job:
             expected = job.checksum(self)
-        with Job(ranks, *arguments, env={"RABIT_PRINT_CHOICE": "1", **(env or {})}, hosts=hosts,
+        with Job(ranks, *arguments, env={"WARREN_PRINT_CHOICE": "1", **(env or {})}, hosts=hosts,
                  host_of_task=host_of_task(layout)) as job:
             codes, results = job.finish()
         errors = "".join(errors for _, errors in results)
@@ -89,7 +89,7 @@ class Hosts(HostsCase):
         self.check_silent_host({}, 30, SILENT_HOST_SECONDS)
 
     def test_a_host_without_a_network_is_given_up_when_the_user_wants(self):
-        self.check_silent_host({"RABIT_HOST_TIMEOUT": "4"}, 4, 10.0)
+        self.check_silent_host({"WARREN_HOST_TIMEOUT": "4"}, 4, 10.0)
 
     def check_silent_host(self, env, told_s, limit_s):
         # One job waits for it, the others have data on the way, through shared memory in the hosts and without.
@@ -98,7 +98,7 @@ class Hosts(HostsCase):
             hosts.add_hosts(2)
             with Job(4, "wait", 3, hosts=hosts, env=env, **where) as waiting, \
                     Job(4, "stream", hosts=hosts, env=env, **where) as streaming, \
-                    Job(4, "stream", hosts=hosts, env={"RABIT_SHARED_MEMORY": "off", **env}, **where) as flat:
+                    Job(4, "stream", hosts=hosts, env={"WARREN_SHARED_MEMORY": "off", **env}, **where) as flat:
                 jobs = (waiting, streaming, flat)
                 for job in jobs:
                     job.await_ready()
@@ -112,7 +112,7 @@ class Hosts(HostsCase):
                         self.assertEqual(job.by_rank[rank].returncode, 2, errors)
                         self.assertRegex(errors, r"rank [01]\b.*(lost|gives up).*rank [23]\b|rank [01]\b.*rank [23]\b.* lost")
                     self.assertRegex(told, r"rank [23] at 10\.77\.0\.2:\d+: its host (has not answered for "
-                                           rf"{told_s} s \(RABIT_HOST_TIMEOUT\)|does not answer)")
+                                           rf"{told_s} s \(WARREN_HOST_TIMEOUT\)|does not answer)")
                 self.assertLess(time.monotonic() - begin, limit_s)
 
 

@@ -14,14 +14,14 @@ BEGUN = ("handle", "handle of a message", "handle of a small allreduce", "handle
 
 def hosts(layout):
     """Worker i is on host layout[i]."""
-    return {"env_of_task": lambda task: {"RABIT_HOST_GROUP": layout[task]}}
+    return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
 
 
 class EveryCall(unittest.TestCase):
     def test_gives_the_right_result_over_every_transport(self):
         for ranks in (1, 2, 3, 4, 7):
-            for name, environment in {"shared memory": {}, "TCP": {"env": {"RABIT_SHARED_MEMORY": "off"}},
-                                      "hosts": hosts("abababa"), "rings": {"env": {"RABIT_ALGORITHM": "pairwise"}}}.items():
+            for name, environment in {"shared memory": {}, "TCP": {"env": {"WARREN_SHARED_MEMORY": "off"}},
+                                      "hosts": hosts("abababa"), "rings": {"env": {"WARREN_ALGORITHM": "pairwise"}}}.items():
                 with self.subTest(ranks=ranks, transport=name), Job(ranks, "check", program=WORKER, **environment) as job:
                     codes, results = job.finish(60)
                     self.assertEqual(codes, [0] * ranks, results)
@@ -47,7 +47,7 @@ class Loss(unittest.TestCase):
         self.sweep(4, 2)
 
     def test_in_every_call_all_others_are_told_within_a_second_over_tcp(self):
-        self.sweep(4, 1, env={"RABIT_SHARED_MEMORY": "off"})
+        self.sweep(4, 1, env={"WARREN_SHARED_MEMORY": "off"})
 
     def test_in_every_call_all_others_are_told_within_a_second_on_several_hosts(self):
         self.sweep(5, 3, **hosts("aabba"))
@@ -55,8 +55,8 @@ class Loss(unittest.TestCase):
 
 class Late(unittest.TestCase):
     def test_a_call_with_a_timeout_ends_with_its_name_and_the_rank_that_does_not_come(self):
-        for ranks, name, environment in ((2, "shared memory", {}), (2, "TCP", {"env": {"RABIT_SHARED_MEMORY": "off"}}),
-                                         (3, "shared memory", {}), (3, "TCP", {"env": {"RABIT_SHARED_MEMORY": "off"}}),
+        for ranks, name, environment in ((2, "shared memory", {}), (2, "TCP", {"env": {"WARREN_SHARED_MEMORY": "off"}}),
+                                         (3, "shared memory", {}), (3, "TCP", {"env": {"WARREN_SHARED_MEMORY": "off"}}),
                                          (4, "hosts", hosts("aabb"))):
             for operation in BEGUN:
                 with self.subTest(operation=operation, ranks=ranks, transport=name), \

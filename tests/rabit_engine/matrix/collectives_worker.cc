@@ -369,7 +369,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   if (what == "means" || what == "hosts") {
     // Of several hosts with several ranks, one goes by slots and the other by links. All ranks of a host may
     // agree.
-    const char* const host = std::getenv("RABIT_HOST_GROUP");
+    const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;
       for (int i = 0; i <= communicator.world_size(); ++i) offsets.push_back(40UL * i);

@@ -12,10 +12,10 @@ WORKER = BIN / "deadlock_worker"
 
 def hosts(layout):
     """Worker i is on host layout[i]."""
-    return {"env_of_task": lambda task: {"RABIT_HOST_GROUP": layout[task]}}
+    return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
 
 
-TRANSPORTS = {"shared memory": ({}, {}), "TCP": ({"RABIT_SHARED_MEMORY": "off"}, {}),
+TRANSPORTS = {"shared memory": ({}, {}), "TCP": ({"WARREN_SHARED_MEMORY": "off"}, {}),
               "hosts": ({}, hosts("abab")), "other hosts": ({}, hosts("aabb"))}
 
 

@@ -11,8 +11,8 @@ from jobs import Job
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 WAYS = {
     "shared memory": {},
-    "TCP": {"RABIT_SHARED_MEMORY": "off"},
-    "ring": {"RABIT_SHARED_MEMORY": "off", "RABIT_ALGORITHM": "ring"},
+    "TCP": {"WARREN_SHARED_MEMORY": "off"},
+    "ring": {"WARREN_SHARED_MEMORY": "off", "WARREN_ALGORITHM": "ring"},
 }
 
 

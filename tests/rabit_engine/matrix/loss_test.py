@@ -9,9 +9,9 @@ from jobs import Job
 
 TRANSPORTS = {
     "shared memory": {},
-    "TCP": {"RABIT_SHARED_MEMORY": "off"},
-    "rings": {"RABIT_ALGORITHM": "tree"},
-    "tree over TCP": {"RABIT_SHARED_MEMORY": "off", "RABIT_ALGORITHM": "tree"},
+    "TCP": {"WARREN_SHARED_MEMORY": "off"},
+    "rings": {"WARREN_ALGORITHM": "tree"},
+    "tree over TCP": {"WARREN_SHARED_MEMORY": "off", "WARREN_ALGORITHM": "tree"},
 }
 
 def shared_memory(pid):
@@ -36,7 +36,7 @@ class LossTest(unittest.TestCase):
         for layout, victim in (("aaabbb", 3), ("aaabbb", 5), ("aaabbcccc", 0)):
             with self.subTest(layout=layout, victim=victim), \
                     Job(len(layout), "wait", victim,
-                        env_of_task=lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}) as job:
+                        env_of_task=lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}) as job:
                 job.await_ready()
                 job.kill(victim, self)
 
@@ -97,10 +97,10 @@ class MisuseTest(unittest.TestCase):
         # make.
         for layout in ("aabb", "abab", "aab", "abbb", "aaabbb"):
             for who in ("means", "hosts"):
-                host = {"env_of_task": lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}}
+                host = {"env_of_task": lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}}
                 with self.subTest(layout=layout, who=who), Job(len(layout), "mismatch", who, **host) as job:
                     self.are_told(job, r"allreduce of 10 float", rf"allgather of {40 * len(layout)} bytes")
-        forced = {"env_of_task": lambda task: {"RABIT_ALGORITHM": "tree"} if task == 1 else {}}
+        forced = {"env_of_task": lambda task: {"WARREN_ALGORITHM": "tree"} if task == 1 else {}}
         with self.subTest("one rank with an algorithm of its own"), Job(3, "mismatch", "operations", **forced) as job:
             self.are_told(job, r"calls barrier.*algorithm 1,", r"calls barrier.*algorithm 8,")
 

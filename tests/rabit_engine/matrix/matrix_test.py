@@ -15,7 +15,7 @@ SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 RANKS = [int(n) for n in os.environ.get("WARREN_MATRIX_RANKS", "1 2 3 4 5 6 7 8 9").split()]
 
-TCP = {"RABIT_SHARED_MEMORY": "off"}
+TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class MatrixTest(unittest.TestCase):
@@ -26,8 +26,8 @@ class MatrixTest(unittest.TestCase):
     def test_every_way_gives_the_bits_of_the_reference(self):
         ways = [("shared memory", {}), ("TCP", TCP)]
         for algorithm in OVER_LINKS:
-            ways.append((f"{algorithm} over TCP", {**TCP, "RABIT_ALGORITHM": algorithm}))
-            ways.append((f"{algorithm} over rings", {"RABIT_ALGORITHM": algorithm}))
+            ways.append((f"{algorithm} over TCP", {**TCP, "WARREN_ALGORITHM": algorithm}))
+            ways.append((f"{algorithm} over rings", {"WARREN_ALGORITHM": algorithm}))
         if SANITIZED:
             ways = ways[:2] + ways[2::3]
         for num_workers in RANKS:

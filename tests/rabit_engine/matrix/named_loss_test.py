@@ -11,8 +11,8 @@ from warren_testing import BIN
 
 AIMED = BIN / "named_loss_worker"
 NAMED = BIN / "named_worker"
-TRANSPORTS = {"shared memory": {}, "TCP": {"env": {"RABIT_SHARED_MEMORY": "off"}},
-              "hosts": {"env_of_task": lambda task: {"RABIT_HOST_GROUP": "aabba"[task]}}}
+TRANSPORTS = {"shared memory": {}, "TCP": {"env": {"WARREN_SHARED_MEMORY": "off"}},
+              "hosts": {"env_of_task": lambda task: {"WARREN_HOST_GROUP": "aabba"[task]}}}
 # What the ranks do, and where in it one dies: see named_loss_worker.cc.
 NEGOTIATION = [("new", point, when) for point in ("lengths", "names", "answer-length", "answer") for when in ("before", "after")]
 PACKING = [("packed", "packed", "before"), ("packed", "packed", "after")]

@@ -10,7 +10,7 @@ from jobs import Job
 from warren_testing import BIN
 
 WORKER = BIN / "named_worker"
-TCP = {"RABIT_SHARED_MEMORY": "off"}
+TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class Named(unittest.TestCase):
@@ -24,7 +24,7 @@ class Named(unittest.TestCase):
         for seed in range(12):
             ranks = seed % 6 + 1
             for name, environment in {"shared memory": {}, "TCP": {"env": TCP},
-                                      "hosts": {"env_of_task": lambda task: {"RABIT_HOST_GROUP": "abbaab"[task]}}}.items():
+                                      "hosts": {"env_of_task": lambda task: {"WARREN_HOST_GROUP": "abbaab"[task]}}}.items():
                 with self.subTest(seed=seed, ranks=ranks, transport=name):
                     self.finish(ranks, "random", seed, **environment)
 

@@ -6,12 +6,12 @@ import unittest
 from jobs import Job
 
 SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
-TCP = {"RABIT_SHARED_MEMORY": "off"}
+TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class SharingTest(unittest.TestCase):
     def test_hosts_of_any_layout_give_the_same_bits(self):
-        # Ranks of different RABIT_HOST_GROUPs share no memory: several hosts as far as the engine can see.
+        # Ranks of different WARREN_HOST_GROUPs share no memory: several hosts as far as the engine can see.
         layouts = {
             4: ["aabb", "aaab", "abab"],
             6: ["aabbcc", "aaabbb", "aaaabb", "abcabc", "aaaaab"],
@@ -24,7 +24,7 @@ class SharingTest(unittest.TestCase):
             for text in layouts[num_workers]:
                 with self.subTest(layout=text), \
                         Job(num_workers, "all",
-                            env_of_task=lambda task, text=text: {"RABIT_HOST_GROUP": text[task]}) as job:
+                            env_of_task=lambda task, text=text: {"WARREN_HOST_GROUP": text[task]}) as job:
                     self.assertEqual(job.checksum(self), expected)
 
     def test_hosts_that_are_no_subtrees_reduce_inside_first(self):
@@ -32,8 +32,8 @@ class SharingTest(unittest.TestCase):
             with Job(len(layout), "random", 20, env=TCP) as job:
                 expected = job.checksum(self)
             with self.subTest(layout=layout), \
-                    Job(len(layout), "random", 20, env={"RABIT_PRINT_CHOICE": "1"},
-                        env_of_task=lambda task, layout=layout: {"RABIT_HOST_GROUP": layout[task]}) as job:
+                    Job(len(layout), "random", 20, env={"WARREN_PRINT_CHOICE": "1"},
+                        env_of_task=lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}) as job:
                 codes, results = job.finish()
                 errors = "".join(errors for _, errors in results)
                 self.assertEqual(codes, [0] * len(layout), errors)
@@ -43,7 +43,7 @@ class SharingTest(unittest.TestCase):
     def test_many_ranks_of_an_ordinary_user_share_memory(self):
         # Without the privileges of root, only so many descriptors may be on their way between processes at once.
         ordinary = ["setpriv", "--bounding-set", "-sys_resource,-sys_admin", "--inh-caps", "-all"]
-        with Job(30, "random", 5, env={"RABIT_PRINT_CHOICE": "1"}, enter=ordinary if os.geteuid() == 0 else []) as job:
+        with Job(30, "random", 5, env={"WARREN_PRINT_CHOICE": "1"}, enter=ordinary if os.geteuid() == 0 else []) as job:
             codes, results = job.finish()
         errors = "".join(errors for _, errors in results)
         self.assertEqual(codes, [0] * 30, errors)
@@ -64,7 +64,7 @@ class SharingTest(unittest.TestCase):
 
     def test_each_rank_says_its_place_when_asked(self):
         with Job(4, "random", 1, env={"rabit_debug": "1"},
-                 env_of_task=lambda task: {"RABIT_HOST_GROUP": "aaab"[task]}) as job:
+                 env_of_task=lambda task: {"WARREN_HOST_GROUP": "aaab"[task]}) as job:
             codes, results = job.finish()
         errors = "".join(errors for _, errors in results)
         self.assertEqual(codes, [0] * 4, errors)

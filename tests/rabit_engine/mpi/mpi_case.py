@@ -16,7 +16,7 @@ CALM = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "RABIT_CONNECT_TIMEOUT": "60",
+    "WARREN_CONNECT_TIMEOUT": "60",
 }
 LIMIT_S = 200
 # What a launcher leaves behind must not reach the launchers started here.

@@ -38,7 +38,7 @@ TEST(MpiLibrary, MpirunOfOpenMpiIsKnownByItsWorldSize) {
 
 BootstrapKind LauncherOf(std::map<std::string, std::string> environment,
                          std::optional<MpiKind> in_process = std::nullopt) {
-  const LookUp look_up = [&environment](const char* name) -> std::optional<std::string> {
+  const wire::LookUp look_up = [&environment](const char* name) -> std::optional<std::string> {
     const auto found = environment.find(name);
     if (found == environment.end()) return std::nullopt;
     return found->second;
@@ -93,7 +93,7 @@ TEST(MpiLibrary, AnEmptyEnvironmentPromisesNothing) {
 }
 
 TEST(MpiLibrary, TheLibraryThatTheUserNamesIsTheOnlyOneTried) {
-  MpiClues clues = CluesFrom({{"RABIT_MPI_LIBRARY", "/home/me/mine.so"}, {"PMI_RANK", "0"}});
+  MpiClues clues = CluesFrom({{"WARREN_MPI_LIBRARY", "/home/me/mine.so"}, {"PMI_RANK", "0"}});
   clues.in_process = MpiKind::kOpenMpi;
   EXPECT_THAT(PluginCandidates(clues, kFolders), ElementsAre("/home/me/mine.so"));
 }
@@ -117,8 +117,7 @@ TEST(MpiLibrary, WithoutALauncherAnyMpiDoes) {
 }
 
 TEST(MpiLibrary, AMissingPluginIsExplained) {
-  MpiClues clues;
-  clues.library = "/nowhere/librabit_mpi_mine.so";
+  const MpiClues clues = CluesFrom({{"RABIT_MPI_LIBRARY", "/nowhere/librabit_mpi_mine.so"}});
   try {
     LoadMpi(clues);
     FAIL() << "an error was expected";

@@ -39,12 +39,12 @@ class AnyMpi:
     def test_named_operations(self):
         for mode in ("wrong", "join", "leave", "give-up"):
             with self.subTest(mode=mode):
-                run = self.run_ranks(self.launcher, 3, mode, program=NAMED, RABIT_ENGINE="mpi")
+                run = self.run_ranks(self.launcher, 3, mode, program=NAMED, WARREN_ENGINE="mpi")
                 self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
     @unittest.skipUnless(FACE.exists(), "SKIPPED: librabit is not built; apt-get install libdmlc-dev")
     def test_a_call_with_a_timeout_is_refused(self):
-        run = self.run_ranks(self.launcher, 2, "late", "handle", "-1", program=FACE, RABIT_ENGINE="mpi")
+        run = self.run_ranks(self.launcher, 2, "late", "handle", "-1", program=FACE, WARREN_ENGINE="mpi")
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("WarrenAllreduceAsync 'gradients': a timeout of 0.3 s, and this engine has none", run.stdout + run.stderr)
 
@@ -55,7 +55,7 @@ class AnyMpi:
             self.assertIn(f"rank {rank} prints", run.stdout)
 
     def test_the_engine_is_chosen_by_the_environment(self):
-        self.expect_well(self.run_ranks(self.launcher, 2, "join", RABIT_ENGINE="mpi"), 2)
+        self.expect_well(self.run_ranks(self.launcher, 2, "join", WARREN_ENGINE="mpi"), 2)
 
     @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
     def test_the_engine_is_chosen_by_linking(self):
@@ -63,26 +63,26 @@ class AnyMpi:
 
     @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
     def test_the_environment_wins_over_linking(self):
-        run = self.run_without_mpi(2, program=BY_LINKING, RABIT_ENGINE="native")
+        run = self.run_without_mpi(2, program=BY_LINKING, WARREN_ENGINE="native")
         self.assertEqual(self.well(run), [("0", "1")] * 2, run.stdout + run.stderr)
 
     def test_the_native_engine_finds_its_peers_through_mpi(self):
         for shared_memory in ("auto", "off"):
             with self.subTest(shared_memory=shared_memory):
                 run = self.run_ranks(
-                    self.launcher, 3, "join", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY=shared_memory
+                    self.launcher, 3, "join", WARREN_BOOTSTRAP="mpi", WARREN_SHARED_MEMORY=shared_memory
                 )
                 self.expect_well(run, 3)
 
     def test_and_links_with_them_by_tls(self):
-        token = {"DMLC_JOB_TOKEN": "5a" * 32, "RABIT_TLS": "1"}
-        run = self.run_ranks(self.launcher, 3, "join", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY="off", **token)
+        token = {"DMLC_JOB_TOKEN": "5a" * 32, "WARREN_TLS": "1"}
+        run = self.run_ranks(self.launcher, 3, "join", WARREN_BOOTSTRAP="mpi", WARREN_SHARED_MEMORY="off", **token)
         if "this build has none" in run.stderr:
             self.skipTest("SKIPPED: no TLS")
         self.expect_well(run, 3)
-        run = self.run_without_mpi(2, "join", RABIT_ENGINE="mpi", **token)
+        run = self.run_without_mpi(2, "join", WARREN_ENGINE="mpi", **token)
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("RABIT_TLS=1 asks for encryption, and over MPI", run.stdout + run.stderr)
+        self.assertIn("WARREN_TLS=1 asks for encryption, and over MPI", run.stdout + run.stderr)
 
     def test_a_program_that_began_mpi_itself_keeps_it(self):
         self.expect_well(self.run_ranks(self.launcher, 2, program=self.own_program), 2)
@@ -94,7 +94,7 @@ class AnyMpi:
         self.expect_well(run, 1)
 
     def test_a_program_without_a_launcher_is_alone(self):
-        run = self.run_alone([WORKER, "collectives"], RABIT_MPI_LIBRARY=str(self.plugin))
+        run = self.run_alone([WORKER, "collectives"], WARREN_MPI_LIBRARY=str(self.plugin))
         self.expect_well(run, 1)
 
     def test_what_a_reduction_function_throws_arrives_at_the_caller(self):
@@ -130,7 +130,7 @@ class AnyMpi:
         other = PLUGINS / ("librabit_mpi_openmpi.so" if self.launcher is MPICH else "librabit_mpi_mpich.so")
         if not other.exists():
             self.skipTest(f"SKIPPED: needs {other.name}, too")
-        run = self.run_ranks(self.launcher, 2, "collectives", RABIT_MPI_LIBRARY=str(other))
+        run = self.run_ranks(self.launcher, 2, "collectives", WARREN_MPI_LIBRARY=str(other))
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("the launcher started 2 processes, but", run.stderr)
 

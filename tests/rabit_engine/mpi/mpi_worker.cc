@@ -2,7 +2,7 @@
 // says so. The last line of a rank that found no fault is "rank <r> of <w>: well".
 //
 //   mpi_worker collectives [<bytes one MPI call may carry>]
-//   mpi_worker join              the same through Join, as RABIT_ENGINE and RABIT_BOOTSTRAP say
+//   mpi_worker join              the same through Join, as WARREN_ENGINE and WARREN_BOOTSTRAP say
 //   mpi_worker bootstrap mpi|slurm
 //   mpi_worker print <text>      through TrackerPrint
 //   mpi_worker throw             a reduction function throws on every rank
@@ -58,13 +58,13 @@ std::string ErrorOf(const Function& function) {
 
 Settings SettingsOfTest() {
   Settings settings;
-  if (const auto host = FromEnvironment("DMLC_TRACKER_URI")) {
+  if (const auto host = wire::FromEnvironment("DMLC_TRACKER_URI")) {
     settings.tracker_host = *host;
     settings.tracker_port = std::atoi(std::getenv("DMLC_TRACKER_PORT"));
-    if (const auto token = FromEnvironment(wire::kTokenVariable.data()))
+    if (const auto token = wire::FromEnvironment(wire::kTokenVariable.data()))
       settings.job_token = wire::JobToken::Parse(*token);
   }
-  if (const auto seconds = FromEnvironment("RABIT_CONNECT_TIMEOUT")) {
+  if (const auto seconds = wire::FromEnvironment("WARREN_CONNECT_TIMEOUT")) {
     settings.connect_timeout = std::chrono::seconds(std::atoi(seconds->c_str()));
   }
   return settings;

@@ -15,10 +15,10 @@ class Hydra(Ranks):
                 self.assertIn(f"rank {ranks - 1} prints", run.stdout)
 
     def test_the_native_engine_finds_its_peers(self):
-        self.expect_well(self.run_ranks(MPICH, 3, "join", RABIT_BOOTSTRAP="slurm"), 3)
+        self.expect_well(self.run_ranks(MPICH, 3, "join", WARREN_BOOTSTRAP="slurm"), 3)
 
     def test_no_mpi_is_loaded(self):
-        run = self.run_ranks(MPICH, 2, "bootstrap", "slurm", RABIT_MPI_LIBRARY="/nowhere", LD_DEBUG="libs")
+        run = self.run_ranks(MPICH, 2, "bootstrap", "slurm", WARREN_MPI_LIBRARY="/nowhere", LD_DEBUG="libs")
         self.expect_well(run, 2)
         self.assertIn("libstdc++", run.stderr)
         self.assertNotIn("libmpi", run.stderr)

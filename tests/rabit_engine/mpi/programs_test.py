@@ -26,9 +26,9 @@ class AnyMpi:
     def test_random_programs_give_the_same_over_mpi_as_over_the_engines_own_links(self):
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks):
-                over_mpi = self.digests(ranks, RABIT_ENGINE="mpi")
+                over_mpi = self.digests(ranks, WARREN_ENGINE="mpi")
                 for shared_memory in ("auto", "off"):
-                    own = self.digests(ranks, RABIT_ENGINE="native", RABIT_BOOTSTRAP="mpi", RABIT_SHARED_MEMORY=shared_memory)
+                    own = self.digests(ranks, WARREN_ENGINE="native", WARREN_BOOTSTRAP="mpi", WARREN_SHARED_MEMORY=shared_memory)
                     self.assertEqual(over_mpi, own)
 
 

@@ -280,7 +280,7 @@ TEST(SlurmMeeting, WithoutAFreePortRankZeroSaysWhichItTried) {
   const Holder two;
   const auto errors = RunAll({StepOf(0, 2, {one.port(), two.port()})}, 2s, Exchange);
   EXPECT_THAT(errors[0], AllOf(HasSubstr(std::to_string(one.port())), HasSubstr(std::to_string(two.port())),
-                               HasSubstr("RABIT_BOOTSTRAP_PORT")));
+                               HasSubstr("WARREN_BOOTSTRAP_PORT")));
 }
 
 }  // namespace

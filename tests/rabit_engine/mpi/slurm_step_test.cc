@@ -118,8 +118,8 @@ TEST(SlurmStepPlace, AllRanksOfAStepTryTheSamePortsAndOtherStepsOthers) {
 
 TEST(SlurmStepPlace, TheUserMayNameThePlace) {
   Environment environment = OneStep();
-  environment["RABIT_BOOTSTRAP_HOST"] = "10.1.2.3";
-  environment["RABIT_BOOTSTRAP_PORT"] = "7777";
+  environment["WARREN_BOOTSTRAP_HOST"] = "10.1.2.3";
+  environment["WARREN_BOOTSTRAP_PORT"] = "7777";
   const SlurmStep step = StepFrom(environment);
   EXPECT_EQ(step.meeting_host, "10.1.2.3");
   EXPECT_THAT(step.meeting_ports, ElementsAre(7777));
@@ -129,7 +129,7 @@ TEST(SlurmStepPlace, TheTokenIsAnotherForAnotherSrunOrSecret) {
   Environment other_srun = OneStep();
   other_srun["SLURM_SRUN_COMM_PORT"] = "4712";
   Environment secret = OneStep();
-  secret["RABIT_BOOTSTRAP_TOKEN"] = "swordfish";
+  secret["WARREN_BOOTSTRAP_TOKEN"] = "swordfish";
   EXPECT_NE(StepFrom(other_srun).token, StepFrom(OneStep()).token);
   EXPECT_NE(StepFrom(secret).token, StepFrom(OneStep()).token);
 }
@@ -149,6 +149,9 @@ TEST(SlurmStepPlace, AnImpossibleNumberIsShown) {
   environment["SLURM_PROCID"] = "8";
   EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }),
               HasSubstr("SLURM_PROCID=8, expected a number from 0 to 7"));
+  environment = OneStep();
+  environment["WARREN_BOOTSTRAP_PORT"] = "http";
+  EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }), HasSubstr("WARREN_BOOTSTRAP_PORT=http"));
   environment = OneStep();
   environment["RABIT_BOOTSTRAP_PORT"] = "http";
   EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }), HasSubstr("RABIT_BOOTSTRAP_PORT=http"));

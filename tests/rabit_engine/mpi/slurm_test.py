@@ -39,7 +39,7 @@ class Srun(Ranks):
     def test_the_native_engine_finds_its_peers(self):
         for mpi in ("none", "pmi2"):
             with self.subTest(mpi=mpi):
-                self.expect_well(self.srun(3, "join", mpi=mpi, RABIT_BOOTSTRAP="slurm"), 3)
+                self.expect_well(self.srun(3, "join", mpi=mpi, WARREN_BOOTSTRAP="slurm"), 3)
 
     def test_two_jobs_at_once_on_one_host_do_not_mix(self):
         command = ["srun", "--mpi=none", "-n", "3", str(WORKER), "bootstrap", "slurm"]
@@ -61,7 +61,7 @@ class Srun(Ranks):
     def test_a_rank_that_never_comes_is_named_by_all_others(self):
         # One task of the step is another program.
         script = f'[ "$SLURM_PROCID" = 2 ] && exec sleep 30; exec {WORKER} bootstrap slurm'
-        run = self.srun(4, "-c", script, program="/bin/sh", RABIT_CONNECT_TIMEOUT="3")
+        run = self.srun(4, "-c", script, program="/bin/sh", WARREN_CONNECT_TIMEOUT="3")
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("1 of the others did not come in time (ranks 2)", run.stderr)
         for rank in (1, 3):
@@ -76,9 +76,9 @@ class Srun(Ranks):
     def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_within_a_second(self):
         # No tracker made links: what notices it was made for this at the start.
         for victim in (0, 1, 3):
-            for env in ({"RABIT_SHARED_MEMORY": "off"}, {}):
+            for env in ({"WARREN_SHARED_MEMORY": "off"}, {}):
                 with self.subTest(victim=victim, **env):
-                    run = self.srun(4, "lose", str(victim), mpi="none", RABIT_BOOTSTRAP="slurm", **env)
+                    run = self.srun(4, "lose", str(victim), mpi="none", WARREN_BOOTSTRAP="slurm", **env)
                     seen = re.findall(r"rank (\d) lost rank (\d) after ([\d.]+) s", run.stdout)
                     self.assertEqual({(int(rank), int(lost)) for rank, lost, _ in seen},
                                      {(rank, victim) for rank in range(4) if rank != victim}, run.stdout + run.stderr)
@@ -94,7 +94,7 @@ class Srun(Ranks):
         # No port is left to meet at: what works, works through PMI.
         for ranks in (1, 4):
             with self.subTest(ranks=ranks):
-                run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", RABIT_BOOTSTRAP_PORT="0")
+                run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", WARREN_BOOTSTRAP_PORT="0")
                 self.expect_well(run, ranks)
 
     @needs_mpich

@@ -17,7 +17,7 @@ CALLS = {
     "socket": 7, "bind": 3, "listen": 2, "connect": 4, "sendto": 15, "recvfrom": 40, "recvmsg": 6, "sendmsg": 1,
     "epoll_create1": 1, "epoll_ctl": 6, "eventfd2": 1, "pidfd_open": 1, "getsockname": 9, "poll": 7,
 }
-TRANSPORTS = {"shared memory": {}, "TCP": {"RABIT_SHARED_MEMORY": "off"}}
+TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
 # Which tasks die, and at which call, stands in the environment; each does so in its first life only.
 DIE_ONCE = """
 point=$(eval echo "\\$DIE_$DMLC_TASK_ID")

@@ -8,7 +8,7 @@ import unittest
 from training import CALLS, VERSIONS, train
 
 FULL = os.environ.get("WARREN_SWEEP") == "full"
-TCP = {"RABIT_SHARED_MEMORY": "off"}
+TCP = {"WARREN_SHARED_MEMORY": "off"}
 RANKS = 4
 END_KILLS = int(os.environ.get("WARREN_END_KILLS", "20"))
 

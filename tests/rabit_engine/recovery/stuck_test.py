@@ -16,7 +16,7 @@ VERSIONS = 100
 PATIENCE_S = 2
 LIMIT_S = 60
 PATIENT = {"rabit_timeout": "1", "rabit_timeout_sec": str(PATIENCE_S)}
-TRANSPORTS = {"shared memory": {}, "TCP": {"RABIT_SHARED_MEMORY": "off"}}
+TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
 
 
 class Job:

@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
       const char* task = std::getenv("DMLC_TASK_ID");
       const char* workers = std::getenv("DMLC_NUM_WORKER");
       const int host = std::atoi(task) * std::atoi(argv[i] + 6) / std::atoi(workers);
-      setenv("RABIT_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
+      setenv("WARREN_HOST_GROUP", ("host" + std::to_string(host)).c_str(), 1);
     }
     if (std::strcmp(argv[i], "tell") == 0) tells = true;
     if (std::strncmp(argv[i], "seed=", 5) == 0) seed = std::atoi(argv[i] + 5);

@@ -42,7 +42,7 @@ class TwoJobs(unittest.TestCase):
         return tracker
 
     def job(self, tracker, seed):
-        job = Job(tracker.env, RANKS, VERSIONS, {"RABIT_CONNECT_TIMEOUT": "3", "DMLC_WORKER_CONNECT_RETRY": "2"},
+        job = Job(tracker.env, RANKS, VERSIONS, {"WARREN_CONNECT_TIMEOUT": "3", "DMLC_WORKER_CONNECT_RETRY": "2"},
                   [f"seed={seed}"])
         self.addCleanup(job.close)
         return job

@@ -58,7 +58,7 @@ class Reports(unittest.TestCase):
 
     def test_the_last_report_has_the_counts_of_all_calls(self):
         self.check(3)
-        self.check(3, RABIT_SHARED_MEMORY="off")
+        self.check(3, WARREN_SHARED_MEMORY="off")
         self.check(2, report="3600")  # the first and the last
 
     def test_they_come_by_tls(self):
@@ -120,7 +120,7 @@ class Reports(unittest.TestCase):
         program = LIBRARY + "warren.progress(1)\ntime.sleep(0.5)\nprint('done')\n"
         with socket.create_server(("127.0.0.1", 0), backlog=0) as tracker, contextlib.ExitStack() as stack:
             env = {**ENVIRONMENT, "WARREN_REPORT_SECONDS": "1", "DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TASK_ID": "0",
-                   "DMLC_TRACKER_PORT": str(tracker.getsockname()[1]), "DMLC_JOB_TOKEN": "00" * 32, "RABIT_TLS": "1"}
+                   "DMLC_TRACKER_PORT": str(tracker.getsockname()[1]), "DMLC_JOB_TOKEN": "00" * 32, "WARREN_TLS": "1"}
             for queue_is_full in (False, True):  # it waits for the handshake, and for the connection
                 if queue_is_full:
                     for _ in range(4):

@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(XgboostEngine, ADoubtOfOneRankIsEverybodys) {
   const auto said = WhyNot("with_context", [](int rank) {
-    if (rank == 1) setenv("RABIT_SHARED_MEMORY", "thrice", 1);
+    if (rank == 1) setenv("WARREN_SHARED_MEMORY", "thrice", 1);
   });
   EXPECT_THAT(said[0], StartsWith("rank 1: "));
   EXPECT_THAT(said[0], HasSubstr("thrice"));
@@ -248,7 +248,7 @@ TEST(XgboostEngine, ADoubtOfOneRankIsEverybodys) {
 TEST(XgboostEngine, ARankThatCannotJoinIsNotWaitedFor) {
   // Its settings are read, and make no sense where they are used.
   const auto said = WhyNot("with_context", [](int rank) {
-    if (rank == 1) setenv("RABIT_ALGORITHM", "magic", 1);
+    if (rank == 1) setenv("WARREN_ALGORITHM", "magic", 1);
   });
   EXPECT_THAT(said[0], StartsWith("rank 1: "));
   EXPECT_THAT(said[0], HasSubstr("'magic' is not known"));

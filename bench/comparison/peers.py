@@ -92,7 +92,7 @@ class Warren(WithTracker):
     title = "ours"
 
     def environment(self, place, mode):
-        return {**super().environment(place, mode), **({"RABIT_SHARED_MEMORY": "off"} if place.tcp_only else {})}
+        return {**super().environment(place, mode), **({"WARREN_SHARED_MEMORY": "off"} if place.tcp_only else {})}
 
 
 class WarrenTls(Warren):

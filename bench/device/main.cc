@@ -3,7 +3,7 @@
 //
 //   device-bench copy [bytes]          copies on the device, bytes read and written a second
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
-//   device-bench nccl [most bytes]     the same, called directly; RABIT_NCCL_PATH says which NCCL
+//   device-bench nccl [most bytes]     the same, called directly; WARREN_NCCL_PATH says which NCCL
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
 //
 // Rank 0 prints a line for each size: mode, ranks, bytes, microseconds a call, GB/s as nccl-tests counts them

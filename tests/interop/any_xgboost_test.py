@@ -112,6 +112,9 @@ class AnyXgboost(Workers):
         for rank in range(4):
             self.assertEqual(output.count(f"printed by rank {rank}"), 1, output)
 
+    def test_19_arguments_name_the_tracker_where_the_environment_does_not(self):
+        self.assertEqual(self.worker(3, "named_tracker").count("size 3 said by rank 0"), 3)
+
     def test_03_queries_and_weights_reach_the_matrix(self):
         rows = [f"{row % 3}:{1 + row // 20} qid:{row // 10} 0:{row % 7} 1:{row % 5}" for row in range(200)]
         (self.folder / "ranking.txt").write_text("\n".join(rows) + "\n")

@@ -55,6 +55,15 @@ def talk() -> None:
         wx.tracker_print(f"printed by rank {rank}")
 
 
+def named_tracker() -> None:
+    """The tracker is named by arguments, as for the CommunicatorContext of xgboost.collective."""
+    arguments = {f"dmlc_{name}": os.environ.pop(f"DMLC_{name.upper()}") for name in ("tracker_uri", "tracker_port", "task_id")}
+    arguments["dmlc_tracker_port"] = int(arguments["dmlc_tracker_port"])
+    with wx.CommunicatorContext(**arguments) as given:
+        assert given == arguments
+        print("size", wx.get_world_size(), "said", wx.broadcast("by rank 0" if wx.get_rank() == 0 else None, 0))
+
+
 def fail(how: str, others: str = "sleep") -> None:
     """Rank 1 fails; the others sit in Python, where nothing of XGBoost could notice, or are busy with collectives."""
     with wx.communicator():

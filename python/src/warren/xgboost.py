@@ -51,9 +51,9 @@ def _collective() -> Any:
 
 def _arguments() -> Dict[str, Any]:
     """XGBoost 2.1 and later do not look into the environment."""
-    arguments: Dict[str, Any] = {"dmlc_tracker_uri": os.environ["DMLC_TRACKER_URI"],
-                                 "dmlc_tracker_port": int(os.environ["DMLC_TRACKER_PORT"]),
-                                 "dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
+    arguments: Dict[str, Any] = {"dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
+    if in_job():
+        arguments.update(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]))
     if "DMLC_WORKER_CONNECT_RETRY" in os.environ:
         arguments["dmlc_retry"] = int(os.environ["DMLC_WORKER_CONNECT_RETRY"])
     if "DMLC_NCCL_PATH" in os.environ:
@@ -62,11 +62,13 @@ def _arguments() -> Dict[str, Any]:
 
 
 def init(**arguments: Any) -> None:
-    """Joins the job; does nothing outside of one. `arguments` are passed on to XGBoost's own `init`. A job has one
-    communicator: who has left cannot join again. Raises RuntimeError in one that has joined, and where
-    WARREN_XGBOOST_ENGINE=warren asks for what cannot be: `left_in_the_end` then is to leave the job."""
+    """Joins the job; does nothing outside of one. `arguments` are those of XGBoost's own `init`, to which they are passed on:
+    `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`; `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name the job of
+    a tracker that the environment does not. A job has one communicator: who has left cannot join again. Raises RuntimeError
+    in one that has joined, and where WARREN_XGBOOST_ENGINE=warren asks for what cannot be: `left_in_the_end` then is to leave
+    the job."""
     global _joined  # pylint: disable=global-statement
-    if not in_job():
+    if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
         return
     if _joined:
         raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
@@ -76,10 +78,13 @@ def init(**arguments: Any) -> None:
         xgb.collective.init(**found)
         _joined = True
         _engine.begin(_timeout_of(found))
-    elif VERSION >= (1, 7):
-        xgb.collective.init(**arguments)
     else:
-        xgb.rabit.init([f"{name}={value}".encode() for name, value in arguments.items()])
+        # These versions know them in upper case only.
+        found = {name.upper() if name.startswith("dmlc_") else name: value for name, value in arguments.items()}
+        if VERSION >= (1, 7):
+            xgb.collective.init(**found)
+        else:
+            xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()])
     _joined = True
 
 
@@ -127,15 +132,20 @@ def left_in_the_end() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def communicator(**arguments: Any) -> Iterator[None]:
-    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job.
+def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
+    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job. The arguments are those
+    of `init`, and what `as` gives.
 
     After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
     told (XGBoost 2.1 and later), and the others stop.
     """
     with left_in_the_end():
         init(**arguments)
-        yield
+        yield arguments
+
+
+#: As in xgboost.collective, for scripts that import it from there today.
+CommunicatorContext = communicator
 
 
 def engine() -> str:

@@ -384,7 +384,7 @@ std::vector<Option> MakeTable() {
   add("Help", true,
       {
           {"--help", "", "", "Prints this.", Ask<Request::kHelp>},
-          {"--help-markdown", "", "", "Prints docs/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-markdown", "", "", "Prints docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
           {"--help-man", "", "", "Prints the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
           {"--completion", "bash|zsh|fish", "",
            "Prints the script by which that shell completes the command line.", StoreCompletion},

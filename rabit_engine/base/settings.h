@@ -1,5 +1,5 @@
 // Everything a user can set, read in one place: `key=value` arguments of Init win over the environment.
-// docs/engine.md has the same table for users.
+// docs/explanation/engine.md has the same table for users.
 #pragma once
 
 #include <chrono>

@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional
 
 import marked
 from warren_testing import BIN, SOURCE
@@ -42,21 +42,23 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
             "LIBRARY_PATH": str(BIN.parent / "lib"), "WARREN_SOURCE": str(SOURCE)}
 
 
-def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command) -> int:
-    """How many commands were run. `enter` makes a command into one that is started elsewhere. Raises AssertionError with the place
-    in the page."""
+def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
+        more: Optional[Dict[str, str]] = None) -> int:
+    """How many commands were run, with `more` in their environment. `enter` makes a command into one that is started elsewhere. Raises
+    AssertionError with the place in the page."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)
     place = place_of(page)
-    work = folder / page.stem
-    work.mkdir()
+    work = folder / "pages" / page.stem
+    work.mkdir(parents=True)
     count = 0
 
     def command(line: int, text: str, code: int) -> List[str]:
         nonlocal count
         count += 1
-        done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, env=environment(programs, place != DEBIAN), check=False,
+        done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False,
+                              env={**environment(programs, place != DEBIAN), **(more or {})},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
         printed = done.stdout.decode()
         if done.returncode != code:

@@ -28,7 +28,7 @@ class Site(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([SOURCE / "scripts/docs", f"{folder}/site"], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            for page, words in {"docs/index": "no Spark, no Dask, no Ray", "docs/tutorials/laptop": "Fifteen minutes",
+            for page, words in {"docs/index": "no Spark, no Dask, no Ray", "docs/tutorials/laptop": "On a laptop",
                                 "docs/reference/api-python": "train_with_checkpoints", "docs/reference/api-c": "WarrenAllreduce",
                                 "docs/reference/api-cpp": "LoadCheckPoint", "README": "Not for you if"}.items():
                 with open(f"{folder}/site/{page}.html", encoding="utf-8") as file:

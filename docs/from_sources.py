@@ -8,10 +8,12 @@ from typing import Dict, List, Optional, Union
 
 PLACE = re.compile(r"^<!-- (header|module) (\S+) -->$", re.MULTILINE)
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+Definition = Union[Function, ast.ClassDef]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 NAMESPACE = re.compile(r"(inline )?namespace [\w:]+ ?\{|\} *// (inline )?namespace.*|extern \"C\" \{")
-NOTHING_TO_READ = re.compile(r"#(ifndef|ifdef|if|else|elif|endif|include|define \w+_H_|define DMLC_USE_CXX11|undef)\b.*|#define \w+_(DLL|EXTERN_C)\b.*")
+NOTHING_TO_READ = re.compile(r"#(ifndef|ifdef|if|else|elif|endif|include|define \w+_H_|define DMLC_USE_CXX11|undef)\b.*|"
+                             r"#define \w+_(DLL|EXTERN_C)\b.*")
 
 
 def fill_in(text: str, source: pathlib.Path) -> str:
@@ -75,10 +77,10 @@ def _signature(function: Function) -> str:
     return f"{function.name}({ast.unparse(function.args)}){result}"
 
 
-def _imported(name: str, tree: ast.Module, source: pathlib.Path) -> Optional[ast.stmt]:
+def _imported(name: str, tree: ast.Module, source: pathlib.Path) -> Optional[Definition]:
     """What a module has from another one of the package."""
     for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("warren."):
+        if isinstance(statement, ast.ImportFrom) and statement.module and statement.module.startswith("warren."):
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
                     path = source / "python/src" / statement.module.replace(".", "/")
@@ -87,7 +89,7 @@ def _imported(name: str, tree: ast.Module, source: pathlib.Path) -> Optional[ast
     return None
 
 
-def _public(tree: ast.Module, source: pathlib.Path) -> Dict[str, ast.stmt]:
+def _public(tree: ast.Module, source: pathlib.Path) -> Dict[str, Definition]:
     """Functions and classes that have a docstring: those that __all__ names, or all whose names do not begin with _."""
     own = {one.name: one for one in tree.body if isinstance(one, DEFINITIONS)}
     listed = [ast.literal_eval(one.value) for one in tree.body

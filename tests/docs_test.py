@@ -8,7 +8,8 @@ import sys
 import unittest
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
-sys.path[:0] = [str(SOURCE / "tests/docs"), str(SOURCE / "docs/pictures")]
+sys.path[:0] = [str(SOURCE / "tests/docs"), str(SOURCE / "docs"), str(SOURCE / "docs/pictures")]
+import from_sources  # noqa: E402
 import marked  # noqa: E402
 import training_chart  # noqa: E402
 
@@ -120,6 +121,19 @@ class Reference(unittest.TestCase):
             self.assertTrue(parts, message)
             for part in parts:
                 self.assertTrue(part in said, f"no source says '{part}', which docs/troubleshooting.md explains")
+
+    def test_pages_made_from_sources_have_every_function(self):
+        made = {name: from_sources.fill_in(read(SOURCE / f"docs/reference/api-{name}.md"), SOURCE) for name in ("c", "cpp", "python")}
+        for header in ("warren", "rabit"):
+            found = re.findall(r"^(?:WARREN|RABIT)_DLL [^;(]*?(\w+)\(", read(SOURCE / f"rabit_engine/include/{header}/c_api.h"), re.MULTILINE)
+            self.assertGreater(len(found), 10)
+            for function in found:
+                self.assertIn(f"{function}(", made["c"])
+        for name in ("Allreduce", "Broadcast", "LoadCheckPoint", "class Communicator", "class Mailbox"):
+            self.assertIn(name, made["cpp"])
+        for name in ("load_dmatrix(uri: Any", "### ParameterServer", "allreduce_async(self", "class AllReduceSGDEngine"):
+            self.assertIn(name, made["python"])
+        self.assertNotIn("namespace internal", made["cpp"])
 
     def test_settings_of_the_engine_are_listed(self):
         page = read(SOURCE / "docs/reference/environment.md")

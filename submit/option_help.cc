@@ -1,4 +1,4 @@
-// --help and docs/options.md, made of the table of options.
+// --help and docs/reference/options.md, made of the table of options.
 #include "submit/option_help.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What --help, docs/options.md and the manual page share.
+// What --help, docs/reference/options.md and the manual page share.
 #pragma once
 
 #include <string>

@@ -384,7 +384,7 @@ std::vector<Option> MakeTable() {
   add("Help", true,
       {
           {"--help", "", "", "Prints this.", Ask<Request::kHelp>},
-          {"--help-markdown", "", "", "Prints docs/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-markdown", "", "", "Prints docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
           {"--help-environment", "", "", "Prints the table of environment variables, in Markdown.",
            Ask<Request::kHelpEnvironment>},
           {"--help-man", "", "", "Prints the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},

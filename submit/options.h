@@ -1,4 +1,5 @@
-// What users may ask of dmlc-submit: one table of options that makes the parser, --help and docs/options.md.
+// What users may ask of dmlc-submit: one table of options that makes the parser, --help and
+// docs/reference/options.md.
 #pragma once
 
 #include <chrono>
@@ -153,7 +154,7 @@ Options ParseOptions(const std::vector<std::string>& arguments);
 
 /// The text of --help, for a terminal.
 std::string HelpText();
-/// The whole of docs/options.md.
+/// The whole of docs/reference/options.md.
 std::string HelpMarkdown();
 /// The manual page, dmlc-submit.1, of the program's version.
 std::string HelpMan(std::string_view version);

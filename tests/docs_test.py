@@ -1,13 +1,27 @@
-"""Each table of figures in README says at which commit they were measured: figures without one are believed for ever."""
+"""README and docs as text: what a reader must find, links that lead somewhere, blocks that say whether they are run."""
 
 import os
 import pathlib
 import re
+import subprocess
+import sys
 import unittest
 
-README = pathlib.Path(os.environ["WARREN_SOURCE"]) / "README.md"
+SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+sys.path[:0] = [str(SOURCE / "tests/docs"), str(SOURCE / "docs"), str(SOURCE / "docs/pictures")]
+import from_sources  # noqa: E402
+import marked  # noqa: E402
+import training_chart  # noqa: E402
+
+README = SOURCE / "README.md"
+FIRST_SCREEN = 40
 COMMIT = re.compile(r"\bcommit [0-9a-f]{7,40}\b")
 FIGURE = re.compile(r"[<~]?[-0-9.,]*[0-9][0-9.,]*( ?(s|ms|us|µs|x|%|MB|GB|MB/s|GB/s|Ki|Mi))?")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
 
 
 def tables(text):
@@ -29,12 +43,136 @@ def has_figures(rows):
     return 2 * sum(bool(FIGURE.fullmatch(cell)) for cell in cells) >= len(cells)
 
 
+def anchors(text):
+    """Of the headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).strip().replace(" ", "-") for heading in headings}
+
+
+def without_code(text):
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 class Docs(unittest.TestCase):
     def test_tables_of_figures_name_a_commit(self):
-        found = [(before, rows) for before, rows in tables(README.read_text(encoding="utf-8")) if has_figures(rows)]
-        self.assertGreaterEqual(len(found), 3)
-        for before, rows in found:
-            self.assertRegex(before, COMMIT, f"README.md: no commit before the table that begins with {rows[0]}")
+        for page in (README, SOURCE / "docs/explanation/speed.md"):
+            found = [(before, rows) for before, rows in tables(read(page)) if has_figures(rows)]
+            self.assertGreaterEqual(len(found), 1)
+            for before, rows in found:
+                self.assertRegex(before, COMMIT, f"{page}: no commit before the table that begins with {rows[0]}")
+
+    def test_the_first_screen_says_what_it_is_and_shows_it_run(self):
+        screen = "\n".join(read(README).splitlines()[:FIRST_SCREEN])
+        for wanted in ("no Spark, no Dask, no Ray", "pip install", "warren.xgboost.communicator()", "$ dmlc-submit", "train-logloss",
+                       "docs/pictures/four_hosts.svg"):
+            self.assertIn(wanted, screen)
+        self.assertLess(len(read(README).splitlines()), 200)
+
+    def test_the_chart_shows_the_table(self):
+        found = training_chart.read(read(training_chart.TABLE))
+        self.assertEqual(len(found), 6)
+        self.assertEqual(training_chart.draw(found), read(SOURCE / "docs/pictures/training.svg"),
+                         "make it anew: python3 docs/pictures/training_chart.py")
+
+    def test_links_lead_to_files_and_headings(self):
+        pages = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=SOURCE, capture_output=True,
+                               text=True, check=True).stdout.split()
+        self.assertGreater(len(pages), 40)
+        for page in map(SOURCE.joinpath, pages):
+            for link in LINK.findall(without_code(read(page))):
+                if "://" in link or link.startswith("mailto:"):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = page.parent / path if path else page
+                self.assertTrue(target.exists(), f"{page}: {link}")
+                if anchor and target.suffix == ".md":
+                    self.assertIn(anchor, anchors(read(target)), f"{page}: {link}")
+
+    def test_every_block_says_whether_it_is_run(self):
+        for page in marked.pages(SOURCE):
+            text = read(page)
+            self.assertEqual(list(marked.indented_blocks(text)), [], f"{page}: code without a fence has no language")
+            for block in marked.blocks(text):
+                where = f"{page}:{block.line}"
+                if block.language in marked.RUNNABLE:
+                    self.assertNotEqual(block.kind, "", f"{where}: a comment before it is to say whether it is run: tests/docs/marked.py")
+                if block.kind == "not run":
+                    self.assertGreater(len(block.rest), 10, f"{where}: why is it not run?")
+                if block.kind == "run" and block.language != "python":
+                    self.assertEqual(block.language, "console", where)
+                    self.assertTrue(marked.commands(block), where)
+
+
+class Reference(unittest.TestCase):
+    """What pages say of the sources is in the sources."""
+
+    def sources(self, *folders):
+        """Their text, with string literals that follow each other made one."""
+        files = (path for folder in folders for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".py", ".sh"))
+        return re.sub(r'"\s*\n\s*f?"', "", "\n".join(map(read, files)))
+
+    def test_messages_that_are_explained_are_said(self):
+        said = self.sources("submit", "tracker", "rabit_engine", "wire", "tls", "data", "python/src")
+        rows = [rows for _, rows in tables(read(SOURCE / "docs/troubleshooting.md"))]
+        messages = [row.split("`")[1] for table in rows for row in table[2:]]
+        self.assertGreater(len(messages), 20)
+        for message in messages:  # not assertIn: it would show all sources
+            parts = [part.strip() for part in message.split("...") if len(part.strip()) > 8]
+            self.assertTrue(parts, message)
+            for part in parts:
+                self.assertTrue(part in said, f"no source says '{part}', which docs/troubleshooting.md explains")
+
+    def test_pages_made_from_sources_have_every_function(self):
+        made = {name: from_sources.fill_in(read(SOURCE / f"docs/reference/api-{name}.md"), SOURCE) for name in ("c", "cpp", "python")}
+        for header in ("warren", "rabit"):
+            found = re.findall(r"^(?:WARREN|RABIT)_DLL [^;(]*?(\w+)\(", read(SOURCE / f"rabit_engine/include/{header}/c_api.h"), re.MULTILINE)
+            self.assertGreater(len(found), 10)
+            for function in found:
+                self.assertIn(f"{function}(", made["c"])
+        for name in ("Allreduce", "Broadcast", "LoadCheckPoint", "class Communicator", "class Mailbox"):
+            self.assertIn(name, made["cpp"])
+        for name in ("load_dmatrix(uri: Any", "### ParameterServer", "allreduce_async(self", "class AllReduceSGDEngine"):
+            self.assertIn(name, made["python"])
+        self.assertNotIn("namespace internal", made["cpp"])
+
+    def test_settings_of_the_engine_are_listed(self):
+        page = read(SOURCE / "docs/reference/environment.md")
+        found = set(re.findall(r'"((?:DMLC|WARREN|RABIT|rabit)_[A-Za-z_]+)"', read(SOURCE / "rabit_engine/base/settings.cc")))
+        self.assertGreater(len(found), 20)
+        for name in found:
+            if not name.startswith(("rabit_tracker", "rabit_task")):
+                self.assertIn(f"`{re.sub('^RABIT_', 'WARREN_', name)}`", page)
+
+    def test_metrics_are_listed(self):
+        served = set(re.findall(r'"(warren_[a-z_]+)"', read(SOURCE / "submit/monitor/open_metrics.cc")))
+        listed = re.findall(r"^\| `(\w+)` \| (\w+)", read(SOURCE / "docs/reference/metrics.md"), re.MULTILINE)
+        suffixes = {"counter": "_total", "info": "_info", "gauge": ""}
+        self.assertEqual({name.removesuffix(suffixes[kind]) for name, kind in listed}, served)
+
+
+class Marked(unittest.TestCase):
+    """What the comparison of outputs lets pass."""
+
+    def test_numbers_are_any_numbers_and_words_are_not(self):
+        self.assertTrue(marked.agrees("[0]\ttrain-rmse:0.5", "[12] train-rmse:1e-05"))
+        self.assertFalse(marked.agrees("train-rmse:0.5", "valid-rmse:0.5"))
+        self.assertTrue(marked.agrees("pid ... ended", "pid 12 of vm ended"))
+
+    def test_missing_and_unexpected_lines_are_found(self):
+        self.assertIsNone(marked.missing(["a", "...", "z"], ["a", "b", "c", "z"], False))
+        self.assertEqual(marked.missing(["a", "b"], ["a"], False), "not printed: b")
+        self.assertEqual(marked.missing(["a"], ["a", "b"], False), "not expected: b")
+        self.assertIsNone(marked.missing(["[1] x", "[0] y"], ["[0] y", "[1] x"], True))
+        self.assertEqual(marked.missing(["x", "y"], ["y", "z"], True), "not printed: x")
+
+    def test_blocks_know_their_marks(self):
+        text = "<!-- file a.py -->\n```python\n1\n```\n\n<!-- run, any order, exit 3 -->\n```console\n$ a \\\n  b\nc\n```\n```sh\nx\n```\n"
+        first, second, third = marked.blocks(text)
+        self.assertEqual((first.kind, first.rest, first.text), ("file", "a.py", "1\n"))
+        self.assertEqual((second.kind, second.any_order, second.code), ("run", True, 3))
+        self.assertEqual([(one.text, one.expected) for one in marked.commands(second)], [("a \\\n  b", ["c"])])
+        self.assertEqual(third.kind, "")
+        self.assertEqual(list(marked.indented_blocks("a\n\n    b\n\n- c\n\n    d\n")), [3])
 
 
 if __name__ == "__main__":

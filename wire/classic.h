@@ -1,6 +1,6 @@
 // The classic tracker dialect: the conversation between a rabit worker (rabit, dmlc-core, XGBoost up to 2.0)
 // and its tracker, both directions side by side. Bytes in, messages out: no sockets, no clock.
-// docs/tracker-protocol.md shows the same in bytes.
+// docs/reference/tracker-protocol.md shows the same in bytes.
 //
 //   worker                                   tracker
 //   magic                              ->

@@ -1,6 +1,7 @@
 // The collective tracker dialect: the conversation between a worker of XGBoost 2.1 or later and its tracker,
-// both directions side by side. Bytes in, messages out: no sockets, no clock. docs/tracker-protocol.md shows
-// the same in bytes. Behind the magic every message is a string that holds one JSON object.
+// both directions side by side. Bytes in, messages out: no sockets, no clock.
+// docs/reference/tracker-protocol.md shows the same in bytes. Behind the magic every message is a string that
+// holds one JSON object.
 //
 //   worker                                        tracker
 //   magic                                   ->

@@ -1,6 +1,6 @@
 // The secret of one job: 256 random bits that its tracker and its workers know and nobody else. It never
 // travels over a connection; what does is made from it by a one-way function (authentication.h, and the
-// links' handshake in rabit_engine/transport/tcp/handshake.h). docs/security.md says what it protects.
+// links' handshake in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md says what it protects.
 #pragma once
 
 #include <array>

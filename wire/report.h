@@ -1,6 +1,6 @@
 // What a worker tells of itself while it runs: reports, about one a second, over a connection of their own to
-// the tracker. Bytes in, messages out: no sockets, no clock. docs/tracker-protocol.md shows the same in
-// bytes.
+// the tracker. Bytes in, messages out: no sockets, no clock. docs/reference/tracker-protocol.md shows the
+// same in bytes.
 //
 //   worker                              tracker
 //   magic (of reports)          ->

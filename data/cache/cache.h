@@ -1,6 +1,6 @@
 // Row blocks in one binary file, made by one writer in one pass and then read again and again, page by page,
 // without parsing: a page is mapped into memory and is there. What is handed out was checked before: a cache
-// that was cut, damaged, or made from something else is noticed. The bytes: docs/data-cache.md.
+// that was cut, damaged, or made from something else is noticed. The bytes: docs/reference/data-cache.md.
 #pragma once
 
 #include <atomic>

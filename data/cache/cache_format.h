@@ -1,5 +1,5 @@
-// The bytes of a cache file, as docs/data-cache.md shows them, and what makes a page sound. Inside of data/
-// only.
+// The bytes of a cache file, as docs/reference/data-cache.md shows them, and what makes a page sound. Inside
+// of data/ only.
 #pragma once
 
 #include <xxhash.h>

@@ -1,5 +1,5 @@
-// A text format, as the reader knows it: one row of the registry (registry.h). docs/doors.md shows all that
-// one adds.
+// A text format, as the reader knows it: one row of the registry (registry.h). docs/explanation/doors.md
+// shows all that one adds.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ class DatasetLoader {
   /// with the same data, filled, and nobody else takes part. It has to live as long as the loader.
   DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads& threads);
 
-  /// `uri` as in docs/data-text.md. Throws data::DataError or std::runtime_error.
+  /// `uri` as in docs/how-to/data-text.md. Throws data::DataError or std::runtime_error.
   Dataset Load(const std::string& uri, const std::string& name);
 
  private:

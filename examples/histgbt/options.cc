@@ -86,7 +86,7 @@ struct Rule {
 
 // clang-format off
 constexpr Rule kRules[] = {
-    {"data", "train", "", "Training data: path[;path...][?key=value...], as docs/data-text.md has it.",
+    {"data", "train", "", "Training data: path[;path...][?key=value...], as docs/how-to/data-text.md has it.",
      [](Options& o, const Setting& s) { o.data = s.value; }},
     {"eval_train", "", "0", "1: evaluate the training data, too.",
      [](Options& o, const Setting& s) { o.eval_train = Flag(s); }},

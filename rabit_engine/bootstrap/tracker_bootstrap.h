@@ -1,6 +1,6 @@
-// The bootstrap through a tracker: this process as a classic rabit worker (docs/tracker-protocol.md). The
-// tracker gives the rank and says whom to link with: the neighbours in a tree and in a ring. Records are
-// gathered along the tree.
+// The bootstrap through a tracker: this process as a classic rabit worker
+// (docs/reference/tracker-protocol.md). The tracker gives the rank and says whom to link with: the neighbours
+// in a tree and in a ring. Records are gathered along the tree.
 //
 // On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
 // that a worker of another engine in the job, which speaks the same protocol up to here, is found out now

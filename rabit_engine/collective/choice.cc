@@ -44,8 +44,8 @@ struct Row {
 };
 
 // Read from the top; the first row that fits is taken. The last row of each collective fits always. Where the
-// numbers come from: docs/engine.md, "How fast". Those that are called simulated were not measured, but come
-// from the simulation of hosts that a network of full bisection joins (bench/loggp,
+// numbers come from: docs/explanation/engine.md, "How fast". Those that are called simulated were not
+// measured, but come from the simulation of hosts that a network of full bisection joins (bench/loggp,
 // bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},

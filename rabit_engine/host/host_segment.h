@@ -13,7 +13,8 @@
 // segments of some of the same ranks (Reserve, Within), which need no other descriptors, and go back to the
 // kernel when the last of them has left.
 //
-// What lies in the segment, for L local ranks (all offsets are multiples of 64; docs/engine.md draws it):
+// What lies in the segment, for L local ranks (all offsets are multiples of 64; docs/explanation/engine.md
+// draws it):
 //   header      the lost rank once somebody gave up; how much of the memfd was given out; how many have left
 //   lines       per rank: what it has done (RankLines), read by the others, written by itself only
 //   slots       per rank: kSlots small messages, by the call number
@@ -46,7 +47,7 @@ inline constexpr std::size_t kCacheLine = 64;
 /// More ranks than this on one host talk TCP: each needs two descriptors of every other.
 inline constexpr int kMaxLocalRanks = 256;
 /// The largest payload of a slot: above it, reading every slot whole costs more than the two further rounds
-/// of waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/engine.md).
+/// of waiting of the large way. Measured with 2 to 16 ranks on 2 cores (docs/explanation/engine.md).
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{16} << 10;
 /// Slots of a rank: so many calls may it be ahead of those that read them.
 inline constexpr std::size_t kSlots = 8;

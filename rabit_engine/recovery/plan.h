@@ -1,5 +1,6 @@
 // What ranks do when they meet after a loss: where everybody goes on, and what is sent to whom for it. Pure:
-// a function of what the ranks report, the same on all of them. docs/recovery.md tells the whole story.
+// a function of what the ranks report, the same on all of them. docs/explanation/recovery.md tells the whole
+// story.
 #pragma once
 
 #include <cstdint>

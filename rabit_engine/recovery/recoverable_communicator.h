@@ -1,7 +1,7 @@
 // The communicator that programs see: one that outlives the loss of a rank. While all goes well it passes
 // calls on to the communicator below and keeps what a rank that is started again will need (state.h). When a
 // peer is lost it throws that communicator away, joins the job anew through the tracker, meets the others
-// (plan.h), and goes on with the call that had failed. docs/recovery.md tells the whole story.
+// (plan.h), and goes on with the call that had failed. docs/explanation/recovery.md tells the whole story.
 //
 // Nothing is kept, and a loss is an error as below, until the program has called LoadCheckPoint
 // (rabit_bootstrap_cache=1: from the beginning), and where ranks did not join through a tracker. Not thread

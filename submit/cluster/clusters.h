@@ -1,4 +1,5 @@
-// The registry of clusters, and what the rest of dmlc-submit asks it. docs/doors.md shows how one is added.
+// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/doors.md shows how one
+// is added.
 #pragma once
 
 #include <string>

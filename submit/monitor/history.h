@@ -1,6 +1,7 @@
 // What is kept of each job for `warren jobs`: a file of JSON a job in $XDG_STATE_HOME/warren/jobs, and in
 // DIR/jobs with --log-dir DIR. It is written when the job begins and again when it ends, each time whole: a
-// file without an end is of a job that runs, or whose dmlc-submit was killed. docs/warren.md has the fields.
+// file without an end is of a job that runs, or whose dmlc-submit was killed. docs/how-to/warren.md has the
+// fields.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A job as metrics in OpenMetrics' text format, version 1.0, which Prometheus reads. docs/watching.md lists
-// them. Pure; its length is linear in the number of workers.
+// A job as metrics in OpenMetrics' text format, version 1.0, which Prometheus reads. docs/how-to/watching.md
+// lists them. Pure; its length is linear in the number of workers.
 #pragma once
 
 #include <string>

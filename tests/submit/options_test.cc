@@ -1,4 +1,4 @@
-// The option table and what it makes: the parser, the help, docs/options.md.
+// The option table and what it makes: the parser, the help, docs/reference/options.md.
 #include "submit/options.h"
 
 #include <gmock/gmock.h>
@@ -277,7 +277,7 @@ TEST_F(OptionsTest, HelpFitsATerminal) {
 TEST_F(OptionsTest, OptionsPageOfTheDocumentationIsWhatTheTableSays) {
   std::ifstream file(WARREN_OPTIONS_PAGE);
   const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(page, HelpMarkdown()) << "write it anew: dmlc-submit --help-markdown > docs/options.md";
+  EXPECT_EQ(page, HelpMarkdown()) << "write it anew: dmlc-submit --help-markdown > docs/reference/options.md";
 }
 
 TEST(MemorySize, TakesUnitsInEitherCaseAndFractions) {

@@ -82,7 +82,7 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
 
     def places_of_files(self):
         """Not the stand-in's own: YARN's client copies the script to where its file system lets others read it, or not
-        (docs/security.md)."""
+        (docs/how-to/security.md)."""
         return [self.temporary]
 
     def commands(self):

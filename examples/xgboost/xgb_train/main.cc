@@ -44,7 +44,7 @@ Data is LibSVM text: `label[:weight] [qid:n] index[:value] ...`, one row a line;
 is `path[;path...][?key=value...][#cache]`: files, folders, patterns, plain or compressed, with keys such as
 `format=csv&label_column=0`, `indexing_mode=1`, `bad_rows=skip`; with a cache the rows stay on disk, but for
 those to train on in a job: XGBoost cannot, and each worker has its share in memory. A row that cannot be
-read ends the program with its file, line and column. docs/data-text.md has it all.
+read ends the program with its file, line and column. docs/how-to/data-text.md has it all.
 
 In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) each worker reads its
 share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.

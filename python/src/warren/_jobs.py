@@ -1,4 +1,4 @@
-"""`warren jobs`: what dmlc-submit has kept of past jobs, a file of JSON each (docs/warren.md has its fields)."""
+"""`warren jobs`: what dmlc-submit has kept of past jobs, a file of JSON each (docs/how-to/warren.md has its fields)."""
 import argparse
 import dataclasses
 import datetime

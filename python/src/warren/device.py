@@ -8,7 +8,7 @@
 Takes anything on a CUDA device that speaks DLPack or has `__cuda_array_interface__`, contiguous. Without `stream` a call
 waits for what was to happen to the array before, and returns when it is done. With `stream` (its address, or an object that
 has it as `cuda_stream`, `ptr`, `handle` or by `__cuda_stream__`) it is put on that stream and may still run when the
-function returns: `synchronize` waits, and knows when another rank is lost. rabit/device.h and docs/gpu.md tell more. Errors
+function returns: `synchronize` waits, and knows when another rank is lost. rabit/device.h and docs/how-to/gpu.md tell more. Errors
 are RuntimeError. Not thread safe."""
 import contextlib
 import ctypes

@@ -202,7 +202,7 @@ def _network() -> Iterator[None]:
 def communicator() -> Iterator[None]:
     """Joins the job that dmlc-submit started, and leaves it at the end: what this thread trains in between, with `parameters`,
     is trained by all workers together. Metrics are those of all workers' rows, and so early stopping stops all at once (see
-    docs/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. A job has one communicator: who
+    docs/how-to/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. A job has one communicator: who
     has left cannot join again. Errors of other workers, a lost one's among them, are LightGBMError; RuntimeError when the job
     cannot be joined, or was."""
     global _inside, _left  # pylint: disable=global-statement
@@ -240,7 +240,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dataset("train.svm")
 
     `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, `init_score` its
-    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/data-text.md, but for a cache. Categories are
+    `base_margin`: Parquet, Arrow and CSV by the names of their columns, text as in docs/how-to/data-text.md, but for a cache. Categories are
     numbered alike on all workers, and named to LightGBM. What is not in a row is 0 in LibSVM and libfm, and missing in all others,
     as for LightGBM. `options` are passed on to lightgbm.Dataset. How features are binned is agreed on between the workers when the Dataset
     is made.

@@ -257,7 +257,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dmatrix("train.svm")
 
     `uri` and the columns (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet, Arrow and
-    CSV by the names of their columns, text as in docs/data-text.md, but for a cache: "day1.gz;day2.gz?indexing_mode=1",
+    CSV by the names of their columns, text as in docs/how-to/data-text.md, but for a cache: "day1.gz;day2.gz?indexing_mode=1",
     "table.csv?format=csv&label_column=0". Categories are numbered alike on all workers; what the numbers stand for is the matrix's
     `warren_categories`, to be given as `categories` when other rows are loaded for the same model.
 

@@ -3,8 +3,8 @@
  *
  * They are NCCL's where each rank has a GPU of its own; ranks that share a GPU work in each other's memory,
  * and where neither can be, the way goes through the host. The first call finds out which it is, and rank 0
- * says so in a line. docs/gpu.md tells more. librabit loads librabit_cuda.so, and that NCCL, when they are
- * first needed.
+ * says so in a line. docs/how-to/gpu.md tells more. librabit loads librabit_cuda.so, and that NCCL, when they
+ * are first needed.
  *
  * Buffers are device memory of the GPU that is in use: that of the first buffer ever given. All ranks make
  * the same calls in the same order. `stream` is a cudaStream_t (NULL: the default one). In place: sendbuf ==

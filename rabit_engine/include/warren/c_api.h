@@ -1,6 +1,6 @@
 /* Collectives for C, and for languages that call C: communicators, every collective, messages.
- * warren/collectives.h has the same for C++, warren.collectives for Python. docs/collectives.md begins with
- * what most people need.
+ * warren/collectives.h has the same for C++, warren.collectives for Python. docs/explanation/collectives.md
+ * begins with what most people need.
  *
  *     WarrenComm world, host;
  *     WarrenInit(argc, argv);
@@ -151,8 +151,8 @@ typedef struct WarrenRendezvous {
   { sizeof(WarrenRendezvous), 0, 1, NULL, NULL }
 
 /* That of ranks that meet so: neither WarrenInit nor a tracker is needed. A world of its own, which each rank
- * leaves by itself, with WarrenCommFree. The environment's settings hold (docs/options.md), but for those of
- * how ranks meet; the engine is the native one. */
+ * leaves by itself, with WarrenCommFree. The environment's settings hold (docs/reference/options.md), but for
+ * those of how ranks meet; the engine is the native one. */
 WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
 /* That of these ranks of `comm`, in this order, which they make among themselves: no other rank calls it.
  * They meet by `rendezvous`, whose ranks are their places in the list. `name`: for messages, another one for
@@ -333,7 +333,7 @@ WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t byt
 /* --- on the memory of GPUs --- */
 
 /* Collectives on device memory, put on `stream`, a cudaStream_t (NULL: the default one), behind the work that
- * is there; they may still run when the call returns. docs/gpu.md says by which way they go, and
+ * is there; they may still run when the call returns. docs/how-to/gpu.md says by which way they go, and
  * rabit/device.h more: this is the same for any communicator, with handles. `handle` may be NULL; else it
  * ends when what was put on the stream is done, and knows when another rank is lost. Operations: sum,
  * product, maximum, minimum, average. In place as WarrenAllreduce and so on; a broadcast's `send` and `recv`

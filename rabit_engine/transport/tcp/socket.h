@@ -65,7 +65,7 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
 /// Makes a socket of any origin what a link needs: non-blocking, closed on exec, no Nagle delay when asked,
 /// keepalive probes so that a host that vanished is noticed within `host_timeout`. A connection that stays on
 /// this machine gets plain congestion control whatever the system's is: there is no network to be congested,
-/// and BBR's pacing halves the speed of large messages (docs/engine.md).
+/// and BBR's pacing halves the speed of large messages (docs/explanation/engine.md).
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// How long sent bytes may stay unacknowledged before the connection breaks; 0: as long as the kernel's

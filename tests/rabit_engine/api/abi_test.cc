@@ -1,6 +1,6 @@
-// The ABI promise of docs/abi.md, as far as types go: what a program compiled with the headers of a SOVERSION
-// has built in. Names are exported_symbols_test.py's. Whoever has to change a line here raises the SOVERSION
-// (the minor version).
+// The ABI promise of docs/explanation/abi.md, as far as types go: what a program compiled with the headers of
+// a SOVERSION has built in. Names are exported_symbols_test.py's. Whoever has to change a line here raises
+// the SOVERSION (the minor version).
 #include <gtest/gtest.h>
 #include <rabit/c_api.h>
 #include <rabit/device.h>

@@ -1,4 +1,4 @@
-"""The ABI promise of docs/abi.md, as far as symbols go: what librabit.symbols and librabit_xgboost.symbols list is exported for
+"""The ABI promise of docs/explanation/abi.md, as far as symbols go: what librabit.symbols and librabit_xgboost.symbols list is exported for
 as long as the SOVERSION in their first line lasts. And the libraries need nothing but the C and C++ libraries.
 
     exported_symbols_test.py --update LIBRARIES     # writes the lists anew, from those in a build's lib folder

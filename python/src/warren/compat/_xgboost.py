@@ -1,5 +1,5 @@
 """What XGBoost 0.7 to 1.x had and newer versions removed: `xgboost.rabit`, DMatrix from a text file, and arguments such as
-`feval` and `ntree_limit`; docs/xgboost.md has them all."""
+`feval` and `ntree_limit`; docs/how-to/xgboost.md has them all."""
 import contextlib
 import enum
 import inspect

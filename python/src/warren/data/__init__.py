@@ -1,4 +1,4 @@
-"""Data sets as arrays, shared out over the workers of a job. See docs/data.md.
+"""Data sets as arrays, shared out over the workers of a job. See docs/how-to/data.md.
 
 `load` gives this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they lie; `batches` the same some rows at a
 time. `read` is Warren's reader of text alone. `scatter` shares out rows that one worker has, and `gather` brings rows of all workers

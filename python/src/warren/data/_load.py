@@ -16,7 +16,7 @@ from warren.data._peers import Peers
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
-#: What the reader of text takes behind a "?": docs/data-text.md.
+#: What the reader of text takes behind a "?": docs/how-to/data-text.md.
 _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
                 "=(?:/|[^&/]*)")
 _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")

@@ -6,7 +6,7 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 
 Started with `dmlc-submit --num-workers 4 python train.py`, mpirun or srun; alone there is one rank. A script that says
-`import horovod.torch as hvd` runs as it is by `python -m warren.compat train.py`. docs/frameworks.md says what is there.
+`import horovod.torch as hvd` runs as it is by `python -m warren.compat train.py`. docs/how-to/frameworks.md says what is there.
 
 Tensors in host memory. Operations are those of `warren.collectives.Coordinator`: by name, in any order, small allreduces packed;
 sums have the same bits on all ranks; a rank that dies is named to the others by a HorovodInternalError within a second.

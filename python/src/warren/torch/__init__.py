@@ -7,7 +7,7 @@
 
 Started with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or alone; DistributedDataParallel, FSDP,
 DTensor and whatever else calls torch.distributed run on it as they are. Ranks of one host share memory; sums have the same bits
-on all ranks. A rank that dies is named, within a second, to the ranks that wait for it. docs/frameworks.md has more.
+on all ranks. A rank that dies is named, within a second, to the ranks that wait for it. docs/how-to/frameworks.md has more.
 
 Beside it, over `warren.collectives`, what TorchMPI had: `synchronize_parameters`, `synchronize_gradients`, `AllReduceSGDEngine`,
 `ParameterServer`, `Downpour`, `EASGD`.

@@ -1,7 +1,7 @@
 """Collectives of tensors on a GPU.
 
 How the data flows: a call is put on the stream that is PyTorch's current one, behind what is there, by warren/c_api.h's
-functions for device memory (docs/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event behind
+functions for device memory (docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event behind
 it: who waits for that lets his current stream wait. So it is with NCCL's backend, and so DistributedDataParallel wants it.
 """
 from typing import Any, List, Sequence

@@ -1,0 +1,156 @@
+"""The code blocks of a page in Markdown, and what the comment before each says is done with it. Readers do not see the comments.
+
+    <!-- run -->                    console: what stands behind "$ " is run, one command after the other, by bash, in a folder of
+                                    the page's own; what it prints is compared with the lines below it. python: is run.
+    <!-- run, any order -->         the same; lines may come in another order, as those of several workers do
+    <!-- run, exit 3 -->            the command is to fail with this code
+    <!-- file train.py -->          is written to that file, for the commands behind it
+    <!-- not run: REASON -->        nothing is done with it
+    <!-- before: COMMAND -->        stands alone: a command that the page does not show
+    <!-- page runs on ssh -->       stands alone: what is marked to be run is run by the test of that cluster; on "Debian's
+                                    packages": here, by Debian's Python
+
+In expected output every number stands for any number, "..." for anything, and a line "..." for any lines.
+"""
+
+import dataclasses
+import pathlib
+import re
+from typing import Iterator, List, Optional
+
+#: Languages of blocks that a reader might run.
+RUNNABLE = ("bash", "console", "python", "sh", "shell")
+MARK = re.compile(r"\s*<!-- (run|file|not run|before|page runs on)\b(.*?) -->\s*")
+FENCE = re.compile(r"( *)```([a-z-]*)\s*")
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+#: What depends on the moment: said at the end of a job that took 10 s.
+PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
+LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
+
+
+@dataclasses.dataclass
+class Block:
+    """`kind`: what its mark begins with; "" where it has none. `line`: of its fence, from 1."""
+    line: int
+    language: str
+    text: str
+    kind: str = ""
+    rest: str = ""
+
+    @property
+    def any_order(self) -> bool:
+        return "any order" in self.rest
+
+    @property
+    def code(self) -> int:
+        found = re.search(r"exit (\d+)", self.rest)
+        return int(found[1]) if found else 0
+
+
+@dataclasses.dataclass
+class Command:
+    """A line of a console block, with its continuations, and what it is said to print."""
+    line: int
+    text: str
+    expected: List[str]
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """In the order of the page; a command that stands alone is a block without a language."""
+    kind, rest = "", ""
+    lines = enumerate(text.splitlines(), 1)
+    for number, line in lines:
+        mark, fence = MARK.fullmatch(line), FENCE.fullmatch(line)
+        if mark:
+            kind, rest = mark[1], mark[2].strip(" :,")
+            if kind in ("before", "page runs on"):
+                yield Block(number, "", rest, kind)
+                kind, rest = "", ""
+        elif fence:
+            inside = []
+            for _, line in lines:
+                if line.strip() == "```":
+                    break
+                inside.append(line.removeprefix(fence[1]))
+            yield Block(number, fence[2], "\n".join(inside) + "\n", kind, rest)
+            kind, rest = "", ""
+        elif line.strip():
+            kind, rest = "", ""
+
+
+def indented_blocks(text: str) -> Iterator[int]:
+    """Lines where code begins that has no fence, and so no language: four spaces after an empty line, outside of lists."""
+    fenced, in_list, before = False, False, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if FENCE.fullmatch(line):
+            fenced = not fenced
+        elif not fenced and line.strip():
+            if LIST_ITEM.match(line):
+                in_list = True
+            elif not line.startswith(" "):
+                in_list = False
+            deep = 6 if in_list else 4
+            if line.startswith(" " * deep) and not before.strip() and not LIST_ITEM.match(line):
+                yield number
+        before = line
+
+
+def commands(block: Block) -> List[Command]:
+    found: List[Command] = []
+    going_on = False
+    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+        if going_on:
+            found[-1].text += "\n" + line
+        elif line.startswith("$ "):
+            found.append(Command(number, line[2:], []))
+        elif found:
+            found[-1].expected.append(line)
+        else:
+            raise ValueError(f"line {number}: a console block begins with '$ '")
+        going_on = not found[-1].expected and found[-1].text.endswith("\\")
+    return found
+
+
+def words(line: str) -> str:
+    """With numbers of any size made one, and blanks."""
+    return " ".join(NUMBER.sub("0", line).split())
+
+
+def agrees(expected: str, line: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in re.split(r"\.\.\.|…", words(expected)))
+    return re.fullmatch(pattern, words(line)) is not None
+
+
+def missing(expected: List[str], printed: List[str], any_order: bool) -> Optional[str]:
+    """The first expected line that was not printed, or the first printed one that is not expected; None when all is well."""
+    expected, printed = ([line for line in lines if line.strip() and not PASSING.fullmatch(line)] for lines in (expected, printed))
+    if not expected:
+        return None
+    anything = any_order and "..." in expected
+    if any_order:
+        left = list(printed)
+        for line in (line for line in expected if line != "..."):
+            found = next((one for one in left if agrees(line, one)), None)
+            if found is None:
+                return f"not printed: {line}"
+            left.remove(found)
+        return None if anything or not left else f"not expected: {left[0]}"
+    # Where the first so many expected lines may end.
+    ends = {0}
+    for line in expected:
+        if line == "...":
+            ends = set(range(min(ends), len(printed) + 1))
+            continue
+        next_ends = {end + 1 for end in ends if end < len(printed) and agrees(line, printed[end])}
+        if not next_ends:
+            place = min(ends)
+            return f"expected: {line}\nprinted:  {printed[place]}" if place < len(printed) else f"not printed: {line}"
+        ends = next_ends
+    return None if len(printed) in ends else f"not expected: {printed[max(ends)]}"
+
+
+def pages(source: pathlib.Path) -> List[pathlib.Path]:
+    """Those whose blocks all have to say what is done with them."""
+    kinds = ("tutorials", "how-to", "migration")
+    return [source / "README.md", source / "docs/reference/exit-codes.md",
+            *(page for kind in kinds for page in sorted((source / "docs" / kind).glob("*.md")))]

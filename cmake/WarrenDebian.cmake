@@ -96,28 +96,43 @@ set(rabit_library librabit${soversion})
 set(this "(= ${whole_version})")
 warren_debian_package(programs warren science
   SUMMARY "start distributed jobs of XGBoost, LightGBM, PyTorch and rabit"
-  TEXT "Warren runs a training program on several machines at once: on this one, over ssh, under MPI, Slurm, Grid Engine or Kubernetes. It starts the processes, tells them how to find each other, watches them, and starts again those that fail.
+  TEXT "Warren runs a training program on several machines at once: on this one,
+over ssh, under MPI, Slurm, Grid Engine or Kubernetes. It starts the
+processes, tells them how to find each other, watches them, and starts again
+those that fail.
 .
-This package has the launcher dmlc-submit, the tracker alone (rabit-tracker), what looks into data sets (rabit-data), and programs that train over it: xgb-train (XGBoost) and histgbt."
+This package has the launcher dmlc-submit, the tracker alone (rabit-
+tracker), what looks into data sets (rabit-data), and programs that train
+over it: xgb-train (XGBoost) and histgbt."
   DEPENDS "${rabit_library} ${this}" SUGGESTS "python3-warren ${this}" openssh-client rsync libssl3)
 warren_debian_package(libraries ${rabit_library} libs
   SUMMARY "allreduce, broadcast and checkpoints for programs of many processes"
-  TEXT "An engine for collective communication with the API of rabit, in C++ and C, over shared memory and TCP. Results have the same bits whatever the algorithm and the layout of hosts. Programs go on when one of their processes fails and is started again.
+  TEXT "An engine for collective communication with the API of rabit, in C++ and C,
+over shared memory and TCP. Results have the same bits whatever the
+algorithm and the layout of hosts. Programs go on when one of their
+processes fails and is started again.
 .
-This package has the shared libraries, among them librabit_xgboost, which takes the place of the communication inside XGBoost."
+This package has the shared libraries, among them librabit_xgboost, which
+takes the place of the communication inside XGBoost."
   SUGGESTS libssl3)
 warren_debian_package(development librabit-dev libdevel
   SUMMARY "allreduce, broadcast and checkpoints (development files)"
-  TEXT "An engine for collective communication with the API of rabit, in C++ and C, over shared memory and TCP.
+  TEXT "An engine for collective communication with the API of rabit, in C++ and C,
+over shared memory and TCP.
 .
-This package has the headers, the static libraries, the CMake package warren and files for pkg-config. The libraries that warren::tracker and warren::data need are recommended, not needed for rabit programs."
+This package has the headers, the static libraries, the CMake package warren
+and files for pkg-config. The libraries that warren::tracker and
+warren::data need are recommended, not needed for rabit programs."
   DEPENDS "${rabit_library} ${this}" libdmlc-dev
   RECOMMENDS libboost-dev libfmt-dev libspdlog-dev zlib1g-dev libbz2-dev liblzma-dev libzstd-dev libxxhash-dev)
 warren_debian_package(python3 python3-warren python
   SUMMARY "distributed training with XGBoost, LightGBM and PyTorch (Python 3)"
-  TEXT "Warren for Python: the rabit API, XGBoost, LightGBM and torch.distributed over the engine of Warren, in jobs that dmlc-submit starts; collectives on NumPy arrays; a reader of training data.
+  TEXT "Warren for Python: the rabit API, XGBoost, LightGBM and torch.distributed
+over the engine of Warren, in jobs that dmlc-submit starts; collectives on
+NumPy arrays; a reader of training data.
 .
-This package has the module warren and the program warren, which has the launcher, a doctor of clusters and a benchmark under one name."
+This package has the module warren and the program warren, which has the
+launcher, a doctor of clusters and a benchmark under one name."
   DEPENDS "warren ${this}" "${rabit_library} ${this}" python3:any python3-numpy
   SUGGESTS python3-xgboost python3-torch python3-sklearn)
 # One for each MPI, so that nobody gets an MPI who did not ask for it.
@@ -130,12 +145,13 @@ foreach(mpi openmpi mpich)
       SUMMARY "allreduce, broadcast and checkpoints (plugin for ${title})"
       TEXT "An engine for collective communication with the API of rabit, in C++ and C.
 .
-This package has the plugin by which it communicates over ${title} (RABIT_ENGINE=mpi); dmlc-submit --cluster mpi does without."
+This package has the plugin by which it communicates over ${title}
+(RABIT_ENGINE=mpi); dmlc-submit --cluster mpi does without."
       DEPENDS "${rabit_library} ${this}")
   endif()
 endforeach()
 
-set(CPACK_DEBIAN_LIBRARIES_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(source ${PROJECT_SOURCE_DIR}/packaging/debian)
 set(CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA ${source}/triggers)

@@ -45,7 +45,7 @@ version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$here/../../CMa
 for program in dmlc-submit rabit-tracker rabit-data xgb-train histgbt make_libsvm warren; do
   inside "$program" --version | grep -F "$version" >/dev/null || fail "$program --version is not $version"
   inside man --no-hyphenation -P cat "$program" | grep -i "^ *$program" >/dev/null || fail "man $program shows no page"
-  inside man --warnings -l -T utf8 "/usr/share/man/man1/$program.1.gz" 2>&1 >/dev/null | grep . && fail "man $program warns"
+  inside man --warnings -l -Tutf8 "/usr/share/man/man1/$program.1.gz" 2>&1 >/dev/null | grep . && fail "man $program warns"
 done
 inside bash -ic 'source /usr/share/bash-completion/bash_completion; _completion_loader dmlc-submit; complete -p dmlc-submit; _completion_loader warren; complete -p warren' \
   2>/dev/null | grep -c . | grep -x 2 >/dev/null || fail "bash finds no completion of dmlc-submit and warren"
@@ -59,11 +59,6 @@ inside sh -ec 'cd /work/rabit_consumer; g++ -std=c++11 main.cc -o ../by-pkg-conf
   cmake -S . -B ../build -DCMAKE_BUILD_TYPE=Release; cmake --build ../build' >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 for program in by-pkg-config build/with_rabit build/with_rabit_static; do
   inside dmlc-submit --num-workers 2 "/work/$program" | tee /dev/stderr | grep -F "2 of 2: 2" >/dev/null || fail "$program gives no sum over two ranks"
-done
-step "Open MPI and MPICH"
-for mpi in openmpi mpich; do
-  inside env RABIT_ENGINE=mpi RABIT_MPI_LIBRARY="/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/warren/librabit_mpi_$mpi.so" \
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 /work/by-pkg-config | grep -F "of 1: 1" >/dev/null || fail "no rabit over $mpi"
 done
 step "Python, XGBoost"
 cat >"$root/work/sum.py" <<'END'
@@ -82,6 +77,17 @@ inside python3 -c 'import warren, warren.data, warren.xgboost; print(warren.__ve
 inside sh -ec 'cd /work; make_libsvm --rows 500 --output rows
   dmlc-submit --num-workers 2 xgb-train data="rows?format=libsvm" eval_train=1 num_round=3 objective=binary:logistic nthread=1
   rabit-data inspect rows' 2>&1 | tee /dev/stderr | grep -E '^rows: *500$' >/dev/null || fail "xgb-train or rabit-data did not work"
+
+step "Open MPI, then MPICH"
+for mpi in openmpi mpich; do
+  for program in /work/by-pkg-config "python3 /work/sum.py"; do
+    # shellcheck disable=SC2086
+    inside env RABIT_ENGINE=mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 $program >"$root/log" 2>&1 ||
+      { cat "$root/log" >&2; fail "$program does not run over librabit-$mpi"; }
+  done
+  inside apt-get purge -q -y "librabit-$mpi" >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
+done
+if inside env RABIT_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "RABIT_ENGINE=mpi runs without a plugin"; fi
 
 step "purge"
 # shellcheck disable=SC2086

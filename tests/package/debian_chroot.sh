@@ -33,7 +33,7 @@ awk '$1 == "Inst" { print $2 }' "$root/plan" | grep -vxF "$names" >"$root/needed
 step "$(wc -l <"$root/needed") packages that ours need, and a compiler"
 # shellcheck disable=SC2046
 inside apt-get install -q -y --no-install-recommends $(cat "$root/needed") \
-  g++ cmake make pkg-config man-db bash-completion python3-xgboost >"$root/log" 2>&1 || { tail -n 30 "$root/log" >&2; exit 1; }
+  g++ cmake make pkg-config man-db bash-completion openmpi-bin mpich >"$root/log" 2>&1 || { tail -n 30 "$root/log" >&2; exit 1; }
 # What programs of others write while they are used is no matter of ours.
 left() { (cd "$root" && find . -path ./proc -prune -o -path ./var/cache -prune -o -path ./var/log -prune -o -path ./packages -prune -o \
   -path ./work -prune -o -path ./tmp -prune -o -name __pycache__ -path './usr/lib/python3/dist-packages/[!w]*' -prune -o -path ./root -prune -o -print) | sort; }
@@ -58,7 +58,7 @@ step "a rabit program by pkg-config, and by CMake"
 inside sh -ec 'cd /work/rabit_consumer; g++ -std=c++11 main.cc -o ../by-pkg-config $(pkg-config --cflags --libs rabit)
   cmake -S . -B ../build -DCMAKE_BUILD_TYPE=Release; cmake --build ../build' >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 for program in by-pkg-config build/with_rabit build/with_rabit_static; do
-  inside dmlc-submit --num-workers 2 "/work/$program" | tee /dev/stderr | grep -F "2 of 2: 2" >/dev/null || fail "$program gives no sum over two ranks"
+  inside dmlc-submit --num-workers 2 "/work/$program" | tee /dev/stderr | grep -F "1 of 2: 2" >/dev/null || fail "$program gives no sum over two ranks"
 done
 step "Python, XGBoost"
 cat >"$root/work/sum.py" <<'END'
@@ -78,20 +78,21 @@ inside sh -ec 'cd /work; make_libsvm --rows 500 --output rows
   dmlc-submit --num-workers 2 xgb-train data="rows?format=libsvm" eval_train=1 num_round=3 objective=binary:logistic nthread=1
   rabit-data inspect rows' 2>&1 | tee /dev/stderr | grep -E '^rows: *500$' >/dev/null || fail "xgb-train or rabit-data did not work"
 
-step "Open MPI, then MPICH"
+step "Open MPI and MPICH"
 for mpi in openmpi mpich; do
   for program in /work/by-pkg-config "python3 /work/sum.py"; do
     # shellcheck disable=SC2086
-    inside env RABIT_ENGINE=mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 $program >"$root/log" 2>&1 ||
-      { cat "$root/log" >&2; fail "$program does not run over librabit-$mpi"; }
+    inside env RABIT_ENGINE=mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_plm=isolated \
+      mpirun.$mpi -n 2 $program >"$root/log" 2>&1 || { cat "$root/log" >&2; fail "$program does not run over librabit-$mpi"; }
+    grep -E '1 of 2: 2|2 ranks: ' "$root/log" >/dev/null || { cat "$root/log" >&2; fail "$program is not told of two ranks by librabit-$mpi"; }
   done
   inside apt-get purge -q -y "librabit-$mpi" >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 done
 if inside env RABIT_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "RABIT_ENGINE=mpi runs without a plugin"; fi
 
 step "purge"
-# shellcheck disable=SC2086
-inside apt-get purge -q -y $names >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
+# shellcheck disable=SC2046,SC2016
+inside apt-get purge -q -y $(inside dpkg-query --show --showformat '${Package}\n' | grep -xF "$names") >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 left >"$root/work/after"
 diff "$root/work/before" "$root/work/after" || fail "the packages leave these behind (>) or took these with them (<)"
 step "nothing is left behind"

@@ -8,8 +8,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/warrenConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/warrenConfigVersion.cmake
-  DESTINATION ${WARREN_CMAKE_DIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 include(cmake/WarrenShellFiles.cmake)
 
 # The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
@@ -28,14 +28,14 @@ endif()
 
 # warren_install_package(<export> <name.pc>): one component's targets and its pkg-config file.
 function(warren_install_package export pc)
-  install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR})
+  install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${pc}.in ${PROJECT_BINARY_DIR}/${pc} @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${pc} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${pc} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endfunction()
 warren_install_package(warrenTargets warren.pc)
-install(EXPORT warrenDataTargets NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR})
+install(EXPORT warrenDataTargets NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
 if(TARGET warren::rabit)
   warren_install_package(warrenRabitTargets rabit.pc)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/rabit_xgboost.pc.in ${PROJECT_BINARY_DIR}/rabit_xgboost.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/rabit_xgboost.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/rabit_xgboost.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endif()

@@ -1,16 +1,14 @@
 # Manual pages and what shells complete by: written by the programs themselves, from the tables of their options. Those of
-# `warren` go into the wheel, which has that command.
+# `warren` go into the wheel and into python3-warren, which have that command.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()
 add_custom_target(warren_shell_files ALL)
 
-# warren_shell_file(<folder of share>/<name> COMMAND ... [DEPENDS ...] [ONLY_IN_WHEEL]): what the command prints.
+# warren_shell_file(<folder of share>/<name> COMMAND ... [DEPENDS ...] [OF_PYTHON]): what the command prints. OF_PYTHON: not for
+# `cmake --install`, which leaves the Python package out.
 function(warren_shell_file path)
-  cmake_parse_arguments(ARG "ONLY_IN_WHEEL" "" "COMMAND;DEPENDS" ${ARGN})
-  if(ARG_ONLY_IN_WHEEL AND NOT SKBUILD)
-    return()
-  endif()
+  cmake_parse_arguments(ARG "OF_PYTHON" "" "COMMAND;DEPENDS" ${ARGN})
   set(file ${PROJECT_BINARY_DIR}/share/${path})
   cmake_path(GET path PARENT_PATH folder)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
@@ -24,8 +22,10 @@ function(warren_shell_file path)
   add_dependencies(warren_shell_files ${target})
   if(SKBUILD)
     install(FILES ${file} DESTINATION ${SKBUILD_DATA_DIR}/share/${folder} COMPONENT python EXCLUDE_FROM_ALL)
+  elseif(ARG_OF_PYTHON)
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${folder} COMPONENT python3 EXCLUDE_FROM_ALL)
   else()
-    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${folder})
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${folder} COMPONENT programs)
   endif()
 endfunction()
 
@@ -36,7 +36,7 @@ warren_shell_file(bash-completion/completions/dmlc-submit COMMAND dmlc-submit --
 warren_shell_file(zsh/site-functions/_dmlc-submit COMMAND dmlc-submit --completion zsh DEPENDS dmlc-submit)
 warren_shell_file(fish/vendor_completions.d/dmlc-submit.fish COMMAND dmlc-submit --completion fish DEPENDS dmlc-submit)
 
-if(NOT SKBUILD)
+if(NOT SKBUILD AND NOT WARREN_DEBIAN)
   return()
 endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -44,11 +44,13 @@ set(package ${PROJECT_SOURCE_DIR}/python/src)
 set(warren ${CMAKE_COMMAND} -E env PYTHONPATH=${package} PYTHONDONTWRITEBYTECODE=1 WARREN_NATIVE=${PROJECT_BINARY_DIR}
   ${Python3_EXECUTABLE})
 file(GLOB sources CONFIGURE_DEPENDS ${package}/warren/_*.py ${package}/warren/_bench/*.py ${package}/warren/_doctor/*.py)
-warren_shell_file(man/man1/warren.1 ONLY_IN_WHEEL DEPENDS ${sources} COMMAND ${warren} -m warren._man ${PROJECT_VERSION})
-warren_shell_file(bash-completion/completions/warren ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+warren_shell_file(man/man1/warren.1 OF_PYTHON DEPENDS ${sources} COMMAND ${warren} -m warren._man ${PROJECT_VERSION})
+warren_shell_file(bash-completion/completions/warren OF_PYTHON DEPENDS dmlc-submit ${sources}
   COMMAND ${warren} -m warren --completion bash)
-warren_shell_file(zsh/site-functions/_warren ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+warren_shell_file(zsh/site-functions/_warren OF_PYTHON DEPENDS dmlc-submit ${sources}
   COMMAND ${warren} -m warren --completion zsh)
-warren_shell_file(fish/vendor_completions.d/warren.fish ONLY_IN_WHEEL DEPENDS dmlc-submit ${sources}
+warren_shell_file(fish/vendor_completions.d/warren.fish OF_PYTHON DEPENDS dmlc-submit ${sources}
   COMMAND ${warren} -m warren --completion fish)
-add_dependencies(warren_python warren_shell_files)
+if(SKBUILD)
+  add_dependencies(warren_python warren_shell_files)
+endif()

@@ -2,16 +2,22 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace warren {
 
 std::vector<std::string> LibraryDirectories() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&LibraryDirectories), &info) == 0 || info.dli_fname == nullptr)
     return {};
-  const std::string file = info.dli_fname;
+  std::error_code error;
+  // A link may be in a folder of its own; the plugins are beside what it leads to.
+  const std::string found = std::filesystem::canonical(info.dli_fname, error).string();
+  const std::string file = error ? info.dli_fname : found;
   const std::size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
-  return {folder, folder + "/../lib"};
+  return {folder, folder + "/warren", folder + "/../lib", folder + "/../lib/warren"};
 }
 
 }  // namespace warren

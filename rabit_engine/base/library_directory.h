@@ -6,7 +6,8 @@
 
 namespace warren {
 
-/// The folder of librabit (or of the program that took it in), and lib/ beside a program's bin/.
+/// Where plugins may be: the folder of librabit (or of the program that took it in), lib/ beside a program's
+/// bin/, and, where they are installed, warren/ in each of these.
 std::vector<std::string> LibraryDirectories();
 
 }  // namespace warren

@@ -1,4 +1,5 @@
-// fmt as an archive, which Debian does not have: with -fkeep-inline-functions, all of it, whatever the version.
+// fmt as an archive, which Debian does not have: with -fkeep-inline-functions, all of it, whatever the
+// version.
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
 

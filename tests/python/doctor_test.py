@@ -23,7 +23,7 @@ FACTS = {
     "cores": 8,
     "dmlc_submit": None,
     "packages": {
-        "warren": "0.1.0",
+        "warren-train": "0.1.0",
         "xgboost": "3.4.1",
         "numpy": "2.0"
     },
@@ -178,6 +178,8 @@ class Findings(unittest.TestCase):
             **FACTS["packages"], "xgboost": None,
             "xgboost-cpu": "3.4.1"
         }))), [])
+        self.only(survey(asked("x", packages={**FACTS["packages"], "warren": "2.1"})), "warning", "packages",
+                  "another project's", "pip uninstall warren", ["x"])
         self.only(survey(asked("x", machine="aarch64")), "warning", "machine", "aarch64 on x")
         self.assertIn("older than 3.9", " ".join(one.text for one in troubles(survey(asked("x", python="3.7.1")))))
 

@@ -27,6 +27,6 @@ def __getattr__(name: str) -> str:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import metadata
     try:
-        return metadata.version(__name__)
+        return metadata.version("warren-train")
     except metadata.PackageNotFoundError:
         return "0+source"  # a tree on PYTHONPATH

@@ -20,7 +20,7 @@ def program(name: str) -> str:
     """The path of a program. Raises FileNotFoundError that says what to do."""
     path = folder() / "bin" / name
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: install Warren's wheel (pip install ./python), or set "
+        raise FileNotFoundError(f"{path} is not there: install Warren's wheel (pip install warren-train), or set "
                                 "WARREN_NATIVE to a build folder")
     return str(path)
 
@@ -32,10 +32,16 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
     os.execv(path, [name, *arguments])
 
 
+def library_file(name: str) -> pathlib.Path:
+    """Where a library is: in a wheel, which has no links, librabit.so is librabit.so.0.1."""
+    plain = folder() / "lib" / name
+    return plain if plain.exists() else next(plain.parent.glob(f"{name}.*"), plain)
+
+
 @functools.lru_cache(maxsize=None)
 def library(name: str) -> ctypes.CDLL:
     """Raises OSError when it cannot be loaded."""
-    return ctypes.CDLL(str(folder() / "lib" / name))
+    return ctypes.CDLL(str(library_file(name)))
 
 
 def extension(name: str) -> Optional[ModuleType]:

@@ -16,7 +16,7 @@ def _loaded(name: str) -> Optional[ctypes.CDLL]:
     """A library that this process has loaded already. The one under XGBoost reports its collectives: what a program tells goes
     the same way, and not by a thread and a connection of librabit's own."""
     try:
-        return ctypes.CDLL(str(_native.folder() / "lib" / name), mode=os.RTLD_NOLOAD)
+        return ctypes.CDLL(str(_native.library_file(name)), mode=os.RTLD_NOLOAD)
     except OSError:
         return None
 

@@ -34,13 +34,17 @@ def versions(survey: Survey) -> List[Finding]:
 
 
 def _packages(hosts: Sequence[Asked]) -> List[Finding]:
-    found: List[Finding] = []
+    found = [
+        Finding(WARNING, "packages", f"has a package 'warren' ({host.facts['packages']['warren']}), which is another project's: one of the "
+                "two is what `import warren` finds", "pip uninstall warren, then pip install --force-reinstall warren-train", [host.name])
+        for host in hosts if host.facts["packages"].get("warren")
+    ]
     same, nowhere = [], []
-    for package in ("warren", "xgboost", "lightgbm", "torch", "pyarrow", "numpy"):
+    for package in ("warren-train", "xgboost", "lightgbm", "torch", "pyarrow", "numpy"):
 
         def version(host: Asked, package: str = package) -> Optional[str]:
             packages: Dict[str, Optional[str]] = host.facts["packages"]
-            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren" else ""  # without the wheel
+            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # without the wheel
             return packages.get(package) or packages.get(f"{package}-cpu") or program or None
 
         versions = by_value(hosts, version)

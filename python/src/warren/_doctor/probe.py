@@ -18,7 +18,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 #: Beside those that decide what a training does.
-PACKAGES = ("warren", "xgboost", "xgboost-cpu", "lightgbm", "torch", "pyarrow", "numpy")
+PACKAGES = ("warren-train", "warren", "xgboost", "xgboost-cpu", "lightgbm", "torch", "pyarrow", "numpy")
 #: By machine: pidfd_open, memfd_create, process_vm_readv, futex.
 CALLS = {"x86_64": (434, 319, 310, 202), "aarch64": (434, 279, 270, 98)}
 CONNECT_S = 3.0

@@ -1,0 +1,45 @@
+"""What a program in C or C++ needs to be compiled with the librabit of this package:
+
+    cmake -Dwarren_DIR=$(python -m warren.config --cmakedir) ...      # find_package(warren REQUIRED COMPONENTS rabit)
+    g++ program.cc -I$(python -m warren.config --includedir) ...
+"""
+import argparse
+import pathlib
+import sys
+
+import warren
+from warren import _native
+
+
+def cmake_dir() -> pathlib.Path:
+    """The folder of warrenConfig.cmake."""
+    return lib_dir() / "cmake" / "warren"
+
+
+def include_dir() -> pathlib.Path:
+    """With rabit/, warren/ and dmlc/ in it."""
+    return _native.folder() / "include"
+
+
+def lib_dir() -> pathlib.Path:
+    """With librabit and librabit_xgboost in it."""
+    return _native.folder() / "lib"
+
+
+def main() -> int:
+    """Exit code."""
+    parser = argparse.ArgumentParser(prog="python -m warren.config", description="What is needed to compile programs with librabit.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    for option, function in (("--cmakedir", cmake_dir), ("--includedir", include_dir), ("--libdir", lib_dir)):
+        what.add_argument(option, dest="folder", action="store_const", const=function, help=function.__doc__)
+    what.add_argument("--version", action="version", version=warren.__version__)
+    folder = parser.parse_args().folder()
+    print(folder)
+    if folder.is_dir():
+        return 0
+    print("warren.config: that folder is not there: install the wheel (pip install warren-train)", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -41,7 +41,14 @@ if(NOT SKBUILD AND NOT WARREN_DEBIAN)
 endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(package ${PROJECT_SOURCE_DIR}/python/src)
-set(warren ${CMAKE_COMMAND} -E env PYTHONPATH=${package} PYTHONDONTWRITEBYTECODE=1 WARREN_NATIVE=${PROJECT_BINARY_DIR}
+set(native ${PROJECT_BINARY_DIR})
+if(CMAKE_CROSSCOMPILING)  # what runs is this machine's Python: it starts the program by way of the emulator
+  set(native ${PROJECT_BINARY_DIR}/emulated)
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  file(GENERATE OUTPUT ${native}/bin/dmlc-submit CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:dmlc-submit> \"$@\"\n"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
+set(warren ${CMAKE_COMMAND} -E env PYTHONPATH=${package} PYTHONDONTWRITEBYTECODE=1 WARREN_NATIVE=${native}
   ${Python3_EXECUTABLE})
 file(GLOB sources CONFIGURE_DEPENDS ${package}/warren/_*.py ${package}/warren/_bench/*.py ${package}/warren/_doctor/*.py)
 warren_shell_file(man/man1/warren.1 OF_PYTHON DEPENDS ${sources} COMMAND ${warren} -m warren._man ${PROJECT_VERSION})

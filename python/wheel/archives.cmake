@@ -1,6 +1,6 @@
 # Archives in place of other projects' shared libraries, and no dmlc-core.
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)  # the latter for CUDA, of which FindCUDAToolkit wants to see one
-set(DMLC_LIBRARY DMLC_LIBRARY-NOTFOUND CACHE FILEPATH "not in wheels")
+set(DMLC_LIBRARY OFF CACHE STRING "not in wheels" FORCE)  # nor looked for
 set(BZIP2_LIBRARY_RELEASE ${WARREN_SYSROOT}/lib/libbz2.a CACHE FILEPATH "")
 find_library(WARREN_YAML_CPP_LIBRARY yaml-cpp REQUIRED)
 foreach(package fmt spdlog yaml-cpp)

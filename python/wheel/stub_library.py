@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""stub_library.py LIBRARY READELF COMPILER OUTPUT NODE=NEWEST ...: a shared library to link against, without code, that has the symbols of
-LIBRARY up to the given versions, such as GLIBCXX=3.4.24 CXXABI=1.3.11. What is newer is not in it, and the linker looks for it elsewhere.
+"""stub_library.py LIBRARY READELF COMPILER OUTPUT NODE=NEWEST ...: a shared library to link against, without code, that has the
+symbols of LIBRARY up to the given versions, such as GLIBCXX=3.4.24 CXXABI=1.3.11. What is newer is not in it, and the linker looks for
+it elsewhere.
 """
 
 import pathlib
@@ -11,7 +12,8 @@ import tempfile
 from typing import Dict, List, NamedTuple, Tuple
 
 _KINDS = {"FUNC": "%function", "OBJECT": "%object", "TLS": "%tls_object"}
-_ROW = re.compile(r" *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) (FUNC|OBJECT|TLS) +(GLOBAL|WEAK|UNIQUE) +DEFAULT +(\d+) ([^@ ]+)@@?([A-Z]+)_([0-9.]+)$")
+_ROW = re.compile(r" *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) (FUNC|OBJECT|TLS) +(GLOBAL|WEAK|UNIQUE) +DEFAULT +(\d+) "
+                  r"([^@ ]+)@@?([A-Z]+)_([0-9.]+)$")
 
 
 class Symbol(NamedTuple):
@@ -72,8 +74,8 @@ def main() -> None:
         source, versions = pathlib.Path(folder) / "stub.s", pathlib.Path(folder) / "stub.map"
         source.write_text(assembler_of(symbols), encoding="utf-8")
         versions.write_text(map_of(symbols), encoding="utf-8")
-        subprocess.run([compiler, "-shared", "-nostdlib", f"-Wl,-soname,{pathlib.Path(output).name}", f"-Wl,--version-script={versions}",
-                        "-o", output, str(source)], check=True)
+        subprocess.run([compiler, "-shared", "-nostdlib", f"-Wl,-soname,{pathlib.Path(output).name}",
+                        f"-Wl,--version-script={versions}", "-o", output, str(source)], check=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ def lib_dir() -> pathlib.Path:
 
 def main() -> int:
     """Exit code."""
-    parser = argparse.ArgumentParser(prog="python -m warren.config", description="What is needed to compile programs with librabit.")
+    parser = argparse.ArgumentParser(prog="python -m warren.config",
+                                     description="What is needed to compile programs with librabit.")
     what = parser.add_mutually_exclusive_group(required=True)
     for option, function in (("--cmakedir", cmake_dir), ("--includedir", include_dir), ("--libdir", lib_dir)):
         what.add_argument(option, dest="folder", action="store_const", const=function, help=function.__doc__)

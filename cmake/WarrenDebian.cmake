@@ -146,7 +146,7 @@ foreach(mpi openmpi mpich)
       TEXT "An engine for collective communication with the API of rabit, in C++ and C.
 .
 This package has the plugin by which it communicates over ${title}
-(RABIT_ENGINE=mpi); dmlc-submit --cluster mpi does without."
+(WARREN_ENGINE=mpi); dmlc-submit --cluster mpi does without."
       DEPENDS "${rabit_library} ${this}")
   endif()
 endforeach()

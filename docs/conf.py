@@ -17,7 +17,7 @@ version = release = re.search(r"^project\(warren VERSION ([\d.]+)", (SOURCE / "C
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "bench/**", "examples/**", "python/README.md", "*.md"]
+include_patterns = ["docs/**", "bench/**", "examples/**", "packaging/README.md", "python/README.md", "*.md"]
 exclude_patterns = ["build", "build-*", ".git", "docs/requirements.txt"]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4

@@ -82,13 +82,13 @@ step "Open MPI and MPICH"
 for mpi in openmpi mpich; do
   for program in /work/by-pkg-config "python3 /work/sum.py"; do
     # shellcheck disable=SC2086
-    inside env RABIT_ENGINE=mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_plm=isolated \
+    inside env WARREN_ENGINE=mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_plm=isolated \
       mpirun.$mpi -n 2 $program >"$root/log" 2>&1 || { cat "$root/log" >&2; fail "$program does not run over librabit-$mpi"; }
     grep -E '1 of 2: 2|2 ranks: ' "$root/log" >/dev/null || { cat "$root/log" >&2; fail "$program is not told of two ranks by librabit-$mpi"; }
   done
   inside apt-get purge -q -y "librabit-$mpi" >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 done
-if inside env RABIT_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "RABIT_ENGINE=mpi runs without a plugin"; fi
+if inside env WARREN_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "RABIT_ENGINE=mpi runs without a plugin"; fi
 
 step "purge"
 # shellcheck disable=SC2046,SC2016

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,11 +43,22 @@ void Remove(const std::string& folder) {
   fs::remove_all(folder, ignored);
 }
 
-/// An open file that is locked, or -1 when there is none or another process has it.
+/// An open file that is locked, or -1 when there is none or another process has it, or had it until it was
+/// removed.
 int LockOf(const std::string& folder, int flags) {
   const int file = open((fs::path(folder) / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0666);
-  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  if (file < 0) return file;
+  int reason = 0;
+  struct stat status {};
+  if (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &status) != 0) {
+    reason = errno;
+  } else if (status.st_nlink == 0) {
+    reason = ENOENT;
+  } else {
+    return file;
+  }
   close(file);
+  errno = reason;
   return -1;
 }
 

@@ -88,7 +88,7 @@ for mpi in openmpi mpich; do
   done
   inside apt-get purge -q -y "librabit-$mpi" >"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
 done
-if inside env WARREN_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "RABIT_ENGINE=mpi runs without a plugin"; fi
+if inside env WARREN_ENGINE=mpi /work/by-pkg-config 2>/dev/null; then fail "WARREN_ENGINE=mpi runs without a plugin"; fi
 
 step "purge"
 # shellcheck disable=SC2046,SC2016

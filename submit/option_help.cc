@@ -70,8 +70,9 @@ const std::vector<HelpParagraph>& HelpParagraphs() {
        "looked for on `PATH`, as a shell does; when it is not there and the current directory "
        "holds an executable file of that name, that file is run as `./name`."},
       {"The environment",
-       "Processes get the environment of dmlc-submit, then `--env`, then the `DMLC_` "
-       "variables of the job. Their standard input is empty. Workers also get what torchrun "
+       "Processes get the environment of dmlc-submit where they run on its machine, and elsewhere "
+       "what the cluster gives them, then `--env`, then the `DMLC_` variables of the job. Their standard "
+       "input is empty. Workers also get what torchrun "
        "gives: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
        "kubernetes each worker counts as a host of its own), `MASTER_ADDR` and `MASTER_PORT`: "
        "worker 0's host, and a port that was chosen for the job from 20000 to 31999, unless "

@@ -10,7 +10,7 @@ import marked
 from warren_testing import BIN, SOURCE
 
 LIMIT_S = 300
-#: Beside the programs: an environment of PyPI's packages that the pages use,.
+#: Beside the programs: an environment of PyPI's packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]
@@ -33,8 +33,9 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """Of a command; without packages its Python is Debian's."""
-    ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_")
+    """Of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with PYTHONUNBUFFERED a
+    line is written in pieces, and those of two processes mix."""
+    ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     python = f":{ENVIRONMENT / 'bin'}" if packages else ""
     path = f"{programs}:{BIN}{python}:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,9 +1,14 @@
 # The libraries that must be there, and the table of optional parts that the configure step prints.
 
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW)  # Boost is found by its own CMake package
+endif()
+
 # warren_require(<CMake package> <least version> <Debian package that has it>)
 macro(warren_require name version package)
-  find_package(${name} ${version} QUIET)
-  if(NOT ${name}_FOUND)
+  # The version is compared here: some packages say that they are not what was asked for where theirs is a later major version.
+  find_package(${name} QUIET)
+  if(NOT ${name}_FOUND OR (${name}_VERSION AND ${name}_VERSION VERSION_LESS ${version}))
     message(FATAL_ERROR "${name} ${version} or later is needed and was not found; on Debian: apt-get install ${package} "
       "(scripts/install-packages installs everything)")
   endif()

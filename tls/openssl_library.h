@@ -2,6 +2,9 @@
 // have none, and in processes that have one loaded already (Python's) take that one.
 #pragma once
 
+// OpenSSL 3.5 calls BIO_meth_get_* deprecated; 3.0 has nothing else.
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -70,7 +70,7 @@ std::string ResolveHostIp(const std::string& choice) {
         fmt::format("cannot find the full name of this machine (\"{}\"): {}; give its address with --host-ip",
                     name, error.message()));
   }
-  return found->host_name();
+  return found.begin()->host_name();
 }
 
 Reached AddressTowards(const std::vector<std::string>& hosts) {

@@ -1,5 +1,5 @@
-"""scripts/release, in a repository of its own that has the real script and CMakeLists.txt, and a stand-in for scripts/test. The wheel and the
-installed tree, which take minutes, are left out: python_wheel and installed_package make them."""
+"""scripts/release, in a repository of its own that has the real script and CMakeLists.txt, and a stand-in for scripts/test. The wheels,
+packages and the installed tree, which take minutes, are left out: python_wheel, install_components and installed_package make them."""
 
 import hashlib
 import os
@@ -45,7 +45,7 @@ class Release(unittest.TestCase):
         self.git("commit", "-q", "-m", "A commit")
 
     def release(self, *options):
-        return subprocess.run(["scripts/release", "--skip-wheel", "--skip-installed", "--output", self.output, *options], cwd=self.root,
+        return subprocess.run(["scripts/release", "--skip-wheel", "--skip-packages", "--skip-installed", "--output", self.output, *options], cwd=self.root,
                               env=self.environment, capture_output=True, text=True, timeout=60)
 
     def refused(self, why, *options):

@@ -62,7 +62,7 @@
   F(BIO_set_flags)                         \
   F(BIO_clear_flags)                       \
   F(ERR_clear_error)                       \
-  F(ERR_peek_last_error)                   \
+  F(ERR_peek_error)                        \
   F(ERR_reason_error_string)
 
 namespace warren::tls {

@@ -249,7 +249,8 @@ struct Session::Impl {
         failure = seen == 0 ? ECONNRESET : seen;
         break;
       default: {
-        const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_last_error());
+        // The first: later ones may only say that some layer has failed.
+        const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
         error = reason == nullptr ? "unknown error" : reason;
         failure = EPROTO;
         break;

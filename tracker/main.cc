@@ -331,12 +331,13 @@ int main(int argc, char** argv) {
   Options options;
   Declare(app, options);
   app.add_flag_callback(
-      "--help-man",
-      [&] {
-        fmt::print("{}", ManPageOf(app));
-        throw CLI::Success();
-      },
-      "print the manual page rabit-tracker.1");
+         "--help-man",
+         [&] {
+           fmt::print("{}", ManPageOf(app));
+           throw CLI::Success();
+         },
+         "print the manual page rabit-tracker.1")
+      ->trigger_on_parse();  // before it is seen that required options are missing
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

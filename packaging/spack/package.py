@@ -21,7 +21,7 @@ class Warren(CMakePackage):
     variant("xgboost", default=False, description="xgb-train, and XGBoost's matrices for warren::data")
 
     depends_on("cxx", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.22:", type="build")
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
 

@@ -1,6 +1,7 @@
 #include "data/uri.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>

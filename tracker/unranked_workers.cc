@@ -1,6 +1,7 @@
 #include "tracker/unranked_workers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,7 @@
 #include "bench/bootstrap_workers/membership.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

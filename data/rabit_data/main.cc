@@ -1,5 +1,6 @@
 // rabit-data: looks into data sets, checks them, and makes others of them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>

@@ -1,5 +1,6 @@
 // Completion in bash, with and without the package bash-completion.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "submit/completion/completion.h"
 

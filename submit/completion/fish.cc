@@ -1,5 +1,6 @@
 // Completion in fish.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "submit/completion/completion.h"
 

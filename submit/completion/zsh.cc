@@ -1,5 +1,6 @@
 // Completion in zsh, as a file of $fpath or by `source <(...)`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "submit/completion/completion.h"
 

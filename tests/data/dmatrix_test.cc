@@ -2,6 +2,7 @@
 #include "data/xgboost/dmatrix.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <xgboost/c_api.h>

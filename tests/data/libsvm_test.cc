@@ -3,6 +3,7 @@
 #include "data/text/libsvm.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

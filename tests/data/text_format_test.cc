@@ -1,6 +1,7 @@
 // Text formats are rows of a registry: those of the tree are complete, and two more are added here, out of
 // the tree, and read like the others.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

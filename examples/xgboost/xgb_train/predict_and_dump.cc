@@ -1,5 +1,6 @@
 // The tasks that only use a model.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <iterator>

@@ -1,6 +1,7 @@
 #include "submit/cluster/kubernetes/manifest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,24 @@
 # manual pages and what shells complete by.
 include(CMakePackageConfigHelpers)
 
+# What our libraries were compiled with users of them need, unless it was fetched and is in them.
+get_property(compiled_in GLOBAL PROPERTY WARREN_COMPILED_IN)
+function(warren_dependencies result)
+  set(lines "")
+  foreach(package IN LISTS ARGN)
+    if(NOT package IN_LIST compiled_in)
+      list(APPEND lines "find_dependency(${package} ${warren_least_${package}})")
+    endif()
+  endforeach()
+  list(JOIN lines "\n  " lines)
+  set(${result} "${lines}" PARENT_SCOPE)
+endfunction()
+warren_dependencies(warren_tracker_dependencies Boost fmt spdlog)
+warren_dependencies(warren_data_dependencies fmt ZLIB BZip2 LibLZMA)
+set(warren_pc_requires fmt spdlog)
+list(REMOVE_ITEM warren_pc_requires ${compiled_in})
+list(JOIN warren_pc_requires " " warren_pc_requires)
+
 set(WARREN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/warrenConfig.cmake.in
   ${PROJECT_BINARY_DIR}/warrenConfig.cmake INSTALL_DESTINATION ${WARREN_CMAKE_DIR})

@@ -4,13 +4,38 @@ if(POLICY CMP0167)
   cmake_policy(SET CMP0167 NEW)  # Boost is found by its own CMake package
 endif()
 
-# warren_require(<CMake package> <least version> <Debian package that has it>)
-macro(warren_require name version package)
-  # The version is compared here: some packages say that they are not what was asked for where theirs is a later major version.
-  find_package(${name} QUIET)
-  if(NOT ${name}_FOUND OR (${name}_VERSION AND ${name}_VERSION VERSION_LESS ${version}))
-    message(FATAL_ERROR "${name} ${version} or later is needed and was not found; on Debian: apt-get install ${package} "
-      "(scripts/install-packages installs everything)")
+# warren_find(<CMake package> <least version>): found on the machine, or fetched (WarrenFetch.cmake); <package>_FOUND says whether.
+macro(warren_find package version)
+  find_package(${package} ${version} QUIET)
+  # Some packages say of a newer major version that it will not do.
+  foreach(considered IN LISTS ${package}_CONSIDERED_VERSIONS)
+    if(NOT ${package}_FOUND AND considered VERSION_GREATER ${version})
+      find_package(${package} ${considered} QUIET)
+    endif()
+  endforeach()
+  if(NOT ${package}_FOUND)
+    warren_fetch(${package})
+  endif()
+  set(warren_least_${package} ${version})
+endmacro()
+
+# warren_missing(<library> <Debian package> <package of Homebrew>): the error.
+function(warren_missing library debian homebrew)
+  string(REGEX REPLACE " .*" "" package "${library}")
+  get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})
+  set(fetch "")
+  if(row)
+    set(fetch " Or have it fetched: cmake -DWARREN_FETCH=ON.")
+  endif()
+  message(FATAL_ERROR "${library} is needed and was not found. Debian, Ubuntu: apt-get install ${debian} "
+    "(scripts/install-packages build installs everything). Homebrew: brew install ${homebrew}.${fetch}")
+endfunction()
+
+# warren_require(<CMake package> <least version> <Debian package> <package of Homebrew>)
+macro(warren_require package version debian homebrew)
+  warren_find(${package} ${version})
+  if(NOT ${package}_FOUND)
+    warren_missing("${package} ${version} or later" ${debian} ${homebrew})
   endif()
 endmacro()
 
@@ -32,4 +57,9 @@ function(warren_print_parts)
   foreach(line IN LISTS lines)
     message(STATUS "${line}")
   endforeach()
+  get_property(fetched GLOBAL PROPERTY WARREN_FETCHED)
+  if(fetched)
+    list(JOIN fetched ", " fetched)
+    message(STATUS "  fetched: ${fetched}")
+  endif()
 endfunction()

@@ -10,7 +10,7 @@ add_custom_target(warren_shell_files ALL)
 function(warren_shell_file path)
   cmake_parse_arguments(ARG "OF_PYTHON" "" "COMMAND;DEPENDS" ${ARGN})
   set(file ${PROJECT_BINARY_DIR}/share/${path})
-  cmake_path(GET path PARENT_PATH folder)
+  get_filename_component(folder ${path} DIRECTORY)  # cmake_path of CMake 3.22.1 gives the whole path
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
   # By way of another name: what a command has half written when it fails is no file of this name.
   add_custom_command(OUTPUT ${file}

@@ -3,6 +3,10 @@
 
 add_library(warren_compile_options INTERFACE)
 target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>)
+# GCC 11 takes an array's size() for a use of what is in it, and knows no maybe_unused members.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  target_compile_options(warren_compile_options INTERFACE -Wno-maybe-uninitialized -Wno-attributes)
+endif()
 if(WARREN_WERROR)
   target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
@@ -29,7 +33,15 @@ function(warren_library folder)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/warren>)
-  target_link_libraries(${target} PUBLIC ${ARG_LINK} PRIVATE $<BUILD_INTERFACE:warren_compile_options>)
+  # What was fetched is headers alone, and in the objects: who uses the installed library needs it no more.
+  get_property(compiled_in GLOBAL PROPERTY WARREN_COMPILED_IN)
+  foreach(library IN LISTS ARG_LINK)
+    if(library IN_LIST compiled_in)
+      set(library $<BUILD_INTERFACE:${library}>)
+    endif()
+    target_link_libraries(${target} PUBLIC ${library})
+  endforeach()
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:warren_compile_options>)
   if(ARG_INSTALL)
     install(TARGETS ${target} EXPORT warrenTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
     install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/warren/${folder} COMPONENT development)

@@ -4,7 +4,7 @@ file(GLOB folders ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
 find_program(strip strip REQUIRED)
 find_program(gzip gzip REQUIRED)
 foreach(folder IN LISTS folders)
-  cmake_path(GET folder FILENAME component)
+  get_filename_component(component ${folder} NAME)
   string(TOUPPER ${component} component)
   set(doc ${folder}/usr/share/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
   # Its name for the licence is `copyright`, its zsh looks elsewhere.

@@ -21,14 +21,14 @@ class Warren(CMakePackage):
     variant("xgboost", default=False, description="xgb-train, and XGBoost's matrices for warren::data")
 
     depends_on("cxx", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.22:", type="build")
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
 
     # Users of the CMake package compile against these, too.
     depends_on("boost@1.74:", type=("build", "link"))
-    depends_on("fmt@9:")
-    depends_on("spdlog@1.10:")
+    depends_on("fmt@8.1:")
+    depends_on("spdlog@1.9.2:")
     depends_on("dmlc-core")
     depends_on("bzip2")
     depends_on("openssl@3:", type=("build", "run"))  # loaded when a job is encrypted
@@ -39,7 +39,7 @@ class Warren(CMakePackage):
     depends_on("zstd")
     depends_on("cli11@2.1:", type="build")
     depends_on("fast-float@3:", type="build")
-    depends_on("nlohmann-json@3:", type="build")
+    depends_on("nlohmann-json@3.10:", type="build")
 
     depends_on("cuda@12.5:", when="+cuda")
     depends_on("nccl", when="+cuda")
@@ -51,7 +51,7 @@ class Warren(CMakePackage):
     # The quick way into allreduce is one module for all of these.
     depends_on("python@3.11:", type=("build", "link", "run"), when="+python")
 
-    conflicts("%gcc@:11")
+    conflicts("%gcc@:10")
     conflicts("%clang@:13")
     conflicts("platform=darwin", msg="Warren needs Linux")
     conflicts("platform=windows", msg="Warren needs Linux")
@@ -62,6 +62,7 @@ class Warren(CMakePackage):
         args = [
             self.define("WARREN_TESTS", False),
             self.define("WARREN_BENCH", False),
+            self.define("WARREN_FETCH", False),
             self.define_from_variant("WARREN_CUDA", "cuda"),
         ]
         # OFF is no NOTFOUND: CMake does not look for what the machine may have besides.

@@ -15,7 +15,8 @@ def components_of(folder):
     """Of the rules of a whole install; those of EXCLUDE_FROM_ALL, such as the wheel's, are no part of it."""
     script = folder / "cmake_install.cmake"
     text = script.read_text(encoding="utf-8")
-    found = set(re.findall(r'if\(CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)" OR NOT CMAKE_INSTALL_COMPONENT\)', text))
+    compared = r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"|"x\$\{CMAKE_INSTALL_COMPONENT\}x" STREQUAL "x([^"]+)x"'  # the latter by CMake 3.22
+    found = {new or old for new, old in re.findall(rf"if\((?:{compared}) OR NOT CMAKE_INSTALL_COMPONENT\)", text)}
     for below in re.findall(r'^ *include\("(.*)/cmake_install\.cmake"\)', text, re.MULTILINE):
         found |= components_of(pathlib.Path(below))
     return found

@@ -177,13 +177,13 @@ std::string_view MergeKey(std::string_view key) {
   return {};
 }
 
-void MergeLists(Json& base, const Json& added, std::string_view key) {
+void MergeLists(Json& base, const Json& added, const std::string& key) {
   const std::size_t before = base.size();
   for (const Json& element : added) {
     bool merged = false;
     for (std::size_t i = 0; i < before && !merged; ++i) {
       merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
-               element[std::string(key)] == base[i][std::string(key)];
+               element[key] == base[i][key];
       if (merged) MergeInto(base[i], element);
     }
     if (!merged) base.push_back(element);
@@ -224,7 +224,7 @@ void MergeInto(Json& base, const Json& added) {
     if (value.is_null()) {
       base.erase(key);
     } else if (base.contains(key) && base[key].is_array() && value.is_array() && !merge_key.empty()) {
-      MergeLists(base[key], value, merge_key);
+      MergeLists(base[key], value, std::string(merge_key));
     } else if (base.contains(key)) {
       MergeInto(base[key], value);
     } else {

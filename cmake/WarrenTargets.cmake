@@ -20,6 +20,20 @@ if(WARREN_SANITIZE)
   endif()
 endif()
 
+# Of GNU's linker and others for ELF: warren_elf_link_options(<target> <option>...). macOS has another format, where CMake and the
+# visibility of symbols do what must be done, and no library is unloaded that has variables of threads.
+function(warren_elf_link_options target)
+  if(NOT APPLE)
+    target_link_options(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# The folder of a program or library, to the loader.
+set(WARREN_ORIGIN $ORIGIN)
+if(APPLE)
+  set(WARREN_ORIGIN @loader_path)
+endif()
+
 # warren_library(<folder> SOURCES ... HEADERS ... [LINK ...] [INSTALL])
 # A static library warren_<folder>, with INSTALL known to users of the CMake package as warren::<folder>.
 # Its headers are included as "<folder>/name.h" inside the tree and from the installed package.

@@ -1,7 +1,6 @@
 #include "data/reader.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +17,7 @@
 #include "data/source/remote.h"
 #include "data/text/format.h"
 #include "data/text/registry.h"
+#include "posix/cores.h"
 
 namespace warren::data {
 namespace {
@@ -28,8 +28,7 @@ constexpr int kMostThreadsAskedFor = 1024;
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+  return std::max(1, static_cast<int>(posix::OwnCores().size()));
 }
 
 int DefaultThreads(const DataUri& uri) {

@@ -10,10 +10,10 @@ SOURCE = Path(os.environ["WARREN_SOURCE"])
 TOP = {
     "posix": set(),
     "data": {"posix"},
-    "wire": set(),
-    "tls": {"wire"},
-    "tracker": {"wire", "tls"},
-    "rabit_engine": {"wire", "tls"},
+    "wire": {"posix"},
+    "tls": {"posix", "wire"},
+    "tracker": {"posix", "wire", "tls"},
+    "rabit_engine": {"posix", "wire", "tls"},
     "submit": {"posix", "wire", "tls", "tracker"},
 }
 
@@ -35,7 +35,7 @@ def definitions(folder):
                 spaces.append(opened.group(1))
             elif line.startswith("}  // namespace") or line.startswith("}  // inline namespace"):
                 spaces.pop()
-            elif defined := re.match(r"(?:class|struct|enum class|enum) (\w+)(?: final)?(?: ?: ?[^;]*)? ?\{", line):
+            elif defined := re.match(r"(?:class|struct|enum class|enum) (\w+)(?: final)?(?: ?:(?!:) ?[^;]*)? ?\{", line):
                 yield path.relative_to(SOURCE), "::".join([*filter(None, spaces), defined.group(1)])
 
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "posix/sockets.h"
 #include "tls/session.h"
 
 namespace warren::tls {
@@ -31,7 +32,7 @@ FirstRecord LookAtFirstRecord(int fd) {
   const int readable_at = is_whole ? 1 : static_cast<int>(wanted);
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &readable_at, sizeof readable_at);
   if (is_whole) return FirstRecord::kWhole;
-  pollfd end{fd, POLLRDHUP, 0};
+  pollfd end{fd, posix::kPeerDone, 0};
   return poll(&end, 1, 0) > 0 ? FirstRecord::kNone : FirstRecord::kIncomplete;
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "posix/sockets.h"
 #include "tls/first_record.h"
 #include "tls/session.h"
 
@@ -66,8 +67,12 @@ void RaiseDescriptorLimit(int num_workers) {
 /// acknowledged, and an acknowledgement without an answer to ride on is held back for 40 ms. The kernel
 /// forgets this wish as it sees fit: it is renewed after every read that was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
+#ifdef TCP_QUICKACK
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+#else
+  static_cast<void>(socket);  // each piece waits
+#endif
 }
 
 /// A line that is silent for as long as a job runs is kept known to whatever is between, and a host that
@@ -77,7 +82,7 @@ void KeepAlive(tcp::socket& socket) {
   const int idle_seconds = 60;
   const int interval_seconds = 20;
   setsockopt(socket.native_handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  setsockopt(socket.native_handle(), IPPROTO_TCP, posix::kKeepIdle, &idle_seconds, sizeof idle_seconds);
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
 }
 

@@ -21,9 +21,8 @@ int DigitOf(char c) {
 
 Digest RandomBytes() {
   Digest bytes;
-  // Up to 256 bytes come whole or not at all.
-  while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "no random numbers");
+  if (getentropy(bytes.data(), bytes.size()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "no random numbers");
   }
   return bytes;
 }

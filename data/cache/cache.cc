@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "data/cache/cache_format.h"
+#include "posix/files.h"
 
 namespace warren::data {
 namespace {
@@ -237,7 +238,7 @@ Cache<Index>::Cache(std::string path, posix::Descriptor fd) : path_(std::move(pa
   if (!S_ISREG(status.st_mode))
     throw DataError(fmt::format("{}: is not a regular file, expected a cache", path_));
   file_bytes_ = static_cast<std::uint64_t>(status.st_size);
-  modified_ = status.st_mtim;
+  modified_ = posix::ModifiedAt(status);
 }
 
 template <typename Index>
@@ -366,8 +367,8 @@ CachePage<Index> Cache<Index>::Page(std::size_t i) {
         fmt::format("{}: has {} bytes, expected {} as when it was opened: it was changed by something else",
                     path_, status.st_size, file_bytes_));
   }
-  const bool touched =
-      status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec;
+  const timespec now = posix::ModifiedAt(status);
+  const bool touched = now.tv_sec != modified_.tv_sec || now.tv_nsec != modified_.tv_nsec;
   if (touched || !checked_[i].load(std::memory_order_relaxed)) {
     Check(i);
     checked_[i].store(true, std::memory_order_relaxed);
@@ -404,7 +405,7 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
   std::unique_ptr<const std::byte, internal::Unmap> mapping(static_cast<const std::byte*>(at), {bytes});
   // All at once is quicker than fault by fault, and what cannot be read is an error here, not a signal later.
   // Linux before 5.14 does not know this; there the faults come one by one.
-  if (madvise(at, bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
+  if (!posix::ReadNow(at, bytes)) {
     throw DataError(SystemFailure(Describe(i), "reading", errno));
   }
   const RowView<Index> view = ViewOf<Index>(page, mapping.get() + skipped);

@@ -17,6 +17,7 @@
 #include "data/error.h"
 #include "data/source/inputs.h"
 #include "data/text/registry.h"
+#include "posix/files.h"
 
 namespace warren::data {
 namespace {
@@ -48,10 +49,11 @@ std::string Identity(const DataUri& uri, Share share,
       throw DataError(
           fmt::format("{}: cannot be cached, because only files tell whether they have changed", input.path));
     }
+    const timespec modified = posix::ModifiedAt(status);
+    const timespec changed = posix::ChangedAt(status);
     // Times of modification can be set to what they were; that of the last change of anything cannot.
-    identity +=
-        fmt::format("\n{} {} bytes, {}.{:09}, {}.{:09}", input.path, status.st_size, status.st_mtim.tv_sec,
-                    status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    identity += fmt::format("\n{} {} bytes, {}.{:09}, {}.{:09}", input.path, status.st_size, modified.tv_sec,
+                            modified.tv_nsec, changed.tv_sec, changed.tv_nsec);
   }
   return identity;
 }

@@ -15,6 +15,7 @@
 #include "data/source/bgzf_file.h"
 #include "data/source/zstd_file.h"
 #include "posix/descriptor.h"
+#include "posix/files.h"
 
 namespace warren::data {
 namespace {
@@ -65,7 +66,7 @@ class PlainFile : public File {
  private:
   PlainFile(const std::string& path, Descriptor descriptor)
       : File(path, SizeNow(path, descriptor.get())), descriptor_(std::move(descriptor)) {
-    (void)posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // only advice
+    posix::WillReadInOrder(descriptor_.get());
   }
 
   [[noreturn]] void FailShortened(std::uint64_t offset) const {

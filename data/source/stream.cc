@@ -31,6 +31,7 @@
 #include "data/source/container.h"
 #include "data/source/file.h"
 #include "posix/descriptor.h"
+#include "posix/files.h"
 
 namespace warren::data {
 namespace {
@@ -53,7 +54,7 @@ class Source {
     if (fstat(fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
       throw DataError(fmt::format("{}: is a folder, expected a file", name_));
     }
-    (void)posix_fadvise(fd(), 0, 0, POSIX_FADV_SEQUENTIAL);  // only advice, and not for pipes
+    posix::WillReadInOrder(fd());
   }
   Source(Source&& other) noexcept
       : name_(std::move(other.name_)),

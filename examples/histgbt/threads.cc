@@ -1,20 +1,19 @@
 #include "examples/histgbt/threads.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include "posix/cores.h"
+
 namespace warren::histgbt {
 namespace {
 
 int Cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, static_cast<int>(posix::OwnCores().size()));
 }
 
 /// So many ranges for each thread, that those which were held up leave theirs to others.

@@ -1,11 +1,10 @@
 // How the C faces answer: 0, or -1 and a text that stays until the thread's next error.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <exception>
 #include <string>
 
+#include "rabit_engine/api/forced_unwind.h"
 #include "rabit_engine/api/session.h"
 
 namespace warren::api {
@@ -21,7 +20,7 @@ int Attempt(Function&& function) {
   try {
     function();
     return 0;
-  } catch (const abi::__forced_unwind&) {
+  } catch (const ForcedUnwind&) {
     throw;  // the thread is being ended, as Python ends those in its functions
   } catch (const std::exception& error) {
     LastError() = error.what();

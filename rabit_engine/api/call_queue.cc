@@ -1,8 +1,6 @@
 #include "rabit_engine/api/call_queue.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
-#include <sys/prctl.h>
 
 #include <chrono>
 #include <csignal>
@@ -10,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "posix/thread.h"
+#include "rabit_engine/api/forced_unwind.h"
 #include "rabit_engine/base/error.h"
 
 namespace warren::api {
@@ -127,7 +127,7 @@ void CallQueue::RunFirst(Lock& lock) {
   const CallQueue* const before = std::exchange(current, this);
   try {
     work();
-  } catch (const abi::__forced_unwind&) {
+  } catch (const ForcedUnwind&) {
     // The thread is being ended, as Python ends those that are in its functions when it exits.
     lock.lock();
     is_running_ = false;
@@ -154,7 +154,7 @@ void CallQueue::RunFirst(Lock& lock) {
 
 /// The thread's life: it takes what nobody waits for.
 void CallQueue::Serve() {
-  prctl(PR_SET_TIMERSLACK, 1UL);
+  posix::WakePromptly();
   Lock lock(mutex_);
   for (;;) {
     if (!waiting_.empty() && !is_running_) {

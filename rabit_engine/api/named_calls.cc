@@ -1,9 +1,7 @@
 #include "rabit_engine/api/named_calls.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "posix/thread.h"
+#include "rabit_engine/api/forced_unwind.h"
 #include "rabit_engine/api/reducing.h"
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/error.h"
@@ -246,7 +246,7 @@ void NamedCalls::Close() {
 
 /// The thread's life: it runs the cycles that nobody who waits runs.
 void NamedCalls::Serve() {
-  prctl(PR_SET_TIMERSLACK, 1UL);
+  posix::WakePromptly();
   Lock lock(mutex_);
   while (over_.empty()) {
     if (num_helpers_ > 0 || is_running_) {
@@ -300,7 +300,7 @@ void NamedCalls::RunCycle(Lock& lock) {
                  : fmt::format("rank {} ended the named operations", participant_.left()),
           nullptr);
     }
-  } catch (const abi::__forced_unwind&) {
+  } catch (const ForcedUnwind&) {
     // The thread is being ended, as Python ends those that are in its functions when it exits.
     if (lock.owns_lock()) lock.unlock();
     const std::string why = "the thread was ended that ran the named operations";
@@ -493,7 +493,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
     } else {
       RunWithout(batch.front().request->signature);
     }
-  } catch (const abi::__forced_unwind&) {
+  } catch (const ForcedUnwind&) {
     throw;
   } catch (...) {
     // Which one it was, for those, too, that end with it.

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/slurm_stream.h"
 #include "wire/bytes.h"
@@ -117,7 +118,7 @@ std::string Answer(bool well, std::string_view text) {
 // --- rank 0 ------------------------------------------------------------------------------------------------
 
 tcp::Socket ListenOn(int port) {
-  tcp::Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  tcp::Socket listener(posix::NewSocket(AF_INET, posix::Blocking::kNo));
   if (!listener) throw EngineError(tcp::ErrorText(errno));
   const int on = 1;
   setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -181,7 +182,7 @@ class Door {
 
   void AcceptAll() {
     for (;;) {
-      tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kYes));
       if (!socket) return;
       tcp::Stream stream(std::move(socket));
       if (tls_) stream.Encrypt(*tls_, tls::Role::kServer);

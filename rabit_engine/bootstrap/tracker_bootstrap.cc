@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/tls_context.h"
@@ -110,7 +111,7 @@ std::string WhyNotRead(const tcp::Stream& stream, ReadState state, int error) {
 }
 
 bool HasEnded(int fd) {
-  pollfd entry{fd, POLLRDHUP, 0};
+  pollfd entry{fd, posix::kPeerDone, 0};
   return poll(&entry, 1, 0) > 0;
 }
 
@@ -286,7 +287,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     for (const PendingConnection& connection : pending) waits.push_back({connection.stream.fd(), POLLIN, 0});
     std::vector<int> linked;
     for (const auto& [rank, stream] : links_) {
-      waits.push_back({stream.fd(), POLLRDHUP, 0});
+      waits.push_back({stream.fd(), posix::kPeerDone, 0});
       linked.push_back(rank);
     }
     waits.push_back({tracker.descriptor(), 0, 0});
@@ -310,7 +311,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       }
     }
     if (waits[0].revents != 0) {
-      tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kNo));
       if (socket) {
         if (pending.size() >= kMaxPending) pending.pop_front();
         pending.push_back(
@@ -583,7 +584,8 @@ void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const 
   std::vector<pollfd> waits;
   std::vector<int> ranks;
   for (const auto& [rank, stream] : links_) {
-    waits.push_back({stream.fd(), static_cast<short>(rank == peer ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
+    waits.push_back(
+        {stream.fd(), static_cast<short>(rank == peer ? POLLIN | posix::kPeerDone : posix::kPeerDone), 0});
     ranks.push_back(rank);
   }
   const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "posix/cores.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/host/cores.h"
@@ -115,8 +115,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
   Record own;
   own.host_key = HostKey();
   own.host_group = settings.host_group;
-  own.cores = get_nprocs();
-  own.own_cores = EncodeCores(OwnCores());
+  own.cores = posix::NumCores();
+  own.own_cores = EncodeCores(posix::OwnCores());
   own.greeting = greetings.front();
   own.addresses = std::move(listening.addresses);
   if (settings.shared_memory == SharedMemory::kAuto) {

@@ -1,22 +1,24 @@
 #include "rabit_engine/host/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
+
+#include "posix/cores.h"
 
 namespace warren {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr int kCoresOfDigit = 4;
+/// Whose numbers are below it, as in cpu_set_t.
+constexpr int kMostCores = 1024;
 
 /// A matching of ranks and cores that grows by one rank at a time (Kuhn's augmenting paths).
 class Matching {
  public:
   explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
-      : cores_of_ranks_(cores_of_ranks), rank_of_core_(CPU_SETSIZE, -1) {}
+      : cores_of_ranks_(cores_of_ranks), rank_of_core_(kMostCores, -1) {}
 
   /// Finds a core for one more rank; others may have to take another of theirs for it.
   bool Add(int rank) {
@@ -49,16 +51,6 @@ class Matching {
 
 }  // namespace
 
-std::vector<int> OwnCores() {
-  std::vector<int> cores;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 std::string EncodeCores(std::span<const int> cores) {
   std::string text;
   for (const int core : cores) {
@@ -71,7 +63,7 @@ std::string EncodeCores(std::span<const int> cores) {
 
 std::vector<int> DecodeCores(std::string_view text) {
   std::vector<int> cores;
-  text = text.substr(0, CPU_SETSIZE / kCoresOfDigit);
+  text = text.substr(0, kMostCores / kCoresOfDigit);
   for (int core = 0; core < static_cast<int>(text.size()) * kCoresOfDigit; ++core) {
     const std::size_t digit = kDigits.find(text[core / kCoresOfDigit]);
     if (digit != std::string_view::npos && (digit >> (core % kCoresOfDigit) & 1) != 0) cores.push_back(core);
@@ -97,7 +89,7 @@ int CoresOfQuota() {
 }
 
 int UsableCores() {
-  return std::max(1, std::min(static_cast<int>(OwnCores().size()), CoresOfQuota()));
+  return std::max(1, std::min(static_cast<int>(posix::OwnCores().size()), CoresOfQuota()));
 }
 
 }  // namespace warren

@@ -8,10 +8,7 @@
 
 namespace warren {
 
-/// Numbers of the cores in this thread's affinity mask; none when it cannot be read.
-std::vector<int> OwnCores();
-
-/// As text for the other ranks, four cores a hexadecimal digit: of 0, 1 and 5 "32".
+/// Numbers of cores as text for the other ranks, four cores a hexadecimal digit: of 0, 1 and 5 "32".
 std::string EncodeCores(std::span<const int> cores);
 std::vector<int> DecodeCores(std::string_view text);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "rabit_engine/base/error.h"
-#include "rabit_engine/host/futex.h"
+#include "rabit_engine/host/kernel.h"
 #include "rabit_engine/transport/late_peer.h"
 
 namespace warren {

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/sockets.h"
 #include "tracker/host_address.h"
 
 namespace warren::submit {
@@ -40,10 +41,10 @@ void NoticeLoss(tcp::socket& socket) {
   const auto set = [&](int option, int value) {
     setsockopt(socket.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
   };
-  set(TCP_KEEPIDLE, 20);
+  set(posix::kKeepIdle, 20);
   set(TCP_KEEPINTVL, 10);
   set(TCP_KEEPCNT, 4);
-  set(TCP_USER_TIMEOUT, 60'000);
+  posix::SetUserTimeout(socket.native_handle(), 60);
 }
 
 }  // namespace

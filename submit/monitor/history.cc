@@ -198,7 +198,7 @@ JobRecord RecordOfThisProcess() {
   JobRecord record;
   std::error_code gone;
   record.directory = fs::current_path(gone).string();
-  std::array<char, HOST_NAME_MAX + 1> host{};
+  std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) record.host = host.data();
   record.pid = ::getpid();
   record.pid_started = WhenThisProcessStarted();

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include "posix/descriptor.h"
+#include "submit/output/when_writable.h"
 
 namespace warren::submit {
 namespace {
@@ -57,19 +55,10 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-/// One descriptor and what waits to be written to it. O_NONBLOCK belongs to the open file, which is shared
-/// with the user's shell and others, so it is not set: only as much is written as a ready descriptor takes.
-/// For the same reason asio, which would set it, watches an epoll descriptor of our own that holds the real
-/// one.
+/// One descriptor and what waits to be written to it: only as much is written as a ready descriptor takes.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
-  Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io) {
-    posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-    epoll_event event{};
-    event.events = EPOLLOUT;
-    // Regular files are refused here: they are always ready.
-    if (epoll && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0) ready_.assign(epoll.release());
-  }
+  Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}
 
   std::function<void()> on_progress;
   std::function<void(int error)> on_closed;
@@ -105,8 +94,8 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     const std::string_view rest = std::string_view(pending_).substr(written_);
     if (rest.empty()) return false;
     pollfd ready{fd_, POLLOUT, 0};
-    if (ready_.is_open() && poll(&ready, 1, 0) < 1) return false;
-    const std::size_t size = ready_.is_open() ? std::min(rest.size(), kWriteBytes) : rest.size();
+    if (ready_.may_wait() && poll(&ready, 1, 0) < 1) return false;
+    const std::size_t size = ready_.may_wait() ? std::min(rest.size(), kWriteBytes) : rest.size();
     const ssize_t count = write(fd_, rest.data(), size);
     if (count >= 0) {
       written_ += static_cast<std::size_t>(count);
@@ -125,18 +114,17 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   }
 
   void WaitUntilReady() {
-    if (waiting_ || !ready_.is_open()) return;
+    if (waiting_ || !ready_.may_wait()) return;
     waiting_ = true;
-    ready_.async_wait(asio::posix::descriptor_base::wait_read,
-                      [self = shared_from_this()](const boost::system::error_code& error) {
-                        self->waiting_ = false;
-                        if (!error) self->Pump();
-                      });
+    ready_.Wait([self = shared_from_this()](const boost::system::error_code& error) {
+      self->waiting_ = false;
+      if (!error) self->Pump();
+    });
   }
 
   asio::io_context& io_;
   int fd_;
-  asio::posix::stream_descriptor ready_;  ///< readable when fd_ can be written; closed for regular files
+  WhenWritable ready_;
   std::string pending_;
   std::size_t written_ = 0;  ///< of the front of pending_
   bool pump_posted_ = false;

@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "posix/descriptor.h"
+#include "posix/sockets.h"
 #include "submit/command.h"
 #include "submit/process/environment.h"
 
@@ -54,8 +55,8 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
   } catch (const CommandError&) {
     return captured;
   }
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return captured;
+  std::array<int, 2> ends{};
+  if (!posix::NewPipe(ends)) return captured;
   const posix::Descriptor read_end(ends[0]);
   posix::Descriptor write_end(ends[1]);
 

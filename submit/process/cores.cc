@@ -1,11 +1,11 @@
 #include "submit/process/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "posix/cores.h"
 
 namespace warren::submit {
 namespace {
@@ -36,9 +36,7 @@ std::optional<int> CoresOfQuota(const std::string& cpu_max) {
 }
 
 int UsableCores() {
-  int cores = 1;
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) cores = std::max(1, CPU_COUNT(&mask));
+  int cores = std::max(1, static_cast<int>(posix::OwnCores().size()));
   for (std::filesystem::path group = OwnControlGroup();; group = group.parent_path()) {
     std::ifstream file(kControlGroups / group / "cpu.max");
     std::string quota;

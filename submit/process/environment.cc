@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+extern char** environ;  // NOLINT: not in every system's headers
+
 namespace warren::submit {
 
 std::vector<std::string> InheritedNames() {

@@ -1,7 +1,6 @@
 #include "submit/process/orphans.h"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <sstream>
 #include <string>
 #include <thread>
+
+#include "posix/process.h"
 
 namespace warren::submit {
 namespace {
@@ -50,7 +51,7 @@ Place PlaceOf(const std::string& stat) {
 }  // namespace
 
 void BecomeSubreaper() {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  posix::BecomeSubreaper();
 }
 
 std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known) {

@@ -1,5 +1,6 @@
 // Processes of a job that have left the process group they were started in: `timeout`, shells with job
-// control and daemons do that. Signals to the group pass them by.
+// control and daemons do that. Signals to the group pass them by. They are found by what Linux tells in
+// /proc; on other systems they stay.
 #pragma once
 
 #include <sys/types.h>

@@ -2,16 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
+#include "posix/process.h"
+#include "posix/sockets.h"
 #include "submit/command.h"
 #include "submit/process/watchdog.h"
 
@@ -23,8 +25,8 @@ struct Pipe {
 };
 
 Pipe MakePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  std::array<int, 2> ends{};
+  if (!posix::NewPipe(ends)) {
     throw StartError(fmt::format("cannot make a pipe: {}", std::strerror(errno)), 1);
   }
   return {posix::Descriptor(ends[0]), posix::Descriptor(ends[1])};
@@ -63,7 +65,7 @@ class CoreMask {
       words_[static_cast<std::size_t>(core) / kBits] |= 1UL << (static_cast<std::size_t>(core) % kBits);
   }
   std::size_t bytes() const { return words_.size() * sizeof(unsigned long); }
-  const cpu_set_t* set() const { return reinterpret_cast<const cpu_set_t*>(words_.data()); }
+  const unsigned long* words() const { return words_.data(); }
 
  private:
   static constexpr std::size_t kBits = 8 * sizeof(unsigned long);
@@ -77,7 +79,7 @@ struct ChildSetup {
   char* const* environment;
   int in, out, err;
   int report;  ///< where errno goes when the program cannot be executed; negative: it cannot be bound
-  const cpu_set_t* cores;
+  const unsigned long* cores;
   std::size_t cores_bytes;  ///< 0: it is not bound
   int watchdog;
   rlimit files;
@@ -85,11 +87,13 @@ struct ChildSetup {
   pid_t parent;
 };
 
+/// Where nobody says how many there may be.
+constexpr rlim_t kMostDescriptors = 65536;
+
 void CloseAllBut(int kept, rlim_t limit) {
-  // close_range came with Linux 5.9.
-  const bool closed = close_range(3, static_cast<unsigned>(kept) - 1, 0) == 0 || kept == 3;
-  if (closed && close_range(static_cast<unsigned>(kept) + 1, ~0U, 0) == 0) return;
-  for (int fd = 3; fd < static_cast<int>(limit); ++fd) {
+  const bool closed = posix::CloseRange(3, static_cast<unsigned>(kept) - 1);
+  if (closed && posix::CloseRange(static_cast<unsigned>(kept) + 1, ~0U)) return;
+  for (int fd = 3; fd < static_cast<int>(std::min(limit, kMostDescriptors)); ++fd) {
     if (fd != kept) close(fd);
   }
 }
@@ -115,7 +119,7 @@ void ResetSignals(bool ignores_hangup) {
 /// Only calls that are safe after a fork.
 [[noreturn]] void RunChild(const ChildSetup& setup) {
   setsid();  // a session, and with it a process group, of its own
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  posix::SignalAtParentsEnd(SIGTERM);
   if (getppid() != setup.parent) _exit(kNotExecutable);  // it died before the signal was asked for
   // The group is announced from here, so that it is known before the program runs, whatever happens to the
   // parent meanwhile.
@@ -126,8 +130,7 @@ void ResetSignals(bool ignores_hangup) {
   CloseAllBut(setup.report, current.rlim_cur);
   setrlimit(RLIMIT_NOFILE, &setup.files);
   ResetSignals(setup.ignores_hangup);
-  if (setup.cores_bytes > 0 && sched_setaffinity(0, setup.cores_bytes, setup.cores) != 0)
-    ReportAndExit(setup, -errno);
+  if (setup.cores_bytes > 0 && !posix::KeepTo(setup.cores, setup.cores_bytes)) ReportAndExit(setup, -errno);
   execve(setup.file, setup.argv, setup.environment);
   ReportAndExit(setup, errno);
 }
@@ -162,8 +165,8 @@ int ReadExecResult(int fd) {
 }  // namespace
 
 std::string SignalName(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+  const std::string name = posix::SignalAbbreviation(signal);
+  return !name.empty() ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
 ExitStatus FromShellCode(int code) {
@@ -207,7 +210,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
                          out.write.get(),
                          err.write.get(),
                          report.write.get(),
-                         cores.set(),
+                         cores.words(),
                          cores.bytes(),
                          watchdog,
                          files_,

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +23,8 @@
 #include <thread>
 #include <utility>
 
+#include "posix/process.h"
+#include "posix/sockets.h"
 #include "submit/process/orphans.h"
 #include "submit/process/process.h"
 
@@ -58,7 +59,8 @@ void Send(int pipe, const Notice& notice) {
   Send(pipe, std::string_view(reinterpret_cast<const char*>(&notice), sizeof notice));
 }
 
-/// Writes another name over the command line that `ps` and `pkill -f` see. The kernel tells where it lies.
+/// Writes another name over the command line that `ps` and `pkill -f` see. The kernel tells where it lies,
+/// where there is /proc.
 void HideCommandLine() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -79,7 +81,7 @@ void HideCommandLine() {
 /// Moves `pipe` to the descriptor that is returned, the only one left.
 int Detach(int pipe) {
   setsid();
-  prctl(PR_SET_NAME, kName);
+  posix::SetName(kName);
   HideCommandLine();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU}) {
     std::signal(signal, SIG_IGN);
@@ -89,7 +91,7 @@ int Detach(int pipe) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(pipe, STDIN_FILENO);
-  if (close_range(1, ~0U, 0) != 0) {
+  if (!posix::CloseRange(1, ~0U)) {
     const long limit = sysconf(_SC_OPEN_MAX);
     for (int fd = 1; fd < limit; ++fd) close(fd);
   }
@@ -179,8 +181,8 @@ Watchdog::Watchdog() {
 }
 
 void Watchdog::Start() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  std::array<int, 2> ends{};
+  if (!posix::NewPipe(ends)) {
     throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}", std::strerror(errno)));
   }
   posix::Descriptor read_end(ends[0]);

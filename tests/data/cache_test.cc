@@ -837,7 +837,9 @@ TEST_F(CacheTest32, MemoryHoldsThePagesThatAreHeldAndNoMore) {
     }
   }
   EXPECT_GT(sum, 0);
+#ifndef WARREN_PORTABLE  // there only what is used of a page is read
   EXPECT_GT(most, before + kPageBytes / 2);
+#endif
   EXPECT_LT(most, before + 2 * kPageBytes);
 }
 

@@ -12,6 +12,8 @@ import socket
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
 
+from warren import _processes
+
 _FORMAT = 1
 _NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
 _UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -177,7 +179,9 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """By /proc."""
+    """By /proc; where there is none, another process that has got its number since is taken for it."""
+    if not os.path.exists("/proc/self/stat"):
+        return _processes.exists(pid)
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

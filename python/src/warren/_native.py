@@ -33,14 +33,19 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def library_file(name: str) -> pathlib.Path:
-    """Where a library is: in a wheel, which has no links, librabit.so is librabit.so.0.1."""
+    """Where a library is: in a wheel, which has no links, librabit.so is librabit.so.0.1; on macOS it is librabit.dylib."""
+    with_version = f"{name}.*"
+    if sys.platform == "darwin":
+        name, with_version = name.replace(".so", ".dylib"), name.replace(".so", ".*.dylib")
     plain = folder() / "lib" / name
-    return plain if plain.exists() else next(plain.parent.glob(f"{name}.*"), plain)
+    return plain if plain.exists() else next(plain.parent.glob(with_version), plain)
 
 
 @functools.lru_cache(maxsize=None)
 def library(name: str) -> ctypes.CDLL:
     """Raises OSError when it cannot be loaded."""
+    if sys.platform == "darwin" and name == "librabit_xgboost.so":
+        raise OSError("librabit_xgboost is not there on macOS: leave XGBoost's communication to XGBoost, with WARREN_XGBOOST_ENGINE=own")
     return ctypes.CDLL(str(library_file(name)))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 import numpy as np
 import xgboost as xgb
 
+from warren import _processes
 from warren.data import _check, _load, _memory, _table
 from warren.data._peers import Peers, same_on_all, together
 from warren.data._columnar import converter as _converter
@@ -237,7 +238,7 @@ class _Folder:
         host = socket.gethostname()
         for name in os.listdir(place):
             found = re.fullmatch(r"warren-pages-(.+)-(\d+)-\w+", name)
-            if found and found[1] == host and not os.path.exists(f"/proc/{found[2]}"):
+            if found and found[1] == host and not _processes.exists(int(found[2])):
                 shutil.rmtree(os.path.join(place, name), ignore_errors=True)
         self.path = tempfile.mkdtemp(prefix=f"warren-pages-{host}-{os.getpid()}-", dir=place)
         self._remove = shutil.rmtree  # the module may be gone when the interpreter ends

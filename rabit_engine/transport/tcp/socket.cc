@@ -18,6 +18,7 @@
 #include <memory>
 #include <system_error>
 
+#include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
 
 namespace warren::tcp {
@@ -36,11 +37,13 @@ void SetOption(int fd, int level, int name, int value) {
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof value));
 }
 
-// What needs no rights and is in every kernel.
+#ifdef TCP_CONGESTION
+// What needs no rights and is in every kernel of Linux.
 constexpr char kPlainCongestionControl[] = "reno";
+#endif
 
 Socket NewSocket(int family) {
-  return Socket(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return Socket(posix::NewSocket(family, posix::Blocking::kNo));
 }
 
 Socket TryListen(int family, std::string& why) {
@@ -66,12 +69,14 @@ bool IsLinkLocal(const Address& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
 }
 
+#ifdef TCP_CONGESTION
 /// True for a connection that never leaves this machine. One between two different addresses of it is not
 /// recognized.
 bool StaysHere(int fd) {
   const Address remote = Address::Remote(fd);
   return remote.port() != 0 && remote.host() == Address::Local(fd).host();
 }
+#endif
 
 }  // namespace
 
@@ -242,17 +247,19 @@ void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {
   if (no_delay) SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   const int seconds = static_cast<int>(host_timeout.count());
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 3));
+  SetOption(fd, IPPROTO_TCP, posix::kKeepIdle, std::max(1, seconds / 3));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+#ifdef TCP_CONGESTION
   if (StaysHere(fd)) {
     static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kPlainCongestionControl,
                                  sizeof kPlainCongestionControl - 1));
   }
+#endif
 }
 
 void SetUserTimeout(int fd, std::chrono::seconds timeout) {
-  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::chrono::milliseconds(timeout).count()));
+  posix::SetUserTimeout(fd, static_cast<int>(timeout.count()));
 }
 
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {

@@ -76,7 +76,7 @@ void SetUserTimeout(int fd, std::chrono::seconds timeout);
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline.
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline);
 
-/// What poll and epoll want: whole milliseconds until the deadline, rounded up, at most `limit`.
+/// What poll wants: whole milliseconds until the deadline, rounded up, at most `limit`.
 int MillisecondsUntil(std::chrono::steady_clock::time_point deadline, int limit_ms);
 
 /// strerror, thread-safe.

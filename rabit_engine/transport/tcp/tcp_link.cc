@@ -1,10 +1,7 @@
 #include "rabit_engine/transport/tcp/tcp_link.h"
 
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -12,6 +9,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+
+#include "posix/sockets.h"
+#include "rabit_engine/transport/tcp/connection_state.h"
 
 namespace warren {
 namespace {
@@ -115,7 +115,7 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
   for (;;) {
     const ssize_t count = stream_.Receive(data, bytes);
     if (count > 0) {
-      // Less than asked for means that the socket is empty; epoll tells of whatever comes after.
+      // Less than asked for means that the socket is empty; an event tells of whatever comes after.
       may_receive_ = ended_ || static_cast<std::size_t>(count) == bytes;
       return static_cast<std::size_t>(count);
     }
@@ -135,14 +135,14 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 }
 
 void TcpLink::Note(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0) {
+  if ((events & POLLOUT) != 0) {
     // Told what we know already: data that was read as it came leaves such an event behind. Links that carry
     // small messages are better off without.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;
   }
-  if ((events & EPOLLIN) != 0) may_receive_ = true;
-  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+  if ((events & POLLIN) != 0) may_receive_ = true;
+  if ((events & (static_cast<unsigned>(posix::kPeerDone) | POLLHUP | POLLERR)) != 0) {
     ended_ = true;
     may_receive_ = true;
     may_send_ = true;
@@ -159,10 +159,7 @@ std::string TcpLink::DescribeEnd() const {
 }
 
 bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) {
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  if (getsockopt(stream_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
-  const int unanswered = std::max(info.tcpi_retransmits, info.tcpi_probes);
+  const int unanswered = tcp::Unanswered(stream_.fd());
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
   // It was silent for a while before that was seen.
@@ -170,11 +167,7 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
 }
 
 bool TcpLink::IsFull() const {
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  int queued = 0;
-  return getsockopt(stream_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_unacked == 0 &&
-         ioctl(stream_.fd(), SIOCOUTQ, &queued) == 0 && queued > 0;
+  return tcp::IsFull(stream_.fd());
 }
 
 void TcpLink::CloseSending() {

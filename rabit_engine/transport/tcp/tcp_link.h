@@ -22,7 +22,7 @@ class TcpLink final : public Link {
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
     /// The connection has ended, but there is something left to read.
     virtual void NoteEnd() = 0;
-    /// Whether epoll shall tell when there is room to send again.
+    /// Whether an event shall tell when there is room to send again.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
 
    protected:
@@ -41,8 +41,8 @@ class TcpLink final : public Link {
   /// The peer's end, for messages: "10.0.0.3:40112".
   const std::string& address() const { return address_; }
 
-  /// What epoll said. Edge-triggered: each change is told once, so it is remembered here until a call finds
-  /// the socket empty or full.
+  /// What an event said, in the bits of poll. Each change is told once, so it is remembered here until a call
+  /// finds the socket empty or full.
   void Note(std::uint32_t events);
   bool may_send() const { return may_send_; }
   bool may_receive() const { return may_receive_ || stash_begin_ < stash_end_; }

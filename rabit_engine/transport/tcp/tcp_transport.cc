@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,10 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 
+#include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/transport/late_peer.h"
+#include "rabit_engine/transport/tcp/tcp_connections.h"
 
 namespace warren {
 namespace {
@@ -50,29 +50,6 @@ constexpr milliseconds kMaxRetryPause{1000};
 // Connections that have not said a whole hello. Beyond this the oldest goes.
 constexpr std::size_t kMaxPending = 256;
 
-constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
-
-// What an epoll event is about: the kind in the upper half, a rank or the number of a pending connection in
-// the lower.
-enum class Subject : std::uint64_t {
-  kLink = 0,
-  kListener = 1,
-  kPending = 2,
-  kDial = 3,
-  kQuestion = 4,
-  kInterrupt = 5
-};
-constexpr int kSubjectShift = 60;
-constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
-  return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
-}
-constexpr Subject SubjectOf(std::uint64_t key) {
-  return static_cast<Subject>(key >> kSubjectShift);
-}
-constexpr std::uint64_t NumberOf(std::uint64_t key) {
-  return key & ((std::uint64_t{1} << kSubjectShift) - 1);
-}
-
 // Sends a message of the handshake on a fresh connection, whose buffer has room for it: all of it fits or the
 // connection is broken.
 template <typename Message>
@@ -93,67 +70,11 @@ int MillisecondsToWait(Clock::time_point deadline) {
   return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
 }
 
-// Bytes of a message of the handshake as they come.
-template <typename Message>
-struct MessageBuffer {
-  std::array<std::byte, sizeof(Message)> bytes;
-  std::size_t count = 0;
-
-  enum class State { kMore, kWhole, kEnded };
-  State Read(tcp::Stream& stream, int& error) {
-    error = 0;
-    while (count < bytes.size()) {
-      const ssize_t got = stream.Receive(bytes.data() + count, bytes.size() - count);
-      if (got > 0) {
-        count += static_cast<std::size_t>(got);
-        if (std::is_same_v<Message, tcp::Hello> && !tcp::MayBeHello({bytes.data(), count}))
-          return State::kEnded;
-      } else if (got == 0) {
-        return State::kEnded;
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        return State::kMore;
-      } else if (errno != EINTR) {
-        error = errno;
-        return State::kEnded;
-      }
-    }
-    return State::kWhole;
-  }
-};
 CloseOnForkDescriptor OpenSpare() {
   return CloseOnForkDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-using HelloBuffer = MessageBuffer<tcp::Hello>;
-using ProofBuffer = MessageBuffer<wire::Digest>;
-
 }  // namespace
-
-/// Somebody who connected to us and has not proved yet who it is.
-struct TcpTransport::PendingConnection {
-  tcp::Stream stream;
-  Clock::time_point deadline;
-  HelloBuffer hello = {};
-  int peer = -1;               ///< who it says it is, once it was answered
-  wire::Digest expected = {};  ///< its proof, then
-  ProofBuffer proof = {};
-};
-
-/// A link that this rank is making.
-struct TcpTransport::Dial {
-  enum class Step { kPause, kConnecting, kHandshake, kAnswer };
-
-  int peer = -1;
-  Step step = Step::kPause;
-  Clock::time_point deadline = kNoDeadline;  ///< of the step
-  std::size_t next_address = 0;
-  int round = 0;  ///< how often all addresses were tried
-  tcp::Stream stream;
-  std::string address;
-  tcp::Hello hello;
-  HelloBuffer answer;
-  std::string last_failure;
-};
 
 TcpTransport::TcpTransport(int rank, int world_size, int listener,
                            std::vector<std::vector<std::string>> addresses, const tcp::LinkKey& key,
@@ -163,14 +84,13 @@ TcpTransport::TcpTransport(int rank, int world_size, int listener,
       listener_(listener),
       addresses_(std::move(addresses)),
       key_(key),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
       links_(static_cast<std::size_t>(world_size)) {
-  if (!epoll_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
+  OpenEvents();
   addresses_.resize(links_.size());
   if (listener_) {
     spare_ = OpenSpare();
     tcp::PrepareLink(listener_.fd(), options_.no_delay, options_.host_timeout);
-    Watch(listener_.fd(), Key(Subject::kListener, 0), EPOLLIN | EPOLLET);
+    Watch(listener_.fd(), Key(Subject::kListener, 0), POLLIN);
   }
 }
 
@@ -214,22 +134,19 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
   });
 }
 
-// Edge-triggered, each link registered once for all: a wait costs one system call however many links there
-// are, and data that arrives early on a link nobody waits for wakes us once instead of for ever.
-//
-// Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
 void TcpTransport::AllowInterrupts() {
-  interrupt_ = CloseOnForkDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!interrupt_) throw EngineError(fmt::format("eventfd failed: {}", tcp::ErrorText(errno)));
-  Watch(interrupt_.fd(), Key(Subject::kInterrupt, 0), EPOLLIN);
+  interrupt_ = Event::Make();
+  if (!interrupt_)
+    throw EngineError(fmt::format("no descriptor is left for an event: {}", tcp::ErrorText(errno)));
+  Watch(interrupt_.fd(), Key(Subject::kInterrupt, 0), POLLIN);
 }
 
 void TcpTransport::Interrupt() {
   is_interrupted_ = true;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(interrupt_.fd(), &one, sizeof(one));
+  interrupt_.Ring();
 }
 
+// Bad news comes after what can be read: the bytes that a peer sent before it gave up may say why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests) || is_interrupted_) return;
   const Clock::time_point begin = Clock::now();
@@ -336,54 +253,30 @@ void TcpTransport::ThrowLost(int peer, const std::string& seen) {
                              alarm_->from == alarm_->lost ? "gave up" : "has noticed it", alarm_->lost));
 }
 
-// --- epoll -------------------------------------------------------------------------------------------------
+// --- events ------------------------------------------------------------------------------------------------
 
-void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = key;
-  // Known already: another interest, or a handshake that has become a link. The kernel tells its state anew.
-  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
-  if (errno == ENOENT && epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
-  throw EngineError(fmt::format("epoll_ctl failed: {}", tcp::ErrorText(errno)));
-}
-
-void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {
-  Watch(link.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(link.peer())),
-        watch ? kStreamEvents | EPOLLOUT : kStreamEvents);
-}
-
-void TcpTransport::Poll(int timeout_ms) {
-  if (!pending_.empty()) DropOldPending();
-  std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_.fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
-  if (count < 0 && errno != EINTR) throw EngineError("epoll_wait failed: " + tcp::ErrorText(errno));
-  for (int i = 0; i < count; ++i) {
-    const std::uint64_t key = events[i].data.u64;
-    const std::uint64_t number = NumberOf(key);
-    switch (SubjectOf(key)) {
-      case Subject::kLink:
-        links_[number]->Note(events[i].events);
-        any_ended_ = any_ended_ || links_[number]->ended();
-        break;
-      case Subject::kListener:
-        AcceptAll();
-        break;
-      case Subject::kPending:
-        Hear(number);
-        break;
-      case Subject::kDial:
-        ContinueDial(static_cast<int>(number));
-        break;
-      case Subject::kQuestion:
-        SendQuestion(number);
-        break;
-      case Subject::kInterrupt: {
-        std::uint64_t times = 0;
-        [[maybe_unused]] const ssize_t taken = read(interrupt_.fd(), &times, sizeof(times));
-        break;
-      }
-    }
+void TcpTransport::Take(std::uint64_t key, std::uint32_t events) {
+  const std::uint64_t number = NumberOf(key);
+  switch (SubjectOf(key)) {
+    case Subject::kLink:
+      links_[number]->Note(events);
+      any_ended_ = any_ended_ || links_[number]->ended();
+      break;
+    case Subject::kListener:
+      AcceptAll();
+      break;
+    case Subject::kPending:
+      Hear(number);
+      break;
+    case Subject::kDial:
+      ContinueDial(static_cast<int>(number));
+      break;
+    case Subject::kQuestion:
+      SendQuestion(number);
+      break;
+    case Subject::kInterrupt:
+      interrupt_.Drain();
+      break;
   }
 }
 
@@ -393,7 +286,7 @@ void TcpTransport::AcceptAll() {
   DropOldPending();
   if (!spare_) spare_ = OpenSpare();
   for (;;) {
-    tcp::Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kNo));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       const bool no_descriptors = errno == EMFILE || errno == ENFILE;
@@ -570,7 +463,7 @@ void TcpTransport::DialNext(Dial& dial) {
       dial.deadline = Clock::now() + (hurry ? std::min(kFirstRoundLimit, options_.connect_timeout)
                                             : options_.connect_timeout);
       Watch(dial.stream.fd(), Key(Subject::kDial, static_cast<std::uint64_t>(dial.peer)),
-            kStreamEvents | EPOLLOUT);
+            kStreamEvents | POLLOUT);
       return;
     }
     dial.last_failure = fmt::format("{}: {}", dial.address, tcp::ErrorText(error));
@@ -680,7 +573,7 @@ void TcpTransport::Tell(const tcp::Hello& hello) {
     tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
     if (!socket) continue;
     const std::uint64_t id = next_question_++;
-    Watch(socket.fd(), Key(Subject::kQuestion, id), EPOLLOUT | EPOLLET);
+    Watch(socket.fd(), Key(Subject::kQuestion, id), POLLOUT);
     own_questions_[id] = {tcp::Stream(std::move(socket)), hello};
     return;
   }

@@ -1,4 +1,5 @@
-// Links over TCP: non-blocking sockets under one epoll.
+// Links over TCP: non-blocking sockets under one epoll (tcp_events_epoll.cc), or poll on systems other than
+// Linux (tcp_events_poll.cc).
 //
 // Links are made on demand: of two ranks the lower connects and the higher accepts, whenever that comes, so
 // neither has to be in Connect at the same moment. Handshakes never block; one who connects and says
@@ -7,9 +8,11 @@
 // The data stream is raw (tcp_link.h). When a rank gives up, it says so through a second, short connection to
 // the listening socket of each linked peer (an alarm, handshake.h). That works in the middle of a message of
 // many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck behind it. The
-// listening socket is under the same epoll, so a waiting rank hears an alarm at once, and names the rank that
-// was lost first rather than the neighbour that passed the news on.
+// listening socket is waited for with the links, so a waiting rank hears an alarm at once, and names the rank
+// that was lost first rather than the neighbour that passed the news on.
 #pragma once
+
+#include <poll.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,6 +25,8 @@
 #include <string>
 #include <vector>
 
+#include "posix/sockets.h"
+#include "rabit_engine/base/event.h"
 #include "rabit_engine/transport/tcp/handshake.h"
 #include "rabit_engine/transport/tcp/socket.h"
 #include "rabit_engine/transport/tcp/stream.h"
@@ -113,8 +118,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void ThrowIfHostIsSilent();
   /// "rank 3 at 10.0.0.7:4100", as far as known.
   std::string PeerName(int peer) const;
-  /// Becomes readable when TakeEvents has something to do.
-  int descriptor() const { return epoll_.fd(); }
+  /// Becomes readable when TakeEvents has something to do; -1 where there is no such descriptor.
+  int descriptor() const { return events_.fd(); }
   void TakeEvents() { Poll(0); }
   /// Takes events, or reads ahead on links where little is awaited; then what AnyReady says. For somebody
   /// who looks again and again.
@@ -145,9 +150,14 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
 
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline);
 
-  // --- epoll ---
+  // --- events: their bits are those of poll ---
+  static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
+  void OpenEvents();
+  /// Tells of each change of these states from now on, one that is there already included.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
+  /// Takes what there is, after waiting for something at most so long.
   void Poll(int timeout_ms);
+  void Take(std::uint64_t key, std::uint32_t events);
 
   // --- the listening socket ---
   void AcceptAll();
@@ -172,12 +182,12 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   tcp::Socket listener_;
   std::vector<std::vector<std::string>> addresses_;
   tcp::LinkKey key_;
-  tcp::Socket epoll_;
+  CloseOnForkDescriptor events_;                 ///< the epoll, where there is one
   CloseOnForkDescriptor spare_;                  ///< for a connection that comes when there is none left
   std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;
-  CloseOnForkDescriptor interrupt_;  ///< an event, under the epoll
+  Event interrupt_;
   std::atomic<bool> is_interrupted_ = false;
   bool any_ended_ = false;
   std::vector<int> absent_;  ///< nobody listens any more where these said

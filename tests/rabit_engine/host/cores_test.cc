@@ -6,6 +6,8 @@
 
 #include <numeric>
 
+#include "posix/cores.h"
+
 namespace warren {
 namespace {
 
@@ -37,7 +39,7 @@ TEST(Cores, ComeToOtherRanksAsTheyAre) {
 TEST(Cores, OfThisThreadAreThoseOfItsMask) {
   cpu_set_t mask;
   ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
-  EXPECT_EQ(static_cast<int>(OwnCores().size()), CPU_COUNT(&mask));
+  EXPECT_EQ(static_cast<int>(posix::OwnCores().size()), CPU_COUNT(&mask));
   EXPECT_LE(UsableCores(), CPU_COUNT(&mask));
 }
 

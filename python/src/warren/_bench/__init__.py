@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence
 
-from warren import _native
+from warren import _native, _processes
 from warren._bench import report
 
 _MODULE = "warren._bench.worker"
@@ -48,7 +48,7 @@ def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
     """That of dmlc-submit."""
     counts = any(word in ("-n", "--num-workers") or word.startswith(("-n=", "--num-workers=")) for word in rest)
     elsewhere = "DMLC_SUBMIT_CLUSTER" in os.environ or any(word.startswith(("--cluster", "--launcher")) for word in rest)
-    number = [] if counts or elsewhere else ["--num-workers", str(max(2, len(os.sched_getaffinity(0))))]
+    number = [] if counts or elsewhere else ["--num-workers", str(max(2, _processes.own_cores()))]
     passed = [word for name in ("PYTHONPATH", "WARREN_NATIVE") if name in os.environ for word in ("--env", name)]
     return [
         _native.program("dmlc-submit"), *number, *passed, *rest, "--", options.python, "-m", _MODULE,

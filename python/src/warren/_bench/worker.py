@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from warren import collectives
+from warren import _processes, collectives
 from warren._bench import report
 
 #: A sample takes about so long: what is quicker is done several times in it.
@@ -45,7 +45,7 @@ def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: in
 def _hosts(world: collectives.Communicator) -> Tuple[List[str], List[Dict[str, Any]]]:
     """The host of each rank, and each host with its ranks and cores."""
     own = np.zeros(256, np.uint8)
-    record = json.dumps([socket.gethostname()[:200], len(os.sched_getaffinity(0))]).encode()
+    record = json.dumps([socket.gethostname()[:200], _processes.own_cores()]).encode()
     own[:len(record)] = np.frombuffer(record, np.uint8)
     records = [json.loads(bytes(row).rstrip(b"\0")) for row in world.allgather(own.reshape(1, -1))]
     names = [name for name, _ in records]

@@ -1,0 +1,38 @@
+#include "rabit_engine/host/sharing.h"
+
+namespace warren {
+
+// The last word is for the offer's owner alone: a group may have spaces.
+std::string GroupOf(const std::string& offer) {
+  return offer.substr(0, offer.rfind(' '));
+}
+
+std::map<std::string, std::vector<int>> GroupsOf(std::span<const std::string> offers) {
+  std::map<std::string, std::vector<int>> groups;
+  for (int rank = 0; rank < static_cast<int>(offers.size()); ++rank) {
+    if (!offers[rank].empty()) groups[GroupOf(offers[rank])].push_back(rank);
+  }
+  return groups;
+}
+
+std::vector<int> LeadersOf(std::span<const std::string> offers, std::span<const std::string> reached,
+                           std::span<const std::string> joined) {
+  const auto groups = GroupsOf(offers);
+  std::vector<int> leaders(offers.size(), -1);
+  std::map<int, std::vector<int>> sharing;
+  for (int rank = 0; rank < static_cast<int>(joined.size()); ++rank) {
+    sharing[std::stoi(joined[rank])].push_back(rank);
+  }
+  for (const auto& [leader, ranks] : sharing) {
+    if (leader < 0) continue;
+    std::vector<int> expected;
+    for (const int rank : groups.at(GroupOf(offers[leader]))) {
+      if (reached[rank] == "1") expected.push_back(rank);
+    }
+    if (ranks != expected) continue;
+    for (const int rank : ranks) leaders[rank] = leader;
+  }
+  return leaders;
+}
+
+}  // namespace warren

@@ -1,0 +1,83 @@
+// Systems other than Linux, which lack one or another of memfd, pidfd, eventfd and futexes between processes:
+// the ranks of a host share no memory, and talk TCP. No rank makes an offer, so that there is never a
+// segment; what would work on one is here for the linker alone.
+#include <unistd.h>
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "rabit_engine/host/doorbell.h"
+#include "rabit_engine/host/host_segment.h"
+#include "rabit_engine/host/kernel.h"
+#include "rabit_engine/host/sharing.h"
+
+namespace warren {
+namespace {
+
+[[noreturn]] void ThereIsNoSegment() noexcept {
+  std::terminate();
+}
+
+}  // namespace
+
+HostSegment::Offer::Offer(const std::string& /*group*/) {}
+
+// Called where a rank of Linux has made an offer: takes its part in what these say to each other.
+std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
+                                                      std::vector<int>& hosts) {
+  const std::vector<std::string> reached = oob.Allgather("0");
+  hosts = LeadersOf(offers, reached, oob.Allgather("-1"));
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    if (hosts[rank] < 0) hosts[rank] = rank;
+  }
+  return nullptr;
+}
+
+// Tells machines apart by their names: it only decides whether their ranks may spin.
+std::string HostKey() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+void FutexWait(std::atomic<std::uint32_t>& /*word*/, std::uint32_t /*seen*/,
+               std::chrono::nanoseconds /*limit*/) noexcept {
+  ThereIsNoSegment();
+}
+
+void FutexWakeAll(std::atomic<std::uint32_t>& /*word*/) noexcept {
+  ThereIsNoSegment();
+}
+
+int CurrentCore() noexcept {
+  ThereIsNoSegment();
+}
+
+void GiveBackPages(int /*memory*/, std::size_t /*offset*/, std::size_t /*bytes*/) noexcept {
+  ThereIsNoSegment();
+}
+
+void Doorbell::Ring() const noexcept {
+  ThereIsNoSegment();
+}
+
+Doorbell::Seat::Seat(std::shared_ptr<Doorbell> doorbell) : doorbell_(std::move(doorbell)) {
+  ThereIsNoSegment();
+}
+
+Doorbell::Seat::~Seat() = default;
+
+bool Doorbell::Seat::Begin() {
+  ThereIsNoSegment();
+}
+
+void Doorbell::Seat::Poll(int /*other_descriptor*/, std::chrono::milliseconds /*limit*/) {
+  ThereIsNoSegment();
+}
+
+void Doorbell::Seat::End(bool /*alone*/) {
+  ThereIsNoSegment();
+}
+
+}  // namespace warren

@@ -1,0 +1,28 @@
+#include "rabit_engine/transport/tcp/connection_state.h"
+
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace warren::tcp {
+
+int Unanswered(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
+  return std::max(info.tcpi_retransmits, info.tcpi_probes);
+}
+
+bool IsFull(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  int queued = 0;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_unacked == 0 &&
+         ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
+}
+
+}  // namespace warren::tcp

@@ -1,0 +1,91 @@
+// Inside TcpTransport: the connections that are no links yet, and how an event says which of all it is about.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+namespace warren {
+
+// The kind in the upper bits, a rank or the number of a connection in the lower.
+enum class Subject : std::uint64_t {
+  kLink = 0,
+  kListener = 1,
+  kPending = 2,
+  kDial = 3,
+  kQuestion = 4,
+  kInterrupt = 5
+};
+inline constexpr int kSubjectShift = 60;
+constexpr std::uint64_t Key(Subject subject, std::uint64_t number) {
+  return static_cast<std::uint64_t>(subject) << kSubjectShift | number;
+}
+constexpr Subject SubjectOf(std::uint64_t key) {
+  return static_cast<Subject>(key >> kSubjectShift);
+}
+constexpr std::uint64_t NumberOf(std::uint64_t key) {
+  return key & ((std::uint64_t{1} << kSubjectShift) - 1);
+}
+
+// Bytes of a message of the handshake as they come.
+template <typename Message>
+struct MessageBuffer {
+  std::array<std::byte, sizeof(Message)> bytes;
+  std::size_t count = 0;
+
+  enum class State { kMore, kWhole, kEnded };
+  State Read(tcp::Stream& stream, int& error) {
+    error = 0;
+    while (count < bytes.size()) {
+      const ssize_t got = stream.Receive(bytes.data() + count, bytes.size() - count);
+      if (got > 0) {
+        count += static_cast<std::size_t>(got);
+        if (std::is_same_v<Message, tcp::Hello> && !tcp::MayBeHello({bytes.data(), count}))
+          return State::kEnded;
+      } else if (got == 0) {
+        return State::kEnded;
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return State::kMore;
+      } else if (errno != EINTR) {
+        error = errno;
+        return State::kEnded;
+      }
+    }
+    return State::kWhole;
+  }
+};
+using HelloBuffer = MessageBuffer<tcp::Hello>;
+using ProofBuffer = MessageBuffer<wire::Digest>;
+
+/// Somebody who connected to us and has not proved yet who it is.
+struct TcpTransport::PendingConnection {
+  tcp::Stream stream;
+  Clock::time_point deadline;
+  HelloBuffer hello = {};
+  int peer = -1;               ///< who it says it is, once it was answered
+  wire::Digest expected = {};  ///< its proof, then
+  ProofBuffer proof = {};
+};
+
+/// A link that this rank is making.
+struct TcpTransport::Dial {
+  enum class Step { kPause, kConnecting, kHandshake, kAnswer };
+
+  int peer = -1;
+  Step step = Step::kPause;
+  Clock::time_point deadline = kNoDeadline;  ///< of the step
+  std::size_t next_address = 0;
+  int round = 0;  ///< how often all addresses were tried
+  tcp::Stream stream;
+  std::string address;
+  tcp::Hello hello;
+  HelloBuffer answer;
+  std::string last_failure;
+};
+
+}  // namespace warren

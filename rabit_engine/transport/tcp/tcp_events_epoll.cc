@@ -1,0 +1,46 @@
+// Events of the links and of the connections that become links, by epoll. Edge-triggered, each link
+// registered once for all: a wait costs one system call however many links there are, and data that arrives
+// early on a link nobody waits for wakes us once instead of for ever.
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/transport/tcp/tcp_connections.h"
+
+namespace warren {
+
+static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
+              EPOLLRDHUP == posix::kPeerDone);
+
+void TcpTransport::OpenEvents() {
+  events_ = CloseOnForkDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!events_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
+}
+
+void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events | EPOLLET;
+  event.data.u64 = key;
+  // Known already: another interest, or a handshake that has become a link. The kernel tells its state anew.
+  if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
+  if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
+  throw EngineError(fmt::format("epoll_ctl failed: {}", tcp::ErrorText(errno)));
+}
+
+void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {
+  Watch(link.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(link.peer())),
+        watch ? kStreamEvents | POLLOUT : kStreamEvents);
+}
+
+void TcpTransport::Poll(int timeout_ms) {
+  if (!pending_.empty()) DropOldPending();
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(events_.fd(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (count < 0 && errno != EINTR) throw EngineError("epoll_wait failed: " + tcp::ErrorText(errno));
+  for (int i = 0; i < count; ++i) Take(events[i].data.u64, events[i].events);
+}
+
+}  // namespace warren

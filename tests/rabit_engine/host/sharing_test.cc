@@ -1,0 +1,31 @@
+// Who shares memory with whom, by what all ranks have said.
+#include "rabit_engine/host/sharing.h"
+
+#include <gmock/gmock.h>
+
+namespace warren {
+namespace {
+
+using testing::ElementsAre;
+using Texts = std::vector<std::string>;
+
+// Ranks 0, 2 and 3 of one host, whose group has a space; 1 of another; 4 cannot share.
+const Texts kOffers{"host/one group a", "other/ b", "host/one group c", "host/one group d", ""};
+
+TEST(Sharing, ThoseOfAGroupThatAllHaveIt) {
+  EXPECT_THAT(LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", "0", "0", "-1"}),
+              ElementsAre(0, -1, 0, 0, -1));
+}
+
+TEST(Sharing, WhoDidNotReachTheLowestIsLeftOut) {
+  EXPECT_THAT(LeadersOf(kOffers, Texts{"1", "0", "0", "1", "0"}, Texts{"0", "-1", "-1", "0", "-1"}),
+              ElementsAre(0, -1, -1, 0, -1));
+}
+
+TEST(Sharing, OneThatFailedLateTakesItsGroupBack) {
+  EXPECT_THAT(LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", "-1", "0", "-1"}),
+              ElementsAre(-1, -1, -1, -1, -1));
+}
+
+}  // namespace
+}  // namespace warren

@@ -1,0 +1,60 @@
+"""A new Debian in a folder (mmdebstrap, nothing installed but what is named), and commands in it. Needs root and the network."""
+
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+from typing import Dict, Optional, Sequence
+
+BINFMT = "/proc/sys/fs/binfmt_misc"
+EMULATOR = "/usr/lib/binfmt.d/qemu-aarch64.conf"  # of qemu-user-static
+CERTIFICATES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+class Failure(Exception):
+    """In a system."""
+
+
+class System:
+    """A root file system in `folder`, with Python's venv, CA certificates and `packages`."""
+    def __init__(self, folder: pathlib.Path, suite: str, architecture: str = "", packages: Sequence[str] = ()) -> None:
+        self.folder = folder
+        architecture = architecture or platform.machine()
+        self.emulated = architecture != platform.machine()
+        wanted = ["python3-venv", "ca-certificates", *packages]
+        if self.emulated:
+            wanted += ["libstdc++6", "dash", "coreutils", "base-files"]
+        # What another processor's packages would run when they are configured is left out.
+        made = subprocess.run(["mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}", f"--include={','.join(wanted)}",
+                               # A mirror of sid that is some weeks old will do; it is signed all the same.
+                               "--mode=root", "--aptopt=Acquire::Check-Valid-Until \"false\"",
+                               f"--architectures={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[architecture]}", suite, str(folder)],
+                              capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            errors = [line for line in made.stderr.splitlines() if line.startswith("E: ")]
+            raise Failure(f"mmdebstrap: {(errors or [made.stderr.strip()])[0]}")
+        for file in (CERTIFICATES, pathlib.Path("/etc/resolv.conf"), pathlib.Path("/etc/hosts")):
+            if file.exists():
+                (folder / str(file)[1:]).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, folder / str(file)[1:])
+
+    def run(self, command: str, source: Optional[pathlib.Path] = None, **environment: str) -> str:
+        """What it writes; in /root, with /proc, /sys, /dev and /dev/shm, which are gone afterwards, and `source` at /source."""
+        mounts = f"mount -t proc proc {self.folder}/proc; mount --rbind /dev {self.folder}/dev"
+        spaces = ["--mount", "--pid", "--fork", "--kill-child"]
+        if self.emulated:  # in a user namespace, whose table of emulators is its own
+            mounts = f"mount -t binfmt_misc binfmt_misc {BINFMT}; cat {EMULATOR} >{BINFMT}/register; {mounts}"
+            spaces += ["--user", "--map-root-user"]
+        if source:  # the root is a mount of its own, which network namespaces ask for
+            mounts = f"mount --bind {self.folder} {self.folder}; {mounts}; mount --rbind /sys {self.folder}/sys; " \
+                f"mkdir -p {self.folder}/source; mount --bind {source} {self.folder}/source"
+        kept = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy") or name.startswith("PIP_INDEX")}
+        given: Dict[str, str] = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "PIP_CERT": str(CERTIFICATES), **kept,
+                                 **environment}
+        done = subprocess.run(["unshare", *spaces, "sh", "-ec", f"{mounts}; exec chroot {self.folder} \"$@\"", "sh", "env", "-i",
+                               *(f"{name}={value}" for name, value in given.items()), "sh", "-ec", f"cd /root; {command}"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=1800)
+        if done.returncode != 0:
+            raise Failure(f"`{command.split(' && ')[-1]}`: {(done.stderr or done.stdout).strip()}")
+        return done.stdout.strip()

@@ -64,13 +64,13 @@ class SlurmCluster:
     (more than the machine has is possible: slurmd gets config_overrides) and `gpus` GPUs that are none."""
 
     def __init__(self, directory, nodes=3, cpus=4, gpus=0, kill_wait=2, min_job_age=300, extra="", timeout=60,
-                 task_plugin="none"):
+                 task_plugin="none", memory_mb=None):
         self.directory = pathlib.Path(directory).resolve()
         self.nodes = nodes if isinstance(nodes, list) else [f"node{index}" for index in range(nodes)]
         self.processes = []
         self.log = None
         try:
-            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin)
+            self._start(cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin, memory_mb or cpus * 200)
         except BaseException:
             self.close()
             raise
@@ -117,7 +117,7 @@ class SlurmCluster:
     def __exit__(self, *_):
         self.close()
 
-    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin):
+    def _start(self, cpus, gpus, kill_wait, min_job_age, extra, timeout, task_plugin, memory_mb):
         for name in ["munge", "state"]:
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         # munged refuses directories that others can write to (a sticky /tmp is fine); its socket must be reachable.
@@ -138,7 +138,7 @@ class SlurmCluster:
             extra = "GresTypes=gpu\n" + extra
         self.configuration.write_text(CONFIGURATION.format(
             host=host, address=address, directory=self.directory, controller_port=ports[0], kill_wait=kill_wait,
-            min_job_age=min_job_age, task_plugin=task_plugin, cpus=cpus, memory=cpus * 200, node_lines=node_lines,
+            min_job_age=min_job_age, task_plugin=task_plugin, cpus=cpus, memory=memory_mb, node_lines=node_lines,
             gres=f" Gres=gpu:{gpus}" if gpus else "",
             extra="SlurmdParameters=config_overrides\n" + extra))
         self.log = open(self.directory / "daemons.log", "ab")
@@ -162,7 +162,8 @@ class SlurmCluster:
 
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
-        return sorted(done.stdout.split("\n")[:-1]) == sorted(f"{name} idle" for name in self.nodes)
+        # A line for each partition that a node is in.
+        return set(done.stdout.split("\n")[:-1]) == {f"{name} idle" for name in self.nodes}
 
     def _running(self):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()

@@ -1,11 +1,13 @@
-"""The tutorials of ssh and Slurm, on real servers of this machine, and that of Kubernetes on a stand-in."""
+"""What pages say is run on a cluster: by ssh and Slurm, on real servers of this machine, and on a stand-in for Kubernetes."""
 
-import os
+import contextlib
 import pathlib
 import sys
 import tempfile
 import unittest
 
+import marked
+import places
 import running
 from warren_testing import BIN, SOURCE
 
@@ -15,45 +17,43 @@ import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 from kubernetes_with_a_stand_in_test import own_network  # noqa: E402
 
-TUTORIALS = SOURCE / "docs/tutorials"
-
 
 class Clusters(unittest.TestCase):
     def setUp(self):
         running.prepare()
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-docs-")))
+        self.programs = self.folder / "programs"
+        running.make_programs(self.programs)
+        # On hosts, too, an installed Python finds what is installed with it.
+        python = self.programs / "python"
+        python.write_text(f"#!/bin/sh\nPYTHONPATH={SOURCE}/python/src WARREN_NATIVE={BIN.parent} "
+                          f'exec {running.ENVIRONMENT}/bin/python "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
+        self.until = self.enterContext(contextlib.ExitStack())
+
+    def run_pages(self, place, enter, more):
+        """Those with something for that place."""
+        found = [page for page in marked.pages(SOURCE) if running.has_something_for(page, place)]
+        self.assertIn(f"{place}.md", [page.name for page in found])
+        for page in found:
+            with self.subTest(page.name):
+                self.assertGreater(running.run(page, self.folder, enter, more, place), 0)
 
     @unittest.skipIf(ssh_hosts.why_not(), ssh_hosts.why_not())
     def test_ssh(self):
-        hosts = ssh_hosts.SshHosts(self.folder, 4)
-        self.addCleanup(hosts.close)
-        # The names of the tutorial, in a configuration of its reader.
-        with hosts.config.open("a", encoding="utf-8") as config:
-            config.writelines(f"Host node{host + 1}\n  HostName {hosts.address(host)}\n" for host in range(4))
-        programs = self.folder / "programs"
-        running.make_programs(programs)
-        (programs / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {hosts.config} "$@"\n', encoding="utf-8")
-        (programs / "ssh").chmod(0o755)
-        self.assertGreater(running.run(TUTORIALS / "ssh.md", self.folder, hosts.inside), 2)
-        hosts.check_nothing_runs()
+        self.run_pages("ssh", *places.ssh(self.folder, self.programs, self.until))
 
     @unittest.skipIf(slurm_cluster.why_not(), slurm_cluster.why_not())
     def test_slurm(self):
-        cluster = slurm_cluster.SlurmCluster(self.folder / "servers", nodes=3, cpus=4)
-        self.addCleanup(cluster.close)
-        self.assertGreater(running.run(TUTORIALS / "slurm.md", self.folder, more=cluster.environment()), 2)
+        self.run_pages("slurm", *places.slurm(self.folder, self.programs, self.until))
 
     @unittest.skipIf(stand_in_kubernetes.why_not(), stand_in_kubernetes.why_not())
     def test_kubernetes_with_a_stand_in(self):
-        self.addCleanup(own_network())
-        cluster = stand_in_kubernetes.StandInKubernetes(self.folder / "cluster", str(self.folder))
-        self.addCleanup(cluster.close)
-        cluster.image_path = f"{BIN}:{os.environ['PATH']}"
-        cluster.work = self.folder
-        running.make_programs(self.folder / "programs")
-        (self.folder / "programs/kubectl").symlink_to(cluster.kubectl)
-        more = {name: value for name, value in cluster.environment().items() if name != "PATH"}
-        self.assertGreater(running.run(TUTORIALS / "kubernetes.md", self.folder, more=more), 3)
+        self.until.callback(own_network())
+        image = self.folder / "python"
+        image.mkdir()
+        (image / "python3").symlink_to(self.programs / "python")
+        self.run_pages("kubernetes", *places.kubernetes(self.folder, self.programs, self.until, f"{image}:{BIN}"))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,15 @@
                                     the page's own; what it prints is compared with the lines below it. python: is run.
     <!-- run, any order -->         the same; lines may come in another order, as those of several workers do
     <!-- run, exit 3 -->            the command is to fail with this code
+    <!-- run in a new system -->    the same, by from_nothing alone: it installs
     <!-- file train.py -->          is written to that file, for the commands behind it
     <!-- not run: REASON -->        nothing is done with it
     <!-- before: COMMAND -->        stands alone: a command that the page does not show
-    <!-- page runs on ssh -->       stands alone: what is marked to be run is run by the test of that cluster; on "Debian's
-                                    packages": here, by Debian's Python
+    <!-- after laptop.md -->        stands alone: the reader has read that page of the same folder, and has its files; in a new
+                                    system also what it installs
+    <!-- run on ssh -->             by the test of that cluster, clusters_test.py
+    <!-- page runs on ssh -->       stands alone: so are all of the page that are to be run; on "Debian's packages": here, by
+                                    Debian's Python
 
 In expected output every number stands for any number, "..." for anything, and a line "..." for any lines.
 """
@@ -20,7 +24,7 @@ from typing import Iterator, List, Optional
 
 #: Languages of blocks that a reader might run.
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
-MARK = re.compile(r"\s*<!-- (run|file|not run|before|page runs on)\b(.*?) -->\s*")
+MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 #: What depends on the moment: said at the end of a job that took 10 s.
@@ -42,6 +46,16 @@ class Block:
         return "any order" in self.rest
 
     @property
+    def in_a_new_system(self) -> bool:
+        return "in a new system" in self.rest
+
+    @property
+    def place(self) -> str:
+        """Of a block with one of its own."""
+        found = re.search(r"\bon ([\w' ]+)", self.rest)
+        return found[1] if found else ""
+
+    @property
     def code(self) -> int:
         found = re.search(r"exit (\d+)", self.rest)
         return int(found[1]) if found else 0
@@ -49,7 +63,7 @@ class Block:
 
 @dataclasses.dataclass
 class Command:
-    """A line of a console block, with its continuations, and what it is said to print."""
+    """A line of a block, with its continuations, and what it is said to print."""
     line: int
     text: str
     expected: List[str]
@@ -63,7 +77,7 @@ def blocks(text: str) -> Iterator[Block]:
         mark, fence = MARK.fullmatch(line), FENCE.fullmatch(line)
         if mark:
             kind, rest = mark[1], mark[2].strip(" :,")
-            if kind in ("before", "page runs on"):
+            if kind in ("before", "after", "page runs on"):
                 yield Block(number, "", rest, kind)
                 kind, rest = "", ""
         elif fence:
@@ -103,11 +117,14 @@ def commands(block: Block) -> List[Command]:
             found[-1].text += "\n" + line
         elif line.startswith("$ "):
             found.append(Command(number, line[2:], []))
+        elif block.language == "sh":
+            if line.partition("#")[0].strip():
+                found.append(Command(number, line, []))
         elif found:
             found[-1].expected.append(line)
         else:
             raise ValueError(f"line {number}: a console block begins with '$ '")
-        going_on = not found[-1].expected and found[-1].text.endswith("\\")
+        going_on = bool(found) and not found[-1].expected and found[-1].text.endswith("\\")
     return found
 
 

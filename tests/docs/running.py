@@ -4,15 +4,20 @@ import os
 import pathlib
 import subprocess
 import sys
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 import marked
 from warren_testing import BIN, SOURCE
 
 LIMIT_S = 300
+#: Of a command: its exit code, and what it printed.
+Done = Tuple[int, str]
 #: Beside the programs: an environment of PyPI's packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
 DEBIAN = "Debian's packages"
+#: What Open MPI wants where tests run, and no reader needs: root may start it, on a machine with few cores.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+           "OMPI_MCA_plm": "isolated"}
 PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]"]
 
 
@@ -25,11 +30,16 @@ def prepare() -> None:
 
 
 def make_programs(folder: pathlib.Path) -> None:
-    """What an installed Warren puts on PATH, for the package of the tree; `warren` is none of the build's programs."""
+    """What an installed Warren puts on PATH, for the package of the tree (`warren` is none of the build's programs), and beside it
+    `native`, what a wheel has of programs, libraries and headers."""
     folder.mkdir()
     warren = folder / "warren"
-    warren.write_text(f'#!/bin/sh\nexec python3 -m warren "$@"\n', encoding="utf-8")
+    warren.write_text('#!/bin/sh\nexec python3 -m warren "$@"\n', encoding="utf-8")
     warren.chmod(0o755)
+    native = folder.with_name("native")
+    native.mkdir()
+    for name, place in (("bin", BIN), ("lib", BIN.parent / "lib"), ("include", SOURCE / "rabit_engine/include")):
+        (native / name).symlink_to(place)
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
@@ -39,50 +49,81 @@ def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     python = f":{ENVIRONMENT / 'bin'}" if packages else ""
     path = f"{programs}:{BIN}{python}:/usr/sbin:/usr/bin:/sbin:/bin"
-    return {**clean, "PATH": path, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), "LC_ALL": "C.UTF-8",
-            "LIBRARY_PATH": str(BIN.parent / "lib"), "WARREN_SOURCE": str(SOURCE)}
+    return {**clean, "PATH": path, "PYTHONPATH": str(SOURCE / "python/src"), "LC_ALL": "C.UTF-8",
+            "WARREN_NATIVE": str(programs.with_name("native")), **AS_ROOT}
 
 
 def run(page: pathlib.Path, folder: pathlib.Path, enter: Callable[[List[str]], List[str]] = lambda command: command,
-        more: Optional[Dict[str, str]] = None) -> int:
-    """How many commands were run, with `more` in their environment. `enter` makes a command into one that is started elsewhere. Raises
-    AssertionError with the place in the page."""
+        more: Optional[Dict[str, str]] = None, place: str = "") -> int:
+    """How many commands were run: those of `place`, or of the page's own, with `more` in their environment. `enter` makes a command into
+    one that is started elsewhere. Raises AssertionError with the line of the page."""
     programs = folder / "programs"
     if not programs.exists():
         make_programs(programs)
-    place = place_of(page)
-    work = folder / "pages" / page.stem
+    place = place or place_of(page)
+    environs = {**environment(programs, DEBIAN not in (place, place_of(page))), **(more or {})}
+    work = folder / "pages" / page.parent.name / page.stem
     work.mkdir(parents=True)
+    state = work.with_suffix(".shell")
     count = 0
 
-    def command(line: int, text: str, code: int) -> List[str]:
+    def execute(text: str) -> Done:
         nonlocal count
         count += 1
-        done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False,
-                              env={**environment(programs, place != DEBIAN), **(more or {})},
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
-        printed = done.stdout.decode()
-        if done.returncode != code:
-            raise AssertionError(f"{page}:{line}: exit code {done.returncode}, expected {code}: {text}\n{printed}")
+        return shell(enter, text, work, environs, state)
+
+    type_in(page, work, execute, place)
+    return count
+
+
+def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path, environs: Dict[str, str],
+          state: pathlib.Path) -> Done:
+    """A command as bash runs it in `work`, with its exit code and all that it prints. Variables that it sets are there in the next one, as
+    they are for who types both into one shell: `state` is where they are kept."""
+    text = f"[ ! -e {state} ] || . {state}\nset -a\ntrap 'export -p >{state}' EXIT\n{text}"
+    done = subprocess.run(enter(["bash", "-euo", "pipefail", "-c", text]), cwd=work, check=False, env=environs,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
+    return done.returncode, done.stdout.decode()
+
+
+def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Done], place: str, new_system: bool = False) -> None:
+    """Block after block, those of `place`. What installs is left out where `new_system` is false."""
+    def command(line: int, text: str, wanted: int) -> List[str]:
+        code, printed = execute(text)
+        if code != wanted:
+            raise AssertionError(f"{page}:{line}: exit code {code}, expected {wanted}: {text}\n{printed}")
         return printed.splitlines()
 
     for block in marked.blocks(page.read_text(encoding="utf-8")):
         if block.kind == "before":
             command(block.line, block.text, 0)
+        elif block.kind == "after":
+            begun = page.with_name(block.text)
+            for other in marked.blocks(begun.read_text(encoding="utf-8")):
+                if other.kind == "file":
+                    write(work / other.rest, other.text)
+                elif other.in_a_new_system and new_system:
+                    for one in marked.commands(other):
+                        command(other.line, one.text, 0)
         elif block.kind == "file":
-            path = work / block.rest
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
-        elif block.kind == "run" and block.language == "python":
-            (work / "block.py").write_text(block.text, encoding="utf-8")
+            write(work / block.rest, block.text)
+        elif block.kind != "run" or block.in_a_new_system and not new_system or (block.place or place_of(page)) != place:
+            continue
+        elif block.language == "python":
+            write(work / "block.py", block.text)
             command(block.line, "python block.py", block.code)
-        elif block.kind == "run":
+        else:
             for one in marked.commands(block):
                 printed = command(one.line, one.text, block.code)
                 wrong = marked.missing(one.expected, printed, block.any_order)
                 if wrong:
                     raise AssertionError("\n".join([f"{page}:{one.line}: {one.text}", wrong, "all that was printed:", *printed]))
-    return count
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """With its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def place_of(page: pathlib.Path) -> str:
@@ -91,6 +132,12 @@ def place_of(page: pathlib.Path) -> str:
     return found[0] if found else ""
 
 
-if __name__ == "__main__":  # a page by hand, in a folder that stays
+def has_something_for(page: pathlib.Path, place: str) -> bool:
+    """Whether any block of it is run there."""
+    found = marked.blocks(page.read_text(encoding="utf-8"))
+    return any(block.kind == "run" and not block.in_a_new_system and (block.place or place_of(page)) == place for block in found)
+
+
+if __name__ == "__main__":  # PAGE FOLDER: a page by hand, in a folder that stays
     prepare()
-    print(run(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()), "commands")
+    print(run(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), place=" ".join(sys.argv[3:])), "commands")

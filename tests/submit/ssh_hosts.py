@@ -95,7 +95,7 @@ class SshHosts:
     def _name_hosts(self):
         """All know all others by the names that hosts give themselves, and those of the ssh configuration."""
         names = {"127.0.0.1": "localhost", self.namespaces.middle_address: "host-middle"}
-        names.update({address: f"host-{i} n{i}" for i, address in enumerate(self.namespaces.addresses)})
+        names.update({address: f"host-{i} n{i} node{i + 1}" for i, address in enumerate(self.namespaces.addresses)})
         for name in self.namespaces.made:
             etc = pathlib.Path("/etc/netns") / name
             etc.mkdir(parents=True)

@@ -1,12 +1,11 @@
-"""New systems of Debian, each a root file system in a folder: bench/install and bench/compilers try there what a machine of somebody
-else's would have. Makes them with mmdebstrap, as root."""
+"""A new Debian in a folder (mmdebstrap, nothing installed but what is named), and commands in it. Needs root and the network."""
 
 import os
 import pathlib
 import platform
 import shutil
 import subprocess
-from typing import Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 BINFMT = "/proc/sys/fs/binfmt_misc"
 EMULATOR = "/usr/lib/binfmt.d/qemu-aarch64.conf"  # of qemu-user-static
@@ -18,16 +17,18 @@ class Failure(Exception):
 
 
 class System:
-    """Of a suite (bookworm) with these packages. Another processor's is emulated by qemu."""
-    def __init__(self, folder: pathlib.Path, suite: str, packages: Sequence[str], architecture: str = platform.machine()) -> None:
+    """A root file system in `folder`, with Python's venv, CA certificates and `packages`."""
+    def __init__(self, folder: pathlib.Path, suite: str, architecture: str = "", packages: Sequence[str] = ()) -> None:
         self.folder = folder
+        architecture = architecture or platform.machine()
         self.emulated = architecture != platform.machine()
-        wanted = [*packages, "ca-certificates", *(["libstdc++6", "dash", "coreutils", "base-files"] if self.emulated else [])]
+        wanted = ["python3-venv", "ca-certificates", *packages]
+        if self.emulated:
+            wanted += ["libstdc++6", "dash", "coreutils", "base-files"]
         # What another processor's packages would run when they are configured is left out.
         made = subprocess.run(["mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}", f"--include={','.join(wanted)}",
-                               "--mode=root",
                                # A mirror of sid that is some weeks old will do; it is signed all the same.
-                               "--aptopt=Acquire::Check-Valid-Until \"false\"",
+                               "--mode=root", "--aptopt=Acquire::Check-Valid-Until \"false\"",
                                f"--architectures={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[architecture]}", suite, str(folder)],
                               capture_output=True, text=True, check=False)
         if made.returncode != 0:
@@ -38,22 +39,24 @@ class System:
                 (folder / str(file)[1:]).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(file, folder / str(file)[1:])
 
-    def run(self, command: str, folders: Sequence[Tuple[pathlib.Path, str]] = (), limit_s: float = 1800) -> str:
-        """What it writes; in /root, with /proc, /dev and /dev/shm, and with `folders` of this machine at places in the system; all of
-        these are gone afterwards. Raises Failure with its last line, TimeoutExpired."""
+    def run(self, command: str, folders: Sequence[Tuple[pathlib.Path, str]] = (), limit_s: float = 1800, **environment: str) -> str:
+        """What it writes; in /root, with /proc, /dev and /dev/shm, and with `folders` of this machine at places in it, such as /sys; all of
+        these are gone afterwards. Raises Failure with what it wrote, TimeoutExpired."""
         mounts = f"mount -t proc proc {self.folder}/proc; mount --rbind /dev {self.folder}/dev"
-        for source, place in folders:
-            mounts += f"; mkdir -p {self.folder}{place}; mount --bind {source} {self.folder}{place}"
         spaces = ["--mount", "--pid", "--fork", "--kill-child"]
         if self.emulated:  # in a user namespace, whose table of emulators is its own
             mounts = f"mount -t binfmt_misc binfmt_misc {BINFMT}; cat {EMULATOR} >{BINFMT}/register; {mounts}"
             spaces += ["--user", "--map-root-user"]
-        kept = [f"{name}={value}" for name, value in os.environ.items()
-                if name.lower().endswith("_proxy") or name.startswith("PIP_INDEX")]
-        environment = ["PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "LC_ALL=C.UTF-8", f"PIP_CERT={CERTIFICATES}", *kept]
+        if folders:  # the root is a mount of its own, which network namespaces ask for
+            mounts = f"mount --bind {self.folder} {self.folder}; {mounts}"
+        for here, there in folders:
+            mounts += f"; mkdir -p {self.folder}{there}; mount --rbind {here} {self.folder}{there}"
+        kept = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy") or name.startswith("PIP_INDEX")}
+        given: Dict[str, str] = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "PIP_CERT": str(CERTIFICATES), **kept,
+                                 **environment}
         done = subprocess.run(["unshare", *spaces, "sh", "-ec", f"{mounts}; exec chroot {self.folder} \"$@\"", "sh", "env", "-i",
-                               *environment, "sh", "-ec", f"cd /root; {command}"],
-                              capture_output=True, text=True, check=False, timeout=limit_s)
+                               *(f"{name}={value}" for name, value in given.items()), "sh", "-ec", f"cd /root; {command}"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit_s)
         if done.returncode != 0:
-            raise Failure(f"`{command.split(' && ')[-1]}`: {((done.stderr or done.stdout).strip().splitlines() or ['no output'])[-1]}")
+            raise Failure(f"`{command.split(' && ')[-1]}`: {(done.stderr or done.stdout).strip()}")
         return done.stdout.strip()

@@ -16,6 +16,7 @@
   F(SSL_CTX_free)                          \
   F(SSL_CTX_ctrl)                          \
   F(SSL_CTX_set_options)                   \
+  F(SSL_clear_options)                     \
   F(SSL_CTX_set_ciphersuites)              \
   F(SSL_CTX_set_num_tickets)               \
   F(SSL_set_default_read_buffer_len)       \

@@ -287,6 +287,9 @@ struct Session::Impl {
     socket.keeps_silent = false;
     ssl.SSL_set_default_read_buffer_len(connection, kReadBufferBytes);
     kernel_sends = ssl.BIO_ctrl(ssl.SSL_get_wbio(connection), BIO_CTRL_GET_KTLS_SEND, 0, nullptr) > 0;
+    // Asking the kernel again when the other side changes its key, OpenSSL 3.5 loses what it had read of the
+    // next record.
+    ssl.SSL_clear_options(connection, SSL_OP_ENABLE_KTLS);
     return 0;
   }
 

@@ -61,6 +61,13 @@ class Docs(unittest.TestCase):
             for before, rows in found:
                 self.assertRegex(before, COMMIT, f"{page}: no commit before the table that begins with {rows[0]}")
 
+    def test_from_nothing_knows_each_page_that_it_alone_runs(self):
+        known = read(SOURCE / "tests/docs/from_nothing")
+        pages = [page for page in (README, *SOURCE.glob("docs/*/*.md")) if "<!-- run in a new system" in read(page)]
+        self.assertGreater(len(pages), 5)
+        for page in pages:
+            self.assertIn(f'    "{page.stem}": [', known)
+
     def test_the_first_screen_says_what_it_is_and_shows_it_run(self):
         screen = "\n".join(read(README).splitlines()[:FIRST_SCREEN])
         for wanted in ("no Spark, no Dask, no Ray", "pip install", "warren.xgboost.communicator()", "$ dmlc-submit", "train-logloss",

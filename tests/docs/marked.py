@@ -14,7 +14,7 @@
     <!-- page runs on ssh -->       stands alone: so are all of the page that are to be run; on "Debian's packages": here, by
                                     Debian's Python
 
-In expected output every number stands for any number, "..." for anything, and a line "..." for any lines.
+In expected output every number stands for any number, "now" and "3 seconds ago" for each other, "..." for anything, and a line "..." for any lines.
 """
 
 import dataclasses
@@ -27,6 +27,8 @@ RUNNABLE = ("bash", "console", "python", "sh", "shell")
 MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+#: How `warren jobs` says that something was a moment ago.
+MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
 #: What depends on the moment: said at the end of a job that took 10 s.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
@@ -129,8 +131,8 @@ def commands(block: Block) -> List[Command]:
 
 
 def words(line: str) -> str:
-    """With numbers of any size made one, and blanks."""
-    return " ".join(NUMBER.sub("0", line).split())
+    """With numbers of any size made one, blanks, and moments."""
+    return " ".join(NUMBER.sub("0", MOMENT.sub("now", line)).split())
 
 
 def agrees(expected: str, line: str) -> bool:

@@ -90,10 +90,53 @@ def rank_of_a_job():
     stream.synchronize()
     case.assertEqual(values.tolist(), [[0, 6], [2, 6]][rank])
 
-    # What the paths of devices have not is refused, and ends nothing.
-    for wrong, text in ((lambda: dist.reduce(tensor, 0), "takes tensors in host memory here, and this one is on cuda:0"),
-                        (lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
-                        (lambda: group._allgather_base(everything, torch.zeros(2)), "takes tensors in host memory here")):
+    # Lists, which lie one after the other here: other ones are copied in memory of the device.
+    parts, values = on_gpu(*[0] * 2 * RANKS)
+    dist.all_gather(list(parts.chunk(RANKS)), on_gpu(rank, 4)[0])
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [0, 4, 1, 4])
+    part, values = on_gpu(0, 0)
+    dist.reduce_scatter(part, list(parts.chunk(RANKS)))
+    stream.synchronize()
+    case.assertEqual(values.tolist(), [[0, 8], [2, 8]][rank])
+
+    # What the paths of devices have not goes by host memory: what is copied there and back are whole tensors.
+    copied = []
+    OnGpu.cpu = lambda tensor: copied.append(tensor.numel()) or tensor.as_subclass(torch.Tensor).clone()
+
+    def is_copied(*counts):
+        case.assertEqual(copied, list(counts))
+        copied.clear()
+
+    tensor, values = on_gpu(rank + 1, 5)
+    dist.reduce(tensor, 1)
+    is_copied(2)
+    case.assertEqual(values.tolist(), [[1, 5], [3, 10]][rank])
+    sizes = [1, 3]
+    made = [on_gpu(*[0] * size) for size in sizes]
+    dist.all_gather([tensor for tensor, _ in made], on_gpu(*[rank + 7] * sizes[rank])[0])
+    is_copied(sizes[rank])
+    case.assertEqual([values.tolist() for _, values in made], [[7], [8] * 3])
+    made, values = on_gpu(0, 0)
+    work = dist.all_to_all_single(made, on_gpu(10 * rank, 10 * rank + 1)[0], async_op=True)
+    case.assertTrue(work.wait())
+    is_copied(2)
+    case.assertEqual(values.tolist(), [rank, 10 + rank])
+    tensor, values = on_gpu(rank, rank + 1)
+    if rank == 0:
+        dist.send(tensor, 1)
+    else:
+        dist.recv(tensor, 0)
+    is_copied(*[2] * (1 - rank))
+    case.assertEqual(values.tolist(), [0, 1])
+    on_host = torch.zeros(2 * RANKS)
+    group._allgather_base(on_host, on_gpu(rank, 6)[0]).wait()
+    is_copied(2)
+    case.assertEqual(on_host.tolist(), [0, 6, 1, 6])
+
+    # Refused, and ends nothing.
+    for wrong, text in ((lambda: dist.all_reduce(tensor, dist.ReduceOp.BAND), "no BAND of torch.float32"),
+                        (lambda: dist.all_reduce(torch.zeros(2, device="meta")), "CUDA are taken, and this one is on meta")):
         with case.assertRaisesRegex(RuntimeError, text):
             wrong()
     host = torch.ones(1)

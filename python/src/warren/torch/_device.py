@@ -3,6 +3,7 @@
 How the data flows: a call is put on the stream that is PyTorch's current one, behind what is there, by warren/c_api.h's
 functions for device memory (docs/how-to/gpu.md: NCCL, CUDA IPC or the host), and the caller goes on. c10d's work is an event behind
 it: who waits for that lets his current stream wait. So it is with NCCL's backend, and so DistributedDataParallel wants it.
+Other collectives go by host memory: `Staging` copies there and back.
 """
 from typing import Any, List, Sequence
 
@@ -61,43 +62,47 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
         return future
 
 
-def has(tensors: Any) -> bool:
-    """Whether this is one tensor on a GPU, or a list of one."""
-    one = tensors if isinstance(tensors, Tensor) else tensors[0] if len(tensors) == 1 else None
-    return isinstance(one, Tensor) and bool(one.is_cuda)
+def has(*tensors: Any) -> bool:
+    """Whether all are tensors on GPUs."""
+    return all(isinstance(tensor, Tensor) and tensor.is_cuda for tensor in tensors)
 
 
-def _put(comm: Any, name: str, arguments: Sequence[Any], result: Tensor, staging: Staging, kept: Any) -> C10dWork:
-    stream = torch.cuda.current_stream(result.device).cuda_stream
+def alike(tensors: Sequence[Tensor]) -> bool:
+    """Whether all are tensors of one size on GPUs."""
+    return has(*tensors) and len({tensor.numel() for tensor in tensors}) == 1
+
+
+def _put(comm: Any, name: str, arguments: Sequence[Any], result: List[Tensor], staging: Staging, kept: Any) -> C10dWork:
+    stream = torch.cuda.current_stream(result[0].device).cuda_stream
     handle = DeviceCall(name, (comm, *arguments, stream), None, kept).begin()
     staging.copy_back()  # on the same stream
-    return DeviceWork(handle, [result])
+    return DeviceWork(handle, result)
 
 
 def allreduce(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
     kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
-    staging = Staging()
+    staging = Staging(on_device=True)
     data = staging.target(tensor, keeps=True)
-    return _put(comm, "WarrenDeviceAllreduce", (data.data_ptr(), data.data_ptr(), data.numel(), kind, op), tensor, staging, data)
+    return _put(comm, "WarrenDeviceAllreduce", (data.data_ptr(), data.data_ptr(), data.numel(), kind, op), [tensor], staging, data)
 
 
 def broadcast(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
-    staging = Staging()
+    staging = Staging(on_device=True)
     data = staging.target(tensor, keeps=True)
     at = data.data_ptr()
-    return _put(comm, "WarrenDeviceBroadcast", (at, at, num_bytes(data), _c.BYTES, root_of(opts)), tensor, staging, data)
+    return _put(comm, "WarrenDeviceBroadcast", (at, at, num_bytes(data), _c.BYTES, root_of(opts)), [tensor], staging, data)
 
 
-def allgather(comm: Any, output: Tensor, source: Tensor) -> C10dWork:
-    staging = Staging()
-    data, made = staging.source(source), staging.target(output)
-    return _put(comm, "WarrenDeviceAllgather", (data.data_ptr(), made.data_ptr(), num_bytes(data), _c.BYTES), output, staging,
-                (data, made))
+def allgather(comm: Any, outputs: List[Tensor], source: Tensor) -> C10dWork:
+    """`outputs`: of all ranks, one after the other: one tensor, or several that are alike."""
+    staging = Staging(on_device=True)
+    data, (made, kept) = staging.source(source), staging.targets(outputs)
+    return _put(comm, "WarrenDeviceAllgather", (data.data_ptr(), made, num_bytes(data), _c.BYTES), outputs, staging, (data, kept))
 
 
-def reduce_scatter(comm: Any, output: Tensor, source: Tensor, opts: Any) -> C10dWork:
-    kind, op = reduction(op_of(opts), source.dtype, "reduce_scatter")
-    staging = Staging()
-    data, made = staging.source(source), staging.target(output)
-    return _put(comm, "WarrenDeviceReduceScatter", (data.data_ptr(), made.data_ptr(), made.numel(), kind, op), output, staging,
-                (data, made))
+def reduce_scatter(comm: Any, output: Tensor, sources: List[Tensor], opts: Any) -> C10dWork:
+    """`sources`: for all ranks, as `outputs` above."""
+    kind, op = reduction(op_of(opts), output.dtype, "reduce_scatter")
+    staging = Staging(on_device=True)
+    (data, kept), made = staging.sources(sources), staging.target(output)
+    return _put(comm, "WarrenDeviceReduceScatter", (data, made.data_ptr(), made.numel(), kind, op), [output], staging, (kept, made))

@@ -7,7 +7,7 @@ from torch import Tensor
 from warren import collectives
 from warren import _collectives_c as _c
 from warren.collectives import Communicator
-from warren.torch._tensors import TYPES, check, num_bytes
+from warren.torch._tensors import TYPES, check_on_host, num_bytes
 
 
 def by_type(tensors: Iterable[Tensor]) -> List[List[Tensor]]:
@@ -38,7 +38,7 @@ def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
 
 def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
     """In place, on a contiguous tensor."""
-    check(tensor, what)
+    check_on_host(tensor, what)
     if tensor.dtype not in TYPES:
         raise TypeError(f"{what} takes {', '.join(str(dtype) for dtype in TYPES)}, not {tensor.dtype}")
     at = tensor.data_ptr()
@@ -48,6 +48,6 @@ def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: st
 
 def broadcast(communicator: Communicator, tensor: Tensor, root: int, what: str) -> None:
     """In place, a contiguous tensor."""
-    check(tensor, what)
+    check_on_host(tensor, what)
     own = communicator._comm  # pylint: disable=protected-access
     collectives.Call("WarrenBroadcast", (own, tensor.data_ptr(), num_bytes(tensor), _c.BYTES, root), tensor).run()

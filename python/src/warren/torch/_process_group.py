@@ -19,7 +19,7 @@ from warren import _collectives_c as _c
 from warren import collectives
 from warren.collectives import Communicator
 from warren.torch import _device
-from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of, row_bytes,
+from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, num_bytes, one, op_of, reduction, root_of, row_bytes,
                                    seconds_of, sizes)
 from warren.torch._work import Done, Receive, Several, Work
 
@@ -143,9 +143,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         tensor = tensors if isinstance(tensors, Tensor) else tensors[0]
         if tensor.layout != torch.strided:
             return self._sparse_allreduce(tensor, opts)
-        if tensor.is_cuda:
+        if check(tensor, "allreduce").is_cuda:
             return _device.allreduce(self._comm, tensor, opts)
-        check(tensor, "allreduce")
         kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
         staging = Staging()
         data = staging.target(tensor, keeps=True)
@@ -167,7 +166,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """The sum of sparse tensors: the elements of all ranks, added up where they meet."""
         if int(kind_of(op_of(opts))) != int(kind_of(dist.ReduceOp.SUM)):
             raise RuntimeError("allreduce of sparse tensors: the backend warren has their sum alone")
-        own = tensor.coalesce()
+        own = tensor.coalesce().cpu()
         counts = self._communicator.allgather(np.array([own._nnz()], np.int64)).tolist()
         indices = self._communicator.allgather(own.indices().t().contiguous().numpy(), counts=counts)
         values = own.values().contiguous()
@@ -175,7 +174,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._communicator.allgather(as_bytes(values), counts=[count * row_bytes(values) for count in counts],
                                      out=as_bytes(gathered))
         total = torch.sparse_coo_tensor(torch.from_numpy(indices).t(), gathered, tensor.shape).coalesce()
-        tensor.copy_(total)
+        tensor.copy_(total.to(tensor.device))
         return Done([tensor])
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> C10dWork:
@@ -190,15 +189,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                          staging, data, seconds_of(timeout))
 
     def _reduce_scatter_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
-        on_device = output.is_cuda and source.is_cuda
-        if not on_device:
-            check(output, "reduce_scatter")
-            check(source, "reduce_scatter")
+        check(output, "reduce_scatter")
+        check(source, "reduce_scatter")
         if output.dtype != source.dtype or source.numel() != self._size * output.numel():
             raise ValueError(f"reduce_scatter of {source.numel()} elements of {source.dtype} to {output.numel()} of "
                              f"{output.dtype} on each of {self._size} ranks")
-        if on_device:
-            return _device.reduce_scatter(self._comm, output, source, opts)
+        if _device.has(output, source):
+            return _device.reduce_scatter(self._comm, output, [source], opts)
         kind, op = reduction(op_of(opts), source.dtype, "reduce_scatter")
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
@@ -214,6 +211,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if parts[self._rank].numel() != output.numel():
             raise ValueError(f"reduce_scatter: this rank's part has {parts[self._rank].numel()} elements, and its tensor "
                              f"{output.numel()}")
+        if _device.alike([*parts, output]):
+            return _device.reduce_scatter(self._comm, output, list(parts), opts)
         kind, op = reduction(op_of(opts), output.dtype, "reduce_scatter")
         staging = Staging()
         at, kept = staging.sources(parts)
@@ -224,9 +223,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- what is only moved ---
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
-        if _device.has(tensors):
-            return _device.broadcast(self._comm, tensors if isinstance(tensors, Tensor) else tensors[0], opts)
         tensor = one(tensors, "broadcast")
+        if tensor.is_cuda:
+            return _device.broadcast(self._comm, tensor, opts)
         root = root_of(opts)
         staging = Staging()
         data = staging.target(tensor, keeps=True) if root != self._rank else staging.source(tensor)
@@ -234,15 +233,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                          seconds_of(timeout))
 
     def _allgather_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
-        on_device = output.is_cuda and source.is_cuda
-        if not on_device:
-            check(output, "allgather")
-            check(source, "allgather")
+        check(output, "allgather")
+        check(source, "allgather")
         if output.dtype != source.dtype or output.numel() != self._size * source.numel():
             raise ValueError(f"allgather of {source.numel()} elements of {source.dtype} from each of {self._size} ranks to "
                              f"{output.numel()} of {output.dtype}")
-        if on_device:
-            return _device.allgather(self._comm, output, source)
+        if _device.has(output, source):
+            return _device.allgather(self._comm, [output], source)
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
         return self._run("WarrenAllgather", (data.data_ptr(), made.data_ptr(), num_bytes(data), _c.BYTES), [output], opts, staging,
@@ -257,6 +254,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if parts[self._rank].numel() != source.numel():
             raise ValueError(f"allgather: this rank brings {source.numel()} elements, and its place has "
                              f"{parts[self._rank].numel()}")
+        if _device.alike([*parts, source]):
+            return _device.allgather(self._comm, list(parts), source)
         staging = Staging()
         data = staging.source(source)
         at, kept = staging.targets(parts)
@@ -325,7 +324,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: Any, to: int, tag: int = 0) -> C10dWork:
         tensor = one(tensors, "send")
-        data = materialized(tensor)
+        data = Staging().source(tensor)
         handle = self._mailbox.send_bytes(data.data_ptr(), num_bytes(data), self._ranks[to], self._tag(tag), self._seconds, data)
         return Work(handle, [tensor], Staging())
 

@@ -8,7 +8,7 @@ from torch.nn import Module
 from warren._world import communicator_or_world
 from warren.collectives import Communicator, Handle, Op
 from warren.torch._packing import allreduce_call, broadcast, by_type, pack, parts_of, unpack
-from warren.torch._tensors import Staging
+from warren.torch._tensors import Staging, check_on_host
 
 
 def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
@@ -110,7 +110,7 @@ class GradientsInFlight:
         gradient = self._parameters[name].grad
         assert gradient is not None
         staging = Staging()
-        data = staging.target(gradient.detach(), keeps=True)
+        data = staging.target(check_on_host(gradient.detach(), f"the gradient of {name}"), keeps=True)
         self._under_way[name] = (self._enqueue(name, data, self._op), staging)
 
     def _enqueue(self, name: str, tensor: Tensor, op: int) -> Handle[Any]:

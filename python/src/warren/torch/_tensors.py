@@ -55,14 +55,20 @@ def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int]:
 
 
 def check(tensor: Any, what: str) -> Tensor:
+    """A dense tensor in host memory or on a GPU of CUDA's."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: a tensor is expected, not {type(tensor).__name__}")
-    if tensor.device.type != "cpu":
-        raise RuntimeError(f"{what}: the backend warren takes tensors in host memory here, and this one is on {tensor.device}; on "
-                           "GPUs it has allreduce, broadcast, and allgather and reduce-scatter of whole tensors; give it tensor.cpu(), "
-                           "or take a group of another backend, as new_group(backend=\"nccl\")")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise RuntimeError(f"{what}: tensors in host memory and on GPUs of CUDA are taken, and this one is on {tensor.device}; "
+                           "give it tensor.cpu()")
     if tensor.layout != torch.strided:
-        raise RuntimeError(f"{what}: the backend warren takes dense tensors, and this one is {tensor.layout}")
+        raise RuntimeError(f"{what}: dense tensors are taken, and this one is {tensor.layout}")
+    return tensor
+
+
+def check_on_host(tensor: Any, what: str) -> Tensor:
+    if check(tensor, what).is_cuda:
+        raise RuntimeError(f"{what}: tensors in host memory are taken, and this one is on {tensor.device}; give it tensor.cpu()")
     return tensor
 
 
@@ -118,39 +124,54 @@ def materialized(tensor: Tensor) -> Tensor:
 
 
 class Staging:
-    """Contiguous memory in place of tensors that are none, or of a list of them, and what has to be copied back."""
+    """Contiguous memory in place of tensors that are none, of a list of them, or of those that are elsewhere, and what has to be
+    copied back. `on_device`: the memory is on the tensors' device and not in the host's. Copies between the two have ended when
+    they return."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_device: bool = False) -> None:
+        self._on_device = on_device
         self._back: List[Tuple[Tensor, Tensor]] = []
 
+    def _there(self, tensor: Tensor) -> bool:
+        return self._on_device or not tensor.is_cuda
+
     def source(self, tensor: Tensor) -> Tensor:
-        return materialized(tensor)
+        made = materialized(tensor)
+        return made if self._there(tensor) else made.cpu()
 
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
         """`keeps`: what is in it is needed, too."""
-        if tensor.is_contiguous():
+        there = self._there(tensor)
+        if there and tensor.is_contiguous():
             return tensor
-        made = tensor.contiguous() if keeps else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        if keeps:
+            made = tensor.contiguous() if there else tensor.cpu().contiguous()
+        elif there:
+            made = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        else:
+            made = torch.empty(tensor.shape, dtype=tensor.dtype)
         self._back.append((tensor, made))
         return made
 
-    @staticmethod
-    def _joined(tensors: Sequence[Tensor]) -> Optional[int]:
+    def _joined(self, tensors: Sequence[Tensor]) -> Optional[int]:
         """Where they lie one after the other; None where they do not."""
         first: int = tensors[0].data_ptr() if tensors else 0
         at = first
         for tensor in tensors:
-            if not tensor.is_contiguous() or (tensor.numel() > 0 and tensor.data_ptr() != at):
+            if not self._there(tensor) or not tensor.is_contiguous() or (tensor.numel() > 0 and tensor.data_ptr() != at):
                 return None
             at += num_bytes(tensor)
         return first
+
+    def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
+        return torch.cat([tensor.reshape(-1) if self._there(tensor) else tensor.reshape(-1).cpu() for tensor in tensors])
 
     def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
         """The address of all of them in a row, and what has to stay meanwhile."""
         at = self._joined(tensors)
         if at is not None:
             return at, tensors
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        flat = self._flat(tensors)
         return flat.data_ptr(), flat
 
     def targets(self, tensors: Sequence[Tensor], keeps: bool = False) -> Tuple[int, Any]:
@@ -158,7 +179,8 @@ class Staging:
         if at is not None:
             return at, tensors
         total = sum(tensor.numel() for tensor in tensors)
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors]) if keeps else torch.empty(total, dtype=tensors[0].dtype)
+        device = tensors[0].device if self._on_device else "cpu"
+        flat = self._flat(tensors) if keeps else torch.empty(total, dtype=tensors[0].dtype, device=device)
         begin = 0
         for tensor in tensors:
             self._back.append((tensor, flat[begin:begin + tensor.numel()].view(tensor.shape)))

@@ -26,11 +26,11 @@ from warren._world import communicator_or_world
 from warren.collectives import Communicator
 from warren.parameter_server import Handle
 from warren.torch._packing import by_type, pack, unpack
-from warren.torch._tensors import check
+from warren.torch._tensors import check_on_host
 
 
 def _array(tensor: Tensor, what: str) -> Any:
-    check(tensor, what)
+    check_on_host(tensor, what)
     if tensor.dtype == torch.bfloat16:
         raise TypeError(f"{what}: parameter servers hold no torch.bfloat16; give it tensor.float()")
     return tensor.detach().numpy()

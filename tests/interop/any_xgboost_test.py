@@ -83,7 +83,7 @@ class AnyXgboost(Workers):
             self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
             (self.folder / "model.json").unlink()
 
-    def test_18_a_preloaded_library_says_when_it_cannot_take_the_communication_over(self):
+    def test_18_a_preloaded_library_says_when_it_cannot_serve_this_xgboost(self):
         def said(code):
             output = self.submit(1, "-c", code, options=["--env", f"LD_PRELOAD={BIN.parent}/lib/librabit_xgboost.so"])
             return next((line for line in output.splitlines() if "XGBoost did not communicate over it" in line), "")
@@ -95,7 +95,7 @@ class AnyXgboost(Workers):
         if COLLECTIVE:
             self.assertIn("in Python use warren.xgboost.communicator()", said("import xgboost"))
 
-    def test_17_workers_without_rows_are_told_of_and_train_with_approx(self):
+    def test_17_workers_without_rows_are_reported_and_train_with_approx(self):
         (self.folder / "two.svm").write_text("1 0:1 1:2\n0 1:3\n")
         output = self.submit(3, "-c", "import xgboost, warren.xgboost as wx\nwith wx.communicator():\n"
                              "    matrix = wx.load_dmatrix('two.svm')\n"
@@ -104,7 +104,7 @@ class AnyXgboost(Workers):
         self.assertEqual("wait for each other without end" in output, VERSION < (2, 0), output)
         self.assertEqual(output.count("trained"), 3, output)
 
-    def test_02_ranks_follow_the_tasks_and_everybody_is_heard(self):
+    def test_02_ranks_follow_task_ids_and_every_worker_can_communicate(self):
         output = self.worker(4, "talk")
         said = sorted((json.loads(text) for text in re.findall(r"talk (\{.*\})", output)), key=lambda talk: talk["rank"])
         self.assertEqual(said, [{"task": rank, "rank": rank, "size": 4, "sum": 10.0, "max": 3.0, "said": {"from": 3}}
@@ -152,7 +152,7 @@ class AnyXgboost(Workers):
             self.assertEqual((self.folder / restarted).read_bytes(), (self.folder / undisturbed).read_bytes(), sampling)
 
     @unittest.skipUnless(VERSION >= (3, 3), "random numbers come from generators that no seed reaches")
-    def test_16_each_that_draws_random_numbers_alone_is_resumed_without_a_changed_bit(self):
+    def test_16_a_restart_costs_no_bit_with_any_parameter_that_draws_random_numbers(self):
         (self.folder / "ranking.txt").write_text("".join(
             f"{row % 3} qid:{row // 10} 0:{row % 7} 1:{row % 11} 2:{row % 13}\n" for row in range(300)))
         for workers in (1, 3):
@@ -160,14 +160,14 @@ class AnyXgboost(Workers):
             self.assertNotIn("differs", output)
             self.assertEqual(output.count(f"tried {24 if VERSION >= (3, 4) else 23}"), workers, output)
 
-    def test_11_what_is_no_checkpoint_is_not_overwritten(self):
+    def test_11_a_file_that_is_not_a_checkpoint_is_not_overwritten(self):
         mine = self.folder / "model.json.so-far.ubj"
         mine.write_text("what is this?")
         output = self.worker(2, "checkpointed", f"{HEART}?indexing_mode=1", "model.json", "9", "-1", code=1)
         self.assertRegex(output, "ValueError: .*so-far.ubj is there and is no checkpoint")
         self.assertEqual(mine.read_text(), "what is this?")
 
-    def test_12_who_ends_amid_collectives_is_named_although_the_others_fail_too(self):
+    def test_12_a_worker_that_ends_during_collectives_is_named_although_the_others_fail_too(self):
         ends = {"kill": (128 + signal.SIGKILL, r"was killed by signal 9"), "exit": (3, "exited with code 3")}
         if COLLECTIVE:
             ends["vanish"] = (1, r"exited with code 0 \(rank 1 .* was lost: it ended without a shutdown\)")
@@ -180,7 +180,7 @@ class AnyXgboost(Workers):
             self.assertRegex(output, r"error: worker 1 .* was lost: .* on attempt 2 of 2")
 
     @unittest.skipUnless(VERSION >= (2, 0), "a DMatrix reads text by itself")
-    def test_13_a_matrix_of_text_takes_what_it_took_in_2018(self):
+    def test_13_dmatrix_of_a_text_file_takes_the_arguments_of_2018(self):
         (self.folder / "train.txt").write_text("".join(f"{row % 2} 0:1 1:{row % 5}\n" for row in range(200)))
         code = """
 import pathlib, numpy as np, xgboost as xgb
@@ -218,7 +218,7 @@ except TypeError:
         self.assertIn("train-error:0.0", output)
         self.assertTrue((self.folder / "a.model").exists())
 
-    def test_14_what_scripts_wrote_for_0_7_to_1_2_does_what_it_did(self):
+    def test_14_idioms_of_the_versions_of_2018_still_work(self):
         (self.folder / "rows.txt").write_text("".join(
             f"{int(row % 7 > 2) ^ int(row % 11 == 0)} 0:{row % 7} 1:{row % 5} 2:{row % 3} 3:{row % 2}\n"
             for row in range(210)))
@@ -229,7 +229,7 @@ except TypeError:
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("done: "), script.read_text().count("def idiom_"), done.stdout)
 
-    def test_15_how_a_script_of_2018_ends_is_how_its_worker_ends(self):
+    def test_15_exit_code_of_a_script_of_2018_becomes_that_of_its_worker(self):
         (self.folder / "train.txt").write_text("".join(f"{row % 2} 0:1 1:{row % 5}\n" for row in range(200)))
         ends = {"raise ValueError('no such luck')": (1, "ValueError: no such luck"), "sys.exit(7)": (7, ""),
                 "sys.exit('no such luck')": (1, "no such luck"), "raise KeyboardInterrupt": (130, "KeyboardInterrupt")}
@@ -268,7 +268,7 @@ time.sleep({SEVERAL_MINUTES_S})
         self.assertLess(time.monotonic() - begin, SEVERAL_MINUTES_S / 4)
 
     @unittest.skipUnless(COLLECTIVE, "the tracker of XGBoost up to 2.0 is another class")
-    def test_10_its_own_trackers_scenarios_on_ours(self):
+    def test_10_scenarios_of_the_tests_of_xgboosts_tracker_pass(self):
         for host in ("127.0.0.1", "::1"):
             done = subprocess.run([PYTHON, FOLDER / "tracker_scenarios.py", host], capture_output=True, text=True,
                                   env=environment(), timeout=2 * LIMIT_S, check=False)

@@ -61,7 +61,7 @@ class OverWarren(Workers):
         found = re.search(r"models (\{.*\})", self.with_engine(engine, workers, "models"))
         return json.loads(found[1])
 
-    def test_30_models_over_warrens_engine_are_those_over_its_own(self):
+    def test_30_models_over_the_engine_equal_those_over_xgboosts_own_communication(self):
         for workers in (1, 2, 3):
             ours, own = self.models("warren", workers), self.models("own", workers)
             self.assertEqual((ours["engine"], own["engine"]), ("warren" if workers > 1 else "own", "own"))
@@ -77,12 +77,12 @@ class OverWarren(Workers):
                     for one, other in zip(predicted, other_predicted, strict=True):
                         self.assertAlmostEqual(one, other, delta=SAME)
 
-    def test_31_every_type_and_operation_over_warrens_engine(self):
+    def test_31_every_type_and_operation_over_the_engine(self):
         for workers in (2, 3):
             output = self.worker(workers, "types_and_operations")
             self.assertEqual(output.count("types 228 warren"), workers, output)
 
-    def test_32_the_engine_is_chosen_by_all_ranks_together(self):
+    def test_32_all_ranks_together_choose_the_engine(self):
         self.assertEqual(self.engines(self.worker(1, "engine_is")), [["own", "own", "own", 1, 0]])
         self.assertEqual(self.engines(self.worker(3, "engine_is")), [["own", "warren", "own", 6, 5]] * 3)
         output = self.with_engine("own", 2, "engine_is")
@@ -128,7 +128,7 @@ class OverWarren(Workers):
             said.append(out + err)
         return said
 
-    def test_33_any_communicator_is_accelerated(self):
+    def test_33_any_communicator_can_be_accelerated(self):
         for how in ("block", "all"):
             processes = self.under_its_own_tracker(3, "accelerated", how)
             for said in self.outputs(processes):
@@ -147,7 +147,7 @@ class OverWarren(Workers):
             self.assertRegex(message, "rank 1")
             self.assertLess(at - killed_at, NAMED_S)
 
-    def test_35_who_raises_within_an_accelerated_block_is_not_waited_for(self):
+    def test_35_nobody_waits_for_a_worker_that_raises_inside_an_accelerated_block(self):
         processes = self.under_its_own_tracker(3, "raises_inside")
         said = "".join(self.outputs(processes))
         errors = {rank: (kind, message) for rank, kind, message in
@@ -157,11 +157,11 @@ class OverWarren(Workers):
             self.assertEqual(errors[rank][0], "XGBoostError")
             self.assertIn("rank 1", errors[rank][1])
 
-    def test_39_what_nobody_has_ended_is_begun_again(self):
+    def test_39_the_engine_can_begin_again_although_it_was_not_ended(self):
         processes = self.under_its_own_tracker(3, "begins_again")
         self.assertEqual("".join(self.outputs(processes)).count("sum 6 warren"), 3)
 
-    def test_40_where_not_all_are_asked_the_one_that_asks_says_so(self):
+    def test_40_accelerating_only_some_workers_is_an_error(self):
         processes = self.under_its_own_tracker(2, "not_all_asked")
         said = "".join(self.outputs(processes))
         self.assertNotIn("entered", said)
@@ -170,14 +170,14 @@ class OverWarren(Workers):
         self.assertEqual(errors[0][0], "RuntimeError", said)
         self.assertIn("all workers of a communicator have to be asked for Warren's engine", errors[0][1])
 
-    def test_41_who_has_something_to_do_before_it_leaves_is_waited_for(self):
+    def test_41_the_others_wait_for_a_worker_that_is_busy_before_it_leaves(self):
         self.assertEqual(self.worker(2, "lingers").count("left"), 2)
 
     def test_42_the_engine_ends_with_its_communicator(self):
         said = "".join(self.outputs(self.under_its_own_tracker(2, "leaves_inside")))
         self.assertEqual(said.count("left warren own own"), 2, said)
 
-    def test_43_a_call_waits_as_long_as_the_block_says(self):
+    def test_43_a_call_waits_as_long_as_accelerate_was_told(self):
         said = "".join(self.outputs(self.under_its_own_tracker(2, "comes_late")))
         errors = {rank: (seconds, message) for rank, seconds, message in
                   (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
@@ -254,7 +254,7 @@ class OverWarren(Workers):
         output = self.engine_in_altered(lambda library: subprocess.run(["strip", "--strip-all", library], check=True))
         self.assertEqual(self.engines(output), [["own", "warren", "own", 3, 5]] * 2, output)
 
-    def test_38_a_library_in_doubt_keeps_its_own(self):
+    def test_38_an_unknown_library_keeps_its_own_communication(self):
         def rename(library):
             """The constant, not the symbols that some builds export."""
             text = library.read_bytes()

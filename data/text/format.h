@@ -1,4 +1,4 @@
-// A text format, as the reader knows it: one row of the registry (registry.h). docs/explanation/doors.md
+// A text format, as the reader knows it: one row of the registry (registry.h). docs/explanation/extending.md
 // shows all that one adds.
 #pragma once
 

@@ -1,4 +1,4 @@
-// All algorithms there are: one row each. docs/explanation/doors.md shows what a new one takes.
+// All algorithms there are: one row each. docs/explanation/extending.md shows what a new one takes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/doors.md shows how one
+// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/extending.md shows how one
 // is added.
 #pragma once
 

@@ -1,4 +1,4 @@
-// dmlc-submit with one more cluster than Warren's: docs/explanation/doors.md shows this file as the example
+// dmlc-submit with one more cluster than Warren's: docs/explanation/extending.md shows this file as the example
 // of what one adds, and toy_cluster_test.py runs a job on it.
 #include <memory>
 #include <set>

@@ -52,7 +52,7 @@ class ToyCluster(SubmitCase):
         self.assertIn("without effect on --cluster local: --nice-by", process.err)
 
     def test_the_documentation_shows_all_of_it(self):
-        page = (SOURCE / "docs/explanation/doors.md").read_text()
+        page = (SOURCE / "docs/explanation/extending.md").read_text()
         code = (SOURCE / "tests/submit/toy_cluster.cc").read_text()
         shown = re.search(r"^## Cluster$.*?```cpp\n(.*?)```", page, re.M | re.S)
         self.assertIsNotNone(shown)

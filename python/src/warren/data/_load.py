@@ -1,4 +1,4 @@
-"""The doors: a data set, whatever its format and wherever it lies, as tables."""
+"""What callers use: a data set, whatever its format and wherever it lies, as tables."""
 import contextlib
 import operator
 import os
@@ -34,7 +34,7 @@ def _paths(uri: Any) -> Uri:
 
 
 class Wanted:
-    """What a caller asks for, checked: the arguments that all doors have in common."""
+    """What a caller asks for, checked: the arguments that all these functions have in common."""
 
     def __init__(self, uri: Uri, *, label: Names = None, weight: Optional[str] = None, qid: Optional[str] = None,
                  base_margin: Names = None, features: Names = None, exclude: Names = None, categorical: Names = None,

@@ -1,8 +1,10 @@
 """README and docs as text: what a reader must find, links that lead somewhere, blocks that say whether they are run."""
 
+import ast
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import unittest
@@ -49,6 +51,49 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).strip().replace(" ", "-") for heading in headings}
 
 
+def documents():
+    """README and the pages of docs, but for notes, which speak of what is gone."""
+    return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
+
+
+def tracked(*patterns):
+    return subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=SOURCE, capture_output=True,
+                          text=True, check=True).stdout.split()
+
+
+def options_of_dmlc_submit():
+    """Each with whether the next word is its value."""
+    rows = re.findall(r"^\| `(-[^`]*)` \|", read(SOURCE / "docs/reference/options.md"), re.MULTILINE)
+    return {name: "[=" not in row and " " in row.split(", ")[-1] for row in rows for name in re.findall(r"(?:^|, )(--?[a-zA-Z-]+)", row)}
+
+
+def commands_of_dmlc_submit(text):
+    """The words behind `dmlc-submit` in blocks and in running text."""
+    lines = text.replace("\\\n", " ")
+    for found in re.findall(r"^[^`\n]*?(?<![-\w./:{])dmlc-submit (-[^`\n]*)", lines, re.MULTILINE) + re.findall(r"`dmlc-submit (-[^`]*)`", lines):
+        try:
+            yield shlex.split(found, comments=True)
+        except ValueError:  # a command whose quotes end on another line
+            yield found.split()
+
+
+def python_name_exists(name):
+    """Of `warren.`: a module, or what the module that it begins with defines."""
+    place, parts = SOURCE / "python/src/warren", name.split(".")
+    while parts and (place / parts[0]).is_dir():
+        place = place / parts.pop(0)
+    if not parts:
+        return True
+    file = place / f"{parts[0]}.py"
+    if file.exists():
+        parts.pop(0)
+    tree = ast.parse(read(file if file.exists() else place / "__init__.py"))
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined |= {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+    return not parts or parts[0] in defined
+
+
 def without_code(text):
     return re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
 
@@ -82,8 +127,7 @@ class Docs(unittest.TestCase):
                          "make it anew: python3 docs/pictures/training_chart.py")
 
     def test_links_lead_to_files_and_headings(self):
-        pages = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=SOURCE, capture_output=True,
-                               text=True, check=True).stdout.split()
+        pages = tracked("*.md")
         self.assertGreater(len(pages), 40)
         for page in map(SOURCE.joinpath, pages):
             for link in LINK.findall(without_code(read(page))):
@@ -128,6 +172,42 @@ class Reference(unittest.TestCase):
             self.assertTrue(parts, message)
             for part in parts:
                 self.assertTrue(part in said, f"no source says '{part}', which docs/troubleshooting.md explains")
+
+    def test_python_names_exist(self):
+        names = {(page.name, name) for page in documents() for name in re.findall(r"(?<![\w./-])warren\.([a-z_]\w*(?:\.\w+)*)", read(page))}
+        self.assertGreater(len(names), 100)
+        for page, name in sorted(names):
+            self.assertTrue(name.split(".")[-1] == "md" or python_name_exists(name), f"{page}: warren.{name}")
+
+    def test_options_of_commands_exist(self):
+        known, count = options_of_dmlc_submit(), 0
+        self.assertGreater(len(known), 70)
+        for page in documents():
+            for words in commands_of_dmlc_submit(read(page)):
+                while words and re.match("--?[a-zA-Z]", words[0]):
+                    name, given, _ = words.pop(0).partition("=")
+                    # exit-codes.md shows what a wrong one does.
+                    self.assertTrue(name in known or name == "--num-wokers", f"{page}: dmlc-submit {name}")
+                    count += 1
+                    if known.get(name) and not given:
+                        words = words[1:]
+        self.assertGreater(count, 200)
+
+    def test_what_is_named_elsewhere_exists(self):
+        """Files, environment variables, and options in running text, which may also be another program's."""
+        files = tracked("*.cc", "*.h", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake", "CMakePresets.json", ".ci", "scripts", "bench",
+                        ":!bench/results", ":!tests/docs_test.py")
+        sources = "\n".join(read(SOURCE / file) for file in files if not file.endswith(".md"))
+        variables = set(re.findall(r"\b(?:WARREN|DMLC)_[A-Z_]+\b", sources))
+        options = {*options_of_dmlc_submit(), *re.findall(r"(?<![\w-])--[a-z][a-z-]+", sources)}
+        folders = "|".join(sorted({name.partition("/")[0] for name in tracked("*/CMakeLists.txt", "docs", "scripts", "packaging", "python")}))
+        for page in documents():
+            text = read(page)
+            unknown = {name for name in re.findall(r"\b(?:WARREN|DMLC)_[A-Z_]+[A-Z]\b", text) if name not in variables}
+            unknown |= {name for name in re.findall(r"`(--[a-z][a-z-]+)", without_code(text)) if name not in options}
+            if page.name != "extending.md":  # its examples are files that are not there
+                unknown |= {name for name in re.findall(rf"`((?:{folders})/[\w./-]+)`", text) if not (SOURCE / name).exists()}
+            self.assertEqual(unknown, set(), page)
 
     def test_pages_made_from_sources_have_every_function(self):
         made = {name: from_sources.fill_in(read(SOURCE / f"docs/reference/api-{name}.md"), SOURCE) for name in ("c", "cpp", "python")}

@@ -61,30 +61,30 @@ std::string EscapedForMarkdown(std::string_view text, std::string_view special) 
 
 }  // namespace
 
-/// What is to know besides the options. Words between two ` are typed so.
+/// What to know besides the options. Words between two ` are typed so.
 const std::vector<HelpParagraph>& HelpParagraphs() {
   static const std::vector<HelpParagraph> paragraphs = {
       {"The command",
-       "The options end at the first word that is none, or after `--`. From there on every "
+       "The options end at the first word that is not an option, or after `--`. From there on every "
        "word goes to the command byte for byte; no shell reads it. A command without a `/` is "
-       "looked for on `PATH`, as a shell does; when it is not there and the current directory "
-       "holds an executable file of that name, that file is run as `./name`."},
+       "looked up on `PATH`, as a shell does; if it is not there and the current directory "
+       "contains an executable file of that name, that file is run as `./name`."},
       {"The environment",
-       "Processes get the environment of dmlc-submit where they run on its machine, and elsewhere "
-       "what the cluster gives them, then `--env`, then the `DMLC_` variables of the job. Their standard "
-       "input is empty. Workers also get what torchrun "
-       "gives: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
+       "Processes on dmlc-submit's machine get its environment, and processes elsewhere what the cluster "
+       "gives them; then come `--env` and the `DMLC_` variables of the job. Their standard "
+       "input is empty. Workers also get the variables that torchrun "
+       "sets: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
        "kubernetes each worker counts as a host of its own), `MASTER_ADDR` and `MASTER_PORT`: "
-       "worker 0's host, and a port that was chosen for the job from 20000 to 31999, unless "
-       "`--env` says them."},
+       "worker 0's host, and a port from 20000 to 31999 that is chosen for the job, unless "
+       "`--env` sets them."},
       {"Parameter servers",
        "With `--num-servers` the scheduler, the servers and the workers find each other "
-       "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`; no rabit tracker runs, as "
-       "programs of that kind never speak to one and it would wait for them in vain."},
+       "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`. No rabit tracker runs, because "
+       "such programs never connect to one, and it would wait for them in vain."},
       {"Exit code",
        "0 when every process exits with 0; otherwise that of the first process that failed "
        "for good (128 + the number of the signal that killed it); 127 or 126 when the command "
-       "cannot be found or run; 2 for a mistake in the options; 1 for trouble of dmlc-submit "
+       "cannot be found or run; 2 for an error in the options; 1 for an error of dmlc-submit "
        "or the tracker; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP; 141 when nobody "
        "reads the output any more."},
   };
@@ -111,7 +111,8 @@ std::string HelpText() {
   std::string text =
       "Usage: dmlc-submit [options] command [arguments...]\n\n"
       "Starts a distributed job: N copies of the command that find each other through a tracker.\n"
-      "The options end at the first word that is none; the command gets its arguments exactly as written.\n"
+      "The options end at the first word that is not an option.\n"
+      "The command gets its arguments exactly as written.\n"
       "Example: dmlc-submit --num-workers 3 ./xgb-train train.conf max_depth=4\n";
   ForEachRow([&](std::string_view group) { text += fmt::format("\n{}:\n", group); },
              [&](const Option& option) {

@@ -1,5 +1,5 @@
-// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/extending.md shows how one
-// is added.
+// The registry of clusters, and what the rest of dmlc-submit asks it. docs/explanation/extending.md shows how
+// one is added.
 #pragma once
 
 #include <string>

@@ -13,7 +13,11 @@ def description():
     compiler = _first_line(["c++", "--version"])
     commit = _first_line(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"])
     commit = commit and f"commit {commit}"
-    return "; ".join(part for part in (f"{_cpu_model()}, {os.cpu_count()} cores", kernel, compiler, commit) if part)
+    return "; ".join(part for part in (processor(), kernel, compiler, commit) if part)
+
+
+def processor() -> str:
+    return f"{_cpu_model()}, {os.cpu_count()} cores"
 
 
 def memory_available():
@@ -70,7 +74,7 @@ def stream_rate(bin_dir, place):
             receiver.kill()
 
 
-def _cpu_model():
+def _cpu_model() -> str:
     with open("/proc/cpuinfo", encoding="utf-8") as info:
         for line in info:
             if line.startswith("model name"):

@@ -71,11 +71,17 @@ auto IsNan(V value) {
 
 #if defined(__x86_64__) && !defined(WARREN_NO_ASSEMBLY)
 #if defined(__AVX__)
-#define WARREN_PINNED(name, type, instruction)                                 \
-  inline Vector<type> name(Vector<type> left, Vector<type> right) {            \
-    Vector<type> result;                                                       \
-    asm("v" instruction " %2, %1, %0" : "=v"(result) : "v"(left), "v"(right)); \
-    return result;                                                             \
+#if defined(__AVX512F__)
+#define WARREN_ENCODING ""
+#else
+// Else Clang's assembler swaps the operands of what commutes where that makes the instruction a byte shorter.
+#define WARREN_ENCODING "%{vex3%} "
+#endif
+#define WARREN_PINNED(name, type, instruction)                                                 \
+  inline Vector<type> name(Vector<type> left, Vector<type> right) {                            \
+    Vector<type> result;                                                                       \
+    asm(WARREN_ENCODING "v" instruction " %2, %1, %0" : "=v"(result) : "v"(left), "v"(right)); \
+    return result;                                                                             \
   }
 #else
 #define WARREN_PINNED(name, type, instruction)                      \
@@ -89,6 +95,7 @@ WARREN_PINNED(Add, double, "addpd")
 WARREN_PINNED(Multiply, float, "mulps")
 WARREN_PINNED(Multiply, double, "mulpd")
 #undef WARREN_PINNED
+#undef WARREN_ENCODING
 #else
 /// `value` where it is no NaN; only its NaN are used.
 inline Floats Quiet(Floats value) {

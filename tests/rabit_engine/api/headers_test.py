@@ -2,14 +2,25 @@
 
 import concurrent.futures
 import os
+import pathlib
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 from api_testing import CXX_COMPILERS, HERE, INCLUDE, WARNINGS
 
+DMLC = pathlib.Path("/usr/include/dmlc")
 STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 HEADERS = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.h"))
 USERS = sorted((HERE / "users").glob("*.cc"))
+WRITING = """#include <rabit/internal/io.h>
+int main() {
+  std::string bytes;
+  rabit::utils::MemoryBufferStream(&bytes).Write("a", 1);
+  rabit::utils::MemoryFixSizeBuffer(&bytes[0], 1).Write("b", 1);
+}
+"""
 
 
 def check_all(test, jobs):
@@ -42,6 +53,17 @@ class Headers(unittest.TestCase):
         check_all(self, [([compiler, "-std=c++11", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, "-x", "c++", "-"],
                           f"#include <{header}>\nint main() {{ return 0; }}\n")
                          for compiler in CXX_COMPILERS for header in HEADERS])
+
+    def test_they_compile_with_each_return_type_that_dmlc_core_gave_to_write(self):
+        void, size = "virtual void Write(const void", "virtual size_t Write(const void"
+        installed = (DMLC / "io.h").read_text(encoding="utf-8")
+        for wanted, other in ((void, size), (size, void)):
+            with tempfile.TemporaryDirectory() as folder:
+                changed = pathlib.Path(shutil.copytree(DMLC, pathlib.Path(folder, "dmlc")), "io.h")
+                changed.write_text(installed.replace(other, wanted), encoding="utf-8")
+                self.assertIn(wanted, changed.read_text(encoding="utf-8"))
+                check_all(self, [([compiler, "-std=c++11", *WARNINGS, "-fsyntax-only", "-isystem", folder, "-I", INCLUDE,
+                                   "-x", "c++", "-"], WRITING) for compiler in CXX_COMPILERS])
 
     def test_the_c_header_compiles_as_c(self):
         check_all(self, [([compiler, "-x", "c", f"-std={standard}", "-pedantic", *WARNINGS, "-fsyntax-only", "-I",

@@ -193,7 +193,7 @@ __attribute__((constructor)) void MoveFunction() {
   static char elsewhere[64];
   const Coll object;
   void** found = nullptr;
-  std::memcpy(&found, &object, sizeof(found));
+  std::memcpy(&found, static_cast<const void*>(&object), sizeof(found));
   void** volatile hidden = found;  // the compiler knows that the table is constant
   void** const table = hidden;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "rabit/internal/utils.h"
 #include "rabit/serializable.h"
@@ -19,6 +20,9 @@ inline namespace warren_v1 {
 
 /// A stream with a position.
 typedef dmlc::SeekStream SeekStream;
+
+/// What Write returns: nothing before dmlc-core 0.6, the bytes written from then on.
+typedef decltype(std::declval<dmlc::Stream&>().Write("", std::size_t())) Written;
 
 /// A stream over memory of fixed size that belongs to the caller and outlives the stream. Reading past the
 /// end gives fewer bytes; writing past it throws dmlc::Error and writes nothing.
@@ -39,14 +43,15 @@ struct MemoryFixSizeBuffer : public SeekStream {
     at_ += bytes;
     return bytes;
   }
-  void Write(const void* data, std::size_t size) override {
-    if (size == 0) return;
+  Written Write(const void* data, std::size_t size) override {
+    if (size == 0) return static_cast<Written>(size);
     if (at_ > size_ || size > size_ - at_) {
       Error("writing %zu bytes at position %zu of a memory buffer of %zu bytes", size, at_, size_);
-      return;
+      return static_cast<Written>(0);
     }
     std::memcpy(begin_ + at_, data, size);
     at_ += size;
+    return static_cast<Written>(size);
   }
   void Seek(std::size_t position) override { at_ = position == kSeekEnd ? size_ : position; }
   std::size_t Tell() override { return at_; }
@@ -75,11 +80,12 @@ struct MemoryBufferStream : public SeekStream {
     at_ += bytes;
     return bytes;
   }
-  void Write(const void* data, std::size_t size) override {
-    if (size == 0) return;
+  Written Write(const void* data, std::size_t size) override {
+    if (size == 0) return static_cast<Written>(size);
     if (buffer_->size() < at_ + size) buffer_->resize(at_ + size);
     std::memcpy(&(*buffer_)[at_], data, size);
     at_ += size;
+    return static_cast<Written>(size);
   }
   void Seek(std::size_t position) override { at_ = position; }
   std::size_t Tell() override { return at_; }

@@ -246,6 +246,18 @@ TEST(KubeReport, ReasonsForWaitingAndForEndingAreTold) {
   EXPECT_FALSE(evicted.ended->ok());
 }
 
+TEST(KubeReport, WhoEndedAPodThatHadToGoIsTold) {
+  const std::string disruption = R"(, "conditions": [{"type": "DisruptionTarget", "status": "True",
+      "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}]})";
+  std::string ended = Container(R"({"terminated": {"exitCode": 143, "reason": "Error"}})");
+  ended.pop_back();
+  EXPECT_EQ(ReadOne(ended + disruption).ended->Describe(),
+            "was ended by Kubernetes (EvictionByEvictionAPI: Eviction API: evicting)");
+  std::string well = Container(R"({"terminated": {"exitCode": 0, "reason": "Completed"}})");
+  well.pop_back();
+  EXPECT_TRUE(ReadOne(well + disruption).ended->story.empty());
+}
+
 TEST(KubeReport, AJobThatWasGivenUpIsTold) {
   const KubeReport report = ReadKubeReport(
       R"({"items": [{"kind": "Job", "status": {"conditions": [{"type": "Failed", "status": "True",

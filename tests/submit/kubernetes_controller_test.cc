@@ -204,6 +204,25 @@ TEST_F(KubernetesControllerTest, APodThatWasEndedBecauseOfAnotherIsToldOfAfterIt
   EXPECT_EQ(exits[0].status.ShellCode(), 137);
 }
 
+TEST_F(KubernetesControllerTest, APodThatIsGoneBecauseOfAnotherIsToldOfAfterIt) {
+  StartJob(2);
+  PodReport begins = Running(0);
+  begins.has_begun = false;
+  Report({begins, Running(1)});
+  Says(Running(1), "start 0 17 node");
+  PodReport failed = Running(1);
+  failed.ended = ExitStatus{3, 0, false, {}};
+  Report({failed});
+  EXPECT_TRUE(Exits(Take()).empty()) << "not all that 1 wrote has been read";
+  Says(Running(1), "exit 0 3");
+  controller_->FollowerExited(failed.name, {}, now_);
+  Report({failed});
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 2U);
+  EXPECT_EQ(exits[0].index, 1U);
+  EXPECT_EQ(exits[0].status.ShellCode(), 3);
+}
+
 TEST_F(KubernetesControllerTest, APodThatWasEndedByItselfIsToldOfAtOnce) {
   StartJob(2);
   Report({Running(0), Running(1)});

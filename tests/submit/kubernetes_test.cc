@@ -187,6 +187,13 @@ TEST(LogReader, ALastLineThatIsGoneHidesNothing) {
   EXPECT_EQ(Log(reader, {"2026-01-02T15:04:06.1Z two\n"}), "two\n");
 }
 
+TEST(LogReader, WhatTheKubeletSaysOfAContainerThatIsGoneIsNotOfTheLog) {
+  LogReader reader;
+  EXPECT_EQ(Log(reader, {kFirst, "unable to retrieve container", " logs for containerd://ffe6"}), "one\n");
+  reader.Reconnect();
+  EXPECT_EQ(Log(reader, {kFirst, kSecond}), "two 2026 \n");
+}
+
 TEST(LogReader, TimesWithFewerDigitsAndZonesCompare) {
   LogReader reader;
   EXPECT_EQ(Log(reader, {"2026-01-02T15:04:05.1+01:00 a\n", "2026-01-02T15:04:05.12+01:00 b\n"}), "a\nb\n");

@@ -397,7 +397,8 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
 /// Whether Kubernetes has ended this pod, perhaps because of another that failed and of which not all is
 /// known yet: of the two that one is to be told of first.
 bool KubernetesController::WaitsForACause(const Pod& pod) const {
-  return pod.was_stopped && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
+  const bool was_ended = pod.was_stopped || (pod.gone && !pod.ended);
+  return was_ended && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
            const Pod& other = entry.second;
            return !other.settled && !other.was_stopped && other.ended && !other.ended->ok();
          });

@@ -315,7 +315,7 @@ if rank == 0:
 while found is None:
     try:
         found = socket.create_connection((os.environ["MASTER_ADDR"], port))
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, socket.gaierror):  # the name of a pod takes a moment to be known
         time.sleep(0.05)
 print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
 """

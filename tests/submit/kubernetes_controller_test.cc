@@ -138,6 +138,29 @@ TEST_F(KubernetesControllerTest, TheEndThatTheScriptToldOfCountsAndNotThatOfItsC
   EXPECT_EQ(exits[0].status.ShellCode(), 7);
 }
 
+TEST_F(KubernetesControllerTest, WhoKilledAProcessOrToldItToEndIsToldByItsPod) {
+  const auto story = [this](const std::string& said, const ExitStatus& of_container) {
+    StartJob(2);
+    Report({Running(0), Running(1)});
+    Says(Running(0), "start 0 17 node");
+    Says(Running(0), said);
+    PodReport ended = Running(0);
+    ended.ended = of_container;
+    Report({ended, Running(1)});
+    controller_->FollowerExited(ended.name, {}, now_);
+    const auto exits = Exits(Take());
+    return exits.size() == 1 ? exits[0].status.Describe() : "";
+  };
+  // In control groups of version 1 only the process that took the memory is killed, not its script.
+  EXPECT_THAT(story("exit 0 137", {137, 0, false, "took too much memory (OOMKilled)"}),
+              HasSubstr("OOMKilled"));
+  EXPECT_THAT(story("exit 0 137", {137, 0, false, {}}), HasSubstr("SIGKILL"));
+  EXPECT_THAT(story("exit 0 3", {3, 0, false, "took too much memory (OOMKilled)"}), HasSubstr("code 3"));
+  EXPECT_THAT(story("stopped 0 143", {143, 0, false, "was ended by Kubernetes (Evicted)"}),
+              HasSubstr("Evicted"));
+  EXPECT_THAT(story("stopped 0 143", {143, 0, false, {}}), HasSubstr("its pod worker-0-0 was deleted"));
+}
+
 TEST_F(KubernetesControllerTest, WhatAProcessSaysWhenItIsAskedToEndIsHeardAlsoWhileOthersAreBeingMade) {
   MakeJob(1);
   controller_->Stop(now_);
@@ -181,6 +204,25 @@ TEST_F(KubernetesControllerTest, APodThatWasEndedBecauseOfAnotherIsToldOfAfterIt
   EXPECT_EQ(exits[0].status.ShellCode(), 137);
 }
 
+TEST_F(KubernetesControllerTest, APodThatIsGoneBecauseOfAnotherIsToldOfAfterIt) {
+  StartJob(2);
+  PodReport begins = Running(0);
+  begins.has_begun = false;
+  Report({begins, Running(1)});
+  Says(Running(1), "start 0 17 node");
+  PodReport failed = Running(1);
+  failed.ended = ExitStatus{3, 0, false, {}};
+  Report({failed});
+  EXPECT_TRUE(Exits(Take()).empty()) << "not all that 1 wrote has been read";
+  Says(Running(1), "exit 0 3");
+  controller_->FollowerExited(failed.name, {}, now_);
+  Report({failed});
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 2U);
+  EXPECT_EQ(exits[0].index, 1U);
+  EXPECT_EQ(exits[0].status.ShellCode(), 3);
+}
+
 TEST_F(KubernetesControllerTest, APodThatWasEndedByItselfIsToldOfAtOnce) {
   StartJob(2);
   Report({Running(0), Running(1)});
@@ -191,6 +233,19 @@ TEST_F(KubernetesControllerTest, APodThatWasEndedByItselfIsToldOfAtOnce) {
   Report({stopped, Running(1)});
   controller_->FollowerExited(stopped.name, {}, now_);
   EXPECT_EQ(Exits(Take()).size(), 1U);
+}
+
+TEST_F(KubernetesControllerTest, WhoMayNotDeleteDoesNotTryAgain) {
+  StartJob(1);
+  controller_->Stop(now_);
+  Take();
+  controller_->Deleted("Error from server (Forbidden): jobs.batch is forbidden", {1, 0, false, {}}, now_);
+  const auto actions = Take();
+  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(), [](const auto& action) {
+    const auto* deletion = std::get_if<SetDeletion>(&action);
+    return deletion != nullptr && !deletion->left;
+  }));
+  EXPECT_FALSE(controller_->busy());
 }
 
 TEST_F(KubernetesControllerTest, AStopDoesNotWaitForObjectsThatAreNeverMade) {

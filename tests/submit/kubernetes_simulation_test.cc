@@ -445,7 +445,8 @@ class World {
       if (!ask.at_the_end) asking_ = false;
       if (killed || Trouble()) {
         const bool forbidden = !killed && Chance(5);
-        return controller_->NotReported(forbidden ? "Forbidden" : "no route", ask.at_the_end, now_);
+        return controller_->NotReported(forbidden ? "Error from server (Forbidden)" : "no route",
+                                        ask.at_the_end, now_);
       }
       controller_->Reported(Report(), ask.at_the_end, now_);
     });

@@ -187,6 +187,13 @@ TEST(LogReader, ALastLineThatIsGoneHidesNothing) {
   EXPECT_EQ(Log(reader, {"2026-01-02T15:04:06.1Z two\n"}), "two\n");
 }
 
+TEST(LogReader, WhatTheKubeletSaysOfAContainerThatIsGoneIsNotOfTheLog) {
+  LogReader reader;
+  EXPECT_EQ(Log(reader, {kFirst, "unable to retrieve container", " logs for containerd://ffe6"}), "one\n");
+  reader.Reconnect();
+  EXPECT_EQ(Log(reader, {kFirst, kSecond}), "two 2026 \n");
+}
+
 TEST(LogReader, TimesWithFewerDigitsAndZonesCompare) {
   LogReader reader;
   EXPECT_EQ(Log(reader, {"2026-01-02T15:04:05.1+01:00 a\n", "2026-01-02T15:04:05.12+01:00 b\n"}), "a\nb\n");
@@ -244,6 +251,18 @@ TEST(KubeReport, ReasonsForWaitingAndForEndingAreTold) {
   const PodReport evicted = ReadOne(R"({"phase": "Failed", "reason": "Evicted", "message": "low on disk"})");
   EXPECT_EQ(evicted.ended->Describe(), "was ended by Kubernetes (Evicted: low on disk)");
   EXPECT_FALSE(evicted.ended->ok());
+}
+
+TEST(KubeReport, WhoEndedAPodThatHadToGoIsTold) {
+  const std::string disruption = R"(, "conditions": [{"type": "DisruptionTarget", "status": "True",
+      "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}]})";
+  std::string ended = Container(R"({"terminated": {"exitCode": 143, "reason": "Error"}})");
+  ended.pop_back();
+  EXPECT_EQ(ReadOne(ended + disruption).ended->Describe(),
+            "was ended by Kubernetes (EvictionByEvictionAPI: Eviction API: evicting)");
+  std::string well = Container(R"({"terminated": {"exitCode": 0, "reason": "Completed"}})");
+  well.pop_back();
+  EXPECT_TRUE(ReadOne(well + disruption).ended->story.empty());
 }
 
 TEST(KubeReport, AJobThatWasGivenUpIsTold) {

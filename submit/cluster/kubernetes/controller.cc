@@ -34,6 +34,7 @@ constexpr int kFailedAsks = 5;
 constexpr std::chrono::seconds kPodPatience{10};
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
+constexpr int kKilled = 128 + SIGKILL;
 constexpr char kWorkerRole[] = "worker";
 
 std::string Trimmed(const std::string& text) {
@@ -47,6 +48,11 @@ std::string OnOneLine(const std::string& said) {
     text.replace(at, 1, " / ");
   }
   return text;
+}
+
+/// Nobody who may not do something will ever be able to.
+bool IsForbidden(const std::string& said) {
+  return said.find("(Forbidden)") != std::string::npos;
 }
 
 const ExitStatus kStopped{0, SIGTERM, false, {}};
@@ -180,14 +186,14 @@ void KubernetesController::Reported(const KubeReport& report, bool at_the_end, T
   if (!stopping_) AskLater(now);
 }
 
-/// The API server may be away for a while, but nobody who may not ask will ever know.
+/// The API server may be away for a while.
 void KubernetesController::NotReported(const std::string& why, bool at_the_end, TimePoint now) {
   if (at_the_end) return DeleteAndHear();
   asking_ = false;
   if (stopping_) return;
   const std::string story = fmt::format("kubectl get: {}", OnOneLine(why));
   Say(Severity::kDebug, story);
-  if (why.find("Forbidden") != std::string::npos) return Trouble(story);
+  if (IsForbidden(why)) return Trouble(story);
   if (++failed_asks_ == kFailedAsks) {
     Say(Severity::kWarning, fmt::format("nothing is known of the pods at the moment: {}", story));
   }
@@ -391,7 +397,8 @@ void KubernetesController::Settle(Pod& pod, TimePoint now) {
 /// Whether Kubernetes has ended this pod, perhaps because of another that failed and of which not all is
 /// known yet: of the two that one is to be told of first.
 bool KubernetesController::WaitsForACause(const Pod& pod) const {
-  return pod.was_stopped && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
+  const bool was_ended = pod.was_stopped || (pod.gone && !pod.ended);
+  return was_ended && !stopping_ && std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
            const Pod& other = entry.second;
            return !other.settled && !other.was_stopped && other.ended && !other.ended->ok();
          });
@@ -406,10 +413,21 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   });
   Process& process = processes_.at(index);
   if (!Adopt(process, pod, now)) return;
-  if (process.last) return EndAttempt(index, *process.last);
+  if (process.last) return EndAttempt(index, Explained(*process.last, pod));
   if (stopping_) return EndAttempt(index, kStopped);
   if (pod.ended) return EndAttempt(index, *pod.ended);
   EndAttempt(index, {kLost, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
+}
+
+/// Who killed a process, or told it to end, its script cannot know.
+ExitStatus KubernetesController::Explained(ExitStatus last, const Pod& pod) const {
+  if (!pod.was_stopped && last.ShellCode() != kKilled) return last;
+  if (pod.ended && !pod.ended->story.empty()) {
+    last.story = pod.ended->story;
+  } else if (pod.was_stopped && !stopping_) {
+    last.story = fmt::format("was told to end: its pod {} was deleted", pod.name);
+  }
+  return last;
 }
 
 void KubernetesController::SettleTracker(Pod& pod) {
@@ -470,7 +488,9 @@ void KubernetesController::Deleted(const std::string& printed, const ExitStatus&
   }
   Say(delete_tries_ == 1 ? Severity::kWarning : Severity::kDebug,
       fmt::format("kubectl delete {}: {}", status.Describe(), OnOneLine(printed)));
-  if (delete_tries_ < kDeleteTries) {
+  const bool is_hopeless = IsForbidden(printed);
+  if (is_hopeless) Do(SetDeletion{false});
+  if (!is_hopeless && delete_tries_ < kDeleteTries) {
     delete_at_ = now + kDeletePause;
     return;
   }

@@ -162,6 +162,7 @@ class KubernetesController {
   void Settle(Pod& pod, TimePoint now);
   bool WaitsForACause(const Pod& pod) const;
   void SettleNow(Pod& pod, TimePoint now);
+  ExitStatus Explained(ExitStatus last, const Pod& pod) const;
   void SettleTracker(Pod& pod);
   void EndAttempt(std::size_t index, const ExitStatus& status);
   void End(std::size_t index, const ExitStatus& status);

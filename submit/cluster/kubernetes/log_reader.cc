@@ -8,6 +8,8 @@ namespace {
 
 /// A time is never longer: "2026-01-02T15:04:05.123456789+01:00".
 constexpr std::size_t kMaxTimeBytes = 40;
+/// What the kubelet says in place of a log, as if it were one.
+constexpr std::string_view kNoLog = "unable to retrieve container logs for containerd://";
 
 bool IsTime(std::string_view text) {
   return text.size() >= 20 && std::isdigit(static_cast<unsigned char>(text[0])) != 0 && text[4] == '-' &&
@@ -43,7 +45,9 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
         if (whole && bytes.front() == ' ') bytes.remove_prefix(1);
         BeginLine();
       } else {
-        on_text(begin_);  // a line without a time
+        // Without a time a line is none of the log; of a container that is gone already there is this one.
+        skip_line_ = begin_ == kNoLog.substr(0, kNoLog.find(' '));
+        if (!skip_line_) on_text(begin_);
       }
       begin_.clear();
       continue;

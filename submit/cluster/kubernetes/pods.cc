@@ -91,6 +91,11 @@ PodReport ReadPod(const Json& item) {
                              WithMessage(reason.empty() ? "Failed" : reason, TextAt(status, "message")))};
   }
   for (const Json& condition : At(status, "conditions")) {
+    if (pod.ended && !pod.ended->ok() && pod.ended->story.empty() &&
+        TextAt(condition, "type") == "DisruptionTarget" && TextAt(condition, "status") == "True") {
+      pod.ended->story = fmt::format("was ended by Kubernetes ({})",
+                                     WithMessage(TextAt(condition, "reason"), TextAt(condition, "message")));
+    }
     if (TextAt(condition, "type") == "PodScheduled" && TextAt(condition, "status") == "False") {
       ReadWaiting(pod, TextAt(condition, "reason"), TextAt(condition, "message"));
     }

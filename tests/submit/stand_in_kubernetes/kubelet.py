@@ -74,9 +74,8 @@ class Pod:
     def evict(self):
         self.failed = ("Evicted", "The node was low on resource: memory.")
         self.conditions["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": self.failed[1]}
-        for container in self.containers:
-            container.signal(signal.SIGKILL)
         self.update()
+        self.cluster.thread(self._terminate, time.monotonic() + 1)  # as the kubelet has it
 
     def delete(self, grace=None):
         """SIGTERM, and SIGKILL when its time is over; a shorter time may be given later."""
@@ -94,12 +93,12 @@ class Pod:
             self.cluster.thread(self._terminate)
         self.cluster.touch()
 
-    def _terminate(self):
+    def _terminate(self, kill_at=None):
         cluster = self.cluster
         with cluster.changed:
             for container in self.containers:
                 container.signal(signal.SIGTERM)
-            while not self.over and not cluster.closing and (left := self.kill_at - time.monotonic()) > 0:
+            while not self.over and not cluster.closing and (left := (kill_at or self.kill_at) - time.monotonic()) > 0:
                 cluster.changed.wait(left)
             for container in self.containers:
                 container.signal(signal.SIGKILL)

@@ -183,6 +183,11 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 143)
 
+    def test_a_job_that_takes_too_long_is_told(self):
+        process = self.submit("--num-workers", 1, "--time-limit", 5, "sleep", "600")
+        self.assertEqual(process.returncode, 1, process.err)
+        self.assertIn("of Kubernetes has ended: DeadlineExceeded", self.last_line(process))
+
     def test_an_image_without_the_tracker_is_told(self):
         path, self.kubernetes.image_path = self.kubernetes.image_path, "/usr/bin:/bin"
         self.addCleanup(setattr, self.kubernetes, "image_path", path)

@@ -235,6 +235,25 @@ TEST_F(KubernetesControllerTest, APodThatWasEndedByItselfIsToldOfAtOnce) {
   EXPECT_EQ(Exits(Take()).size(), 1U);
 }
 
+TEST_F(KubernetesControllerTest, AJobThatTookTooLongIsToldOfBeforeItsPods) {
+  StartJob(1);
+  Report({Running(0)});
+  Says(Running(0), "start 0 17 node");
+  Says(Running(0), "stopped 0 143");
+  Take();
+  KubeReport report;
+  report.jobs = 1;
+  report.failed_job = "DeadlineExceeded: it was active too long";
+  report.pods = {Running(0)};
+  report.pods[0].ended = ExitStatus{143, 0, false, {}};
+  controller_->Reported(report, false, now_);
+  const auto actions = Take();
+  ASSERT_FALSE(actions.empty());
+  const auto* event = std::get_if<ClusterEvent>(&actions[0]);
+  ASSERT_NE(event, nullptr);
+  EXPECT_TRUE(std::holds_alternative<JobTroubled>(*event));
+}
+
 TEST_F(KubernetesControllerTest, WhoMayNotDeleteDoesNotTryAgain) {
   StartJob(1);
   controller_->Stop(now_);

@@ -271,6 +271,11 @@ TEST(KubeReport, AJobThatWasGivenUpIsTold) {
           "reason": "DeadlineExceeded", "message": "it was active too long"}]}}, {"kind": "Job", "status": {}}]})");
   EXPECT_EQ(report.jobs, 2U);
   EXPECT_EQ(report.failed_job, "DeadlineExceeded: it was active too long");
+  const KubeReport ending = ReadKubeReport(
+      R"({"items": [{"kind": "Job", "status": {"conditions": [{"type": "FailureTarget", "status": "True",
+          "reason": "DeadlineExceeded"}]}}, {"kind": "Job", "status": {"conditions": [{"type": "FailureTarget",
+          "status": "True", "reason": "PodFailurePolicy"}]}}]})");
+  EXPECT_EQ(ending.failed_job, "DeadlineExceeded");
   EXPECT_THROW(ReadKubeReport("Unable to connect"), std::runtime_error);
   EXPECT_THROW(ReadKubeReport("[]"), std::runtime_error);
 }

@@ -201,6 +201,8 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
+  // Its pods end because of it.
+  if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {
     seen.insert(pod.name);
@@ -221,10 +223,11 @@ void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
   failed_job_ = report.failed_job;
   if (processes_launched_ && report.jobs < num_jobs_) failed_job_ = "it was deleted";
   if (failed_job_.empty() || held_) return;
-  const bool of_its_own = failed_job_.starts_with("DeadlineExceeded");
-  if (of_its_own || ++asks_since_failure_ >= kAsksAboutFailure) {
-    Trouble(fmt::format("job {} of Kubernetes has ended: {}", setting_.job_name, failed_job_));
-  }
+  if (++asks_since_failure_ >= kAsksAboutFailure) TellOfFailedJob(failed_job_);
+}
+
+void KubernetesController::TellOfFailedJob(const std::string& why) {
+  Trouble(fmt::format("job {} of Kubernetes has ended: {}", setting_.job_name, why));
 }
 
 void KubernetesController::TellOfMissingPods(TimePoint now) {

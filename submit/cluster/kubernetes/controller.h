@@ -152,6 +152,7 @@ class KubernetesController {
   void Ask();
   void StopAsking();
   void OnReport(const KubeReport& report, TimePoint now);
+  void TellOfFailedJob(const std::string& why);
   void TellOfMissingPods(TimePoint now);
   Pod& PodOf(const PodReport& report, TimePoint now);
   void OnPod(const PodReport& report, TimePoint now);

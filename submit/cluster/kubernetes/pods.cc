@@ -117,8 +117,12 @@ KubeReport ReadKubeReport(std::string_view json) {
     } else if (TextAt(item, "kind") == "Job") {
       ++report.jobs;
       for (const Json& condition : At(At(item, "status"), "conditions")) {
-        if (TextAt(condition, "type") == "Failed" && TextAt(condition, "status") == "True") {
-          report.failed_job = WithMessage(TextAt(condition, "reason"), TextAt(condition, "message"));
+        const std::string type = TextAt(condition, "type");
+        const std::string reason = TextAt(condition, "reason");
+        // A Job that took too long fails when its pods have ended, and says so before.
+        const bool is_late = type == "FailureTarget" && reason == "DeadlineExceeded";
+        if ((type == "Failed" || is_late) && TextAt(condition, "status") == "True") {
+          report.failed_job = WithMessage(reason, TextAt(condition, "message"));
         }
       }
     }

@@ -26,7 +26,7 @@ from typing import Iterator, List, Optional
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
 MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
-NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"(?:(?<!\w)-)?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")  # the hyphen of "python3-6gc4m" is no minus
 #: How `warren jobs` says that something was a moment ago.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
 #: What depends on the moment: said at the end of a job that took 10 s.

@@ -125,7 +125,7 @@ struct ClusterEntry {
   std::function<JobHost(const Options&)> host;
 
   // What need not.
-  bool experimental = false;                      ///< it has met stand-ins only
+  bool experimental = false;                      ///< it has met stand-ins, or a small cluster by hand
   std::vector<std::string> shared_options = {};   ///< which of the options that are not for all it heeds
   std::vector<Option> own_options = {};           ///< options that are for this cluster alone
   CoreSharing core_sharing = CoreSharing::kNone;  ///< among the workers

@@ -175,8 +175,6 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.assertEqual(process.returncode, 130)
 
     def test_a_cluster_without_room_is_told(self):
-        self.kubernetes.unschedulable = True
-        self.addCleanup(setattr, self.kubernetes, "unschedulable", False)
         process = self.start("--num-workers", 1, "--no-tracker", "--worker-memory", "1000g", "true")
         self.assertRegex(self.wait_for_text(process.stderr, "waits: Unschedulable: "), r"0/\d nodes are available: \d Insufficient")
         os.kill(self.submit_pid(), signal.SIGTERM)

@@ -511,8 +511,7 @@ class Logs(StandInCase):
         self.assertIn("is waiting to start", self.kubectl("logs", pod, code=1))
         self.cluster.images_missing.clear()
         self.wait_job("Complete")
-        self.cluster.unschedulable = True
-        self.apply(job_of("other", "true"))
+        self.apply(job_of("other", "true", container={"resources": {"requests": {"memory": "1000Gi"}}}))
         [pod] = self.wait(lambda: self.pods("other"), "a pod")
         [condition] = pod["status"]["conditions"]
         self.assertEqual((condition["type"], condition["status"], condition["reason"]),

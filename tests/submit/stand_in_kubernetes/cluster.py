@@ -16,7 +16,7 @@ class Cluster:
 
     def __init__(self, directory, work):
         self.directory, self.work = pathlib.Path(directory).resolve(), pathlib.Path(work)
-        self.images_missing, self.unschedulable, self.namespaces = set(), False, {"default"}
+        self.images_missing, self.namespaces = set(), {"default"}
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         self.start_delay_s, self.end_delay_s, self.backoff_s = 0.05, 0.0, 0.3
         self.changed = threading.Condition(threading.RLock())

@@ -5,9 +5,10 @@ import time
 
 from .objects import contents, now
 from .runtime import Container
-from .syntax import FIELD
+from .syntax import FIELD, quantity
 
 ADDRESS = "127.0.0.1"
+NODE_BYTES = 64 << 30  # of memory, of each of the three nodes that there seem to be
 
 
 class Pod:
@@ -29,6 +30,11 @@ class Pod:
     def ending(self):
         return self.cluster.closing or self.failed is not None or self.kill_at is not None
 
+    def _is_too_big(self):
+        """For any node."""
+        requests = [container.get("resources", {}).get("requests", {}) for container in self.object["spec"]["containers"]]
+        return sum(quantity(one.get("memory", "0")) for one in requests) > NODE_BYTES
+
     def field(self, path):
         _, part, key, address, spec = FIELD.fullmatch(path).groups()
         if part:
@@ -48,7 +54,7 @@ class Pod:
         ready = phase == "Running" and all("running" in state for state in states)
         conditions = {"PodScheduled": {"status": "True"}} if self.scheduled else {
             "PodScheduled": {"status": "False", "reason": "Unschedulable",
-                             "message": "0/3 nodes are available: 3 Insufficient cpu."}} if self.cluster.unschedulable else {}
+                             "message": "0/3 nodes are available: 3 Insufficient memory."}} if self._is_too_big() else {}
         if self.scheduled:
             reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
             why = {} if ready else {"reason": reason}
@@ -106,7 +112,7 @@ class Pod:
     def _live(self):
         cluster = self.cluster
         try:
-            while cluster.unschedulable and not self.ending():
+            while self._is_too_big() and not self.ending():
                 cluster.sleep(0.2, self.ending)
             with cluster.changed:
                 if not self.ending():

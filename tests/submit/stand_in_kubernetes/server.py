@@ -20,10 +20,9 @@ from .kubectl import Kubectl
 
 class StandInKubernetes(Cluster):
     """`directory` takes its own files; `work` is the working directory of every image. Between tests may be changed: `work`;
-    `image_path`, the PATH of every image; `images_missing`, images that cannot be pulled; `unschedulable`, whether no node
-    has room for a new pod; `start_delay_s`, how long a pod is in ContainerCreating; `end_delay_s`, how long it takes until
-    `get` tells of a container's end; `backoff_s`, the first delay of a new try (a cluster's is 10 s); and `namespaces`, those
-    there are."""
+    `image_path`, the PATH of every image; `images_missing`, images that cannot be pulled; `start_delay_s`, how long a pod is in
+    ContainerCreating; `end_delay_s`, how long it takes until `get` tells of a container's end; `backoff_s`, the first delay of
+    a new try (a cluster's is 10 s); and `namespaces`, those there are."""
 
     def __init__(self, directory, work):
         super().__init__(directory, work)

@@ -74,7 +74,7 @@ auto IsNan(V value) {
 #if defined(__AVX512F__)
 #define WARREN_ENCODING ""
 #else
-// Else Clang's assembler swaps the operands of what commutes where that makes the instruction a byte shorter.
+// Else the assembler of newer Clangs (22 does, 14 not) swaps the operands of what commutes, to save a byte.
 #define WARREN_ENCODING "%{vex3%} "
 #endif
 #define WARREN_PINNED(name, type, instruction)                                                 \

@@ -1,10 +1,10 @@
 // The table of options that any job may be given, and how the value of each is stored. Those that are for one
 // cluster alone come from its entry in the registry.
+#include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
 #include "submit/cluster/clusters.h"
@@ -100,8 +100,8 @@ void StoreLogFormat(Options& options, const std::string& value) {
 /// `zero`: what 0 means.
 std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
-  const auto [end, error] =
-      std::from_chars(value.data(), value.data() + value.size(), seconds, std::chars_format::fixed);
+  const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
+                                                   fast_float::chars_format::fixed);
   if (error != std::errc{} || end != value.data() + value.size() || !(seconds >= 0)) {
     throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0: {})", value, zero));
   }

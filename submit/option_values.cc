@@ -1,5 +1,7 @@
 #include "submit/option_values.h"
 
+#include <fast_float/fast_float.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -31,7 +33,8 @@ std::uint64_t ParseMemorySize(const std::string& text) {
   const auto unit = shifts.find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
   double number = 0;
   const char* const last = text.data() + text.size() - 1;
-  const auto [end, error] = std::from_chars(text.data(), last, number, std::chars_format::fixed);
+  const auto [end, error] =
+      fast_float::from_chars(text.data(), last, number, fast_float::chars_format::fixed);
   if (unit == shifts.end() || error != std::errc{} || end != last || !(number >= 0)) throw malformed();
   const double bytes = number * static_cast<double>(std::uint64_t{1} << unit->second);
   if (bytes < 1) throw std::runtime_error(fmt::format("'{}' is no memory at all", text));

@@ -1,5 +1,6 @@
 #include "examples/histgbt/options.h"
 
+#include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "examples/histgbt/metric.h"
 
@@ -25,7 +27,14 @@ template <typename T>
 T Parse(const Setting& setting, T least, T most, std::string_view expected) {
   T value{};
   const char* const end = setting.value.data() + setting.value.size();
-  const auto [at, error] = std::from_chars(setting.value.data(), end, value);
+  // The standard's is not for floating-point numbers in libc++ before 20.
+  const auto [at, error] = [&] {
+    if constexpr (std::is_integral_v<T>) {
+      return std::from_chars(setting.value.data(), end, value);
+    } else {
+      return fast_float::from_chars(setting.value.data(), end, value);
+    }
+  }();
   if (error != std::errc{} || at != end || !(value >= least && value <= most)) Reject(setting, expected);
   return value;
 }

@@ -1,5 +1,7 @@
 #include "submit/monitor/evaluation_line.h"
 
+#include <fast_float/fast_float.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -19,7 +21,7 @@ std::string_view Trimmed(std::string_view text) {
 
 std::optional<double> Number(std::string_view text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{}) return std::nullopt;
   // Of several folds: "0.21+0.01".
   if (end != text.data() + text.size() && *end != '+') return std::nullopt;

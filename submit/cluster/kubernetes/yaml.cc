@@ -1,5 +1,6 @@
 #include "submit/cluster/kubernetes/yaml.h"
 
+#include <fast_float/fast_float.h>
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -7,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -94,10 +96,15 @@ void WriteNode(std::string& out, const Json& node, std::size_t indent) {
 
 // --- reading ---------------------------------------------------------------------------------------------
 
-template <typename Number, typename... Base>
-bool Parses(std::string_view text, Number& number, Base... base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
+bool Parses(std::string_view text, std::int64_t& number, int base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// JSON has no infinity.
+bool Parses(std::string_view text, double& number) {
+  const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
 }
 
 /// A whole number as YAML 1.1 has it: 12, 0o14, 014, 0xc, 0b1100.

@@ -72,7 +72,7 @@ class Shares(unittest.TestCase):
             spec, columns = tables.flatten(table)
             begin = random.randrange(rows + 1)
             builder = pieces.TableBuilder(spec, rows - begin, [0])
-            for count, piece in pieces.pieces(columns, begin, rows, most):
+            for count, piece in pieces.pieces(columns, begin, rows, most, pieces.Memory()):
                 self.assertTrue(piece.size - 8 <= most or count == 1, (piece.size, count, most))
                 builder.add(count, piece)
             np.testing.assert_array_equal(builder.finish(), table[begin:])
@@ -94,24 +94,25 @@ class ThreadedPeers(_peers._Job):  # pylint: disable=protected-access
     def _maximum(self, values):
         return np.max(self._exchange(values.copy()), axis=0)
 
-    def broadcast_bytes(self, piece, size, root):
-        found = self._exchange(bytes(piece) if self.rank == root else None)[root]
-        assert len(found) == size, (len(found), size)
-        self._job.sent[self.rank].append(size)
-        return found
+    def broadcast_bytes(self, array, root):
+        self._take(array, self._exchange(array.tobytes() if self.rank == root else None)[root])
+
+    def _take(self, array, found):
+        if array.flags.writeable:
+            array[...] = np.frombuffer(found, np.uint8)
+        else:
+            assert array.tobytes() == found, "not the root, and read-only"
+        self._job.sent[self.rank].append(len(found))
 
 
 class DirectThreadedPeers(ThreadedPeers):
     """The same with messages to one rank."""
 
-    def move(self, piece, size, source, to):
+    def move(self, array, source, to):
         if self.rank == source:
-            self._job.mail[source, to].put(bytes(piece))
-            return None
-        found = self._job.mail[source, to].get(timeout=30)
-        assert len(found) == size, (len(found), size)
-        self._job.sent[self.rank].append(size)
-        return found
+            self._job.mail[source, to].put(array.tobytes())
+        else:
+            self._take(array, self._job.mail[source, to].get(timeout=30))
 
 
 class ThreadedJob:
@@ -253,7 +254,7 @@ class PeersOfAProcess(unittest.TestCase):
         peers = _peers.of(2, 3)
         self.assertEqual((peers.rank, peers.world), (2, 3))
         for call, arguments in ((peers.allgather, (1,)), (peers.broadcast, (1, 0)), (peers.greatest, (np.zeros(1, np.uint64),)),
-                                (peers.broadcast_bytes, (b"", 0, 0))):
+                                (peers.broadcast_bytes, (np.empty(0, np.uint8), 0))):
             self.assertRaisesRegex(RuntimeError, "rank 2 of 3 was given by hand.*communicator", call, *arguments)
         self.assertEqual(_peers.of(0, 1).allgather(7), [7])
         self.assertRaisesRegex(ValueError, "rank 3 of 3: expected a rank from 0 to 2", _peers.of, 3, 3)

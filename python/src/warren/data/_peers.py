@@ -33,8 +33,8 @@ class Peers(Protocol):
     def broadcast(self, value: Any, root: int) -> Any:
         """Rank `root`'s object; what others give does not matter. Raises TypeError on all ranks where it cannot be pickled."""
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        """Rank `root`'s `size` bytes, which all ranks know the number of. Others than the root give None."""
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
+        """Rank `root`'s bytes into the arrays of all other ranks, which are as long as its own. The root's may be read-only."""
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The greatest of all ranks at each place, in a new array. All give as many values."""
@@ -81,7 +81,7 @@ class _Job:
         """Of all ranks at each place, of uint8 or uint64; may be done in place."""
         raise NotImplementedError
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         raise NotImplementedError
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -101,20 +101,21 @@ class _Job:
             ends = np.cumsum([0, *sizes])
             pieces: Sequence[Piece] = [found[ends[rank]:ends[rank + 1]] for rank in range(self.world)]
         else:
-            pieces = [self.broadcast_bytes(own if rank == self.rank else None, size, rank) for rank, size in enumerate(sizes)]
+            pieces = [self._broadcast_piece(own, size, rank) for rank, size in enumerate(sizes)]
         return [_loaded(piece) for piece in pieces]
+
+    def _broadcast_piece(self, own: bytes, size: int, root: int) -> Piece:
+        """Rank `root`'s `size` bytes, which all ranks know the number of. `own` matters on the root."""
+        array = np.frombuffer(own, np.uint8) if self.rank == root else np.empty(size, np.uint8)
+        self.broadcast_bytes(array, root)
+        return array.data
 
     def broadcast(self, value: Any, root: int) -> Any:
         check_root(root, self.world)
-        own = _pickled(value, self.rank) if self.rank == root else None
-        length = None if own is None else len(own).to_bytes(8, "little")
-        size = int.from_bytes(self.broadcast_bytes(length, 8, root), "little")
-        found = _loaded(self.broadcast_bytes(own, size, root))
+        own = _pickled(value, self.rank) if self.rank == root else b""
+        size = int.from_bytes(self._broadcast_piece(len(own).to_bytes(8, "little"), 8, root), "little")
+        found = _loaded(self._broadcast_piece(own, size, root))
         return value if self.rank == root else found
-
-
-def _bytes(piece: Piece) -> NDArray[np.uint8]:
-    return np.frombuffer(piece, np.uint8)
 
 
 class _XGBoost(_Job):
@@ -134,12 +135,9 @@ class _XGBoost(_Job):
         result: NDArray[Any] = self._module.allreduce(values, self._module.Op.MAX)
         return result
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        if size == 0:
-            return b""
-        array = _bytes(piece) if self.rank == root and piece is not None else np.empty(size, np.uint8)
-        self._check(self._broadcast(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(size), ctypes.c_int(root)))
-        return array.data
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
+        if array.size:
+            self._check(self._broadcast(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.size), ctypes.c_int(root)))
 
 
 class _Warren(_Job):
@@ -153,24 +151,16 @@ class _Warren(_Job):
         result: NDArray[Any] = self._communicator.allreduce(values, 0, out=values)  # Op.MAX, as in rabit
         return result
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        if size == 0:
-            return b""
-        array = _bytes(piece) if self.rank == root and piece is not None else np.empty(size, np.uint8)
-        self._communicator.broadcast(array, root)
-        return array.data
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
+        if array.size:
+            self._communicator.broadcast(array, root)
 
-    def move(self, piece: Optional[Piece], size: int, source: int, to: int) -> Optional[Piece]:
-        """From one rank to another, who alone call it; what `to` receives."""
-        if size == 0:
-            return b""
-        if self.rank == source:
-            assert piece is not None
-            self._communicator.send(_bytes(piece), to)
-            return None
-        received = np.empty(size, np.uint8)
-        self._communicator.recv(received, source)
-        return received.data
+    def move(self, array: NDArray[np.uint8], source: int, to: int) -> None:
+        """From one rank into the array of another, as long as its own. These two alone call it."""
+        if array.size and self.rank == source:
+            self._communicator.send(array, to)
+        elif array.size:
+            self._communicator.recv(array, source)
 
 
 class _Torch(_Job):
@@ -195,17 +185,14 @@ class _Torch(_Job):
         result: NDArray[Any] = tensor.cpu().numpy()
         return result.view(np.uint64) ^ top if wide else result
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        if size == 0:
-            return b""
-        own = self.rank == root and piece is not None
-        array = _bytes(piece) if own and piece is not None else np.empty(size, np.uint8)
-        if not array.flags.writeable:
-            array = array.copy()  # PyTorch has no tensors that are read-only, and warns
-        tensor = self._tensor(array)
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
+        if not array.size:
+            return
+        # PyTorch has no tensors that are read-only, and warns. A thread of gloo's may hold the array for a while afterwards.
+        tensor = self._tensor(array if array.flags.writeable else array.copy())
         self._distributed.broadcast(tensor, root)
-        array = tensor.cpu().numpy()
-        return piece if own and piece is not None else array.data
+        if self.rank != root and tensor.device.type != "cpu":
+            array[...] = tensor.cpu().numpy()
 
 
 class Alone:
@@ -224,12 +211,10 @@ class Alone:
         check_root(root, 1)
         return value
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
-        """The piece itself."""
-        del size
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
+        """Nothing: there is no other rank."""
+        del array
         check_root(root, 1)
-        assert piece is not None
-        return piece
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """A copy."""
@@ -259,9 +244,9 @@ class _Given:
         del value, root
         self._refuse()
 
-    def broadcast_bytes(self, piece: Optional[Piece], size: int, root: int) -> Piece:
+    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         """Raises RuntimeError."""
-        del piece, size, root
+        del array, root
         self._refuse()
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:

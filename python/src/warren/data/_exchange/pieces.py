@@ -14,12 +14,26 @@ def _padded(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def encode(columns: Sequence[Any], begin: int, end: int) -> NDArray[np.uint8]:
+class Memory:
+    """Memory for one piece after the other. Each is overwritten by the next."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """`size` bytes, not set."""
+        if self._bytes.size < size:
+            self._bytes = np.empty(0, np.uint8)  # let go before there is more
+            self._bytes = np.empty(size, np.uint8)
+        return self._bytes[:size]
+
+
+def encode(columns: Sequence[Any], begin: int, end: int, memory: Memory) -> NDArray[np.uint8]:
     """These rows of all columns: the sizes of buffers, then the buffers."""
     buffers = [np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8)
                for column in columns for buffer in column.encode(begin, end)]
     sizes = [buffer.size for buffer in buffers]
-    piece = np.empty(8 * len(sizes) + sum(map(_padded, sizes)), np.uint8)
+    piece = memory.take(8 * len(sizes) + sum(map(_padded, sizes)))
     piece[:8 * len(sizes)] = np.array(sizes, np.uint64).view(np.uint8)
     place = 8 * len(sizes)
     for buffer in buffers:
@@ -29,16 +43,17 @@ def encode(columns: Sequence[Any], begin: int, end: int) -> NDArray[np.uint8]:
     return piece
 
 
-def pieces(columns: Sequence[Any], begin: int, end: int, piece_bytes: int) -> Iterator[Tuple[int, NDArray[np.uint8]]]:
-    """Rows `begin` to `end`, in order: (number of rows, bytes). A piece has up to `piece_bytes`, or one row."""
+def pieces(columns: Sequence[Any], begin: int, end: int, piece_bytes: int, memory: Memory) -> Iterator[Tuple[int, NDArray[np.uint8]]]:
+    """Rows `begin` to `end`, in order: (number of rows, bytes). A piece has up to `piece_bytes`, or one row. Each is in `memory`,
+    and gone when the next is asked for."""
     if begin >= end:
         return
     if end - begin > 1 and sum(column.nbytes(begin, end) for column in columns) > piece_bytes:
         middle = (begin + end) // 2
-        yield from pieces(columns, begin, middle, piece_bytes)
-        yield from pieces(columns, middle, end, piece_bytes)
+        yield from pieces(columns, begin, middle, piece_bytes, memory)
+        yield from pieces(columns, middle, end, piece_bytes, memory)
         return
-    yield end - begin, encode(columns, begin, end)
+    yield end - begin, encode(columns, begin, end, memory)
 
 
 class TableBuilder:

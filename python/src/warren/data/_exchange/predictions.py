@@ -196,7 +196,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
     """What `predict` gives on each rank, as `warren.xgboost.predict_to` says."""
     peers = _peers.current()
     # Each step may fail on some ranks, and is one of all: they agree on it before the next one.
-    step = Transfer(peers)
+    step = Transfer(peers, piece_bytes)
     place = os.fspath(path).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
     step.agree()
@@ -223,7 +223,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
                 output.callback(writer.abandon)
         step.agree()
         if whole:
-            _write_whole(step, found, writer, piece_bytes)
+            _write_whole(step, found, writer)
         else:
             rows = max(1, piece_bytes // max(1, found[:1].nbytes))
             for begin in range(0, len(found), rows):
@@ -244,7 +244,7 @@ def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> 
     return output.enter_context(_files.open_output(target, storage_options=storage_options))
 
 
-def _write_whole(step: Transfer, found: NDArray[Any], writer: Any, piece_bytes: int) -> None:
+def _write_whole(step: Transfer, found: NDArray[Any], writer: Any) -> None:
     """Rank 0 writes what comes from the ranks, in their order."""
     specs: List[Any] = []
 
@@ -253,4 +253,4 @@ def _write_whole(step: Transfer, found: NDArray[Any], writer: Any, piece_bytes: 
         builder.add(rows, piece)
         writer.add(builder.finish())
 
-    step.gather(found, 0, piece_bytes, lambda spec, *_: specs.append(spec), take)
+    step.gather(found, 0, lambda spec, *_: specs.append(spec), take)

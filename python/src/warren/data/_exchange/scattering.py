@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from warren.data import _peers
 from warren.data._exchange.columns import share
-from warren.data._exchange.pieces import TableBuilder, pieces
+from warren.data._exchange.pieces import TableBuilder
 from warren.data._exchange.shares import check_piece_bytes, checked_group, even_cuts, group_cuts
 from warren.data._exchange.tables import flatten
 from warren.data._exchange.transfer import PIECE_BYTES, Transfer
@@ -55,7 +55,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     """
     peers = _peers.current()
     _agree_on_root(peers, root, "scatter", table is not None, piece_bytes)
-    transfer = Transfer(peers)
+    transfer = Transfer(peers, piece_bytes)
     columns: List[Any] = []
     plan = b""
     if peers.rank == root:
@@ -67,8 +67,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     transfer.agree()
     cuts, sizes, builder = loaded
     for rank, (begin, end) in enumerate(zip(cuts, cuts[1:])):
-        mine = pieces(columns, begin, end, piece_bytes) if peers.rank == root else None
-        transfer.rows(end - begin, root, rank, mine, builder.add)
+        transfer.rows(begin, end, root, rank, columns, builder.add)
     result = transfer.attempt(builder.finish)
     transfer.agree()
     return result if sizes is None else (result, sizes)
@@ -114,8 +113,8 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
         builder.append(TableBuilder(spec, sum(counts), entries))
 
     _agree_on_root(peers, root, "gather", rows is not None, piece_bytes)
-    transfer = Transfer(peers)
-    transfer.gather(rows, root, piece_bytes, begin, lambda count, piece: builder[0].add(count, piece))
+    transfer = Transfer(peers, piece_bytes)
+    transfer.gather(rows, root, begin, lambda count, piece: builder[0].add(count, piece))
     result = transfer.attempt(builder[0].finish) if builder else None
     transfer.agree()
     return result

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from warren.data import _peers
 from warren.data._exchange.columns import Differs, merged, specs_of
-from warren.data._exchange.pieces import pieces
+from warren.data._exchange.pieces import Memory, pieces
 from warren.data._exchange.tables import flatten
 
 PIECE_BYTES = 64 << 20
@@ -19,9 +19,10 @@ class Transfer:
     """Pieces from one rank to another. After an error of this rank its pieces are passed over, so that the others go on, and all
     come to the end."""
 
-    def __init__(self, peers: _peers.Peers) -> None:
-        self._peers = peers
-        self._move: Optional[Callable[..., Any]] = getattr(peers, "move", None)
+    def __init__(self, peers: _peers.Peers, piece_bytes: int) -> None:
+        self._peers, self._piece_bytes = peers, piece_bytes
+        self._memory = Memory()
+        self._move_to_one: Optional[Callable[..., None]] = getattr(peers, "move", None)
         self.error: Optional[BaseException] = None
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -37,48 +38,53 @@ class Transfer:
         """Raises the first error of any rank on all. A collective call."""
         _peers.agree(self._peers, self.error)
 
-    def _moved(self, piece: Any, size: int, source: int, to: int) -> Any:
-        return self._move(piece, size, source, to) if self._move else self._peers.broadcast_bytes(piece, size, source)
-
-    def rows(self, count: int, source: int, to: int, mine: Optional[Pieces], take: Callable[[int, Any], None]) -> None:
-        """`count` rows from `source`, whose pieces `mine` are, to `to`, which takes them. All ranks call it."""
+    def rows(self, begin: int, end: int, source: int, to: int, columns: Sequence[Any], take: Callable[[int, Any], None]) -> None:
+        """Rows `begin` to `end` of `source`'s `columns` to `to`, which takes them in pieces. All ranks call it; columns matter on
+        `source`."""
         rank = self._peers.rank
         if source == to:
             if rank == to:
-                for rows, piece in self._produced(mine):
+                for rows, piece in self._pieces(columns, begin, end):
                     self.attempt(take, rows, piece)
-        elif count and (rank in (source, to) or not self._move):
+        elif begin < end and (rank in (source, to) or not self._move_to_one):
             if rank == source:
-                self._send(mine, source, to)
+                self._send(self._pieces(columns, begin, end), source, to)
             else:
-                self._receive(count, source, to, take)
+                self._receive(end - begin, source, to, take)
 
-    def _produced(self, mine: Optional[Pieces]) -> Pieces:
-        """`mine` up to an error."""
-        assert mine is not None
-        while (found := self.attempt(next, mine, None)) is not None:
-            yield found
+    def _pieces(self, columns: Sequence[Any], begin: int, end: int) -> Pieces:
+        """These rows, up to an error."""
+        found = pieces(columns, begin, end, self._piece_bytes, self._memory)
+        while (piece := self.attempt(next, found, None)) is not None:
+            yield piece
 
-    def _send(self, mine: Optional[Pieces], source: int, to: int) -> None:
-        for rows, piece in self._produced(mine):
-            self._moved(np.array([rows, piece.size], np.uint64).view(np.uint8).data, 16, source, to)
-            self._moved(piece.data, piece.size, source, to)
-            del piece
+    def _move(self, array: NDArray[np.uint8], source: int, to: int) -> None:
+        if self._move_to_one:
+            self._move_to_one(array, source, to)
+        else:
+            self._peers.broadcast_bytes(array, source)
+
+    def _send(self, mine: Pieces, source: int, to: int) -> None:
+        for rows, piece in mine:
+            self._move(np.array([rows, piece.size], np.uint64).view(np.uint8), source, to)
+            self._move(piece, source, to)
         if self.error is not None:
-            self._moved(bytes(16), 16, source, to)  # no rows: there will be none
+            self._move(np.zeros(16, np.uint8), source, to)  # no rows: there will be none
 
     def _receive(self, count: int, source: int, to: int, take: Callable[[int, Any], None]) -> None:
+        header = np.empty(2, np.uint64)
         while count > 0:
-            rows, size = np.frombuffer(self._moved(None, 16, source, to), np.uint64).tolist()
+            self._move(header.view(np.uint8), source, to)
+            rows, size = header.tolist()
             if rows == 0:
                 return
-            piece = self._moved(None, size, source, to)
+            piece = self._memory.take(size)
+            self._move(piece, source, to)
             if self._peers.rank == to:
                 self.attempt(take, rows, piece)
             count -= rows
-            del piece
 
-    def gather(self, rows: Any, root: int, piece_bytes: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
+    def gather(self, rows: Any, root: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
                take: Callable[[int, Any], None]) -> Any:
         """All ranks' rows to the root, which is told of what comes (`begin`: spec, rows of each rank, entries of each column),
         and then takes the pieces in rank order. All ranks call it, and `agree` afterwards. Returns the spec; None: no rank has
@@ -99,8 +105,7 @@ class Transfer:
             self.attempt(begin, spec, counts, entries)
         self.agree()
         for rank, number in enumerate(counts):
-            mine = pieces(columns, 0, number, piece_bytes) if peers.rank == rank else None
-            self.rows(number, rank, root, mine, take)
+            self.rows(0, number, rank, root, columns, take)
         return spec
 
 

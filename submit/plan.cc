@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
-constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 /// How often a worker tells how it is doing (wire/report.h). The user's own number counts.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";

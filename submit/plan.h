@@ -61,6 +61,9 @@ struct PlanContext {
   int report_seconds = 0;              ///< how often workers tell how they are doing; 0: never
 };
 
+/// OpenMP's, and therefore XGBoost's.
+constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
+
 /// How many threads a worker is told to use, by OMP_NUM_THREADS.
 enum class Threads {
   kOfUser,  ///< the environment or --env has OMP_NUM_THREADS, or the cluster knows best

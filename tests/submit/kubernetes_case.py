@@ -18,6 +18,7 @@ NO_IMAGE = "registry.invalid/none:1"
 class KubernetesCase(ClusterCase):
     CLUSTER = "kubernetes"
     ERRORS_COME_APART = False
+    CORES_ARE_SHARED = False
 
     def setUp(self):
         super().setUp()
@@ -29,6 +30,9 @@ class KubernetesCase(ClusterCase):
 
     def cluster_environment(self):
         return self.kubernetes.environment()
+
+    def threads_of_two(self):
+        return 1  # its container's limit
 
     def check_nothing_is_left(self, seconds=8):
         """After a kill the watchdog deletes twice, with 2 s between."""
@@ -93,6 +97,12 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         code = "[ $DMLC_NUM_ATTEMPT = 1 ] || { sleep 777 & until pgrep -cx sleep; do :; done; exit 1; }; pgrep -cx sleep"
         process = self.submit("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)
         self.assertRegex(process.out, r"\A(\[0\] 0\n)*\[0\] 1\n\[0\] 0\n\Z", process.err)  # 0 while the shell becomes sleep
+
+    def test_a_worker_has_as_many_threads_as_its_container_has_cores(self):
+        self.file("template.yaml").write_text("spec: {containers: [{resources: {limits: {cpu: 1500m}}}]}\n")
+        for words, threads in (((), 1), (("--kube-worker-template", "template.yaml"), 2), (("--env", "OMP_NUM_THREADS=5"), 5)):
+            process = self.submit("--num-workers", 1, *words, "sh", "-c", "echo $OMP_NUM_THREADS")
+            self.assertEqual((process.returncode, process.out), (0, f"[0] {threads}\n"), process.err)
 
     def test_odd_letters_arrive_as_they_are(self):
         odd = ["\x7f", "a\u0085b \u2028 c", "\ufeffx", "\U0001f600", "\x1e\x1b", "tab\there"]

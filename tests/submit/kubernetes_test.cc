@@ -339,8 +339,20 @@ spec:
   EXPECT_EQ(pod["containers"][0]["name"], "worker");
   EXPECT_EQ(pod["containers"][0]["image"], "image");
   EXPECT_EQ(pod["containers"][0]["resources"]["limits"]["cpu"], "8");
-  EXPECT_EQ(pod["containers"][0]["env"].size(), 2U);
+  EXPECT_EQ(pod["containers"][0]["env"].size(), 3U);
   EXPECT_EQ(pod["containers"][1]["name"], "helper");
+}
+
+TEST(KubeManifest, ATemplateGivesAVariableItsOwnValue) {
+  const File file("spec: {containers: [{env: [{name: OMP_NUM_THREADS, value: '3'}]}]}\n");
+  Options options = ForKubernetes();
+  const auto environment = [&] {
+    return ManifestOf(options).processes.at(0)["spec"]["template"]["spec"]["containers"][0]["env"];
+  };
+  const Json limit = {{"resourceFieldRef", {{"resource", "limits.cpu"}}}};
+  EXPECT_EQ(environment(), Json::array({{{"name", "OMP_NUM_THREADS"}, {"valueFrom", limit}}}));
+  options.kube_worker_template = file.path();
+  EXPECT_EQ(environment(), Json::array({{{"name", "OMP_NUM_THREADS"}, {"value", "3"}}}));
 }
 
 TEST(KubeManifest, ATemplateMayBeAWholeJob) {

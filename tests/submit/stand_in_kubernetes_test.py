@@ -314,19 +314,22 @@ class Containers(StandInCase):
                {"name": "LATER", "value": "1"}, {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
                {"name": "I", "value": "$(JOB_COMPLETION_INDEX)"},
+               {"name": "CORES", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+               {"name": "ASKED", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
                {"name": "REF", "valueFrom": {"secretKeyRef": {"name": "s", "key": "OTHER"}}},
                {"name": "NOTE", "valueFrom": {"fieldRef": {
                    "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}}]
         self.apply(data)
         code = 'printf "%s|" "$@"; env'
         pod, log = self.ran("bash", "-c", code, "bash", "$(A)", "$(NO)", "$$(A)", **indexed(1), container={
-            "env": env, "envFrom": [{"secretRef": {"name": "s"}}]})
+            "env": env, "envFrom": [{"secretRef": {"name": "s"}}], "resources": {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1"}}})
         self.assertTrue(log.startswith("a|$(NO)|$(A)|"), log)
         values = dict(line.split("=", 1) for line in log.rpartition("|")[2].splitlines())
         self.assertEqual(values["B"], "a $(A) $(LATER) $(A) $x $")
         self.assertEqual(values["KEY"], "$(A)")
         self.assertEqual(values["a.b"], "c")
         self.assertEqual((values["POD"], values["IP"], values["REF"]), (pod["metadata"]["name"], "127.0.0.1", "o"))
+        self.assertEqual((values["CORES"], values["ASKED"]), ("2", "1"))
         # The index comes after what the manifest has, so that what the manifest has cannot refer to it.
         self.assertEqual((values["JOB_COMPLETION_INDEX"], values["I"], values["NOTE"]), ("0", "$(JOB_COMPLETION_INDEX)", "0"))
         self.assertEqual(values["HOSTNAME"], "it-0")

@@ -380,17 +380,22 @@ class Maker {
     return job;
   }
 
+  /// A variable whose value Kubernetes knows.
+  static void AddReference(Json& container, std::string_view name, const char* kind, const Json& reference) {
+    container["env"].push_back({{"name", name}, {"valueFrom", {{kind, reference}}}});
+  }
+
   Json JobOfRole(const std::string& role, std::size_t count) const {
     Json container = {{"name", role}, {"image", ImageOf(options_, role)}};
     container["command"] = {"sh", fmt::format("{}/{}", kScriptPath, kScriptName)};
     const bool replaced = options_.num_restarts > 0 && role != "scheduler";
     if (replaced) {
-      container["env"] = Json::array(
-          {{{"name", kReplacedVariable},
-            {"valueFrom",
-             {{"fieldRef",
-               {{"fieldPath", fmt::format("metadata.annotations['{}']", kReplacedAnnotation)}}}}}}});
+      AddReference(container, kReplacedVariable, "fieldRef",
+                   {{"fieldPath", fmt::format("metadata.annotations['{}']", kReplacedAnnotation)}});
     }
+    // OpenMP sees all cores of the node, whatever the container may use. The script's own value comes later.
+    if (role == "worker")
+      AddReference(container, kThreadsVariable, "resourceFieldRef", {{"resource", "limits.cpu"}});
     container["resources"] = Resources(role);
     container["volumeMounts"] =
         Json::array({{{"name", "dmlc-submit-script"}, {"mountPath", kScriptPath}, {"readOnly", true}}});

@@ -191,7 +191,11 @@ void MergeLists(Json& base, const Json& added, const std::string& key) {
     for (std::size_t i = 0; i < before && !merged; ++i) {
       merged = element.is_object() && base[i].is_object() && element.contains(key) && base[i].contains(key) &&
                element[key] == base[i][key];
-      if (merged) MergeInto(base[i], element);
+      if (!merged) continue;
+      // Else it had two values at once.
+      if (element.contains("value")) base[i].erase("valueFrom");
+      if (element.contains("valueFrom")) base[i].erase("value");
+      MergeInto(base[i], element);
     }
     if (!merged) base.push_back(element);
   }

@@ -1,6 +1,7 @@
 """A container's life and its log."""
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -12,7 +13,7 @@ import threading
 import time
 
 from .objects import contents, now
-from .syntax import ENV_NAME
+from .syntax import ENV_NAME, quantity
 
 PROGRAM = pathlib.Path(__file__).with_name("container.py")
 LOG_PIECE = 16 * 1024  # what a container runtime takes for one piece of a line
@@ -149,6 +150,11 @@ class Container:
             source, value = one.get("valueFrom", {}), expand(one.get("value", ""), {**service, **values})
             if "fieldRef" in source:
                 value = self.pod.field(source["fieldRef"]["fieldPath"])
+            if "resourceFieldRef" in source:
+                kind, resource = source["resourceFieldRef"]["resource"].split(".")
+                given = self.spec.get("resources", {}).get(kind, {}).get(resource)
+                # Without a limit it is all that the node has.
+                value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]
                 found = self._secret(name)

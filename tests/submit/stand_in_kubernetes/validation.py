@@ -203,7 +203,11 @@ class Validation:
             if source is not None:
                 self.check(not one.get("value"), f"{where}.valueFrom", "", "may not be specified when `value` is not empty")
                 self.check(len(source) == 1, f"{where}.valueFrom", "",
-                           "must specify one of: `fieldRef` or `secretKeyRef`")
+                           "must specify one of: `fieldRef`, `resourceFieldRef` or `secretKeyRef`")
+                if "resourceFieldRef" in source:
+                    resource = source["resourceFieldRef"].get("resource", "")
+                    self.check(resource in ("limits.cpu", "requests.cpu"), f"{where}.valueFrom.resourceFieldRef.resource", resource,
+                               "the stand-in knows limits.cpu and requests.cpu")
                 if "fieldRef" in source:
                     field = source["fieldRef"].get("fieldPath", "")
                     self.check(FIELD.fullmatch(field), f"{where}.valueFrom.fieldRef.fieldPath", field,

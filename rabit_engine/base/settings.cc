@@ -1,5 +1,6 @@
 #include "rabit_engine/base/settings.h"
 
+#include <fast_float/fast_float.h>
 #include <fmt/format.h>
 #include <strings.h>
 
@@ -50,8 +51,10 @@ bool ParseSeconds(const std::string& text, std::chrono::seconds& value) {
 
 bool ParseDecimalSeconds(const std::string& text, std::chrono::milliseconds& value) {
   constexpr double kDay = 24 * 3600;
+  const char* const end = text.data() + text.size();
   double seconds = 0;
-  if (!ParseNumber(text, 0.0, kDay, seconds)) return false;
+  const auto [stop, error] = fast_float::from_chars(text.data(), end, seconds);
+  if (error != std::errc{} || stop != end || !(seconds >= 0 && seconds <= kDay)) return false;
   value = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
   return true;
 }

@@ -198,10 +198,13 @@ TEST_F(ReadingSettings, OfTwoNamesTheNewOneIsTakenAndThatIsSaidOnce) {
 
 TEST_F(ReadingSettings, ValuesOutOfRangeAreErrors) {
   for (const char* argument :
-       {"rabit_tracker_port=0", "rabit_tracker_port=65536", "rabit_tracker_port=80 ", "rabit_world_size=0",
-        "rabit_world_size=131073", "rabit_world_size=-2", "rabit_timeout=yes", "rabit_timeout_sec=-1",
-        "rabit_timeout_sec=99999999999", "WARREN_CONNECT_TIMEOUT=0", "DMLC_ROLE=king",
-        "rabit_global_replica=-1", "DMLC_WORKER_CONNECT_RETRY=x", "WARREN_BOOTSTRAP=", "rabit_debug=2"}) {
+       {"rabit_tracker_port=0",        "rabit_tracker_port=65536", "rabit_tracker_port=80 ",
+        "rabit_world_size=0",          "rabit_world_size=131073",  "rabit_world_size=-2",
+        "rabit_timeout=yes",           "rabit_timeout_sec=-1",     "rabit_timeout_sec=99999999999",
+        "WARREN_CONNECT_TIMEOUT=0",    "DMLC_ROLE=king",           "rabit_global_replica=-1",
+        "DMLC_WORKER_CONNECT_RETRY=x", "WARREN_BOOTSTRAP=",        "rabit_debug=2",
+        "WARREN_REPORT_SECONDS=nan",   "WARREN_REPORT_SECONDS=-1", "WARREN_REPORT_SECONDS=inf",
+        "WARREN_REPORT_SECONDS=86401", "WARREN_REPORT_SECONDS=1s"}) {
     EXPECT_THAT(ErrorOf({argument}), HasSubstr("is not understood")) << argument;
   }
   EXPECT_THAT(ErrorOf({"rabit_task_id=" + std::string(1025, 'x')}), HasSubstr("1024 bytes"));

@@ -1,5 +1,7 @@
 // The collectives that only move bytes.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "algorithms.h"
 #include "checks.h"

@@ -41,7 +41,9 @@ Launch SgeLaunch(const GangPlan& plan) {
   launch.words.insert(launch.words.end(), options.sge_args.begin(), options.sge_args.end());
   // The arguments stand in the script: those of qsub are cut at newlines and after some 10,000 bytes. The
   // token does not: all users of a host can read the spool that Grid Engine keeps scripts in.
-  ScriptSetting setting{.rank = "$((SGE_TASK_ID - 1))", .environment = std::move(passed)};
+  ScriptSetting setting{.rank = "$((SGE_TASK_ID - 1))",
+                        .environment = std::move(passed),
+                        .cores = {.workers = "1", .cores = "${NSLOTS:-}"}};
   if (!plan.secrets.empty()) {
     launch.files.emplace_back("environment", plan.secrets);
     launch.directory = plan.shared_directory;
@@ -109,6 +111,7 @@ ClusterEntry SgeEntry() {
   LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
   entry.bound_by = "--sge-args '-binding linear:N', by which Grid Engine does";
+  entry.core_sharing = CoreSharing::kTheirHost;
   entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
                           "--time-limit",    "--jobname",      "--queue"};
   entry.own_options = {

@@ -121,13 +121,13 @@ TEST(Plan, ElsewhereTheHostKnowsItsCores) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();
   context.usable_cores = 8;
-  for (const char* cluster : {"ssh", "mpi", "slurm"}) {
+  for (const char* cluster : {"ssh", "mpi", "slurm", "sge"}) {
     options.cluster = cluster;
     EXPECT_EQ(ThreadsOf(options, {}), Threads::kShare);
     EXPECT_EQ(ThreadsOf(options, {"OMP_NUM_THREADS"}), Threads::kOfUser);
     EXPECT_EQ(Get(Plan(options, context).front().environment, "OMP_NUM_THREADS"), "(unset)");
   }
-  for (const char* cluster : {"sge", "yarn", "kubernetes"}) {
+  for (const char* cluster : {"yarn", "kubernetes"}) {
     options.cluster = cluster;
     EXPECT_EQ(ThreadsOf(options, {}), Threads::kOfUser);
   }

@@ -20,6 +20,9 @@ class SgeCase(ServersCase):
     def make_servers(cls, directory):
         return SgeCluster(directory, slots=8)
 
+    def threads_of_two(self):
+        return 1  # slots
+
     def jobs(self):
         lines = self.servers.run("qstat", capture_output=True, text=True).stdout.splitlines()[2:]
         return {line.split()[0] for line in lines}
@@ -38,6 +41,12 @@ class Sge(ClusterBehaviour, SgeCase):
         self.assertEqual(sorted(process.out.splitlines()), [f"[{i}] theName all.q 2 {i + 1}" for i in (0, 1)])
         self.assertRegex(process.err, r"this is job \d+ of Grid Engine")
         wait_for(lambda: len(list(self.file("logs").glob("theName.*"))) == 4, 10, "the logs")
+
+    def test_a_worker_has_as_many_threads_as_slots(self):
+        for words in (("--worker-cores", 2), ("--sge-args", "-pe smp 2")):
+            process = self.submit("--num-workers", 2, *words, "sh", "-c", "echo $OMP_NUM_THREADS of $NSLOTS")
+            self.assertEqual(process.returncode, 0, process.err)
+            self.assertEqual(sorted(process.out.splitlines()), ["[0] 2 of 2", "[1] 2 of 2"])
 
     def test_a_job_that_is_refused_tells_why(self):
         process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")

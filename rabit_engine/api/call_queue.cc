@@ -121,7 +121,8 @@ void CallQueue::RunFirst(Lock& lock) {
   const std::shared_ptr<QueuedCall> operation = std::move(waiting_.front());
   waiting_.pop_front();
   is_running_ = true;
-  std::function<void()> work = std::move(operation->work_);
+  // exchange: in libc++ a small function that was moved from still holds what it held.
+  std::function<void()> work = std::exchange(operation->work_, nullptr);
   lock.unlock();
   std::exception_ptr error;
   const CallQueue* const before = std::exchange(current, this);
@@ -145,7 +146,7 @@ void CallQueue::RunFirst(Lock& lock) {
   operation->error_ = std::move(error);
   operation->has_ended_ = true;
   changed_.notify_all();
-  if (const auto function = std::move(operation->when_ended_)) {
+  if (const auto function = std::exchange(operation->when_ended_, nullptr)) {
     lock.unlock();
     function(operation->error_);
     lock.lock();

@@ -72,7 +72,7 @@ class PostedMessage final : public PendingCall {
       const std::lock_guard lock(mutex_);
       error_ = At(where, error);
       has_ended_ = true;
-      function = std::move(when_ended_);
+      function = std::exchange(when_ended_, nullptr);
       changed_.notify_all();
     }
     if (function) function(error_);

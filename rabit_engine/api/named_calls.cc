@@ -103,7 +103,7 @@ class NamedCalls::NamedCall final : public PendingCall {
     error_ = error;
     has_ended_ = true;
     if (!when_ended_) return nullptr;
-    return [function = std::move(when_ended_), error] { function(error); };
+    return [function = std::exchange(when_ended_, nullptr), error] { function(error); };
   }
 
  private:

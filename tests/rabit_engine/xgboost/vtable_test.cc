@@ -121,7 +121,11 @@ TEST(Vtable, NamesAtTheEndOfMemoryAreNotReadBeyondIt) {
 }
 
 TEST(LoadedLibrary, FindsWhatALibraryDefines) {
+#ifdef _LIBCPP_VERSION
+  const auto library = LoadedLibrary::Named("libc++abi.so");
+#else
   const auto library = LoadedLibrary::Named("libstdc++.so");
+#endif
   ASSERT_TRUE(library);
   void* const terminate = library->Find("_ZSt9terminatev");
   ASSERT_NE(terminate, nullptr);

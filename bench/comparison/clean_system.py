@@ -25,8 +25,10 @@ class System:
         wanted = ["python3-venv", "ca-certificates", *packages]
         if self.emulated:
             wanted += ["libstdc++6", "dash", "coreutils", "base-files"]
-        # What another processor's packages would run when they are configured is left out.
-        made = subprocess.run(["mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}", f"--include={','.join(wanted)}",
+        # What another processor's packages would run when they are configured is left out. What is mounted meanwhile is seen by nobody
+        # else: who is stopped then and deletes the folder would go into /proc and /sys.
+        made = subprocess.run(["unshare", "--mount", "mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}",
+                               f"--include={','.join(wanted)}",
                                # A mirror of sid that is some weeks old will do; it is signed all the same.
                                "--mode=root", "--aptopt=Acquire::Check-Valid-Until \"false\"",
                                f"--architectures={ {'x86_64': 'amd64', 'aarch64': 'arm64'}[architecture]}", suite, str(folder)],

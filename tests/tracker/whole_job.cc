@@ -25,16 +25,17 @@ std::size_t allocated_bytes = 0;
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Where only one of a pair is inlined, GCC takes the other for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   allocated_bytes += bytes;
   if (void* memory = std::malloc(bytes)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 

@@ -62,7 +62,7 @@ struct PlanContext {
 };
 
 /// OpenMP's, and therefore XGBoost's.
-constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
+inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 
 /// How many threads a worker is told to use, by OMP_NUM_THREADS.
 enum class Threads {

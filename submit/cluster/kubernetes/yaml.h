@@ -20,7 +20,7 @@ Json ReadYamlFile(const std::string& path);
 
 /// `added` over `base`, as kubectl's strategic merge does it for pods: objects key by key; containers,
 /// volumes and environment by name, mounts by path, ports by number; any other value, and any other list,
-/// replaces; null removes. Other than there, a variable's value takes the place of a reference.
+/// replaces; null removes. Unlike there, a variable's value replaces a reference, and a reference a value.
 void MergeInto(Json& base, const Json& added);
 
 }  // namespace warren::submit

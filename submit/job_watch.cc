@@ -37,7 +37,7 @@ std::string ProgramOf(const Options& options) {
   // python -m train, python train.py, ./train
   std::string name;
   for (const std::string& word : options.command) {
-    if (word.starts_with("-")) continue;
+    if (word.starts_with('-')) continue;
     const std::string file = std::filesystem::path(word).filename().string();
     if (name.empty() || (name.starts_with("python") && !name.ends_with(".py"))) name = file;
   }

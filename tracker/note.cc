@@ -91,7 +91,7 @@ class Words {
   template <typename Value>
   Value Or(std::optional<Value> found, Value otherwise) {
     good_ = good_ && found.has_value();
-    return found.value_or(std::move(otherwise));
+    return std::move(found).value_or(std::move(otherwise));
   }
 
   std::string_view rest_;

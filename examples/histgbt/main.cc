@@ -53,7 +53,7 @@ int Main(std::span<const std::string> arguments) {
       fmt::print("histgbt (Warren) " WARREN_VERSION "\n");
       return 0;
     }
-    if (argument.starts_with("-")) throw ConfigError(fmt::format("argument '{}': no such option", argument));
+    if (argument.starts_with('-')) throw ConfigError(fmt::format("argument '{}': no such option", argument));
   }
   std::vector<warren::xgb_train::Setting> settings;
   if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {

@@ -4,6 +4,7 @@
 #include <dmlc/logging.h>
 
 #include <string>
+#include <utility>
 
 #include "rabit_engine/api/session.h"
 #include "rabit_engine/base/error.h"
@@ -68,7 +69,7 @@ class Face {
   template <typename Value, typename Question>
   static Value Ask(Value outside, Question&& question) {
     const auto session = Session::Find(threads);
-    return session ? question(*session) : outside;
+    return session ? question(*session) : std::move(outside);
   }
 };
 

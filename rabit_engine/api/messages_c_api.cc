@@ -145,7 +145,7 @@ int WarrenMailboxFree(WarrenMailbox mailbox) {
 
 int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to, long long tag,
                       const WarrenCallOptions* options, WarrenHandle* handle) {
-  const auto post = [&](TaggedMessages& messages, std::chrono::milliseconds timeout, auto ended) {
+  const auto post = [&](TaggedMessages& messages, std::chrono::milliseconds timeout, const auto& ended) {
     messages.Send(to, static_cast<std::uint64_t>(tag), buffer, bytes, timeout,
                   [ended](const std::exception_ptr& error, int) { ended(error); });
   };
@@ -154,7 +154,7 @@ int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, i
 
 int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t bytes, int from, long long tag, int* source,
                       const WarrenCallOptions* options, WarrenHandle* handle) {
-  const auto post = [&](TaggedMessages& messages, std::chrono::milliseconds timeout, auto ended) {
+  const auto post = [&](TaggedMessages& messages, std::chrono::milliseconds timeout, const auto& ended) {
     messages.Receive(from, static_cast<std::uint64_t>(tag), buffer, bytes, timeout,
                      [ended, source](const std::exception_ptr& error, int sender) {
                        if (source != nullptr) *source = sender;

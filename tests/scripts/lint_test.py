@@ -24,7 +24,8 @@ class Lint(unittest.TestCase):
         for file in ("scripts/lint", ".clang-tidy", ".clang-format"):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(SOURCE / file, self.root / file)
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.root.parent / "cache"), "GIT_CONFIG_GLOBAL": "/dev/null",
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.root.parent / "cache"), "CLANG_TIDY": "clang-tidy",
+                            "GIT_CONFIG_GLOBAL": "/dev/null",
                             "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@t", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@t"}
         for command in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "nothing"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.environment, check=True)

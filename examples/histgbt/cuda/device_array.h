@@ -49,7 +49,7 @@ class DeviceArray {
     }
     size_ = size;
   }
-  void swap(DeviceArray& other) {
+  void swap(DeviceArray& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);

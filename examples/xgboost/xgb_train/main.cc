@@ -72,7 +72,7 @@ struct Request {
 };
 
 bool IsOption(const std::string& argument) {
-  return argument.starts_with("-");
+  return argument.starts_with('-');
 }
 
 // The first argument is the configuration file, unless it is a setting itself.

@@ -29,117 +29,131 @@ constexpr std::string_view kParameters = "Parameters of rabit";
 // group, name, former name, values, default, meaning, reader
 constexpr Variable kVariables[] = {
     {kJob, "DMLC_TRACKER_URI", nullptr, "a host name or address, or NULL", "none",
-     "The tracker's host; none or `NULL`: a job of one process. As an argument also `rabit_tracker_uri`.",
+     "Where the tracker runs. Unset or `NULL`: a job of one process, without a tracker. As an argument also "
+     "`rabit_tracker_uri`.",
      kEngine},
     {kJob, "DMLC_TRACKER_PORT", nullptr, "a port from 1 to 65535", "9000",
      "The tracker's port. As an argument also `rabit_tracker_port`.", kEngine},
     {kJob, "DMLC_JOB_TOKEN", nullptr, "the 64 hexadecimal digits that the launcher or the tracker made",
-     "none", "The secret of the job, proved to the tracker and to every other rank.",
+     "none",
+     "The secret of the job. A worker proves to the tracker and to every other rank that it knows the "
+     "secret, without sending it.",
      "librabit, librabit_xgboost, rabit-tracker"},
     {kJob, "WARREN_TLS", "RABIT_TLS", kBool, "0; `--tls` sets 1",
-     "1: connections to the tracker and between ranks are TLS 1.3 with the token as the key, on all ranks or "
-     "none.",
+     "1: use TLS 1.3, with the token as its key, to the tracker and between ranks. All ranks of a job must "
+     "have the same value.",
      kEngine},
     {kJob, "DMLC_TASK_ID", nullptr, "a name of at most 1024 bytes", "the launcher's, or NULL",
-     "Which of the job's processes this is. As an argument also `rabit_task_id`.", kEngine},
-    {kJob, "DMLC_ROLE", nullptr, "worker, server or scheduler", "worker", "What this process is in the job.",
+     "The name of this process within the job; a restarted process keeps it. As an argument also "
+     "`rabit_task_id`.",
      kEngine},
-    {kJob, "DMLC_NUM_WORKER", nullptr, "a number", "not known", "How many workers were started.", kEngine},
-    {kJob, "DMLC_NUM_ATTEMPT", nullptr, kCount, "0", "How often this process was started again.", kEngine},
+    {kJob, "DMLC_ROLE", nullptr, "worker, server or scheduler", "worker",
+     "The role of this process in the job.", kEngine},
+    {kJob, "DMLC_NUM_WORKER", nullptr, "a number", "not known", "The number of workers that were started.",
+     kEngine},
+    {kJob, "DMLC_NUM_ATTEMPT", nullptr, kCount, "0", "How many times this process has been restarted.",
+     kEngine},
     {kJob, "DMLC_MAX_ATTEMPT", nullptr, kCount, "0; `--local-num-attempt` sets it",
-     "How often a process that fails is started again.", kEngine},
-    {kJob, "DMLC_WORKER_CONNECT_RETRY", nullptr, kCount, "5", "Tries to reach the tracker or a peer.",
-     kEngine},
+     "How many times a failing process is restarted.", kEngine},
+    {kJob, "DMLC_WORKER_CONNECT_RETRY", nullptr, kCount, "5",
+     "How many times to try to reach the tracker or another rank.", kEngine},
     {kJob, "DMLC_SUBMIT_CLUSTER", nullptr, "a name that `--cluster` takes", "local",
-     "Where jobs run when `--cluster` is not given.", "dmlc-submit"},
+     "What `--cluster` is when it is not given.", "dmlc-submit"},
 
     {kCollectives, "WARREN_ENGINE", "RABIT_ENGINE", "native or mpi", "native; mpi with librabit_mpi",
-     "`mpi`: the collectives are MPI's.", kRabit},
+     "`mpi`: run the collectives over MPI.", kRabit},
     {kCollectives, "WARREN_BOOTSTRAP", "RABIT_BOOTSTRAP", "auto, tracker, mpi, slurm or none", "auto",
-     "How ranks find each other. `auto`: by the tracker that is named; without one, programs over "
-     "`warren/c_api.h` by the launcher that started them. `slurm`: Slurm or PMI.",
+     "How ranks find each other. `auto`: through the tracker if there is one; otherwise programs that use "
+     "`warren/c_api.h` do so through the launcher that started them. `slurm`: through Slurm or PMI.",
      kRabit},
     {kCollectives, "WARREN_SHARED_MEMORY", "RABIT_SHARED_MEMORY", "auto or off", "auto",
-     "`off`: TCP also between ranks of one host.", kEngine},
+     "`off`: use TCP between ranks on the same host, too.", kEngine},
     {kCollectives, "WARREN_HOST_GROUP", "RABIT_HOST_GROUP", "a name", "none",
-     "Ranks of one host with different names share no memory, as if on different hosts.", kEngine},
+     "Ranks on one host that have different names here share no memory, as if they ran on different hosts.",
+     kEngine},
     {kCollectives, "WARREN_REPRODUCIBLE", "RABIT_REPRODUCIBLE", kBool, "1",
-     "0: hosts of any size reduce first; results then depend on where ranks run.", kEngine},
+     "0: reduce within each host first, whatever the number of its ranks. The rounding of sums then depends "
+     "on where ranks run.",
+     kEngine},
     {kCollectives, "WARREN_ALGORITHM", "RABIT_ALGORITHM",
      "an algorithm, or collective=algorithm pairs with commas", "the best by a table",
-     "The algorithm to take, such as `ring` or `allreduce=ring,broadcast=tree`.", kEngine},
+     "Use this algorithm, for example `ring` or `allreduce=ring,broadcast=tree`.", kEngine},
     {kCollectives, "WARREN_PRINT_CHOICE", "RABIT_PRINT_CHOICE", kBool, "0",
-     "1: rank 0 prints each new choice of an algorithm.", kEngine},
+     "1: rank 0 prints the algorithm it uses for each kind and size of call, once.", kEngine},
     {kCollectives, "WARREN_CONNECT_TIMEOUT", "RABIT_CONNECT_TIMEOUT", "a whole number of seconds, at least 1",
-     "30", "For one connection or handshake.", kEngine},
+     "30", "The limit for one connection attempt or handshake.", kEngine},
     {kCollectives, "WARREN_HOST_TIMEOUT", "RABIT_HOST_TIMEOUT", "a whole number of seconds, at least 2", "30",
-     "Without an answer for so long, a host is taken for gone.", kEngine},
+     "A host that has not answered for this long is considered lost.", kEngine},
     {kCollectives, "WARREN_XGBOOST_ENGINE", nullptr, "own, warren or auto", "auto",
-     "Whose collectives XGBoost uses. `own`: XGBoost's; `warren`: Warren's, or an error where that cannot "
-     "be.",
+     "Whose collectives XGBoost uses: its own (`own`) or Warren's (`warren`, which fails where it cannot). "
+     "`auto`: Warren's where possible.",
      "librabit_xgboost, warren.xgboost"},
 
     {kLaunchers, "WARREN_MPI_LIBRARY", "RABIT_MPI_LIBRARY", kFile, "that of the launcher's MPI",
-     "The plugin to load for MPI.", kRabit},
+     "The MPI plugin to load.", kRabit},
     {kLaunchers, "WARREN_BOOTSTRAP_HOST", "RABIT_BOOTSTRAP_HOST", "a host name or address",
-     "Slurm's first node", "Where the ranks of a Slurm step meet.", kRabit},
+     "Slurm's first node", "The host on which the ranks of a Slurm step meet.", kRabit},
     {kLaunchers, "WARREN_BOOTSTRAP_PORT", "RABIT_BOOTSTRAP_PORT", "a port from 1 to 65535",
-     "from the step's number", "The port at which they meet.", kRabit},
+     "from the step's number", "The port on which they meet.", kRabit},
     {kLaunchers, "WARREN_BOOTSTRAP_TOKEN", "RABIT_BOOTSTRAP_TOKEN", "a word", "none",
-     "What they must share to meet, where there is no `DMLC_JOB_TOKEN`.", kRabit},
+     "A secret that the ranks must share in order to meet, when there is no `DMLC_JOB_TOKEN`.", kRabit},
 
     {kGpus, "WARREN_CUDA_LIBRARY", "RABIT_CUDA_LIBRARY", kFile, "beside librabit, or where the loader looks",
-     "The file `librabit_cuda.so`.", kRabit},
+     "The file to load as `librabit_cuda.so`.", kRabit},
     {kGpus, "WARREN_NCCL_PATH", "RABIT_NCCL_PATH", "a file, or the folder of libnccl.so.2",
-     "`DMLC_NCCL_PATH`, or where the loader looks", "NCCL.", kCuda},
+     "`DMLC_NCCL_PATH`, or where the loader looks", "Where to find NCCL.", kCuda},
     {kGpus, "WARREN_DEVICE_PATH", "RABIT_DEVICE_PATH", "auto, nccl, shared or staged", "auto",
-     "How the memory of GPUs is reached. All but `auto` fail where that cannot be.", kCuda},
+     "How to move data between GPUs. A value other than `auto` is an error where it is not possible.", kCuda},
 
-    {kWatching, "WARREN_TIMELINE", nullptr, kFile, "none", "A file for what happened when, as trace events.",
-     kEngine},
+    {kWatching, "WARREN_TIMELINE", nullptr, kFile, "none",
+     "Write a timeline of this process to this file, as trace events.", kEngine},
     {kWatching, "WARREN_REPORT_SECONDS", nullptr,
      "a number of seconds up to 86400, such as 1 or 0.5; 0 for never", "0; dmlc-submit sets 1",
-     "How often the tracker is told how this process is doing.", "librabit, librabit_xgboost, Python"},
+     "How often to send this process's statistics to the tracker.", "librabit, librabit_xgboost, Python"},
     {kWatching, "WARREN_REPORT_TIMELINE", nullptr, kBool, "0; `--timeline` sets 1",
-     "1: reports have what happened when, too.", kEngine},
+     "1: send the events of the timeline to the tracker, too.", kEngine},
     {kWatching, "WARREN_STALL_SECONDS", nullptr, "a whole number of seconds, at least 1", "60",
-     "After so long it is said on stderr whom a rank waits for.", kEngine},
+     "A rank that has waited for this long says on stderr which ranks it is waiting for.", kEngine},
 
     {kNamed, "WARREN_FUSION_THRESHOLD", nullptr, "a size in bytes such as 0, 65536, 64KB or 2MB", "2MB",
-     "Small allreduces are packed up to so many bytes; 0: never.", kRabit},
+     "Small allreduces are combined into one of up to this many bytes. 0: never.", kRabit},
     {kNamed, "WARREN_CYCLE_TIME_US", nullptr, "a whole number of microseconds from 0 to 1000000", "1000",
-     "How long names are collected.", kRabit},
-    {kNamed, "WARREN_AUTOTUNE", nullptr, kBool, "0", "1: both of these are found by trying.", kRabit},
+     "How long to collect operations before they are combined.", kRabit},
+    {kNamed, "WARREN_AUTOTUNE", nullptr, kBool, "0", "1: choose both of these by measuring.", kRabit},
 
     {kOthers, "WARREN_NATIVE", nullptr, "a folder with bin and lib", "that of the wheel",
-     "Where the Python package finds programs and libraries.", "Python"},
+     "Where the Python package looks for programs and libraries.", "Python"},
     {kOthers, "WARREN_CHECK_DATA", nullptr, "0 or 1", "0; `--check-data` sets 1",
-     "1: `load` shows what each worker got of a data set.", "warren.data"},
+     "1: `load` reports which part of the data set each worker got.", "warren.data"},
     {kOthers, "WARREN_SIMD", nullptr, "plain, sse4.1, avx2, avx512 or neon", "the fastest here",
-     "The instructions with which text is read.", "data reader"},
+     "The instruction set used to parse text.", "data reader"},
 
     {kParameters, "rabit_world_size", nullptr,
      "a number of workers from 1 to 131072, or -1 when the tracker knows", "-1", "The number of workers.",
      kEngine},
     {kParameters, "rabit_reduce_buffer", nullptr,
      "a size in bytes such as 67108864, 64KB, 256MB or 1GB, at least 1", "256MB",
-     "Checked; scratch memory is a few MiB whatever the vector.", kEngine},
-    {kParameters, "rabit_timeout", nullptr, kBool, "0",
-     "1: a collective that waits `rabit_timeout_sec` for a peer that is alive fails.", kEngine},
-    {kParameters, "rabit_timeout_sec", nullptr, kSeconds, "1800",
-     "Also: how long ranks wait for one that was lost to come again.", kEngine},
-    {kParameters, "rabit_enable_tcp_no_delay", nullptr, kBool, "1", "0: TCP may hold small messages back.",
+     "Accepted and checked, but without effect: the engine needs a few MiB of scratch memory for vectors of "
+     "any size.",
      kEngine},
+    {kParameters, "rabit_timeout", nullptr, kBool, "0",
+     "1: a collective fails after waiting `rabit_timeout_sec` for a peer that is alive.", kEngine},
+    {kParameters, "rabit_timeout_sec", nullptr, kSeconds, "1800",
+     "The limit for `rabit_timeout`. Also how long ranks wait for a lost rank to return.", kEngine},
+    {kParameters, "rabit_enable_tcp_no_delay", nullptr, kBool, "1",
+     "0: allow TCP to delay small messages (Nagle's algorithm).", kEngine},
     {kParameters, "rabit_debug", nullptr, kBool, "0",
-     "1: as `WARREN_PRINT_CHOICE`, and each rank says with whom it shares memory and how it waits.", kEngine},
+     "1: as `WARREN_PRINT_CHOICE`; in addition each rank prints which ranks it shares memory with and how it "
+     "waits.",
+     kEngine},
     {kParameters, "rabit_global_replica", nullptr, kCount, "5",
      "How many ranks keep each result until the next checkpoint.", kRabit},
     {kParameters, "rabit_local_replica", nullptr, kCount, "2",
      "How many other ranks keep a copy of each local model.", kRabit},
     {kParameters, "rabit_bootstrap_cache", nullptr, kBool, "0",
-     "1: a rank can be lost before LoadCheckPoint, too.", kRabit},
+     "1: a rank may be lost even before LoadCheckPoint.", kRabit},
     {kParameters, "mock", nullptr, "rank,version,seqno,trial", "none",
-     "Die there. Only as an argument, any number of times.", "librabit_mock"},
+     "Exit at this point, to test recovery. An argument only; may be repeated.", "librabit_mock"},
 };
 
 }  // namespace
@@ -185,10 +199,11 @@ std::vector<std::string> ContradictingNames(const LookUp& look_up) {
 std::string VariablesMarkdown() {
   std::string text =
       "# Environment variables\n\n"
-      "A variable that is set to nothing is not set. Old names are read as before; where both are set, the "
-      "new one is taken. Most of what librabit reads may also be an argument of Init (`key=value`, in upper "
-      "or lower case), which wins over the environment; what stands under \"MPI and Slurm\" and \"GPUs\" "
-      "may not. This page is written by `dmlc-submit --help-environment`.\n";
+      "A variable that is set to the empty string counts as unset. Old names still work; where both are "
+      "set, the new one wins. Most of what librabit reads can also be passed to Init as an argument "
+      "(`key=value`, in upper or lower case), which takes precedence over the environment; the variables "
+      "under \"MPI and Slurm\" and \"GPUs\" cannot. This page is written by `dmlc-submit "
+      "--help-environment`.\n";
   std::string_view group;
   for (const Variable& variable : kVariables) {
     if (variable.group != group) {

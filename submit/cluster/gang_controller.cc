@@ -121,6 +121,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
   gang.name = launch.name;
   gang.directory = launch.directory;
   gang.queue = launch.queue;
+  gang.is_noise = launch.is_noise;
   gang.ended.reset();
   gang.printed.clear();
   gang.words.clear();
@@ -163,9 +164,12 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
   }
   if (stopping_) return;  // what it says of processes that are being stopped would bury the story
   LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
-  splitter.Append(bytes, [&](std::string_view piece) {
-    Tell(LauncherSaid{gang.name, stream, std::string(piece)});
-  });
+  splitter.Append(bytes, [&](std::string_view piece) { TellWhatItSaid(gang, stream, piece); });
+}
+
+void GangController::TellWhatItSaid(const Gang& gang, Stream stream, std::string_view piece) {
+  if (gang.is_noise != nullptr && gang.is_noise(piece)) return;
+  Tell(LauncherSaid{gang.name, stream, std::string(piece)});
 }
 
 /// The launcher has ended: with all its processes, or, where it only puts them into a queue, before them.
@@ -174,9 +178,7 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   gang.launcher_runs = false;
   gang.patience.reset();
   for (auto* const splitter : {&gang.out, &gang.err}) {
-    splitter->Finish([&](std::string_view piece) {
-      Tell(LauncherSaid{gang.name, Stream::kErr, std::string(piece)});
-    });
+    splitter->Finish([&](std::string_view piece) { TellWhatItSaid(gang, Stream::kErr, piece); });
   }
   if (!gang.Submits() || !status.ok()) return EndGang(gang, status, now);
   const auto job = gang.queue->id(gang.printed);

@@ -137,6 +137,7 @@ class GangController {
     std::string name = {};       ///< of the launcher
     std::string directory = {};  ///< of its files
     std::optional<Queue> queue = {};
+    bool (*is_noise)(std::string_view line) = nullptr;  ///< of the launcher's lines
     bool launcher_runs = false;
     bool launched = false;     ///< the launcher runs, or the job is in the queue
     std::string job = {};      ///< its number in the queue
@@ -182,6 +183,7 @@ class GangController {
   void Relaunch(Gang& gang, TimePoint now);
   void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
   void SetCleanupOf(const Gang& gang);
+  void TellWhatItSaid(const Gang& gang, Stream stream, std::string_view piece);
   void EndGang(Gang& gang, const ExitStatus& status, TimePoint now);
 
   void On(const AgentArrived& event, TimePoint now);

@@ -52,6 +52,8 @@ struct Launch {
   std::string directory = {};    ///< where they lie; empty: in a temporary one of this machine
   bool needs_directory = false;  ///< even without files: words name it as "FILE:"
   std::optional<Queue> queue;    ///< none: the command runs as long as the processes do
+  /// Whether a line of the launcher's says nothing about the job, and is not shown; null: none does.
+  bool (*is_noise)(std::string_view line) = nullptr;
 };
 
 /// How a script finds its place.

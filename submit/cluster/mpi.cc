@@ -148,6 +148,15 @@ void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::v
   }
 }
 
+/// Open MPI and the ssh that it starts both put that ssh into a process group of its own. On a busy machine
+/// Open MPI comes second, says that it could not, and goes on: "plm:rsh: Warning: setpgid(5,5) failed in
+/// parent with errno=Permission denied(13)".
+bool IsNoiseOfOpenMpi(std::string_view line) {
+  const std::size_t begin = line.find("] plm:");
+  return begin != std::string_view::npos && line.find("Warning: setpgid(", begin) != std::string_view::npos &&
+         line.find(" failed in parent with errno=", begin) != std::string_view::npos;
+}
+
 }  // namespace
 
 MpiKind RecogniseMpi(const std::string& program, const std::string& version_text) {
@@ -210,6 +219,7 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
       {kSessionDirectoryVariable});
   Launch launch;
   launch.name = "mpirun";
+  if (IsOpenMpi(setting.kind)) launch.is_noise = IsNoiseOfOpenMpi;
   launch.environment = script.variables;
   std::vector<std::string> names;
   for (const auto& [name, value] : script.variables) names.push_back(name);

@@ -57,6 +57,24 @@ TEST(GangController, AProcessWhoseAgentWasOfALauncherBeforeIsNotWaitedForWhenTha
   EXPECT_THAT(Exited(controller), ElementsAre(1));
 }
 
+TEST(GangController, WhatTheLauncherSaysIsToldButForItsNoise) {
+  GangController controller(0, 1, "host port 1");
+  Launch launch;
+  launch.is_noise = [](std::string_view line) { return line.starts_with("noise"); };
+  controller.Start(0, 0, 1, kNow);
+  controller.Launched(0, launch);
+  controller.LauncherWrote(0, Stream::kErr, "noi");
+  controller.LauncherWrote(0, Stream::kErr, "se\nno route to host\nnoise at the end");
+  controller.LauncherExited(0, ExitStatus{1, 0, false, {}}, kNow);
+  std::vector<std::string> said;
+  for (const GangAction& action : controller.TakeActions()) {
+    const auto* const event = std::get_if<ClusterEvent>(&action);
+    const auto* const one = event != nullptr ? std::get_if<LauncherSaid>(event) : nullptr;
+    if (one != nullptr) said.push_back(one->piece);
+  }
+  EXPECT_THAT(said, ElementsAre("no route to host\n"));
+}
+
 TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   GangController controller(0, 1, "host port 1");
   controller.Start(0, 0, 1, kNow);

@@ -72,6 +72,20 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
               HasSubstr("n0 slots=1 port=2222"));
 }
 
+TEST(Mpi, OpenMpisWordsAboutAProcessGroupSayNothingAboutTheJob) {
+  SomeGang gang;
+  const Launch open = MpiLaunch({"mpirun", MpiKind::kOpenMpi4, {}}, gang.plan);
+  ASSERT_NE(open.is_noise, nullptr);
+  const std::string warning = "setpgid(14354,14354) failed in parent with errno=Permission denied(13)\n";
+  EXPECT_TRUE(open.is_noise("[host-middle:14349] plm:rsh: Warning: " + warning));
+  EXPECT_TRUE(open.is_noise("[host-middle:14349] plm:ssh: Warning: " + warning));
+  EXPECT_FALSE(open.is_noise(
+      "[host:1] plm:rsh: Error: setpgid(0,0) failed in child with errno=Permission denied(13)\n"));
+  EXPECT_FALSE(open.is_noise("Warning: " + warning));
+  EXPECT_FALSE(open.is_noise("ssh: connect to host n1 port 22: Connection refused\n"));
+  EXPECT_EQ(MpiLaunch({"mpirun", MpiKind::kHydra, {}}, gang.plan).is_noise, nullptr);
+}
+
 TEST(Mpi, EachImplementationBindsWorkersByItsOwnMeans) {
   SomeGang gang;
   gang.options.worker_cores = 4;

@@ -164,10 +164,10 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
   }
   if (stopping_) return;  // what it says of processes that are being stopped would bury the story
   LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
-  splitter.Append(bytes, [&](std::string_view piece) { TellWhatItSaid(gang, stream, piece); });
+  splitter.Append(bytes, [&](std::string_view piece) { TellLauncherLine(gang, stream, piece); });
 }
 
-void GangController::TellWhatItSaid(const Gang& gang, Stream stream, std::string_view piece) {
+void GangController::TellLauncherLine(const Gang& gang, Stream stream, std::string_view piece) {
   if (gang.is_noise != nullptr && gang.is_noise(piece)) return;
   Tell(LauncherSaid{gang.name, stream, std::string(piece)});
 }
@@ -178,7 +178,7 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   gang.launcher_runs = false;
   gang.patience.reset();
   for (auto* const splitter : {&gang.out, &gang.err}) {
-    splitter->Finish([&](std::string_view piece) { TellWhatItSaid(gang, Stream::kErr, piece); });
+    splitter->Finish([&](std::string_view piece) { TellLauncherLine(gang, Stream::kErr, piece); });
   }
   if (!gang.Submits() || !status.ok()) return EndGang(gang, status, now);
   const auto job = gang.queue->id(gang.printed);

@@ -183,7 +183,7 @@ class GangController {
   void Relaunch(Gang& gang, TimePoint now);
   void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
   void SetCleanupOf(const Gang& gang);
-  void TellWhatItSaid(const Gang& gang, Stream stream, std::string_view piece);
+  void TellLauncherLine(const Gang& gang, Stream stream, std::string_view piece);
   void EndGang(Gang& gang, const ExitStatus& status, TimePoint now);
 
   void On(const AgentArrived& event, TimePoint now);

@@ -97,8 +97,8 @@ void JobWatch::Begin() {
   runs_ = true;
   last_look_ = Clock::now();
   history_.emplace(RecordOf(options_));
-  if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics are at {}", web_->MetricsUrl()));
-  if (web_ && !web_->PageUrl().empty()) Say(fmt::format("the job is to be seen at {}", web_->PageUrl()));
+  if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics: {}", web_->MetricsUrl()));
+  if (web_ && !web_->PageUrl().empty()) Say(fmt::format("dashboard: {}", web_->PageUrl()));
   console_.on_resize = [this] { ShowLine(); };
   WaitToLook();
 }

@@ -103,10 +103,10 @@ std::chrono::milliseconds Seconds(const std::string& value, std::string_view zer
   const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
                                                    fast_float::chars_format::fixed);
   if (error != std::errc{} || end != value.data() + value.size() || !(seconds >= 0)) {
-    throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0: {})", value, zero));
+    throw std::runtime_error(fmt::format("'{}' is not a number of seconds (0 means: {})", value, zero));
   }
   if (seconds > kMaxTimeoutSeconds) {
-    throw std::runtime_error(fmt::format("'{}' is too big (0: {})", value, zero));
+    throw std::runtime_error(fmt::format("'{}' is too big (0 means: {})", value, zero));
   }
   const std::chrono::milliseconds time(static_cast<std::int64_t>(seconds * 1000));
   // Less than a millisecond was asked for, not none.
@@ -114,11 +114,11 @@ std::chrono::milliseconds Seconds(const std::string& value, std::string_view zer
 }
 
 void StoreTimeout(Options& options, const std::string& value) {
-  options.timeout = Seconds(value, "wait for ever");
+  options.timeout = Seconds(value, "wait forever");
 }
 
 void StoreHangTimeout(Options& options, const std::string& value) {
-  options.hang_timeout = Seconds(value, "nobody looks");
+  options.hang_timeout = Seconds(value, "no reports");
 }
 
 /// KEY=VALUE as it is; a KEY alone takes the value it has now.
@@ -155,7 +155,7 @@ std::string ClusterHelp() {
     names += fmt::format("{}{} ({}{})", names.empty() ? "" : ", ", cluster.name, cluster.where,
                          cluster.experimental ? "; experimental" : "");
   }
-  return fmt::format("Where the processes run: {}.", names);
+  return fmt::format("Cluster that runs the processes: {}.", names);
 }
 
 std::vector<Option> MakeTable() {
@@ -173,7 +173,7 @@ std::vector<Option> MakeTable() {
           {"--num-workers",
            "N",
            "",
-           "How many workers to start. Required.",
+           "Number of workers to start. Required.",
            Count<&Options::num_workers, 1, kMaxWorkers>,
            false,
            {"-n"}},
@@ -187,172 +187,120 @@ std::vector<Option> MakeTable() {
           {"--num-servers",
            "M",
            "0",
-           "How many parameter servers to start. With M > 0 the command is started once as the scheduler, M "
-           "times "
-           "as a server and N times as a worker; DMLC_ROLE tells them apart.",
+           "Number of parameter servers to start. With M > 0 the command runs once as the scheduler, M times as a server and N times as a worker; DMLC_ROLE tells a process its role.",
            Count<&Options::num_servers, 0, kMaxWorkers>,
            false,
            {"-s"}},
           {"--mode", "ps|mpi", "ps",
-           "mpi: the workers work together without servers, as the KVStore dist_sync_mpi has it, and "
-           "--num-servers "
-           "counts for nothing.",
+           "With mpi, the workers exchange data without servers, as KVStore's dist_sync_mpi does, and --num-servers is ignored.",
            StoreMode},
           {"--local-num-attempt", "K", "0",
-           "How often a process that fails is started again before the job is given up. DMLC_NUM_ATTEMPT is "
-           "0 at "
-           "its first start and counts up.",
+           "Restart a failed process up to K times before the job fails. DMLC_NUM_ATTEMPT is 0 for the first start and counts the restarts.",
            Count<&Options::num_restarts, 0, kMaxCount>},
           {"--max-restarts", "N", "0",
-           "How often the whole job is stopped and started again when a process of it fails for good or "
-           "workers "
-           "stay "
-           "missing: for programs that go on from a model they saved, as XGBoost's do. DMLC_NUM_ATTEMPT "
-           "counts "
-           "up.",
+           "Restart the whole job up to N times if a process fails for good or workers are missing. For programs that resume from a saved model. DMLC_NUM_ATTEMPT counts the restarts.",
            Count<&Options::max_restarts, 0, kMaxCount>},
           {"--env", "KEY=VALUE", "",
-           "Gives the processes an environment variable, the value exactly as written. KEY alone passes on "
-           "the "
-           "value it has now.",
+           "Set an environment variable of the processes; the value is passed on exactly as written. KEY alone passes on the current value.",
            StoreEnvironment, true},
           {"--files", "FILE", "",
-           "A file the processes find in their directory, under its own name. Where they run in this "
-           "directory, "
-           "or one that "
-           "is shared or copied, it is put there for as long as the job runs.",
+           "Provide a file in the directory of the processes, under its own name. If they run in this directory, or in a shared or copied one, the file is placed there while the job runs.",
            TextList<&Options::files>, true},
           {"--archives", "FILE", "",
-           "Like --files, unpacked: what data.tar.gz or data.zip contains is found in data/.",
+           "Like --files, and unpack the archive: the contents of data.tar.gz or data.zip are in data/.",
            TextList<&Options::archives>, true},
           {"--check-data", "", "",
-           "Workers that read with warren.data show what each of them got before they train, in one table: "
-           "rows, columns, ranges of labels and features.",
+           "Print a table of what each worker has read with warren.data before training starts: rows, columns, ranges of labels and features.",
            StoreCheckData},
-          {"--dry-run", "", "", "Prints what would be started, as shell commands, and starts nothing.",
+          {"--dry-run", "", "", "Print the shell commands that would start the processes, and start nothing.",
            Flag<&Options::dry_run>},
       });
   add("The job", false,
       {
           {"--auto-file-cache", "on|off", "on",
-           "Whether files named in the command are shipped like --files and named without their folders. "
-           "Only "
-           "where the "
-           "processes run in directories of their own.",
+           "Ship files that the command names as --files does, and replace their paths by their names. Only for clusters where processes run in directories of their own.",
            StoreAutoFileCache},
       });
   add("Tracker", true,
       {
           {"--host-ip", "IP|auto|dns", "",
-           "The address the processes are told to find the tracker at: an address or name, auto (that of the "
-           "default route) or dns (this machine's full name). Unless given: 127.0.0.1 with --cluster local, "
-           "else "
-           "that of the route to the first host of the job.",
+           "Address at which processes reach the tracker: an address or a name, auto (the address of the default route) or dns (the full name of this machine). By default 127.0.0.1 with --cluster local, else the address of the route to the first host.",
            Text<&Options::host_ip>},
           {"--no-tracker", "", "",
-           "Starts no tracker: for programs that find each other by themselves, such as MPI's.",
+           "Start no tracker, for programs that find each other by themselves, such as MPI programs.",
            Flag<&Options::no_tracker>},
           {"--port", "P", "9091",
-           "The first port the tracker tries; 0 takes any free one. Unless given, it begins anywhere between "
-           "9091 "
-           "and --port-end, so that what is left of an earlier job does not find this one's tracker. A "
-           "parameter-server job's scheduler gets a free port of the same range.",
+           "First port that the tracker tries; 0 means any free port. By default the tracker starts at a random port between 9091 and --port-end, so that workers left over from an earlier job do not reach it. The scheduler of a parameter-server job gets a free port of the same range.",
            Count<&Options::port, 0, 65535>},
-          {"--port-end", "P", "9999", "The last port the tracker tries.",
+          {"--port-end", "P", "9999", "Last port that the tracker tries.",
            Count<&Options::port_end, 0, 65535>},
-          {"--sortby", "host|task", "host", "What workers are sorted by before they get their ranks.",
-           StoreSortBy},
+          {"--sortby", "host|task", "host", "Order in which workers get their ranks.", StoreSortBy},
           {"--tls", "", "",
-           "Encrypts the connections of workers with Warren's engine, to the tracker and among each other, "
-           "by "
-           "TLS 1.3 "
-           "with the job's token as the key; needs OpenSSL 3 on every host. XGBoost's own connections stay "
-           "in "
-           "the clear.",
+           "Encrypt the connections of Warren's engine, to the tracker and between workers, with TLS 1.3; the key is derived from the job token. Requires OpenSSL 3 on every host. XGBoost's own connections are not encrypted.",
            Flag<&Options::tls>},
           {"--admit", "token|hosts|any", "",
-           "Which workers the tracker takes that cannot prove the job's token, as XGBoost's own: none, those "
-           "from "
-           "the hosts of the job, or any. Unless given: any when only this machine reaches the tracker, "
-           "hosts "
-           "where "
-           "they are known before the start (ssh, mpi with a host file, slurm in an allocation), else any.",
+           "Which workers the tracker takes that cannot prove the job's token, as XGBoost's own: none, those from the hosts of the job, or any. Unless given: any when only this machine reaches the tracker, hosts where they are known before the start (ssh, mpi with a host file, slurm in an allocation), else any.",
            StoreAdmit},
           {"--timeout", "SECONDS", "1800",
-           "How long workers may be missing at the tracker before the job is given up; 0: for ever, also "
-           "right "
-           "for "
-           "a command that never speaks to the tracker.",
+           "Give up if workers have not contacted the tracker for this long. 0 waits forever; use it if the command never contacts the tracker.",
            StoreTimeout},
       });
   add("Output and logs", true,
       {
           {"--log-dir", "DIR", "",
-           "Also keeps the output of each process in DIR/worker-0.log and so on. DIR is made when missing.",
+           "Also write the output of each process to a file in DIR: worker-0.log, worker-1.log and so on. DIR is created if it does not exist.",
            Text<&Options::log_dir>},
           {"--color", "auto|always|never", "auto",
-           "Whether the [rank] before each line of output is coloured; auto: on a terminal.", StoreColor},
-          {"--log-level", "INFO|DEBUG", "INFO", "How much dmlc-submit and the tracker say.", StoreLogLevel},
+           "Colour the [rank] before each line of output; auto means on a terminal only.", StoreColor},
+          {"--log-level", "INFO|DEBUG", "INFO", "Amount of messages from dmlc-submit and the tracker.",
+           StoreLogLevel},
           {"--log-file", "FILE", "",
-           "Also writes what dmlc-submit and the tracker say to FILE, with the time.",
+           "Also write the messages of dmlc-submit and the tracker to FILE, with the time.",
            Text<&Options::log_file>},
           {"--hang-timeout", "SECONDS", "60",
-           "After how long without progress a worker is named, with what is known of it: stopped, waiting "
-           "for "
-           "a disk, or out of reach with its host; 0: nobody looks.",
+           "Report a worker that makes no progress for this long, with what is known about it: stopped, waiting for a disk, or on a host that cannot be reached. 0 turns it off.",
            StoreHangTimeout},
           {"--dump-on-hang", "", "",
-           "Also shows where that worker is in its program, by py-spy and gdb where its host has them. "
-           "SIGUSR2 makes dmlc-submit show that of all workers at any time.",
+           "Also show the stack of that worker, with py-spy and gdb if its host has them. SIGUSR2 makes dmlc-submit show the stacks of all workers at any time.",
            Flag<&Options::dump_on_hang>},
           {"--timeline", "FILE", "",
-           "Writes what the workers did in collective calls, and when, to FILE: trace events of all ranks on "
-           "one clock, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Of workers that use "
-           "Warren's engine.",
+           "Write the collective calls of all ranks to FILE as trace events on one clock, for Perfetto (ui.perfetto.dev) and chrome://tracing. Covers workers that use Warren's engine.",
            Text<&Options::timeline>},
           {"--metrics-port", "[HOST:]PORT", "",
-           "Serves what the job does to Prometheus at http://HOST:PORT/metrics, to anybody who reaches it. "
-           "HOST is 127.0.0.1 unless given, an IPv6 address stands in []; port 0 takes any free one.",
+           "Serve Prometheus metrics at http://HOST:PORT/metrics, without authentication. HOST is 127.0.0.1 by default; write IPv6 addresses in []. Port 0 means any free port.",
            StoreMetricsPort},
           {.name = "--dashboard",
            .value = "[=[HOST:]PORT]",
            .default_value =
-               "any free port of 127.0.0.1, or that of --metrics-port where that is on this machine alone",
+               "any free port of 127.0.0.1, or the port of --metrics-port if that is on this machine only",
            .help =
-               "Shows the job on a page in a browser while it runs, behind a token that is in the address "
-               "that is printed. With --log-dir the page is kept in DIR/job.html.",
+               "Serve a page about the running job for a browser; the printed address contains the token that opens it. With --log-dir, the page is kept in DIR/job.html.",
            .store = StoreDashboard,
            .value_is_optional = true},
           {"--log-format", "text|json", "text",
-           "json: each line of the output, and of --log-file, is a JSON object with the time, who wrote it "
-           "and the "
-           "text. What --dry-run prints stays as it is.",
+           "With json, each line of the output and of --log-file is a JSON object with the time, the source and the text. The output of --dry-run stays as it is.",
            StoreLogFormat},
           {"--quiet",
            "",
            "",
-           "dmlc-submit itself says only warnings and errors. --log-file still gets all of it.",
+           "Print only warnings and errors of dmlc-submit itself. --log-file still gets all messages.",
            Flag<&Options::quiet>,
            false,
            {"-q"}},
           {"--show-all-errors", "", "",
-           "Shows the errors of all processes as they come. Unless given, those that followed from the first "
-           "failure "
-           "are folded into one line, and the words of the first come last.",
+           "Show the errors of all processes as they come. By default, errors that follow from the first failure are summed up in one line, and the output of the first failure comes last.",
            Flag<&Options::show_all_errors>},
       });
   add("Resources on a cluster", true,
       {
-          {"--worker-cores", "N", "local, ssh, mpi: its share of the host's cores; else 1",
-           "Processor cores for each worker. Also its OMP_NUM_THREADS, where the environment and --env have "
-           "none.",
+          {"--worker-cores", "N", "local, ssh, mpi: an equal share of the host's cores; else 1",
+           "Processor cores for each worker. Also sets OMP_NUM_THREADS, unless the environment or --env does.",
            StoreWorkerCores},
       });
   add("Resources on a cluster", false,
       {
           {"--bind", "core|numa|none", bind_default,
-           "What each process may run on: cores of its own, as many as a worker has threads; all cores of "
-           "one NUMA node; or any core.",
+           "Cores that each process may use: as many cores of its own as it has threads, all cores of one NUMA node, or any core.",
            StoreBind},
           {"--worker-memory", "SIZE", "the cluster's own; 1g with yarn",
            "Memory for each worker, such as 512m or 1.5g.", Memory<&Options::worker_memory_bytes>},
@@ -362,17 +310,14 @@ std::vector<Option> MakeTable() {
            Memory<&Options::server_memory_bytes>},
           {"--worker-gpus", "N", "0", "GPUs for each worker.", Count<&Options::worker_gpus, 0, kMaxCount>},
           {"--time-limit", "TIME", "the cluster's own",
-           "How long the job may run, as the cluster writes it: 90 (minutes) or 1-12:00:00 for slurm, "
-           "1:30:00 or "
-           "seconds for sge, seconds for kubernetes.",
+           "Time limit of the job, in the cluster's own form: 90 (minutes) or 1-12:00:00 for slurm, 1:30:00 or seconds for sge, seconds for kubernetes.",
            Text<&Options::time_limit>},
-          {"--jobname", "NAME", "", "The name of the job in the cluster's queue.", Text<&Options::job_name>},
-          {"--queue", "NAME", "the cluster's own", "The queue the job is put into.", Text<&Options::queue>},
+          {"--jobname", "NAME", "", "Name of the job in the cluster's queue.", Text<&Options::job_name>},
+          {"--queue", "NAME", "the cluster's own", "Queue for the job.", Text<&Options::queue>},
           {"--host-file",
            "FILE",
            "$HOSTFILE",
-           "The hosts to use, one a line: [user@]host[:port] [slots=N], IPv6 as [address]:port, # begins a "
-           "comment.",
+           "File with the hosts, one per line: [user@]host[:port] [slots=N]; IPv6 as [address]:port. # starts a comment.",
            Text<&Options::host_file>,
            false,
            {"-H", "--hostfile"}},
@@ -383,17 +328,17 @@ std::vector<Option> MakeTable() {
   }
   add("Help", true,
       {
-          {"--help", "", "", "Prints this.", Ask<Request::kHelp>},
-          {"--help-markdown", "", "", "Prints docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
-          {"--help-environment", "", "", "Prints the table of environment variables, in Markdown.",
+          {"--help", "", "", "Print this help.", Ask<Request::kHelp>},
+          {"--help-markdown", "", "", "Print docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
+          {"--help-environment", "", "", "Print the table of environment variables, in Markdown.",
            Ask<Request::kHelpEnvironment>},
-          {"--help-man", "", "", "Prints the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
-          {"--completion", "bash|zsh|fish", "",
-           "Prints the script by which that shell completes the command line.", StoreCompletion},
-          {"--version", "", "", "Prints the version.", Ask<Request::kVersion>},
+          {"--help-man", "", "", "Print the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
+          {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
+           StoreCompletion},
+          {"--version", "", "", "Print the version.", Ask<Request::kVersion>},
       });
   for (const auto& [name, value] : kWithoutEffect) {
-    add("Without effect", false, {{name, value, "", "Taken for old scripts; does nothing.", Drop}});
+    add("Without effect", false, {{name, value, "", "Accepted for old scripts; has no effect.", Drop}});
   }
   return table;
 }

@@ -120,7 +120,7 @@ class JobRun : public JobView {
     if (host_.port != 0 && !plan_.empty()) host_ = HostOfJob(options_, ++starts_);
     std::uint16_t port = host_.port;
     if (port != 0) {
-      spdlog::debug("the processes are to find the job at {} port {}", host_.address, port);
+      spdlog::debug("processes look for the job at {} port {}", host_.address, port);
     } else if (options_.num_servers > 0) {
       port = FindSchedulerPort(io_, options_, host_.address);
     } else if (!options_.no_tracker) {
@@ -128,9 +128,8 @@ class JobRun : public JobView {
       port = server_->port();
     }
     if (!host_.why.empty() && port != 0) {
-      spdlog::info(
-          "the processes reach this machine at {} port {}, the address of {} (--host-ip gives another)",
-          host_.address, port, host_.why);
+      spdlog::info("tracker address: {} port {}, from {} (change it with --host-ip)", host_.address, port,
+                   host_.why);
     }
     plan_ = Plan(options_,
                  {AddressOf(options_, host_.address, port, token_.ToHex()), command_, InheritedNames(),
@@ -150,12 +149,11 @@ class JobRun : public JobView {
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
       const int threads =
           ThreadsOfWorker(cores_ - CoresOfServers(options_, options_.num_servers), options_.num_workers);
-      spdlog::info(
-          "{} of {} core{} for each worker (OMP_NUM_THREADS={}; --worker-cores gives another number)",
-          threads, cores_, cores_ == 1 ? "" : "s", threads);
+      spdlog::info("each worker uses {} of {} core{} (OMP_NUM_THREADS={}; change it with --worker-cores)",
+                   threads, cores_, cores_ == 1 ? "" : "s", threads);
     } else {
       spdlog::info(
-          "each worker gets its share of its host's cores (OMP_NUM_THREADS; --worker-cores gives a number)");
+          "each worker uses an equal share of its host's cores (OMP_NUM_THREADS; change it with --worker-cores)");
     }
   }
 

@@ -103,7 +103,7 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--admit-host", options.admitted_hosts,
                  "a host of the job, by address or name, for --admit hosts; may be repeated");
   app.add_option("--timeout", options.timeout_seconds,
-                 "seconds that workers may be missing, at the start or to be linked again; 0 waits for ever")
+                 "seconds that workers may be missing, at the start or to be linked again; 0 waits forever")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   app.add_flag("--until-stdin-closes", options.until_stdin_closes,

@@ -1,4 +1,4 @@
-// rabit-data: looks into data sets, checks them, and makes others of them.
+// rabit-data: inspects, validates, converts and shards data sets.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

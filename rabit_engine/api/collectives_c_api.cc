@@ -56,7 +56,8 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const Way& way, Prep
   std::shared_ptr<CallOptions> options;
   if (way.options != nullptr) {
     if (way.options->struct_bytes < sizeof(WarrenCallOptions)) {
-      session->Refuse(call, "the options are of no version of this library: begin with WARREN_CALL_OPTIONS");
+      session->Refuse(call,
+                      "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
     }
     const bool has_name = way.options->name != nullptr && *way.options->name != '\0';
     if (has_name || way.options->timeout_seconds != 0) {
@@ -66,7 +67,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const Way& way, Prep
     }
   }
   auto work = prepare(*session, call);
-  if (way.handle == nullptr) session->Refuse(call, "the place for the handle is null");
+  if (way.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, way.options->timeout_seconds);
   // The work refers to the session and the options.
   return new WarrenHandle_{session->Enqueue(

@@ -108,7 +108,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
     const Call call{name};
     if (mailbox == nullptr) throw Misuse(fmt::format("rank unknown: {}: the mailbox is null", name));
     const Session& session = *mailbox->session;
-    if (handle == nullptr) session.Refuse(call, "the place for the handle is null");
+    if (handle == nullptr) session.Refuse(call, "`handle` is NULL");
     *handle = nullptr;
     RequireBuffer(session, call, buffer, bytes);
     const bool is_any = may_be_any && peer == WARREN_ANY_RANK;
@@ -116,7 +116,8 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
       session.Refuse(call, fmt::format("{} is no other rank of {}", peer, session.world_size()));
     }
     if (options != nullptr && options->struct_bytes < sizeof(WarrenCallOptions)) {
-      session.Refuse(call, "the options are of no version of this library: begin with WARREN_CALL_OPTIONS");
+      session.Refuse(call,
+                     "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
     }
     const auto timeout = session.Timeout(call, options == nullptr ? 0 : options->timeout_seconds);
     const bool has_name = options != nullptr && options->name != nullptr && *options->name != '\0';

@@ -38,8 +38,8 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   NamedCallOptions result = session.options().named;
   if (options == nullptr) return result;
   if (options->struct_bytes < sizeof(WarrenCoordinatorOptions)) {
-    session.Refuse(call,
-                   "the options are of no version of this library: begin with WARREN_COORDINATOR_OPTIONS");
+    session.Refuse(
+        call, "struct_bytes of the options is too small; initialise them with WARREN_COORDINATOR_OPTIONS");
   }
   if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
   constexpr int kLongestCycle = 1'000'000;
@@ -63,15 +63,15 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
       throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", function));
     const std::shared_ptr<NamedCalls> calls = coordinator->calls;
     Session& session = calls->session();
-    if (handle == nullptr) session.Refuse(call, "the place for the handle is null");
+    if (handle == nullptr) session.Refuse(call, "`handle` is NULL");
     *handle = nullptr;
     if (name == nullptr || *name == '\0') session.Refuse(call, "the operation has no name");
     Request request;
     request.name = name;
     if (options != nullptr) {
       if (options->struct_bytes < sizeof(WarrenEnqueueOptions)) {
-        session.Refuse(call,
-                       "the options are of no version of this library: begin with WARREN_ENQUEUE_OPTIONS");
+        session.Refuse(
+            call, "struct_bytes of the options is too small; initialise them with WARREN_ENQUEUE_OPTIONS");
       }
       request.priority = options->priority;
       if (options->group != nullptr && *options->group != '\0') {

@@ -225,8 +225,8 @@ const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forc
     // It may be forced beyond the sizes and numbers it is best for, but not where it cannot work.
     const unsigned unmet = UnmetNeeds(*wish, situation);
     if (unmet == kNothing) return *wish;
-    throw Misuse(fmt::format("{} asks for {} by {}, which cannot be here: {}", forced.name(),
-                             Name(situation.collective), wish->name, Explain(unmet)));
+    throw Misuse(fmt::format("{}: {} cannot use {} here: {}", forced.name(), Name(situation.collective),
+                             wish->name, Explain(unmet)));
   }
   // Never destroyed: another thread may end the process while this one is in a call.
   static const auto& table = *new std::vector<ResolvedRow>(Resolve());

@@ -266,11 +266,10 @@ ClusterEntry MpiEntry() {
   entry.shared_options = {"--bind",          "--host-file", "--worker-memory", "--server-cores",
                           "--server-memory", "--jobname",   "--queue"};
   entry.own_options = {
-      {"--mpirun", "PROGRAM", "mpirun", "The mpirun to use: of Open MPI 4 or 5, MPICH or Intel MPI.",
+      {"--mpirun", "PROGRAM", "mpirun", "The mpirun of Open MPI 4 or 5, MPICH or Intel MPI.",
        Text<&Options::mpirun>},
       {"--mpirun-args", "WORDS", "",
-       "More options for mpirun, such as '-bind-to none -x NCCL_DEBUG=INFO -mca pml ob1'; quotes keep blanks "
-       "in a word.",
+       "More options for mpirun, such as '-bind-to none -x NCCL_DEBUG=INFO -mca pml ob1'; quote words that contain blanks.",
        Words<&Options::mpirun_args>, true},
   };
   return entry;

@@ -116,9 +116,7 @@ ClusterEntry SgeEntry() {
                           "--time-limit",    "--jobname",      "--queue"};
   entry.own_options = {
       {"--sge-log-dir", "DIR", "",
-       "Where Grid Engine keeps what its own scripts print (the processes' output is with dmlc-submit). None "
-       "is kept "
-       "unless given.",
+       "Directory for the output of Grid Engine's own scripts. By default it is discarded; dmlc-submit shows the output of the processes either way.",
        Text<&Options::sge_log_dir>},
       {"--sge-args", "WORDS", "", "More options for qsub, such as '-P project -l gpu=1'.",
        Words<&Options::sge_args>, true},

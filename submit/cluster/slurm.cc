@@ -212,10 +212,9 @@ ClusterEntry SlurmEntry() {
       {"--slurm-args", "WORDS", "",
        "More options for sbatch, or for srun inside an allocation, such as '--account=a --constraint=fast'.",
        Words<&Options::slurm_args>, true},
-      {"--slurm-worker-nodes", "N", "one for each worker", "How many nodes the workers are spread over.",
+      {"--slurm-worker-nodes", "N", "one for each worker", "Number of nodes for the workers.",
        Count<&Options::slurm_worker_nodes, 1, kMaxCount>},
-      {"--slurm-server-nodes", "N", "one for each server",
-       "How many nodes the parameter servers are spread over.",
+      {"--slurm-server-nodes", "N", "one for each server", "Number of nodes for the parameter servers.",
        Count<&Options::slurm_server_nodes, 1, kMaxCount>},
   };
   return entry;

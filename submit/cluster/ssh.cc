@@ -577,15 +577,13 @@ ClusterEntry SshEntry() {
   entry.shared_options = {"--bind", "--host-file"};
   entry.own_options = {
       {"--sync-dst-dir", "DIR", "",
-       "Copies the current directory to DIR on every host first, by rsync, and runs the processes there.",
+       "Copy the current directory to DIR on every host with rsync, and run the processes there.",
        Text<&Options::sync_dst_dir>},
       {"--ssh-host-keys", "strict|accept-new|ignore", "strict",
-       "Hosts whose keys are not known: refused unless your configuration of ssh says otherwise, taken in, "
-       "or not "
-       "looked at.",
+       "Treatment of hosts with unknown keys: strict refuses them unless your ssh configuration says otherwise, accept-new adds their keys, ignore does not check keys.",
        StoreHostKeys},
       {"--ssh-options", "WORDS", "",
-       "More options for ssh, such as '-i key -J jump'; quotes keep blanks in a word.",
+       "More options for ssh, such as '-i key -J jump'; quote words that contain blanks.",
        Words<&Options::ssh_options>, true},
   };
   return entry;

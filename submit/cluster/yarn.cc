@@ -155,9 +155,9 @@ ClusterEntry YarnEntry() {
                           "--jobname",       "--queue",        "--auto-file-cache"};
   entry.own_options = {
       {"--yarn-app-classpath", "PATH", "",
-       "The class path of the application master, in place of the default.",
+       "Class path of the application master, instead of the default one.",
        Text<&Options::yarn_app_classpath>},
-      {"--yarn-app-dir", "DIR", "", "Where the application master lies.", Text<&Options::yarn_app_dir>},
+      {"--yarn-app-dir", "DIR", "", "Directory of the application master.", Text<&Options::yarn_app_dir>},
       {"--yarn-args", "WORDS", "",
        "More options for Hadoop's distributed shell, such as '-node_label_expression fast'.",
        Words<&Options::yarn_args>, true},

@@ -31,15 +31,17 @@ std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std:
   if (folded.same.empty() && folded.others.empty()) return {};
   std::string story;
   if (folded.same.size() + 1 == num_processes) {
-    story = fmt::format("all {} {} ended with the same words", num_processes, noun);
+    story = fmt::format("{} {} failed with the same error",
+                        num_processes == 2 ? "both" : fmt::format("all {}", num_processes), noun);
   } else if (!folded.same.empty()) {
-    story = Named(folded.same, label) + " ended with the same words as the first";
+    story = Named(folded.same, label) + " failed with the same error as the first";
   }
   if (!folded.others.empty()) {
-    story += fmt::format("{}{} {}", story.empty() ? "" : ", ", Named(folded.others, label),
-                         folded.first ? "ended because of it" : "had errors while they were stopped");
+    story +=
+        fmt::format("{}{} {}", story.empty() ? "" : ", ", Named(folded.others, label),
+                    folded.first ? "failed as a consequence" : "reported errors while they were stopped");
   }
-  return story + " (--show-all-errors shows their words)";
+  return story + " (--show-all-errors shows their output)";
 }
 
 ErrorFolding::ErrorFolding(std::size_t num_processes, Show show)

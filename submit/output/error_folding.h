@@ -39,7 +39,7 @@ struct FoldedErrors {
   std::vector<std::size_t> others;  ///< others with words of their own, ascending
 };
 
-/// In one line: "[1] [2] [3] ended because of it (--show-all-errors shows their words)"; empty: nothing was
+/// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty: nothing was
 /// left out. `label` has what stands in a process's brackets.
 std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std::string_view noun,
                      const std::function<std::string(std::size_t)>& label);

@@ -57,7 +57,7 @@ class XgboostFailure(unittest.TestCase):
         own = own[own.index(TRACEBACK):]
         self.assertEqual([line.partition("] ")[2] for line in lines[begin:-1]], own)
         echoes = sum(TRACEBACK in log for log in logs) - 1  # others may be stopped before they say anything
-        self.assertEqual("ended because of it" in shown, echoes > 0, shown)
+        self.assertEqual("failed as a consequence" in shown, echoes > 0, shown)
 
     def test_all_tracebacks_are_shown_when_asked_for(self):
         lines, logs = self.train("--show-all-errors")

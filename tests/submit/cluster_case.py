@@ -337,7 +337,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         self.assertEqual(process.returncode, 0, process.err)
         expected = self.threads_of_two()
         self.assertEqual(process.out.count(f"threads={expected} "), 2, process.out)
-        told = "each worker gets its share of its host's cores (OMP_NUM_THREADS; --worker-cores gives a number)"
+        told = "each worker uses an equal share of its host's cores (OMP_NUM_THREADS; change it with --worker-cores)"
         self.assertEqual(process.err.count(told), 1 if expected and self.CORES_ARE_SHARED else 0, process.err)
         process = self.submit("--num-workers", 2, "--env", "OMP_NUM_THREADS=5", *show)
         self.assertEqual(process.out.count("threads=5 "), 2, process.err)

@@ -47,8 +47,8 @@ class CommandLine(SubmitCase):
         show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS"]
         process = self.submit("--num-workers", 3, *show)
         self.assertEqual(process.out.count(f"threads={share}\n"), 3, process.out)
-        self.assertEqual(process.err, f"dmlc-submit: {share} of {cores} core{'s' * (cores > 1)} for each worker "
-                                      f"(OMP_NUM_THREADS={share}; --worker-cores gives another number)\n")
+        self.assertEqual(process.err, f"dmlc-submit: each worker uses {share} of {cores} core{'s' * (cores > 1)} "
+                                      f"(OMP_NUM_THREADS={share}; change it with --worker-cores)\n")
         for words, environment, threads in ((["--worker-cores", 7], {}, 7), (["--env", "OMP_NUM_THREADS=6"], {}, 6),
                                             ([], {"OMP_NUM_THREADS": "5"}, 5)):
             process = self.submit("--num-workers", 3, *words, *show, environment=environment)

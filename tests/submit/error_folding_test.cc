@@ -119,7 +119,7 @@ TEST(ErrorFolding, OnlyTheWordsOfTheFirstAreShown) {
   EXPECT_THAT(folded.others, ElementsAre(0, 3));
   EXPECT_TRUE(folded.has_words);
   EXPECT_EQ(Describe(folded, 4, "workers", Label),
-            "[0] [3] ended because of it (--show-all-errors shows their words)");
+            "[0] [3] failed as a consequence (--show-all-errors shows their output)");
   job.folding.ShowHeld(1);
   EXPECT_THAT(job.shown, ElementsAre(std::pair(1, Joined(kTraceback))));
   job.folding.ShowAllHeld();
@@ -143,7 +143,7 @@ TEST(ErrorFolding, AFirstWithoutWordsIsKnownAllTheSame) {
   const FoldedErrors folded = job.folding.Fold(1);  // killed, say
   EXPECT_FALSE(folded.has_words);
   EXPECT_EQ(Describe(folded, 4, "workers", Label),
-            "[0] ended because of it (--show-all-errors shows their words)");
+            "[0] failed as a consequence (--show-all-errors shows their output)");
 }
 
 TEST(ErrorFolding, EqualWordsAreCounted) {
@@ -155,13 +155,13 @@ TEST(ErrorFolding, EqualWordsAreCounted) {
   FoldedErrors folded = job.folding.Fold(0);
   EXPECT_THAT(folded.same, ElementsAre(1, 2));
   EXPECT_EQ(Describe(folded, 3, "workers", Label),
-            "all 3 workers ended with the same words (--show-all-errors shows their words)");
+            "all 3 workers failed with the same error (--show-all-errors shows their output)");
   EXPECT_EQ(Describe(folded, 4, "workers", Label),
-            "[1] [2] ended with the same words as the first (--show-all-errors shows their words)");
+            "[1] [2] failed with the same error as the first (--show-all-errors shows their output)");
   folded.others = {3};
   EXPECT_EQ(
       Describe(folded, 5, "workers", Label),
-      "[1] [2] ended with the same words as the first, [3] ended because of it (--show-all-errors shows "
+      "[1] [2] failed with the same error as the first, [3] failed as a consequence (--show-all-errors shows "
       "their words)");
 }
 
@@ -170,7 +170,7 @@ TEST(ErrorFolding, ManyProcessesAreCountedInsteadOfNamed) {
   folded.first = 0;
   for (std::size_t i = 1; i < 100; ++i) folded.others.push_back(i);
   const std::string story = Describe(folded, 100, "workers", Label);
-  EXPECT_THAT(story, testing::HasSubstr("[15] [16] and 83 more ended because of it"));
+  EXPECT_THAT(story, testing::HasSubstr("[15] [16] and 83 more failed as a consequence"));
 }
 
 TEST(ErrorFolding, WithoutACulpritTheFirstErrorBeforeTheStopIsShown) {
@@ -197,7 +197,7 @@ TEST(ErrorFolding, WhatComesFromTheStopAloneIsFoldedWhole) {
   const FoldedErrors folded = job.folding.Fold(std::nullopt);
   EXPECT_FALSE(folded.first);
   EXPECT_EQ(Describe(folded, 2, "workers", Label),
-            "[0] [1] had errors while they were stopped (--show-all-errors shows their words)");
+            "[0] [1] had errors while they were stopped (--show-all-errors shows their output)");
 }
 
 TEST(ErrorFolding, AnErrorThatAProcessSurvivesIsShownInOrder) {

@@ -7,7 +7,7 @@ import unittest
 
 from submit_case import IDLE, LIMIT_S, SubmitCase, python
 
-ALL_SHOWN = "(--show-all-errors shows their words)"
+ALL_SHOWN = "(--show-all-errors shows their output)"
 TRACEBACK = "Traceback (most recent call last):"
 
 # Once all are up worker 1 raises; the others have written a traceback of their own then, which names it, and wait
@@ -43,7 +43,7 @@ class Errors(SubmitCase):
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
         lines = process.err.splitlines()
         begin = lines.index(f"[1] {TRACEBACK}")
-        self.assertEqual(lines[begin - 1], f"dmlc-submit: [0] [2] [3] ended because of it {ALL_SHOWN}")
+        self.assertEqual(lines[begin - 1], f"dmlc-submit: [0] [2] [3] failed as a consequence {ALL_SHOWN}")
         self.assertEqual(lines[-2], "[1] ValueError: no column 7")
         self.assertTrue(all(line.startswith("[1] ") for line in lines[begin:-1]), process.err)
         self.assertRegex(lines[-1], r"^dmlc-submit: error: worker 1 \(host .*\) exited with code 1 on attempt 1 of 1; "
@@ -64,7 +64,7 @@ class Errors(SubmitCase):
         self.assertNotIn(TRACEBACK, process.err)
         self.assertEqual(
             process.err.splitlines()[-4:-1],
-            [f"dmlc-submit: [0] [2] ended because of it {ALL_SHOWN}", "dmlc-submit: the last output of worker 1:",
+            [f"dmlc-submit: [0] [2] failed as a consequence {ALL_SHOWN}", "dmlc-submit: the last output of worker 1:",
              "dmlc-submit:   | rows: 7"])
 
     def test_when_all_fail_for_one_reason_it_is_shown_once(self):
@@ -79,7 +79,7 @@ class Errors(SubmitCase):
         process = self.submit("--num-workers", 4, *python(code))
         self.assertEqual(process.returncode, 3)
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
-        self.assertIn(f"dmlc-submit: all 4 workers ended with the same words {ALL_SHOWN}", process.err)
+        self.assertIn(f"dmlc-submit: all 4 workers failed with the same error {ALL_SHOWN}", process.err)
 
     def test_an_error_before_another_attempt_is_shown_with_the_warning(self):
         code = "import os; n = os.environ['DMLC_NUM_ATTEMPT']\nif n < '1': raise ValueError('attempt ' + n)"
@@ -97,7 +97,7 @@ class Errors(SubmitCase):
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
         self.assertRegex(process.err, r"(?s)\[1\] ValueError: no column 7\ndmlc-submit: warning: worker 1 .*starting all 3 "
-                                      r"processes again.*dmlc-submit: \[0\] \[2\] ended because of it")
+                                      r"processes again.*dmlc-submit: \[0\] \[2\] failed as a consequence")
 
     def test_what_interrupted_workers_say_is_folded(self):
         code = ("import os, pathlib, signal, time; signal.signal(signal.SIGTERM, signal.default_int_handler)\n"

@@ -62,7 +62,7 @@ class Ssh(ClusterBehaviour, SshCase):
         hosts = {task: " ".join(line for line in lines if line != "problem") for task, lines in logs.items()}
         expected = {task: f"n{host} host-{host} {tracker}" for task, host in enumerate([0, 0, 0, 1, 0, 0])}
         self.assertEqual(hosts, expected)
-        self.assertIn(f"reach this machine at {tracker}", process.err)
+        self.assertIn(f"tracker address: {tracker}", process.err)
         self.assertIn("the route to n0", process.err)
         self.assertIn(f"[3] {expected[3]}", process.out)
         self.assertIn("[3] problem", process.err)

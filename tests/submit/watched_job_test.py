@@ -177,7 +177,7 @@ class Afterwards(Watched):
         (self.directory / "logs/job.html").touch(0o644)  # of an earlier job
         process = self.job("--metrics-port", 0, "--dashboard", "--log-dir", "logs", *self.worker("waits-for", "go-on"))
         said = self.wait_for_text(process.stderr, "token=")
-        url = re.search(r"metrics are at (\S+)", said).group(1)
+        url = re.search(r"metrics: (\S+)", said).group(1)
         self.wait_for_files("all-called")
 
         def metrics():

@@ -43,15 +43,15 @@ def _data(words: Sequence[str]) -> int:
 
 
 COMMANDS = (
-    Command("submit", "starts a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
-    Command("jobs", "lists past jobs, and shows how each ended", _module("warren._jobs"), _parser("warren._jobs")),
-    Command("doctor", "checks this machine and the hosts of a host file, and says what to do", _module("warren._doctor"),
+    Command("submit", "start a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
+    Command("jobs", "list past jobs and how each ended", _module("warren._jobs"), _parser("warren._jobs")),
+    Command("doctor", "check this machine and the hosts of a host file", _module("warren._doctor"),
             _parser("warren._doctor")),
-    Command("bench", "measures allreduce here or on a cluster, beside what memory and network give", _module("warren._bench"),
+    Command("bench", "measure allreduce here or on a cluster, against memory and network limits", _module("warren._bench"),
             _parser("warren._bench")),
     Command("data",
-            "looks into data sets, checks them, and makes others of them (rabit-data)",
+            "inspect, validate, convert and shard data sets (rabit-data)",
             _data,
             words=("inspect", "validate", "convert", "shard")),
-    Command("tracker", "lets workers find each other (rabit-tracker)", _program("rabit-tracker"), program="rabit-tracker"),
+    Command("tracker", "run a tracker by itself (rabit-tracker)", _program("rabit-tracker"), program="rabit-tracker"),
 )

@@ -2,7 +2,7 @@
 communicator have agreed on it (rabit_engine/xgboost/coll_engine.h).
 
 WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's, `warren` is ours and an error where that cannot be, `auto` (the default)
-is ours where it can be. All ranks are asked; one that cannot, or does not want to, decides for all.
+is ours where it can be. All ranks are asked; if any rank cannot, or does not want to, none uses it.
 """
 import contextlib
 import ctypes

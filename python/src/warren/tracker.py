@@ -21,7 +21,7 @@ class Tracker:
 
     Parameters: `n_workers`, all of the job. `host_ip`: the address of this machine that workers are told; None: that of
     the default route. `port`: 0 takes any free one. `sortby`: "host" or "task", the order of ranks. `timeout`: seconds
-    that workers may be missing; 0: for ever. `admit`: which workers may come that do not know the job's token, as XGBoost's
+    that workers may be missing; 0 waits forever. `admit`: which workers may come that do not know the job's token, as XGBoost's
     own: "any", "hosts" (those of this machine) or "token" (none). `tls`: workers with Warren's engine encrypt their
     connections, to the tracker and among each other, with the job's token as the key.
 

@@ -1,4 +1,4 @@
-"""`warren bench`: allreduce and broadcast on this machine or a cluster, beside what memory and network give in the same job."""
+"""`warren bench`: allreduce and broadcast on this machine or a cluster, against the memory and network limits measured in the same job."""
 import argparse
 import json
 import os

@@ -53,7 +53,7 @@ def clock(survey: Survey) -> List[Finding]:
                     "keep it by chrony or systemd-timesyncd: timedatectl set-ntp true", [host.name]))
     if not found:
         worst = max(abs(offset) + sure for _, offset, sure in known)
-        found.append(Finding(OK, "clock", f"no host is further off than {worst * 1000:.0f} ms"))
+        found.append(Finding(OK, "clock", f"clocks agree within {worst * 1000:.0f} ms"))
     return found
 
 

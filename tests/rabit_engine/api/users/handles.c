@@ -117,7 +117,7 @@ int main(int argc, char* argv[]) {
   CHECK(strstr(WarrenGetLastError(), "begin with WARREN_CALL_OPTIONS") != NULL);
   options.struct_bytes = sizeof(options);
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
-  CHECK(strstr(WarrenGetLastError(), "the place for the handle is null") != NULL);
+  CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);
 
   /* Ranks that differ; the name is the operation's own by then. */
   CHECK(WarrenAllreduceAsync(world, &one, &other, rank == 0, WARREN_FLOAT64, WARREN_SUM, &options, &handle) ==

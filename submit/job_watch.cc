@@ -195,7 +195,7 @@ void JobWatch::DumpAll() {
                       worker.state == WorkerState::kStuck;
     if (!runs) continue;
     if (++count > kMostDumps) {
-      spdlog::info("where the others are is not shown");
+      spdlog::info("the stacks of the other workers are not shown");
       break;
     }
     Dump(worker.index);
@@ -207,7 +207,7 @@ void JobWatch::Dump(std::size_t index) {
 }
 
 void JobWatch::ShowDump(std::size_t index, const std::string& text) {
-  Say(fmt::format("{} is here:\n{}", monitor_.Describe(index), text));
+  Say(fmt::format("stack of {}:\n{}", monitor_.Describe(index), text));
   if (!stack_files_[index].empty()) std::ofstream(stack_files_[index], std::ios::app) << text << '\n';
 }
 

@@ -82,7 +82,7 @@ bool Answer(const Options& options) {
 
 void SayWhatIsAssumed(const Options& options) {
   if (!options.ignored.empty()) {
-    spdlog::warn("without effect on --cluster {}{}: {}", options.cluster,
+    spdlog::warn("no effect with --cluster {}{}: {}", options.cluster,
                  options.num_servers > 0      ? " with --num-servers"
                  : options.mode == Mode::kMpi ? " with --mode mpi"
                                               : "",
@@ -97,7 +97,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
   if (cluster.complete) cluster.complete(options);
   const Shipment shipment = PlanShipment(options);
   for (const std::string& path : shipment.too_big) {
-    spdlog::info("'{}' is too big to be sent along; it is taken to be where the processes run", path);
+    spdlog::info("'{}' is too big to ship; it is expected where the processes run", path);
   }
   options.command = shipment.command;
   options.files = shipment.files;  // those that the command names among them

@@ -158,7 +158,7 @@ wire::JobToken ReadToken(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     spdlog::warn(
-        "--token-file {}: others than its owner may read or write it (mode {:03o}), and so be of the job: "
+        "--token-file {}: other users may read or write it (mode {:03o}), and can then take part in the job: "
         "chmod 600",
         path, status.st_mode & 0777U);
   }

@@ -668,7 +668,7 @@ bool TrackerBootstrap::ShutdownTogether() {
 
 // All ranks have come to the end, and what the tracker does not know costs nobody anything.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
-  Say("rabit: {} is done and leaves, though the tracker cannot be told: {}", Name(), error.what());
+  Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }
 
 classic::Hello TrackerBootstrap::Hello(classic::Command command) const {

@@ -244,7 +244,7 @@ bool Reporter::Reach() {
     connection_ = std::move(connection);
     return true;
   } catch (const std::exception& error) {
-    if (settings_.debug) Say("rabit: the tracker cannot be told how this process is doing: {}", error.what());
+    if (settings_.debug) Say("rabit: cannot send a report to the tracker: {}", error.what());
     return false;
   }
 }
@@ -281,7 +281,7 @@ bool Reporter::Send(const std::string& bytes) {
     return true;
   } catch (const std::exception& error) {
     connection_.reset();
-    if (settings_.debug) Say("rabit: the tracker cannot be told how this process is doing: {}", error.what());
+    if (settings_.debug) Say("rabit: cannot send a report to the tracker: {}", error.what());
     return false;
   }
 }

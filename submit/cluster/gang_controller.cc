@@ -229,7 +229,7 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
       Tell(LogLine{Severity::kWarning,
-                   fmt::format("processes that never called are taken to have ended as {} did", gang.name)});
+                   fmt::format("processes that never reported are assumed to have ended as {} did", gang.name)});
     }
     task.state = Task::State::kIdle;
     Report(i, status.ok() && never_came ? ExitStatus{} : failure);

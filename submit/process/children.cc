@@ -152,7 +152,7 @@ void Children::SetCleanupCommand(const std::string& what, const std::string& com
   std::string all;
   for (const auto& [key, one] : cleanup_commands_) all += one.empty() ? "" : one + '\n';
   if (!watchdog_.SetCleanupCommand(all))
-    spdlog::warn("should dmlc-submit be killed, this is left to be done: {}", commands);
+    spdlog::warn("if dmlc-submit is killed, clean up with: {}", commands);
 }
 
 void Children::PauseOutput() {

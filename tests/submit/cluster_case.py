@@ -175,8 +175,8 @@ class WatchingBehaviour(ClusterCase):
         self.read_samples(process, self.STATES)
         os.kill(self.submit_pid(), signal.SIGUSR2)
         seen = ""
-        while not all(re.search(rf"worker {worker} .* is here:\n(dmlc-submit.*\n)*process \d+ \(sh\): ", seen) for worker in range(3)):
-            seen += self.wait_for_text(process.stderr, " is here:")
+        while not all(re.search(rf"stack of worker {worker} .*:\n(dmlc-submit.*\n)*process \d+ \(sh\): ", seen) for worker in range(3)):
+            seen += self.wait_for_text(process.stderr, "stack of")
         if shutil.which("gdb"):
             self.assertIn("#0 ", seen + self.wait_for_text(process.stderr, "#0 ") if "#0 " not in seen else seen)
         os.kill(self.submit_pid(), signal.SIGINT)
@@ -196,7 +196,7 @@ class WatchingBehaviour(ClusterCase):
         os.kill(self.submit_pid(), signal.SIGUSR2)
         self.wait_for_files("asked")
         # The first may have been on its way.
-        self.assertNotIn("is here:", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
+        self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
         os.kill(self.submit_pid(), signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 130)

@@ -57,7 +57,7 @@ class CommandLine(SubmitCase):
 
     def test_options_without_effect_are_named_in_one_line(self):
         process = self.submit("--num-workers", 1, "--queue", "q", "--kube-namespace", "n", "true")
-        self.assertEqual(process.err, "dmlc-submit: warning: without effect on --cluster local: --queue, --kube-namespace\n")
+        self.assertEqual(process.err, "dmlc-submit: warning: no effect with --cluster local: --queue, --kube-namespace\n")
 
     def test_dry_run_starts_nothing(self):
         process = self.submit("--num-workers", 2, "--log-dir", "logs", "--dry-run", "touch", "started")

@@ -268,7 +268,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         process = self.submit("--num-workers", 1, "wc", "-c", "big")
         self.assertEqual(process.returncode, 0, process.err)
         self.assertIn("[0] 1048577 big", process.out)
-        self.assertIn("'big' is too big to be sent along", process.err)
+        self.assertIn("'big' is too big to ship", process.err)
 
     def test_the_environment_is_on_no_command_line(self):
         process = self.start("--num-workers", 1, "--env", "TOKEN=s3cr3t-token", "sh", "-c", READY)

@@ -76,7 +76,7 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(sorted(line.split("] ")[1] for line in process.out.splitlines()),
                          [f"worker {rank} of 3 in {target}" for rank in range(3)], process.err)  # fmt: skip
-        self.assertIn("without effect on --cluster ssh with --mode mpi: --num-servers", process.err)
+        self.assertIn("no effect with --cluster ssh with --mode mpi: --num-servers", process.err)
 
     def test_an_ssh_that_is_killed_takes_its_worker_with_it(self):
         process = self.start("--num-workers", 1, "sh", "-c", READY)

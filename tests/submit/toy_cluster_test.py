@@ -47,9 +47,9 @@ class ToyCluster(SubmitCase):
 
     def test_an_option_that_does_nothing_on_it_is_named(self):
         process = self.submit("--cluster", "nice", "--queue", "q", "--num-workers", 1, "true")
-        self.assertIn("without effect on --cluster nice: --queue", process.err)
+        self.assertIn("no effect with --cluster nice: --queue", process.err)
         process = self.submit("--nice-by", 3, "--num-workers", 1, "true")
-        self.assertIn("without effect on --cluster local: --nice-by", process.err)
+        self.assertIn("no effect with --cluster local: --nice-by", process.err)
 
     def test_the_documentation_shows_all_of_it(self):
         page = (SOURCE / "docs/explanation/extending.md").read_text()

@@ -161,7 +161,7 @@ class Program(unittest.TestCase):
                 self.assertEqual(state.stat().st_mode & 0o777, 0o600)
                 os.kill(tracker.process.pid, signal.SIGTERM)
                 _, log = tracker.finish()
-            self.assertIn("others than its owner may read or write it (mode 666)", log)
+            self.assertIn("other users may read or write it (mode 666)", log)
         done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1", "--token-file", ""], capture_output=True, text=True,
                               check=False, timeout=30)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)

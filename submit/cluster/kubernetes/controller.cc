@@ -195,7 +195,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
   Say(Severity::kDebug, story);
   if (IsForbidden(why)) return Trouble(story);
   if (++failed_asks_ == kFailedAsks) {
-    Say(Severity::kWarning, fmt::format("nothing is known of the pods at the moment: {}", story));
+    Say(Severity::kWarning, fmt::format("cannot get the state of the pods: {}", story));
   }
   AskLater(now);
 }

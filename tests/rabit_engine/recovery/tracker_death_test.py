@@ -62,7 +62,7 @@ class TrackerDeath(unittest.TestCase):
         self.die(tracker)
         errors, _ = self.check_end(job)
         for rank in range(RANKS):
-            self.assertRegex(errors, rf"rank {rank} on \S+ is done and leaves, though the tracker cannot be told")
+            self.assertRegex(errors, rf"rank {rank} on \S+ has finished, but could not tell the tracker")
 
     def test_a_loss_that_it_cannot_mend_names_both(self):
         tracker = self.tracker()

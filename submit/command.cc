@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
@@ -53,7 +56,86 @@ void CheckRunnable(const std::string& file) {
   }
 }
 
+/// How to find the script among the words behind an interpreter.
+struct Interpreter {
+  std::string_view name;        ///< without a version
+  std::string_view no_script;   ///< letters of options after which no file follows: code, or standard input
+  std::string_view module;      ///< letters of options whose value is the name of a module
+  std::string_view values;      ///< letters of options that take a value
+  std::string_view long_value;  ///< the long option that takes the next word as its value; empty: none
+};
+
+constexpr std::array<Interpreter, 9> kInterpreters = {{{"python", "c", "m", "WX", "--check-hash-based-pycs"},
+                                                       {"pypy", "c", "m", "WX", "--check-hash-based-pycs"},
+                                                       {"sh", "cs", "", "oO", ""},
+                                                       {"bash", "cs", "", "oO", "--rcfile"},
+                                                       {"dash", "cs", "", "oO", ""},
+                                                       {"ash", "cs", "", "oO", ""},
+                                                       {"ksh", "cs", "", "oO", ""},
+                                                       {"zsh", "cs", "", "oO", ""},
+                                                       {"Rscript", "e", "", "", ""}}};
+
+const Interpreter* InterpreterCalled(std::string_view program) {
+  // "python3.13t" is one, too.
+  const std::string_view name = program.substr(0, program.find_first_of("0123456789"));
+  const bool versioned = program.find_first_not_of("0123456789.t", name.size()) == std::string_view::npos;
+  const auto* const found = std::find_if(kInterpreters.begin(), kInterpreters.end(),
+                                         [&](const Interpreter& one) { return one.name == name; });
+  return versioned && found != kInterpreters.end() ? found : nullptr;
+}
+
+/// The last part of a path; empty if it has characters that names of programs and scripts hardly have, but
+/// code has.
+std::string PlainBaseName(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 || c == '.' || c == '_' || c == '-' || c == '+';
+  };
+  const bool plain = path.find_first_of("\n\"'();=$`") == std::string_view::npos &&
+                     std::all_of(name.begin(), name.end(), is_plain);
+  return plain ? std::string(name) : std::string();
+}
+
+/// The script or module that an interpreter is given; empty: none, or none that is plain.
+std::string ScriptAmong(const std::vector<std::string>& words, const Interpreter& interpreter) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const auto next = [&] { return i + 1 < words.size() ? PlainBaseName(words[i + 1]) : std::string(); };
+    if (word == "--") return next();
+    if (word == "-") return {};
+    if (word.empty() || (word.front() != '-' && word.front() != '+')) return PlainBaseName(word);
+    if (word.starts_with("--")) {
+      i += word == interpreter.long_value ? 1 : 0;
+      continue;
+    }
+    for (std::size_t k = 1; k < word.size(); ++k) {
+      if (interpreter.no_script.find(word[k]) != std::string_view::npos) return {};
+      const bool is_last = k + 1 == word.size();
+      if (interpreter.module.find(word[k]) != std::string_view::npos) {
+        return is_last ? next() : PlainBaseName(word.substr(k + 1));
+      }
+      if (interpreter.values.find(word[k]) != std::string_view::npos) {
+        i += is_last ? 1 : 0;
+        break;
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string NameOfCommand(const std::vector<std::string>& words) {
+  if (words.empty()) return "job";
+  // A whole command line in one word, which only another host could find to be a program, has code behind
+  // blanks.
+  const std::string_view first = words.front();
+  std::string program = PlainBaseName(first.substr(0, first.find_first_of(" \t\n")));
+  if (program.empty()) return "job";
+  const Interpreter* const interpreter = InterpreterCalled(program);
+  std::string script = interpreter != nullptr ? ScriptAmong(words, *interpreter) : std::string();
+  return script.empty() ? program : script;
+}
 
 std::string SearchPath() {
   const char* path = std::getenv("PATH");

@@ -32,6 +32,12 @@ std::string SearchPath();
 /// as "./name". Throws CommandError.
 FoundCommand FindCommand(const std::string& name, const std::string& path);
 
+/// What a command is called where others may read it: metrics, titles, queues, lists of jobs. The base name
+/// of the program or, behind Python, a POSIX shell or Rscript, of the script or module that it runs:
+/// "train.py" of
+/// {"python3", "-u", "dir/train.py", "--key=1"}. Never code (python -c, bash -c), an argument, or an option.
+std::string NameOfCommand(const std::vector<std::string>& words);
+
 /// The words of a line as a shell would split it, with '', "" and \ but no expansions. Throws
 /// std::runtime_error at a quote without its other end.
 std::vector<std::string> SplitWords(const std::string& line);

@@ -32,21 +32,9 @@ constexpr double kLongJobSeconds = 10;
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
 
-std::string ProgramOf(const Options& options) {
-  if (!options.job_name.empty()) return options.job_name;
-  // python -m train, python train.py, ./train
-  std::string name;
-  for (const std::string& word : options.command) {
-    if (word.starts_with('-')) continue;
-    const std::string file = std::filesystem::path(word).filename().string();
-    if (name.empty() || (name.starts_with("python") && !name.ends_with(".py"))) name = file;
-  }
-  return name;
-}
-
 JobSnapshot FactsOf(const Options& options) {
   JobSnapshot job;
-  job.name = ProgramOf(options);
+  job.name = JobName(options);
   job.command = fmt::format("{}", fmt::join(options.command, " "));
   job.cluster = options.cluster;
   job.began = std::chrono::system_clock::now();
@@ -56,6 +44,7 @@ JobSnapshot FactsOf(const Options& options) {
 
 JobRecord RecordOf(const Options& options) {
   JobRecord record = RecordOfThisProcess();
+  record.name = JobName(options);
   record.command = options.command;
   record.cluster = options.cluster;
   record.workers = options.num_workers;

@@ -124,6 +124,14 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
 
 }  // namespace
 
+std::string JobName(const Options& options) {
+  return options.job_name.empty() ? NameOfCommand(options.command) : options.job_name;
+}
+
+std::string QueuedJobName(const Options& options) {
+  return options.job_name.empty() ? "dmlc-" + NameOfCommand(options.command) : options.job_name;
+}
+
 std::string ProcessName(tracker::Role role, int task_id) {
   if (role == tracker::Role::kScheduler) return "scheduler";
   return fmt::format("{} {}", tracker::RoleName(role), task_id);

@@ -47,6 +47,11 @@ struct Started {
   std::string host;  ///< empty: not known yet
 };
 
+/// --jobname, else the command's (NameOfCommand).
+std::string JobName(const Options& options);
+/// The same for the queue of a cluster, with "dmlc-" before the command's.
+std::string QueuedJobName(const Options& options);
+
 /// "worker 3", "server 0", "scheduler".
 std::string ProcessName(tracker::Role role, int task_id);
 

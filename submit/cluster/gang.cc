@@ -35,10 +35,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   plan.role = example.role;
   plan.first = first;
   plan.count = count;
-  plan.job_name =
-      options.job_name.empty()
-          ? fmt::format("dmlc-{}", std::filesystem::path(example.argv.front()).filename().string())
-          : options.job_name;
+  plan.job_name = QueuedJobName(options);
   PlannedProcess process = example;
   process.environment = WithoutTask(std::move(process.environment));
   const bool shares =

@@ -129,6 +129,7 @@ std::string_view Name(HowEnded how) {
 
 std::string RecordText(const JobRecord& record) {
   Json json = {{"format", kFormat},
+               {"name", record.name},
                {"command", record.command},
                {"directory", record.directory},
                {"host", record.host},

@@ -39,6 +39,7 @@ struct RecordedEnd {
 };
 
 struct JobRecord {
+  std::string name;                  ///< --jobname, or the command's without arguments
   std::vector<std::string> command;  ///< the job's, without dmlc-submit and its options
   std::string directory;             ///< where dmlc-submit was started
   std::string host;                  ///< where it runs

@@ -67,7 +67,7 @@ struct JobEvent {
 };
 
 struct JobSnapshot {
-  std::string name;     ///< --jobname, or the program's
+  std::string name;     ///< --jobname, or the command's without arguments
   std::string command;  ///< as typed
   std::string cluster;  ///< "local", "ssh", ...
   std::chrono::system_clock::time_point began;

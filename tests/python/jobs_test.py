@@ -33,6 +33,15 @@ class Records(unittest.TestCase):
         self.assertIn("command    python3 train.py 'a b'\n", shown)
         self.assertIn("page       /home/alice/logs/job.html\n", shown)
 
+    def test_the_list_shows_names_without_arguments_and_code(self):
+        listed = _jobs.table([job()], NOW, 200)
+        self.assertRegex(listed.splitlines()[0], "NAME$")
+        self.assertRegex(listed.splitlines()[1], r"8 ssh +train\.py$")
+        for command, name in ((["/usr/bin/python3", "-c", "key='hidden'"], "python3"), ([], "job"), (["python -c hidden"], "python")):
+            old = job(name="left out", command=command)
+            self.assertRegex(_jobs.table([old], NOW, 200), rf"8 ssh +{name}\n$")
+        self.assertIn("hidden", _jobs.details(old, NOW), "who asks for a job sees its command")
+
     def test_without_an_end_it_runs_or_was_killed_or_another_host_knows(self):
         without = {field: "left out" for field in END}
         for alive, host, state in ((True, "node1", "running"), (False, "node1", "killed"), (True, "elsewhere", "unknown")):

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace warren::submit {
 namespace {
@@ -110,6 +113,52 @@ TEST(SplitWords, SplitsAsAShellDoesWithoutExpansions) {
               testing::ElementsAre("-i", "key", "-o", "a bc de", "", "$HOME", "\"x", "\""));
   EXPECT_THAT(SplitWords(""), testing::IsEmpty());
   EXPECT_THROW(SplitWords("a 'b"), std::runtime_error);
+}
+
+TEST(NameOfCommandTest, ACommandIsCalledByItsProgramOrItsScript) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"./train", "--key=hidden"}, "train"},
+      {{"/opt/bin/xgb-train", "hidden.conf"}, "xgb-train"},
+      {{"python", "dir/train.py", "hidden"}, "train.py"},
+      {{"python3.13t", "-u", "-W", "hidden", "-Xhidden", "train.py"}, "train.py"},
+      {{"/venv/bin/python3", "-m", "package.train", "hidden"}, "package.train"},
+      {{"python3", "-um", "package.train"}, "package.train"},
+      {{"python3", "-mpackage.train"}, "package.train"},
+      {{"python3", "--check-hash-based-pycs", "hidden", "--", "train.py"}, "train.py"},
+      {{"bash", "-eo", "pipefail", "run.sh", "hidden"}, "run.sh"},
+      {{"bash", "--rcfile", "hidden", "run.sh"}, "run.sh"},
+      {{"sh", "+x", "./run.sh"}, "run.sh"},
+      {{"Rscript", "--vanilla", "train.R", "hidden"}, "train.R"},
+      {{"sh2py", "hidden"}, "sh2py"},
+      {{"pythonic", "hidden"}, "pythonic"},
+      {{"env", "KEY=hidden", "python", "train.py"}, "env"},
+      {{"python3"}, "python3"},
+  };
+  for (const auto& [words, name] : cases) EXPECT_EQ(NameOfCommand(words), name) << words.back();
+}
+
+TEST(NameOfCommandTest, ANameHasNoCodeInIt) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"python", "-c", "import hidden"}, "python"},
+      {{"python3", "-uc", "hidden"}, "python3"},
+      {{"python3", "-chidden"}, "python3"},
+      {{"python3", "-W", "ignore", "-c", "hidden"}, "python3"},
+      {{"pypy3", "-I", "-c", "a/hidden"}, "pypy3"},
+      {{"python3", "-", "hidden"}, "python3"},
+      {{"python3", "-m", "hidden; code"}, "python3"},
+      {{"python3", "print('hidden')"}, "python3"},
+      {{"python3", "hidden\n.py"}, "python3"},
+      {{"sh", "-c", "hidden"}, "sh"},
+      {{"/bin/bash", "-lc", "hidden", "hidden"}, "bash"},
+      {{"bash", "-s", "hidden"}, "bash"},
+      {{"Rscript", "-e", "hidden"}, "Rscript"},
+      {{"perl", "-e", "hidden"}, "perl"},
+      {{"node", "--eval", "hidden"}, "node"},
+      {{"python -c 'a/hidden'"}, "python"},
+      {{"'hidden'"}, "job"},
+      {{"dir/"}, "job"},
+  };
+  for (const auto& [words, name] : cases) EXPECT_EQ(NameOfCommand(words), name) << words.back();
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ std::string Contents(const fs::path& path) {
 /// 2026-11-27 01:02:03 UTC, and a bit.
 JobRecord Example() {
   JobRecord record;
+  record.name = "train.py";
   record.command = {"python3", "train.py", "a b"};
   record.directory = "/home/alice/model";
   record.host = "node1";

@@ -199,6 +199,21 @@ class Afterwards(Watched):
         self.assertIn("watched_worker.py", page)
         self.assertIn("the last words of rank 1", page)
 
+    def test_no_name_that_others_see_has_code_or_arguments_in_it(self):
+        code = "import time; hidden = 'key'\nopen('up', 'w').close(); time.sleep(600)"
+        process = self.job("--metrics-port", 0, "--dashboard", sys.executable, "-W", "ignore", "-c", code, "--secret=hidden", workers=1)
+        said = self.wait_for_text(process.stderr, "token=")
+        self.wait_for_files("up")
+        with urllib.request.urlopen(re.search(r"metrics are at (\S+)", said).group(1), timeout=LIMIT_S) as answer:
+            metrics = answer.read().decode()
+        self.assertIn(f'warren_job_info{{name="{pathlib.Path(sys.executable).name}",cluster="local"}} 1', metrics)
+        self.assertNotIn("hidden", metrics)
+        listed = subprocess.run([sys.executable, "-m", "warren", "jobs"], capture_output=True, text=True,
+                                env=self.environment(), check=True)  # fmt: skip
+        self.assertRegex(listed.stdout, rf"1 local +{pathlib.Path(sys.executable).name}\n")
+        self.assertNotIn("hidden", listed.stdout)
+        self.end_and_read(process)
+
     def test_the_history_says_who_failed(self):
         process = self.job(*self.worker("fails"))
         process.communicate(timeout=LIMIT_S)

@@ -115,6 +115,15 @@ def _command(job: Job) -> str:
     return " ".join(shlex.quote(str(word)) for word in job.values["command"])
 
 
+def _name(job: Job) -> str:
+    """What the job is called: neither arguments nor code of its command, which `details` shows."""
+    name = job.values.get("name")
+    if isinstance(name, str) and name:
+        return name
+    program = str(next(iter(job.values["command"]), "")).split()  # the record of an older dmlc-submit
+    return os.path.basename(program[0]) if program else "job"
+
+
 def _by(job: Job) -> str:
     failed_by = job.values.get("failed_by") or {}
     host = failed_by.get("host")
@@ -129,11 +138,11 @@ def _how(job: Job) -> str:
 
 def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
     """A line for each job, cut at `width`."""
-    rows = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "COMMAND")]
+    rows = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "NAME")]
     for job in jobs:
         took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
         workers = f"{job.values['workers']} {job.values['cluster']}"
-        rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, _command(job)))
+        rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, _name(job)))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "".join(("  ".join(cell.ljust(size) for cell, size in zip(row, [*widths, 0])))[:width].rstrip() + "\n" for row in rows)
 
@@ -141,7 +150,7 @@ def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
 def details(job: Job, now: datetime.datetime) -> str:
     """All that is known of one."""
     values = job.values
-    rows = [("job", job.id), ("command", _command(job)), ("directory", values["directory"]),
+    rows = [("job", job.id), ("name", _name(job)), ("command", _command(job)), ("directory", values["directory"]),
             ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
             ("began", f"{values['began']} ({ago((now - job.began).total_seconds())})"), ("took", duration(job.seconds)),
             ("ended", _how(job)), ("story", values.get("story")), ("restarts", values.get("restarts")),

@@ -447,9 +447,7 @@ class Maker {
 
 std::string KubernetesJobName(const Options& options) {
   const bool live = options.kube_manifest.empty() && !options.dry_run;
-  std::string name = AsName(
-      options.job_name.empty() ? fmt::format("dmlc-{}", fs::path(options.command.front()).filename().string())
-                               : options.job_name);
+  std::string name = AsName(QueuedJobName(options));
   if (name.size() > kMaxNameBytes - kSuffixBytes - 1) name.resize(kMaxNameBytes - kSuffixBytes - 1);
   name = WithoutDashAtTheEnd(name);
   if (!live) return name;

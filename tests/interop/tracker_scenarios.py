@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 from xgboost import collective
+from xgboost.core import XGBoostError
 
 from warren.tracker import Tracker
 
@@ -17,7 +18,7 @@ CROWD = 4
 LARGE = 4 * 1024 * 1024
 
 
-def raised(call, kind=ValueError):
+def raised(call, kind=XGBoostError):
     """The text of what the call raises; it must raise."""
     try:
         call()

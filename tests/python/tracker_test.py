@@ -1,10 +1,14 @@
 """warren.tracker: our tracker started from Python, as a host of workers would."""
 import contextlib
+import copy
+import errno
 import os
+import pickle
 import re
 import signal
 import subprocess
 import sys
+import types
 import unittest
 import unittest.mock
 
@@ -61,6 +65,34 @@ class TrackerOfPython(unittest.TestCase):
         self.assertRaisesRegex(ValueError, taken, Tracker, 1, "127.0.0.1", port)  # until it is freed
         first.free()
         self.make(1, port).start()
+
+    def test_a_taken_port_is_what_hosts_of_any_xgboost_recover_from(self):
+        """xgboost.dask catches XGBoostError from 2.1 on, and OSError by its errno before; it tries its next address then."""
+        port = self.make(1)._place.getsockname()[1]
+        for arguments, code in ((("127.0.0.1", port), errno.EADDRINUSE), (("nonesuch.invalid", 0), errno.EADDRNOTAVAIL)):
+            with self.assertRaises(OSError) as raised:
+                Tracker(1, *arguments)
+            self.assertIsInstance(raised.exception, ValueError)
+            for error in (raised.exception, pickle.loads(pickle.dumps(raised.exception)), copy.copy(raised.exception)):
+                self.assertEqual((error.errno, str(error)), (code, str(raised.exception)))
+
+        class XGBoostError(ValueError):
+            pass
+
+        core = types.ModuleType("xgboost.core")
+        core.XGBoostError = XGBoostError
+        with unittest.mock.patch.dict(sys.modules, {"xgboost.core": core}):
+            with self.assertRaises(XGBoostError) as raised:
+                Tracker(1, "127.0.0.1", port)
+            self.assertEqual((raised.exception.errno, isinstance(raised.exception, OSError)), (errno.EADDRINUSE, True))
+            self.assertRaises(XGBoostError, self.make(2).wait_for, 0)  # not started
+            self.assertRaises(XGBoostError, self.start(2).wait_for, 0)  # a timeout
+
+    def test_an_ipv6_address_may_have_brackets(self):
+        tracker = Tracker(1, "[::1]")
+        self.addCleanup(self.free, tracker)
+        tracker.start()
+        self.assertEqual(tracker.worker_args()["dmlc_tracker_uri"], "::1")
 
     def test_one_that_has_not_started_has_its_port(self):
         port = self.make(1)._place.getsockname()[1]

@@ -28,7 +28,9 @@ class Tracker:
     The port is taken until `free`. The tracker is a process of its own (rabit-tracker); what workers print goes to this
     process's standard error. It ends with the job, with `free`, or with this process. When a worker fails it tells the
     others to stop, and waits for all to come again (as XGBoost's does), for `timeout`. Raises ValueError for arguments that
-    mean nothing and for a port that is taken. Thread safe.
+    mean nothing. Where the address or the port cannot be had, the error is an OSError with its errno, and a ValueError. Once
+    xgboost was imported, all errors of the tracker itself are XGBoostError, too, as those of XGBoost's own tracker are: hosts such
+    as xgboost.dask catch them and try another address. Thread safe.
     """
 
     def __init__(self, n_workers: int, host_ip: Optional[str] = None, port: int = 0, *, sortby: str = "host",
@@ -40,6 +42,8 @@ class Tracker:
             raise ValueError(f"sortby is {sortby!r}, expected 'host' or 'task'")
         if admit not in ("any", "hosts", "token"):
             raise ValueError(f"admit is {admit!r}, expected 'any', 'hosts' or 'token'")
+        if host_ip is not None and host_ip.startswith("[") and host_ip.endswith("]"):
+            host_ip = host_ip[1:-1]  # an IPv6 address as it stands before a port
         self._place = _hold_port(host_ip, port)
         port = self._place.getsockname()[1]
         self._command = [_native.program("rabit-tracker"), "--num-workers", str(n_workers), "--host-ip",
@@ -55,7 +59,7 @@ class Tracker:
         self._errors: Optional[_Errors] = None
 
     def start(self, n_workers: Optional[int] = None) -> None:
-        """Starts it; workers may connect when this returns. Raises ValueError when it cannot. `n_workers` is there for
+        """Starts it; workers may connect when this returns. Raises ValueError when it cannot (see above). `n_workers` is there for
         callers of XGBoost 1.x, which said it a second time here."""
         with self._lock:
             if n_workers not in (None, self._n_workers):
@@ -80,7 +84,7 @@ class Tracker:
                 process.wait()
                 why = self._errors.last()
                 _end(process)
-                raise ValueError(f"the tracker could not start: {why}")
+                raise _error(f"the tracker could not start: {why}")
             self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             self._process = process
             weakref.finalize(self, _end, process)
@@ -92,12 +96,12 @@ class Tracker:
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise ValueError(f"Timeout waiting for the tracker: the job has not ended after {timeout} s") from None
+            raise _error(f"Timeout waiting for the tracker: the job has not ended after {timeout} s") from None
         if self._freed:
-            raise ValueError("the tracker was freed before the job had ended")
+            raise _error("the tracker was freed before the job had ended")
         if code != 0:
             assert self._errors is not None
-            raise ValueError(f"the tracker ended with code {code}: {self._errors.last()}")
+            raise _error(f"the tracker ended with code {code}: {self._errors.last()}")
 
     def worker_args(self) -> Dict[str, Union[str, int]]:
         """For `xgboost.collective.init` (2.1 and later)."""
@@ -135,7 +139,7 @@ class Tracker:
             if self._process is not None:
                 _end(self._process)
         if unfinished:
-            raise ValueError("Failed to accept any more workers: the tracker was freed before the job had ended")
+            raise _error("Failed to accept any more workers: the tracker was freed before the job had ended")
 
     def _has_finished(self) -> bool:
         """Whether all workers have shut down; the tracker takes a moment then."""
@@ -146,7 +150,7 @@ class Tracker:
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None:
-            raise ValueError("the tracker has not been started: call start() first")
+            raise _error("the tracker has not been started: call start() first")
         return self._process
 
 
@@ -156,9 +160,24 @@ def _require(name: str, value: Any, kind: Any, least: int, most: int) -> None:
         raise ValueError(f"{name} is {value!r}, expected {whole} from {least} to {most}")
 
 
+def _error(text: str, code: Optional[int] = None) -> ValueError:
+    """An XGBoostError, which is a ValueError, where xgboost was imported, else a ValueError; with a `code` an OSError, too."""
+    kind = getattr(sys.modules.get("xgboost.core"), "XGBoostError", ValueError)
+    if code is None:
+        made: ValueError = kind(text)
+    else:
+        # Copies and pickles are made anew, in a process that may or may not have xgboost.
+        kind = type("BindError", (OSError, kind), {"__module__": __name__, "__reduce__": lambda _: (_error, (text, code))})
+        made = kind(code, text)
+    return made
+
+
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
     """A socket that has the port, in the way of any other until it allows for the tracker's by SO_REUSEADDR."""
-    entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise _error(f"Failed to bind socket to {host_ip} port {port}: {error.strerror}", errno.EADDRNOTAVAIL) from None
     family, kind, _, _, address = entries[0]
     place = socket.socket(family, kind)
     try:
@@ -172,7 +191,7 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError as error:
         place.close()
-        raise ValueError(f"Failed to bind socket to {host_ip or 'any address'} port {port}: {error.strerror}") from None
+        raise _error(f"Failed to bind socket to {host_ip or 'any address'} port {port}: {error.strerror}", error.errno) from None
     return place
 
 

@@ -72,6 +72,14 @@ class Torch(unittest.TestCase):
     def test_data_parallel_training_gives_the_model_of_one_process(self):
         self.expect_well("data_parallel", (2, 3))
 
+    @unittest.skipIf(VERSION.startswith("1."), "SKIPPED: PyTorch 1.13 has no torch.compile")
+    def test_compiled_models_train_as_others_do(self):
+        self.expect_well("compiled", (2,))
+
+    @unittest.skipIf(VERSION.startswith("1."), "SKIPPED: PyTorch 1.13 has no torch.compile")
+    def test_a_compiled_step_with_horovods_optimizer_is_not_traced_into_the_engine(self):
+        self.expect_well_of(2, BIN / "dmlc-submit", "--num-workers", "2", function="compiled_horovod")
+
     @unittest.skipIf(VERSION.startswith(("1.", "2.4")), "SKIPPED: FSDP2 of PyTorch 2.4 is for GPUs, and 1.13 has none")
     def test_fully_sharded_training_gives_the_model_of_one_process(self):
         self.expect_well("sharded", (2, 3))
@@ -110,10 +118,10 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
-    def expect_well_of(self, ranks, *launcher, **more):
+    def expect_well_of(self, ranks, *launcher, function="every_collective", **more):
         """Of ranks that are told by their launcher alone who they are."""
         environment = {name: value for name, value in self.environment(**more).items() if not name.startswith("DMLC_")}
-        done = subprocess.run([*launcher, PYTHON, WORKER, "every_collective"], env=environment, text=True, timeout=LIMIT_S,
+        done = subprocess.run([*launcher, PYTHON, WORKER, function], env=environment, text=True, timeout=LIMIT_S,
                               capture_output=True, check=False)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count(f"well among {ranks}"), ranks, done.stdout)

@@ -245,6 +245,84 @@ def data_parallel():
         assert all(digest == digests[0] for digest in digests)
 
 
+def compiled():
+    """torch.compile of a whole model, of a module in it, of a step, and of functions that call collectives."""
+    rank, size = begin()
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
+    mine = inputs[rank::size], targets[rank::size]
+    expected = make_model()
+    train(expected, inputs, targets, 4)
+
+    def compiled_whole(model):
+        together = DistributedDataParallel(model)
+        train(torch.compile(together, backend="aot_eager"), *mine, 4)
+
+    def compiled_module(model):
+        train(DistributedDataParallel(torch.compile(model, backend="aot_eager")), *mine, 4)
+
+    def compiled_step(model):
+        together = DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step():
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(together(mine[0]), mine[1]).backward()
+            optimizer.step()
+
+        step = torch.compile(step, backend="aot_eager")
+        for _ in range(4):
+            step()
+
+    for way in (compiled_whole, compiled_module, compiled_step):
+        torch._dynamo.reset()
+        model = make_model()
+        way(model)
+        for one, other in zip(expected.parameters(), model.parameters()):
+            assert torch.allclose(one, other, atol=1e-6), (way, rank, one, other)
+
+    def reduced(data):
+        twice = data * 2
+        dist.all_reduce(twice)
+        return twice + 1
+
+    def broadcasted(data):
+        twice = data * 2
+        dist.broadcast(twice, size - 1)
+        return twice + dist.get_rank()
+
+    def gathered(data):
+        parts = [torch.empty_like(data) for _ in range(size)]
+        dist.all_gather(parts, data * 2)
+        return torch.stack(parts).sum(0)
+
+    total = size * (size + 1)
+    for function, result in ((reduced, total + 1), (broadcasted, 2 * size + rank), (gathered, total)):
+        torch._dynamo.reset()
+        same(torch.compile(function, backend="aot_eager")(torch.full((3,), rank + 1.0)), [float(result)] * 3)
+
+
+def compiled_horovod():
+    """The frames of hooks and operations are not traced, which PyTorch would warn of."""
+    import warnings
+
+    import warren.horovod.torch as hvd
+    hvd.init()
+    sizes.append(hvd.size())
+    warnings.simplefilter("error")
+    model = make_model()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+
+    def step(data):
+        optimizer.zero_grad()
+        model(data).pow(2).mean().backward()
+        optimizer.step()
+        return hvd.allreduce(data * 2, name="data") + 1
+
+    same(torch.compile(step, backend="aot_eager")(torch.full((4, 10), 1.0 + hvd.rank())), torch.full((4, 10), hvd.size() + 2.0))
+    hvd.shutdown()
+
+
 def sharded():
     """FSDP2: parameters and gradients are sharded; the model is the one that a process alone trains."""
     from torch.distributed._composable.fsdp import fully_shard

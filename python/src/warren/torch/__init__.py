@@ -21,6 +21,7 @@ from typing import Callable as _Callable
 
 import torch.distributed as _dist
 
+from warren import _dynamo
 from warren.torch import _launchers
 from warren.torch._process_group import ProcessGroup
 from warren.torch._rendezvous import create
@@ -58,3 +59,4 @@ def _for_our_groups(function: _Callable[..., None]) -> _Callable[..., None]:
 _register()
 _launchers.install()
 _dist.monitored_barrier = _for_our_groups(_dist.monitored_barrier)
+_dynamo.leave_alone()

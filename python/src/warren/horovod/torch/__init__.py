@@ -8,6 +8,7 @@
 
 PyTorch 1.13, and from 2.4 on. Tensors in host memory.
 """
+from warren import _dynamo
 from warren.horovod import _basics
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._objects import allgather_object, broadcast_object
@@ -33,3 +34,5 @@ __all__ = [
     "synchronize",
 ]
 __all__ += _basics.__all__
+
+_dynamo.leave_alone()

@@ -1,0 +1,67 @@
+"""Keeps TorchDynamo out of this package.
+
+While torch.compile traces the frames that run, DistributedDataParallel, autograd's hooks and user code call functions of this
+package. They are calls into the engine; Dynamo can trace none of them, and never sees those of PyTorch's own backends, which are
+C++.
+"""
+import functools
+import sys
+import types
+from typing import Any, Callable, Iterator, Optional
+
+_PACKAGE = "warren"
+
+
+def _skipper() -> Optional[Callable[[types.CodeType], None]]:
+    """A function that makes Dynamo run the frames of a code object as they are, or None before PyTorch 2.0, which has no Dynamo.
+    `torch.compiler.disable` is the public way to the same, but it imports all of Dynamo, which takes most of a second."""
+    try:
+        from torch._C._dynamo import eval_frame  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    if hasattr(eval_frame, "skip_code"):  # up to PyTorch 2.6
+        return eval_frame.skip_code  # type: ignore[no-any-return]
+    action = eval_frame._FrameAction.SKIP
+    strategy = eval_frame._FrameExecStrategy(action, action)  # for the frame, and for the frames that it calls
+    return lambda code: eval_frame.set_code_exec_strategy(code, strategy)  # type: ignore[no-any-return]
+
+
+def _function_in(value: Any) -> Any:
+    """The function inside a method, a property or a cache; the value itself if it is none of these."""
+    if isinstance(value, (staticmethod, classmethod)):
+        return value.__func__
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, functools._lru_cache_wrapper):  # pylint: disable=protected-access
+        return value.__wrapped__
+    return value
+
+
+def _functions_of(namespace: Any, module: types.ModuleType) -> Iterator[types.FunctionType]:
+    """The functions and methods that are written in `module`."""
+    for value in map(_function_in, list(vars(namespace).values())):
+        if isinstance(value, types.FunctionType) and value.__code__.co_filename == module.__file__:
+            yield value
+        elif isinstance(value, type) and value.__module__ == module.__name__:
+            yield from _functions_of(value, module)
+
+
+def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _with_inner(constant)
+
+
+def leave_alone() -> None:
+    """Makes Dynamo neither compile nor inline the functions of this package's modules, as far as they are loaded."""
+    skip = _skipper()
+    if skip is None:
+        return
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] != _PACKAGE or getattr(module, "__file__", None) is None:
+            continue
+        for function in _functions_of(module, module):
+            function._torchdynamo_disable = True  # type: ignore[attr-defined]
+            for code in _with_inner(function.__code__):
+                skip(code)

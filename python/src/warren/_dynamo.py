@@ -13,14 +13,17 @@ _PACKAGE = "warren"
 
 
 def _skipper() -> Optional[Callable[[types.CodeType], None]]:
-    """A function that makes Dynamo run the frames of a code object as they are, or None before PyTorch 2.0, which has no Dynamo.
-    `torch.compiler.disable` is the public way to the same, but it imports all of Dynamo, which takes most of a second."""
+    """A function that makes Dynamo run the frames of a code object as they are, or None if this PyTorch has no such function: 1.x,
+    which has no Dynamo, and versions with other internals. `torch.compiler.disable` is the public way to the same, but it imports all
+    of Dynamo, which takes most of a second."""
     try:
         from torch._C._dynamo import eval_frame  # pylint: disable=import-outside-toplevel
     except ImportError:
         return None
     if hasattr(eval_frame, "skip_code"):  # up to PyTorch 2.6
         return eval_frame.skip_code  # type: ignore[no-any-return]
+    if not hasattr(eval_frame, "set_code_exec_strategy"):
+        return None
     action = eval_frame._FrameAction.SKIP
     strategy = eval_frame._FrameExecStrategy(action, action)  # for the frame, and for the frames that it calls
     return lambda code: eval_frame.set_code_exec_strategy(code, strategy)  # type: ignore[no-any-return]

@@ -137,6 +137,14 @@ class LightGbm(unittest.TestCase):
             self.assertIn("lack warren.lightgbm.parameters()", forgotten)
             self.assertIn("linear trees", linear)
 
+    def test_refit_which_uses_a_workers_own_rows_is_refused_inside_of_the_communicator(self):
+        output = self.worker(2, "refits")
+        for rank in (0, 1):
+            refused = f"refused rank {rank}: Booster.refit fits the leaves to this worker's rows alone, and each of the 2 workers"
+            self.assertEqual(output.count(refused), 2, output)
+        models = self.found("refit", output)
+        self.assertEqual((len(models), models[0]), (2, models[1]))
+
     def test_a_killed_worker_is_named_by_all_and_ends_the_job(self):
         output = self.worker(3, "killed", code=137)
         self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) was killed by signal 9")

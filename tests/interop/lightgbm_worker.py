@@ -265,6 +265,20 @@ def killed() -> None:
             raise
 
 
+def refits() -> None:
+    """In the communicator it would be by this worker's rows; outside it is by those that are given, as in one process."""
+    with wl.communicator():
+        rank = wl.get_rank()
+        model = lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(*rows(rank)), ROUNDS)
+        for call in (lambda: model.refit(*rows(rank)), lambda: lgb.Booster.refit(model, data=rows(0)[0], label=rows(0)[1])):
+            try:
+                call()
+            except lgb.basic.LightGBMError as error:
+                print("refused", error)
+        model.save_model(f"model.{rank}")
+    print("refit", json.dumps([digest(lgb.Booster(model_file=f"model.{rank}").refit(*rows(5)))]))
+
+
 def refuses() -> None:
     """What cannot be."""
     with wl.communicator():

@@ -168,8 +168,16 @@ def _for_all_workers() -> Iterator[None]:
             return inner(self, X, y, *more, **named)
         return fit
 
+    def refitting(_: Callable[..., Any]) -> Callable[..., Any]:
+        def refit(*_: Any, **__: Any) -> None:
+            raise lightgbm.basic.LightGBMError(
+                f"rank {get_rank()}: Booster.refit fits the leaves to this worker's rows alone, and each of the {get_world_size()} workers "
+                "would get another model: call it outside of communicator(), in one process that has all rows")
+        return refit
+
     with contextlib.ExitStack() as replaced:
         replaced.enter_context(_replaced(lightgbm.Booster, "__init__", making))
+        replaced.enter_context(_replaced(lightgbm.Booster, "refit", refitting))
         if hasattr(lightgbm, "LGBMClassifier"):
             replaced.enter_context(_replaced(lightgbm.LGBMClassifier, "fit", fitting))
         name = "_Booster__inner_eval"

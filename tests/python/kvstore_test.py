@@ -6,7 +6,7 @@ import sys
 import textwrap
 import unittest
 
-from collectives_jobs import PYTHON, run, submit
+from collectives_jobs import ENVIRONMENT, PYTHON, run, submit
 
 # MXNet 1.9.1, its last release, needs a NumPy before 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
 MXNET_PYTHON = os.environ.get("WARREN_MXNET_PYTHON", PYTHON)
@@ -170,6 +170,99 @@ class KVStore(unittest.TestCase):
             kv.close()
             """)
 
+    def test_keys_of_one_call_may_come_in_different_orders(self):
+        self.expect(2, """
+            kv = kvstore.create("dist_sync_mpi")
+            for step in range(20):
+                keys = random.sample(range(10), 10)
+                values = [np.full(5, me + key) for key in keys]
+                kv.pushpull(keys, values)
+                assert all((value == 2 * key + 1).all() for key, value in zip(keys, values)), values
+            kv.close()
+            """)
+
+    def test_workers_that_wait_for_each_other_are_told_so(self):
+        for calls in ("kv.pushpull('pq'[me], one), kv.pushpull('qp'[me], one)", "kv.pushpull('p', one) if me else kv.barrier()",
+                      "kv.broadcast('w', one) if me else kv.pushpull('w', one)",
+                      "kv.pushpull(['a', 'p'], [one, one.copy()]) if me else kv.pushpull(['a', 'q'], [one, one.copy()])"):
+            said = self.expect(2, f"""
+                kv = kvstore.create("dist_sync_mpi")
+                one = np.ones(2)
+                kv.pushpull("before", one)
+                refuses(RuntimeError, f"^rank {{me}} waits in .*, and rank {{1 - me}} in .*: neither can go on",
+                        lambda: ({calls}))
+                print("told", me)
+                """)
+            self.assertEqual(said.count("told"), 2, said)
+
+    def test_a_worker_that_is_late_is_waited_for(self):
+        self.expect(3, """
+            import threading
+            kv = kvstore.create("dist_sync_mpi")
+            def step(key):
+                value = np.full(2, me + 1.0)
+                kv.pushpull(key, value)
+                assert (value == total).all(), value
+            step("w")
+            for late in range(size):                       # the others are stuck meanwhile, and the main thread of one starts what they wait for
+                if me == late:
+                    time.sleep(3.5)
+                step(late)
+            threads = [threading.Thread(target=step, args=(key,)) for key in (10, 11)]
+            for thread in threads[::1 if me else -1]:
+                thread.start()
+                time.sleep(2.5)
+            for thread in threads:
+                thread.join()
+            kv.barrier()
+            kv.close()
+            """)
+
+    def test_local_stores_need_no_job(self):
+        code = textwrap.dedent("""
+            import threading
+            import numpy as np
+            from warren import kvstore
+            for name in ("local", "device", "local_allreduce_device"):
+                with kvstore.create(name) as kv:
+                    assert (kv.type, kv.rank, kv.num_workers, kv.is_capable("optimizer")) == (name, 0, 1, True)
+                    kv.init("w", np.full((2, 3), 7.0))
+                    out = [np.zeros((2, 3)), np.zeros((2, 3), int)]
+                    kv.pull("w", out)
+                    assert all((array == 7).all() for array in out)
+                    kv.push("w", [np.ones((2, 3)), np.full((2, 3), 2.0)])        # added up over the devices
+                    kv.pull("w", out)
+                    assert all((array == 3).all() for array in out)
+                    kv.set_optimizer(kvstore.SGD(0.5, momentum=0.5))
+                    value = np.ones((2, 3))
+                    for _ in range(2):
+                        kv.pushpull("w", np.ones((2, 3)), value)
+                    assert (value == 3 - 0.5 - 0.75).all(), value
+                    kv.set_updater(lambda key, pushed, stored: stored.__iadd__(pushed))
+                    threads = [threading.Thread(target=kv.push, args=("w", np.ones((2, 3)))) for _ in range(10)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join()
+                    kv.pull("w", value)
+                    assert (value == 11.75).all(), value
+                    kv.broadcast([1, 2], [np.ones(2), np.ones(1)], [out[0][0, :2], np.zeros(1)])
+                    kv.barrier()
+                    for call in (lambda: kv.push("v", value), lambda: kv.init("w", value), lambda: kv.push("w", np.ones(2)),
+                                 lambda: kv.pull("w", np.ones(2)), lambda: kv.pull("w")):
+                        try:
+                            call()
+                            raise SystemExit("not refused")
+                        except ValueError:
+                            pass
+            print("well")
+            """)
+        done = subprocess.run([PYTHON, "-W", "error", "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "well\n", ""))
+        status, said = submit(2, PYTHON, "-c", code)
+        self.assertEqual((status, said.count("] well")), (0, 2), said)
+        self.assertEqual(said.count("the key-value store 'local' is this process's alone: the 2 workers of the job train separately"), 2, said)
+
     def test_methods_that_a_store_does_not_have_are_refused_by_name(self):
         self.expect(1, """
             mpi, sync = kvstore.create("dist_sync_mpi"), kvstore.create("dist_sync")
@@ -179,7 +272,7 @@ class KVStore(unittest.TestCase):
             for store in (mpi, sync):
                 for name in ("row_sparse_pull", "set_gradient_compression", "save_optimizer_states", "load_optimizer_states"):
                     refuses(NotImplementedError, f"^the key-value store '{store.type}' has no {name}", getattr(store, name), "w")
-            refuses(ValueError, "no key-value store 'nccl' here, only dist_sync_mpi, .*MXNet's", kvstore.create, "nccl")
+            refuses(ValueError, "no key-value store 'nccl' here, only local, .*dist_sync_mpi, .*MXNet's", kvstore.create, "nccl")
             refuses(ValueError, "capability", mpi.is_capable, "sparse")
             for role, servers in (("server", "1"), ("scheduler", "1"), ("worker", "2")):
                 os.environ.update(DMLC_ROLE=role, DMLC_NUM_SERVER=servers)

@@ -8,10 +8,12 @@
     kv.push("weight", gradient)
     kv.pull("weight", out=weight)
 
-- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. Workers may call them in different orders.
+- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys of one call, and calls of several threads, may
+  come in different orders on the workers. A call waits for all workers: one thread's calls for single keys come in the same order.
 - "dist_sync": the n-th pushes of all workers for a key are added up on a server, in the order of ranks, and applied once. A
   pull waits for the worker's own pushes before, and gives exactly what they have led to: all workers have the same bits.
 - "dist_async": a server applies each push at once.
+- "local" and "device": the same methods in one process, without a job.
 
 Servers are threads of the workers, and start with the first key: a key is on one of them, by its hash, or from
 MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on spread over all. Start jobs without --num-servers:
@@ -29,12 +31,14 @@ import functools
 import os
 import sys
 import threading
-from typing import Any, Callable, Dict, List, NoReturn, Optional, Protocol, Tuple, Type
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Protocol, Tuple, Type
 
 import numpy as np
 
 from warren import collectives
 from warren._kvstore_values import Key, pairs, read, shared, summed, write
+from warren._kvstore_waiting import Waiting
 from warren._shards import Array, RoundShard, Shard, UpdateShard, check_numbers, place
 from warren._world import communicator_or_world
 from warren.collectives import Communicator, Op
@@ -147,10 +151,11 @@ def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
 
 
 class _Store:
-    """What all stores have."""
+    """The methods that all stores share."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
-        self._type, self._communicator = kind, communicator_or_world(communicator, "a key-value store")
+        """Without a communicator this process is the only worker."""
+        self._type, self._comm = kind, communicator
 
     @property
     def type(self) -> str:
@@ -158,15 +163,16 @@ class _Store:
 
     @property
     def rank(self) -> int:
-        return self._communicator.rank
+        return self._comm.rank if self._comm else 0
 
     @property
     def num_workers(self) -> int:
-        return self._communicator.size
+        return self._comm.size if self._comm else 1
 
     def barrier(self) -> None:
         """Returns when all workers have called it."""
-        self._communicator.barrier()
+        if self._comm:
+            self._comm.barrier()
 
     _barrier = barrier
 
@@ -184,29 +190,30 @@ class _Store:
     row_sparse_pull = _refused("row_sparse_pull", "no store of warren has sparse values; pull the whole one by 'dist_sync' or "
                                "'dist_async'")
     set_gradient_compression = _refused("set_gradient_compression", "no store of warren compresses; push float16 arrays instead")
-    save_optimizer_states = _refused("save_optimizer_states", "states are on the servers, and MXNet's distributed stores refuse "
-                                     "it, too; save the weights that you pull")
-    load_optimizer_states = _refused("load_optimizer_states", "states are on the servers, and MXNet's distributed stores refuse "
-                                     "it, too; init the keys with the weights that you saved")
+    save_optimizer_states = _refused("save_optimizer_states", "save the weights that you pull")
+    load_optimizer_states = _refused("load_optimizer_states", "init the keys with the weights that you saved")
 
 
 class AllreduceStore(_Store):
     """"dist_sync_mpi": sums over all workers, which keep the values themselves."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        communicator = communicator_or_world(communicator, "a key-value store")
         super().__init__(kind, communicator)
-        self._coordinator = self._communicator.coordinator()
+        self._coordinator = communicator.coordinator()
+        self._waiting = Waiting(communicator)
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Of what MXNet asks: "optimizer"."""
+        """Whether the store has what MXNet asks for; the only name is "optimizer"."""
         _check_capability(capability)
         return False
 
     # The arguments are called as in the stores of MXNet's design, and also as in those of MXNet.
 
     def pushpull(self, key: Any, ins: Any, outs: Any = None, priority: int = 0, out: Any = None) -> None:
-        """The sum of `ins` over all workers and devices, in `outs`, by default in `ins`."""
+        """The sum of `ins` over all workers and devices, in `outs`, by default in `ins`. RuntimeError when the workers wait for each
+        other in calls for different keys."""
         outs = ins if outs is None and out is None else outs if outs is not None else out
         sums, handles = [], []
         for name, values in pairs(key, ins, "pushpull"):
@@ -214,7 +221,8 @@ class AllreduceStore(_Store):
             total = summed(values, "pushpull") if in_place is None else in_place
             sums.append((total, in_place is None))
             handles.append(self._coordinator.allreduce(f"{name!r}", total, Op.SUM, out=total, priority=priority))
-        collectives.wait_all(handles)
+        with self._waiting.call([f"pushpull of key {name!r}" for name, _ in pairs(key, ins, "pushpull")], self._coordinator.close):
+            collectives.wait_all(handles)
         for (total, is_apart), (_, targets) in zip(sums, pairs(key, outs, "pushpull")):
             if is_apart:
                 write(total, targets, "pushpull")
@@ -227,10 +235,20 @@ class AllreduceStore(_Store):
         outs = value if outs is None and out is None else outs if outs is not None else out
         copies = [(name, np.array(read(values[0], "broadcast"), order="C")) for name, values in pairs(key, value, "broadcast")]
         handles = [self._coordinator.broadcast(f"broadcast of {name!r}", copy, root_rank, priority) for name, copy in copies]
-        for found, (_, targets) in zip(collectives.wait_all(handles), pairs(key, outs, "broadcast")):
+        with self._waiting.call([f"broadcast of key {name!r}" for name, _ in copies], self._coordinator.close):
+            received = collectives.wait_all(handles)
+        for found, (_, targets) in zip(received, pairs(key, outs, "broadcast")):
             write(found, targets, "broadcast")
 
+    def barrier(self) -> None:
+        """Returns when all workers have called it."""
+        with self._waiting.call(["barrier"], self._coordinator.close):
+            self._coordinator.barrier("barrier").wait()
+
+    _barrier = barrier
+
     def close(self) -> None:
+        self._waiting.close()
         self._coordinator.close()
 
     _BY_SERVERS = "it has no servers that keep values; {}, or take 'dist_sync' or 'dist_async'"
@@ -239,6 +257,122 @@ class AllreduceStore(_Store):
     pull = _refused("pull", _BY_SERVERS.format("call pushpull"))
     set_optimizer = _refused("set_optimizer", _BY_SERVERS.format("update the weights on each worker by the sums of pushpull"))
     set_updater = _refused("set_updater", _BY_SERVERS.format("update the weights on each worker by the sums of pushpull"))
+
+
+class _KeyedStore(_Store):
+    """One that keeps a value for each key."""
+
+    def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        super().__init__(kind, communicator)
+        self._values: Dict[Key, Any] = {}  # each has a shape and a dtype
+        self._updater: Optional[Updater] = None
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether the store has what MXNet asks for; the only name is "optimizer"."""
+        _check_capability(capability)
+        return True
+
+    def init(self, key: Any, value: Any) -> None:
+        """Puts keys into the store, with the values of worker 0. All workers call it."""
+        for name, values in pairs(key, value, "init"):
+            if name in self._values:
+                raise ValueError(f"init: key {name!r} is in the store already")
+            array = read(values[0], f"init of key {name!r}")
+            check_numbers(array.dtype, f"init: key {name!r}")
+            self._values[name] = self._made(name, array)
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sends values, added up over the devices, to the store. Returns at once."""
+        raise NotImplementedError
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Fills `out`, on all its devices, with what the store has: with all of this worker's pushes before."""
+        raise NotImplementedError
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """`push`, and `pull` into `out`, by default into `value`."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0, root_rank: int = 0) -> None:
+        """`init`, and `pull`."""
+        if root_rank != 0:
+            raise ValueError(f"broadcast: the values of '{self.type}' are worker 0's, not {root_rank}'s; take 'dist_sync_mpi'")
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """What the store makes of pushes, from now on. All workers call it, each with an equal one: each server uses its own
+        worker's. See `Optimizer`; optimizers of MXNet are taken as they are."""
+        self.set_updater(_OptimizerUpdater(_numpy_optimizer(optimizer)))
+
+    def set_updater(self, updater: Updater) -> None:
+        """The same by a function (key, pushed, stored) that changes `stored`."""
+        if not callable(updater):
+            raise TypeError(f"set_updater takes a function of key, pushed and stored, not {type(updater).__name__}")
+        self._updater = updater
+        self.barrier()  # the next push meets it on all servers
+
+    _set_updater = set_updater
+
+    def _made(self, key: Key, array: Array) -> Any:
+        raise NotImplementedError
+
+    def _value(self, key: Key, what: str) -> Any:
+        if key not in self._values:
+            raise ValueError(f"{what}: key {key!r} is not in the store; call init with it before, on all workers")
+        return self._values[key]
+
+    def _checked(self, key: Key, array: Array, what: str) -> Array:
+        known = self._value(key, what)
+        if array.shape != known.shape or array.dtype != known.dtype:
+            raise ValueError(f"{what}: key {key!r} has the shape {known.shape} and the type {known.dtype}, not {array.shape} and "
+                             f"{array.dtype}")
+        return array
+
+    def _targets(self, key: Any, out: Any) -> Iterator[Tuple[Key, Any, List[Any]]]:
+        """The key, what is known of it and where it is wanted, for each key of a `pull`."""
+        if out is None:
+            raise ValueError("pull needs an `out`, which it fills")
+        for name, targets in pairs(key, out, "pull"):
+            known = self._value(name, "pull")
+            for target in targets:
+                if tuple(target.shape) != known.shape:
+                    raise ValueError(f"pull: key {name!r} has the shape {known.shape}, and its place {tuple(target.shape)}")
+            yield name, known, targets
+
+
+class LocalStore(_KeyedStore):
+    """"local" and "device": the values are in this process, which is one worker, whatever started it. Without an updater a push
+    replaces the value. Thread safe."""
+
+    def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
+        if communicator is not None and communicator.size > 1:
+            raise ValueError(f"the key-value store '{kind}' is of one process, not of {communicator.size} ranks; take 'dist_sync'")
+        super().__init__(kind, None)
+        self._lock = threading.Lock()
+        workers = os.environ.get("DMLC_NUM_WORKER", "")
+        if workers not in ("", "0", "1"):
+            warnings.warn(f"the key-value store '{kind}' is this process's alone: the {workers} workers of the job train separately. "
+                          "Take 'dist_sync' to train together", stacklevel=3)
+
+    def _made(self, key: Key, array: Array) -> Array:
+        return np.array(array, order="C")
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        for name, array in [(name, self._checked(name, summed(values, "push"), "push")) for name, values in pairs(key, value, "push")]:
+            with self._lock:
+                if self._updater is None:
+                    self._values[name][...] = array
+                else:
+                    self._updater(name, array, self._values[name])
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        for _, stored, targets in self._targets(key, out):
+            with self._lock:
+                array = stored.copy()
+            write(array, targets, "pull")
 
 
 class _Value:
@@ -261,39 +395,24 @@ class _Value:
             push.wait()
 
 
-class ServerStore(_Store):
+class ServerStore(_KeyedStore):
     """"dist_sync" and "dist_async": values on servers."""
 
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
-        super().__init__(kind, communicator)
+        self._communicator = communicator_or_world(communicator, "a key-value store")
+        super().__init__(kind, self._communicator)
         self._is_sync = "async" not in kind
         self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", _BIG_ARRAY_BOUND))
-        self._values: Dict[Key, _Value] = {}
-        self._updater: Optional[Updater] = None
         self._updater_lock = threading.Lock()  # keys are updated by the server's thread and by this worker's
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
-        """Of what MXNet asks: "optimizer"."""
-        _check_capability(capability)
-        return True
-
-    def init(self, key: Any, value: Any) -> None:
-        """Puts keys into the store, with the values of worker 0. All workers call it."""
-        for name, values in pairs(key, value, "init"):
-            self._init(name, read(values[0], f"init of key {name!r}"))
-
-    def _init(self, key: Key, array: Array) -> None:
-        if key in self._values:
-            raise ValueError(f"init: key {key!r} is in the store already")
-        check_numbers(array.dtype, f"init: key {key!r}")
+    def _made(self, key: Key, array: Array) -> _Value:
         comm = self._communicator
         check_alike(comm, "init", (key, array.shape, array.dtype.str, self._bound))
         parts = place(key, array.size, range(comm.size), self._bound)
         own = slice_of(comm, np.ascontiguousarray(array).reshape(-1), parts, root=0)
         whole = array.shape if len(parts) == 1 else None
         sharded = ShardedArray(comm, parts, own, lambda values: self._shard(key, values, whole))
-        self._values[key] = _Value(sharded, array.shape, array.dtype)
+        return _Value(sharded, array.shape, array.dtype)
 
     def _shard(self, key: Key, values: Array, whole: Optional[Tuple[int, ...]]) -> Shard:
         update = functools.partial(self._apply, key, whole)
@@ -311,8 +430,7 @@ class ServerStore(_Store):
         with self._updater_lock:
             self._updater(key, pushed.reshape(shape), stored.reshape(shape))
 
-    def push(self, key: Any, value: Any, priority: int = 0) -> None:  # pylint: disable=unused-argument
-        """Sends values, added up over the devices, to the servers. Returns at once."""
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
         if not self._is_sync and self._updater is None:
             raise ValueError(f"push: the servers of '{self.type}' have no updater; call set_optimizer before, on all workers")
         ready = [(self._value(name, "push"), self._checked(name, summed(values, "push"), "push"))
@@ -320,17 +438,9 @@ class ServerStore(_Store):
         for known, array in ready:
             known.push(array.reshape(-1))
 
-    # pylint: disable=unused-argument
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Fills `out`, on all its devices, with what the servers have: with all of this worker's pushes before."""
-        if out is None:
-            raise ValueError("pull needs an `out`, which it fills")
         asked = []
-        for name, targets in pairs(key, out, "pull"):
-            known = self._value(name, "pull")
-            for target in targets:
-                if tuple(target.shape) != known.shape:
-                    raise ValueError(f"pull: key {name!r} has the shape {known.shape}, and its place {tuple(target.shape)}")
+        for _, known, targets in self._targets(key, out):
             memory = shared(targets, "pull")
             in_place = memory is not None and memory.dtype == known.dtype
             array = memory if in_place else np.empty(known.shape, known.dtype)
@@ -340,49 +450,11 @@ class ServerStore(_Store):
             known.settle()
             write(array, targets, "pull")
 
-    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """`push`, and `pull` into `out`, by default into `value`."""
-        self.push(key, value, priority)
-        self.pull(key, value if out is None else out, priority)
-
-    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0, root_rank: int = 0) -> None:
-        """`init`, and `pull`."""
-        if root_rank != 0:
-            raise ValueError(f"broadcast: the values of '{self.type}' are worker 0's, not {root_rank}'s; take 'dist_sync_mpi'")
-        self.init(key, value)
-        self.pull(key, out, priority)
-
-    def set_optimizer(self, optimizer: Any) -> None:
-        """What servers make of pushes, from now on. All workers call it, each with an equal one: each server uses its own
-        worker's. See `Optimizer`; optimizers of MXNet are taken as they are."""
-        self.set_updater(_OptimizerUpdater(_numpy_optimizer(optimizer)))
-
-    def set_updater(self, updater: Updater) -> None:
-        """The same by a function (key, pushed, stored) that changes `stored`."""
-        if not callable(updater):
-            raise TypeError(f"set_updater takes a function of key, pushed and stored, not {type(updater).__name__}")
-        self._updater = updater
-        self._communicator.barrier()  # the next push meets it on all servers
-
-    _set_updater = set_updater
-
     def close(self) -> None:
         """Ends it, with the pushes that are under way. All workers call it."""
         values, self._values = self._values, {}
         for value in values.values():
             value.array.free()
-
-    def _value(self, key: Key, what: str) -> _Value:
-        if key not in self._values:
-            raise ValueError(f"{what}: key {key!r} is not in the store; call init with it before, on all workers")
-        return self._values[key]
-
-    def _checked(self, key: Key, array: Array, what: str) -> Array:
-        known = self._values[key]
-        if array.shape != known.shape or array.dtype != known.dtype:
-            raise ValueError(f"{what}: key {key!r} has the shape {known.shape} and the type {known.dtype}, not {array.shape} and "
-                             f"{array.dtype}")
-        return array
 
 
 def _check_capability(capability: str) -> None:
@@ -391,15 +463,17 @@ def _check_capability(capability: str) -> None:
 
 
 _STORES: Dict[str, Type[_Store]] = {
-    "dist_sync_mpi": AllreduceStore, "dist_sync": ServerStore, "dist": ServerStore, "dist_sync_device": ServerStore,
-    "dist_device_sync": ServerStore, "dist_async": ServerStore,
+    **dict.fromkeys(("local", "local_update_cpu", "local_allreduce_cpu", "device", "local_allreduce_device"), LocalStore),
+    "dist_sync_mpi": AllreduceStore,
+    **dict.fromkeys(("dist_sync", "dist", "dist_sync_device", "dist_device_sync", "dist_async"), ServerStore),
 }
 
 
 def create(name: str = "dist_sync", communicator: Optional[Communicator] = None) -> Any:
-    """A store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async". All workers
-    call it. `communicator`: by default the world, which is joined if it was not yet. Where MXNet was imported before, its
-    Trainer and Module take the store in place of one of MXNet's."""
+    """A store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async", which all workers
+    create, or "local" or "device" of this process alone, which warns in a job of several workers. `communicator`: by default the world,
+    which is joined if it was not yet. Where MXNet was imported before, its Trainer and Module take the store in place of one of
+    MXNet's."""
     if not isinstance(name, str) or name.lower() not in _STORES:
         raise ValueError(f"there is no key-value store {name!r} here, only {', '.join(_STORES)}; others are MXNet's own")
     role, num_servers = os.environ.get("DMLC_ROLE", "worker"), os.environ.get("DMLC_NUM_SERVER", "0")

@@ -203,6 +203,15 @@ std::string ShellQuote(const std::string& word) {
   return quoted + "'";
 }
 
+std::string WithInput(const std::string& command, const std::string& input) {
+  const std::string lines = fmt::format("\n{}{}", input, input.empty() || input.ends_with('\n') ? "" : "\n");
+  std::string end = "END_OF_INPUT";
+  for (int number = 1; lines.find(fmt::format("\n{}\n", end)) != std::string::npos; ++number) {
+    end = fmt::format("END_OF_INPUT_{}", number);
+  }
+  return fmt::format("{} <<'{}'{}{}\n", command, end, lines, end);
+}
+
 std::string ShellCommand(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {

@@ -44,6 +44,10 @@ std::vector<std::string> SplitWords(const std::string& line);
 
 /// `word` so that a POSIX shell reads it back byte for byte; left alone when it needs no quotes.
 std::string ShellQuote(const std::string& word);
+/// A line of a POSIX shell that gives `input` to `command` as its standard input, byte for byte but for a
+/// newline at its end, which is added where it is missing: a here-document whose last line is none of the
+/// input's.
+std::string WithInput(const std::string& command, const std::string& input);
 /// The words of a command, quoted, with spaces between.
 std::string ShellCommand(const std::vector<std::string>& words);
 

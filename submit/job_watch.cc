@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "posix/descriptor.h"
+#include "posix/private_file.h"
 #include "submit/monitor/kept_page.h"
 #include "submit/monitor/live_line.h"
 #include "submit/monitor/web_request.h"
@@ -197,7 +197,11 @@ void JobWatch::Dump(std::size_t index) {
 
 void JobWatch::ShowDump(std::size_t index, const std::string& text) {
   Say(fmt::format("stack of {}:\n{}", monitor_.Describe(index), text));
-  if (!stack_files_[index].empty()) std::ofstream(stack_files_[index], std::ios::app) << text << '\n';
+  if (stack_files_[index].empty()) return;
+  const posix::Descriptor made = posix::OpenPrivate(stack_files_[index].c_str(), O_APPEND);
+  if (!(std::ofstream(stack_files_[index], std::ios::app) << text << '\n').flush()) {
+    spdlog::warn("cannot write '{}'", stack_files_[index]);
+  }
 }
 
 void JobWatch::OnReport(const wire::WorkerReport& report) {
@@ -221,10 +225,10 @@ void JobWatch::OnLog(const LogLine& line) {
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / "job.html";
-  // Made anew for the user's eyes alone, as the history is: commands may name secrets.
+  // A new file, as commands may name secrets: that of an earlier job may be another user's, or open elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);
-  const posix::Descriptor made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);
   std::ofstream file(path, std::ios::trunc);
   file << KeptPage(job, output_);
   if (!file.flush()) {

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/private_file.h"
+
 namespace warren::submit {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr std::size_t kTailLineBytes = 400;
 
 ProcessOutput::ProcessOutput(std::string log_file) : log_file_(std::move(log_file)) {
   if (log_file_.empty()) return;
-  log_.reset(open(log_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_TRUNC, 0666));
+  log_ = posix::OpenPrivate(log_file_.c_str(), O_APPEND | O_TRUNC);
   if (!log_)
     throw std::runtime_error(fmt::format("cannot write the log '{}': {}", log_file_, std::strerror(errno)));
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace warren::wire {
 namespace {
 
@@ -62,6 +64,13 @@ std::string PrintableLines(std::string_view text) {
     text.remove_prefix(character.size());
   }
   return out;
+}
+
+std::string PrintableLine(std::string_view text) {
+  std::string line = PrintableLines(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
 }
 
 }  // namespace warren::wire

@@ -14,4 +14,7 @@ std::string Printable(std::string_view text);
 /// \xNN.
 std::string PrintableLines(std::string_view text);
 
+/// The same as one line: newlines and tabs become blanks.
+std::string PrintableLine(std::string_view text);
+
 }  // namespace warren::wire

@@ -45,10 +45,7 @@ std::string TextOf(const Json& value, const char* name, std::size_t max_bytes) {
     Refuse(name, fmt::format("text of at most {} bytes", max_bytes));
   const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text->begin(), text->end(), is_plain)) return *text;
-  std::string shown = PrintableLines(*text);
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  return shown;
+  return PrintableLine(*text);
 }
 
 std::string Text(const Json& object, const char* name, std::size_t max_bytes = kMaxReportedNameBytes) {

@@ -257,9 +257,7 @@ std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>&
     if (!launch.environment.empty()) words.emplace_back("env");
     for (const auto& [name, value] : launch.environment) words.push_back(fmt::format("{}={}", name, value));
     words.insert(words.end(), launch.words.begin(), launch.words.end());
-    text += ShellCommand(words);
-    if (!launch.input.empty()) text += fmt::format(" <<'END_OF_INPUT'\n{}END_OF_INPUT", launch.input);
-    text += '\n';
+    text += launch.input.empty() ? ShellCommand(words) + '\n' : WithInput(ShellCommand(words), launch.input);
     i = end;
   }
   return text;

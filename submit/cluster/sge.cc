@@ -26,9 +26,10 @@ Launch SgeLaunch(const GangPlan& plan) {
 
   Launch launch;
   launch.name = "qsub";
-  launch.words = {"qsub",        "-terse",    "-cwd",
-                  "-S",          "/bin/bash", "-N",
-                  plan.job_name, "-t",        fmt::format("1-{}", plan.count)};
+  launch.words = {"qsub",      "-terse",      "-cwd", "-S",
+                  "/bin/bash", "-C",
+                  "",  // arguments of the command stand in the script, and may look like directives of qsub's
+                  "-N",        plan.job_name, "-t",   fmt::format("1-{}", plan.count)};
   const std::string logs = options.sge_log_dir.empty() ? "/dev/null" : options.sge_log_dir;
   launch.words.insert(launch.words.end(), {"-o", logs, "-e", logs});
   if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-q", options.queue});

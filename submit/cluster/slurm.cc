@@ -54,8 +54,11 @@ std::vector<std::string> Resources(const GangPlan& plan) {
   return words;
 }
 
-/// In quotes that sbatch understands.
+/// In quotes that sbatch understands; it knows none for the end of a line.
 std::string Directive(const std::string& word) {
+  if (word.find_first_of("\r\n") != std::string::npos) {
+    throw UsageError(fmt::format("sbatch takes no option with a line break in it: {}", ShellQuote(word)));
+  }
   std::string quoted;
   for (const char c : word) {
     if (c == '"' || c == '\\') quoted += '\\';

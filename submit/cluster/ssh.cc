@@ -552,10 +552,10 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     const Host& host = hosts[places[own]];
     PlannedProcess placed = ForHost(plan[i], host);
     AddTorchPlace(options, places, own, places[own], master, placed);
-    text += fmt::format("# {}, standard input stays open\n{} <<'END_OF_SCRIPT'\n{}END_OF_SCRIPT\n",
-                        ProcessName(plan[i].role, plan[i].task_id), ShellCommand(ShellOn(options, host)),
-                        WatchedScript(placed, i, 0, "JOB", WorkingDirectory(options),
-                                      ShareOf(options, plan[i], places, own, places[own]), binds));
+    text += fmt::format("# {}, standard input stays open\n{}", ProcessName(plan[i].role, plan[i].task_id),
+                        WithInput(ShellCommand(ShellOn(options, host)),
+                                  WatchedScript(placed, i, 0, "JOB", WorkingDirectory(options),
+                                                ShareOf(options, plan[i], places, own, places[own]), binds)));
   }
   return text;
 }

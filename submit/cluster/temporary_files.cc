@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "posix/private_file.h"
+
 namespace warren::submit {
 namespace {
 
@@ -36,11 +38,8 @@ TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::str
   directory_ = directory;
   for (const auto& [name, content] : contents) {
     const std::string path = fmt::format("{}/{}", directory_, name);
+    const posix::Descriptor made = posix::OpenPrivate(path.c_str(), 0);
     std::ofstream file(path, std::ios::binary);
-    if (file) {
-      std::filesystem::permissions(path,
-                                   std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-    }
     file << content;
     file.close();
     if (!file) throw std::runtime_error(fmt::format("cannot write {}/{}", directory_, name));

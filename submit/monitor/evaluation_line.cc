@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "wire/printable.h"
+
 namespace warren::submit {
 namespace {
 
@@ -33,7 +35,7 @@ std::optional<std::pair<std::string, double>> Metric(std::string_view column) {
   if (colon == std::string_view::npos || colon == 0 || colon > kMostNameBytes) return std::nullopt;
   const auto value = Number(Trimmed(column.substr(colon + 1)));
   if (!value) return std::nullopt;
-  return std::pair(std::string(Trimmed(column.substr(0, colon))), *value);
+  return std::pair(wire::PrintableLine(Trimmed(column.substr(0, colon))), *value);
 }
 
 /// The columns behind "[12]": by tabs, or, as the command line of XGBoost writes them, by one space.

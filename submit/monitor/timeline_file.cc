@@ -1,5 +1,6 @@
 #include "submit/monitor/timeline_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -8,11 +9,16 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/private_file.h"
+
 namespace warren::submit {
 
 TimelineFile::TimelineFile(std::string path, tracker::TimePoint began)
-    : path_(std::move(path)), timeline_(began), file_(path_, std::ios::trunc) {
-  if (!file_)
+    : path_(std::move(path)), timeline_(began) {
+  // Messages in it repeat what programs say.
+  const posix::Descriptor made = posix::OpenPrivate(path_.c_str(), O_TRUNC);
+  if (made) file_.open(path_, std::ios::trunc);
+  if (!made || !file_)
     throw std::runtime_error(fmt::format("--timeline: cannot write '{}': {}", path_, std::strerror(errno)));
 }
 

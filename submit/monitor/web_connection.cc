@@ -25,12 +25,15 @@ constexpr std::chrono::seconds kWriteLimit{30};
 }  // namespace
 
 WebConnection::WebConnection(asio::ip::tcp::socket socket, Events events)
-    : stream_(std::move(socket)), events_(std::move(events)) {
+    : stream_(std::move(socket)),
+      events_(std::move(events)),
+      seat_{.silent_since = std::chrono::steady_clock::now()} {
   beast::error_code ignored;
   stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
 }
 
 void WebConnection::ReadRequest() {
+  seat_.is_waiting = true;
   parser_.emplace();
   parser_->header_limit(kMaxHeaderBytes);
   parser_->body_limit(0);
@@ -44,6 +47,8 @@ void WebConnection::ReadRequest() {
 
 void WebConnection::Answer() {
   if (!is_open_) return;
+  seat_.is_waiting = false;
+  seat_.silent_since = std::chrono::steady_clock::now();
   const WebRequest request = parser_->release();
   response_ = events_.answer(request, *this);
   if (!response_ || !is_open_) return;

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "submit/monitor/snapshot.h"
+#include "submit/monitor/web_seats.h"
 
 namespace warren::submit {
 
@@ -44,6 +45,10 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   void CloseBehindAnswer() { closes_behind_answer_ = true; }
   void Close();
 
+  /// Its peer has shown the page's token.
+  void SetKnowsToken() { seat_.knows_token = true; }
+  WebSeat seat() const { return seat_; }
+
   /// The state that its reader has, or gets with what is being written.
   std::shared_ptr<const JobSnapshot> shown;
   bool was_told_the_end = false;
@@ -63,6 +68,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   std::shared_ptr<const std::string> written_;
   char unwanted_[64] = {};
   Events events_;
+  WebSeat seat_;
   bool is_stream_ = false;
   bool closes_behind_answer_ = false;
   bool is_open_ = true;

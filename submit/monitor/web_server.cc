@@ -19,6 +19,7 @@
 #include "submit/monitor/page_state.h"
 #include "submit/monitor/web_connection.h"
 #include "submit/monitor/web_request.h"
+#include "submit/monitor/web_seats.h"
 #include "tracker/host_address.h"
 #include "wire/sha256.h"
 
@@ -171,11 +172,22 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     listener.acceptor.async_accept(
         [self = shared_from_this(), &listener](const boost::system::error_code& error, tcp::socket socket) {
           if (error == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
-          if (!error && self->connections_.size() < kMaxConnections) self->Serve(listener, std::move(socket));
+          if (!error && self->HasRoom()) self->Serve(listener, std::move(socket));
           // Out of descriptors: others may be closed a moment later.
           if (error) return self->AcceptLater(listener);
           self->Accept(listener);
         });
+  }
+
+  /// Whether one more connection is taken; closes another one for it where there are too many.
+  bool HasRoom() {
+    if (connections_.size() < kMaxConnections) return true;
+    const std::vector<std::shared_ptr<WebConnection>> connections(connections_.begin(), connections_.end());
+    std::vector<WebSeat> seats;
+    for (const auto& connection : connections) seats.push_back(connection->seat());
+    const std::optional<std::size_t> free = SeatToFree(seats);
+    if (free) Drop(*connections[*free]);
+    return free.has_value();
   }
 
   void AcceptLater(Listener& listener) {
@@ -222,13 +234,17 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
                      OpenMetrics(*Newest()));
     }
     if (!listener.serves_page) return Refuse(http::status::not_found, "there is only /metrics here");
-    if (target.path == "/" && wire::Same(target.Value("token"), token_)) return GiveCookie(listener);
+    if (target.path == "/" && wire::Same(target.Value("token"), token_)) {
+      connection.SetKnowsToken();
+      return GiveCookie(listener);
+    }
     const std::string_view cookie =
         CookieValue(ViewOf(request[http::field::cookie]), CookieName(listener.address.port));
     if (!wire::Same(cookie, token_)) {
       return Refuse(http::status::unauthorized,
                     "This page is behind a token: open the whole address that dmlc-submit has printed.");
     }
+    connection.SetKnowsToken();
     return AnswerPage(target, request, connection);
   }
 

@@ -1,14 +1,19 @@
 #include "submit/output/log.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <utility>
+
+#include "posix/private_file.h"
 
 namespace warren::submit {
 namespace {
@@ -68,6 +73,11 @@ void StartLogging(Console& console, const LogSettings& settings) {
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(logger);
   if (settings.file.empty()) return;
+  // The address of the job's page, with its token, is among what it says.
+  if (!posix::OpenPrivate(settings.file.c_str(), O_APPEND)) {
+    throw std::runtime_error(
+        fmt::format("--log-file: cannot write '{}': {}", settings.file, std::strerror(errno)));
+  }
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(settings.file);
     if (settings.format == LogFormat::kJson) {

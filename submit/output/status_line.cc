@@ -3,28 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/printable.h"
+
 namespace warren::submit {
 namespace {
 
 constexpr std::string_view kErase = "\r\x1b[J";
-constexpr std::string_view kResetColor = "\x1b[0m";
 
 bool GoesOnWithCharacter(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
 }
 
-/// The bytes of the escape sequence at the beginning of the text; 0: there is none.
-std::size_t EscapeBytes(std::string_view text) {
-  if (!text.starts_with("\x1b[")) return 0;
-  const auto end = std::find_if(text.begin() + 2, text.end(), [](char c) { return c >= '@' && c <= '~'; });
-  return static_cast<std::size_t>(end - text.begin()) + (end == text.end() ? 0 : 1);
-}
-
 }  // namespace
 
 void StatusLine::Set(std::string_view text, TimePoint now) {
-  if (text == text_) return;
-  text_ = text;
+  std::string shown = wire::PrintableLine(text);
+  if (shown == text_) return;
+  text_ = std::move(shown);
   DrawSoon(now);
 }
 
@@ -70,21 +65,12 @@ std::string StatusLine::Hide() {
 }
 
 std::string CutToColumns(std::string_view text, int columns) {
-  bool has_escapes = false;
   std::size_t i = 0;
-  for (int column = 0; i < text.size();) {
-    if (const std::size_t escape = EscapeBytes(text.substr(i)); escape > 0) {
-      has_escapes = true;
-      i += escape;
-      continue;
-    }
-    if (column++ >= columns) break;
+  for (int column = 0; i < text.size() && column < columns; ++column) {
     do ++i;
     while (i < text.size() && GoesOnWithCharacter(text[i]));
   }
-  std::string cut(text.substr(0, i));
-  if (has_escapes && i < text.size()) cut += kResetColor;
-  return cut;
+  return std::string(text.substr(0, i));
 }
 
 }  // namespace warren::submit

@@ -22,7 +22,8 @@ class StatusLine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Draw is due at once or soon (NextDraw); an empty text hides the line.
+  /// Draw is due at once or soon (NextDraw); an empty text hides the line. Whatever a terminal would obey in
+  /// the text is shown escaped.
   void Set(std::string_view text, TimePoint now);
   /// The line is to be drawn anew: the terminal has another width.
   void Refresh(TimePoint now);
@@ -48,8 +49,7 @@ class StatusLine {
   std::optional<TimePoint> due_;
 };
 
-/// As much of the text as fits `columns`. One character of UTF-8 is taken for one column, escape sequences
-/// ("\x1b[...m") for none; where such a text is cut, colours are reset behind it.
+/// As much of the text as fits `columns`. One character of UTF-8 is taken for one column.
 std::string CutToColumns(std::string_view text, int columns);
 
 }  // namespace warren::submit

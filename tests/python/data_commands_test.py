@@ -51,6 +51,17 @@ class Commands(unittest.TestCase):
         self.assertRegex(said, r"\n  x +number +\d+\.\d % +[0-9.e-]+ to 0\.99\d*, mean 0\.\d+\n")
         self.assertRegex(said, r"\n  city +category +0\.0 % +2: a, b\n")
 
+    def test_a_terminal_obeys_nothing_of_a_data_set(self):
+        evil = "\x1b]0;x\x07\x1b[2J"
+        of = pa.table({f"x{evil}": [1.0, 2.0], "c": pa.array([evil, "b"]).dictionary_encode(), "y": [0, 1]})
+        for name, pandas in (("a.parquet", b"[" * 100_000), ("b.parquet", b'{"index_columns": 7}'), ("c.parquet", b"\xff")):
+            path = self.parquet(name, of.replace_schema_metadata({b"pandas": pandas}))
+            with self.subTest(pandas=pandas[:20]):
+                said = self.run_it("inspect", path, "--label", "y")
+                self.assertIn("\n  x\\x1b]0;x\\x07\\x1b[2J ", said)
+                self.assertNotIn("\x1b", said)
+                self.assertNotIn("\x1b", self.run_it("inspect", path, "--label", f"z{evil}", code=1))
+
     def test_validate_says_all_that_is_wrong_not_just_the_first(self):
         self.parquet("a.parquet", table().drop_columns(["word", "q"]))
         self.assertIn("1,000 rows in 1 files: nothing is wrong", self.run_it("validate", self.folder, "--label", "y"))

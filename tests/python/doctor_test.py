@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from warren import _doctor
-from warren._doctor import findings, hosts
+from warren._doctor import findings, hosts, model
 from warren._doctor.model import OK, Asked, Link, Survey
 
 FACTS = {
@@ -217,6 +218,18 @@ class Findings(unittest.TestCase):
     def test_the_same_of_several_hosts_is_one_line(self):
         lacking = {**FACTS["kernel"], "memfd_create": "Function not implemented"}
         self.only(survey(asked("x", kernel=lacking), asked("y", kernel=lacking)), "warning", "kernel", "memfd", "", ["x", "y"])
+
+    def test_a_terminal_obeys_nothing_of_what_a_host_says(self):
+        shown = _doctor.table([model.Finding(model.PROBLEM, "ssh", "\x1b[2Jgone\naway", "do\x07 this", ("h\x9b",))], 80)
+        self.assertIn("h\\x9b: \\x1b[2Jgone away", shown)
+        self.assertIn("-> do\\x07 this", shown)
+
+    def test_an_answer_that_is_none_is_an_error_of_that_host(self):
+        for line in ("hello\n", "[" * 100_000, "[]", "7", "{}"):
+            probe = object.__new__(hosts.Probe)
+            with mock.patch.object(probe, "_write", lambda text: None), mock.patch.object(probe, "_line", lambda patience_s, line=line: line):
+                with self.assertRaisesRegex(hosts.HostError, "something else writes to the standard output"):
+                    probe.ask("facts")
 
     def test_gpus(self):
         self.only(survey(asked("x", gpus={"error": "couldn't communicate"})), "warning", "GPUs",

@@ -64,8 +64,25 @@ class Records(unittest.TestCase):
         }, "no format")):
             with self.subTest(**changes), self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*{said}"):
                 job(**changes)
-        with self.assertRaisesRegex(_jobs.BrokenRecord, "no JSON"):
-            _jobs.read(NAME, "{", "node1", _jobs.is_alive)
+        for text in ("{", "[" * 100_000, '{"command":' * 100_000, "", "\0"):
+            with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: .*no JSON"):
+                _jobs.read(NAME, text, "node1", _jobs.is_alive)
+        with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: 'seconds' is nan"):
+            _jobs.read(NAME, json.dumps({**FAILED, "seconds": float("nan")}), "node1", _jobs.is_alive)
+        for failed_by in ("worker 3", [1], 7):
+            with self.assertRaisesRegex(_jobs.BrokenRecord, "'failed_by' is"):
+                job(failed_by=failed_by)
+
+    def test_a_terminal_obeys_nothing_of_a_record(self):
+        for evil in ("\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\r", "\n", "\x7f", "\u202e", "\ud800", "\b"):
+            found = job(name=f"a{evil}", command=["a", f"b{evil}"], directory=evil, story=evil, log_dir=evil, page=evil, cluster=evil,
+                        host=f"node{evil}", failed_by={"worker": evil, "host": evil})  # fmt: skip
+            with self.subTest(evil=evil):
+                listed, shown = _jobs.table([found], NOW, 10_000), _jobs.details(found, NOW)
+                self.assertNotIn(evil, listed.replace("\n", "", 2) if evil == "\n" else listed)
+                self.assertEqual((listed.count("\n"), shown.count("\n")), (2, 13))
+                self.assertNotIn(evil, shown.replace("\n", "") if evil == "\n" else shown)
+                (listed + shown).encode()
 
     def test_a_number_that_another_process_has_now_is_no_running_job(self):
         started = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
@@ -131,6 +148,16 @@ class Program(unittest.TestCase):
         out, err = self.run_it(code=1)
         self.assertIn("20261127T010201Z-1 ", out)
         self.assertIn(f"warren jobs: {self.state}/20261127T010202Z-2.json: 'workers' is None", err)
+
+    def test_a_deep_or_evil_file_is_named_and_hides_no_others(self):
+        self.keep(1)
+        (self.state / "20261127T010202Z-2.json").write_text("[" * 100_000)
+        self.keep(3, cluster=None)
+        self.keep(4, began="\x1b[2J")
+        out, err = self.run_it(code=1)
+        self.assertIn("20261127T010201Z-1 ", out)
+        self.assertIn("20261127T010202Z-2.json: it is no JSON", err)
+        self.assertNotIn("\x1b", err)
 
     def test_a_log_directory_has_jobs_of_its_own(self):
         self.keep(5, self.folder / "logs/jobs", story="the disk was full")

@@ -127,7 +127,7 @@ class ScriptOfAnotherHost(SubmitCase):
         dry = self.submit("--cluster", "ssh", "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run", *words, *SHOW,
                           environment={"HOSTFILE": str(self.file("hosts"))})  # fmt: skip
         self.assertEqual(dry.returncode, 0, dry.err)
-        return re.search(r"(?s)<<'END_OF_SCRIPT'\n(.*)END_OF_SCRIPT", dry.out)[1]
+        return re.search(r"(?s)<<'END_OF_INPUT'\n(.*)END_OF_INPUT", dry.out)[1]
 
     def setUp(self):
         super().setUp()

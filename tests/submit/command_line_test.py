@@ -77,6 +77,24 @@ class CommandLine(SubmitCase):
             sorted(pasted.stdout.splitlines()), sorted(re.sub(r"(?m)^\[\d\] ", "", real.out).splitlines())
         )
 
+    def test_no_argument_ends_the_script_that_a_dry_run_shows(self):
+        self.file("bin").mkdir()
+        self.file("hosts").write_text("localhost\n")
+        evil = "\n".join(("x", "END_OF_INPUT", "END_OF_SCRIPT", "END_OF_INPUT_1", "EOF", "touch broken", "'", "touch broken", ""))
+        for cluster, program, last in (("slurm", "sbatch", "exec srun "), ("sge", "qsub", "}"), ("ssh", "ssh", "}")):
+            with self.subTest(cluster=cluster):
+                stand_in = self.file("bin") / program
+                stand_in.write_text("#!/bin/sh\ncat >got\n")
+                stand_in.chmod(0o755)
+                dry = self.submit("--cluster", cluster, "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run",
+                                  *(["--host-file", "hosts"] if cluster == "ssh" else []), "echo", evil, "END_OF_INPUT")  # fmt: skip
+                self.assertEqual(dry.returncode, 0, dry.err)
+                pasted = subprocess.run(["sh"], input=dry.out, capture_output=True, text=True, cwd=self.directory,
+                                        env={"PATH": f"{self.file('bin')}:/usr/bin:/bin"})  # fmt: skip
+                self.assertEqual((pasted.returncode, pasted.stderr), (0, ""))
+                self.assertTrue(self.file("got").read_text().splitlines()[-1].startswith(last), "the whole of it")
+                self.assertFalse(self.file("broken").exists())
+
     def test_help_and_version_are_on_standard_output(self):
         self.assertIn("--local-num-attempt K", self.submit("--help").out)
         self.assertTrue(self.submit("--help-markdown").out.startswith("# Options of dmlc-submit"))

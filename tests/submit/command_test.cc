@@ -161,5 +161,21 @@ TEST(NameOfCommandTest, ANameHasNoCodeInIt) {
   for (const auto& [words, name] : cases) EXPECT_EQ(NameOfCommand(words), name) << words.back();
 }
 
+TEST(WithInputTest, NoLineOfTheInputEndsIt) {
+  EXPECT_EQ(WithInput("cat", ""), "cat <<'END_OF_INPUT'\nEND_OF_INPUT\n");
+  EXPECT_EQ(WithInput("cat", "a"), "cat <<'END_OF_INPUT'\na\nEND_OF_INPUT\n");
+  for (const char* const input : {"END_OF_INPUT\n", "END_OF_INPUT", "a\nEND_OF_INPUT\nb\n",
+                                  "END_OF_INPUT_1\nEND_OF_INPUT\ntouch broken\n", "\nEND_OF_INPUT\n\n",
+                                  " END_OF_INPUT\n", "$HOME `id` \\\n'\"\n"}) {
+    FILE* const shell = popen(WithInput("od -An -v -tx1", input).c_str(), "r");
+    ASSERT_NE(shell, nullptr);
+    std::string shown;
+    for (unsigned byte = 0; fscanf(shell, "%x", &byte) == 1;) shown += static_cast<char>(byte);
+    EXPECT_EQ(pclose(shell), 0);
+    const std::string whole = input;
+    EXPECT_EQ(shown, whole.ends_with('\n') ? whole : whole + '\n');
+  }
+}
+
 }  // namespace
 }  // namespace warren::submit

@@ -173,6 +173,8 @@ TEST(Slurm, OutsideABatchScriptIsPutIntoTheQueue) {
         "export DMLC_SUBMIT_SCRIPT_0='run as $SLURM_PROCID\n'"}) {
     EXPECT_THAT(launch.input, HasSubstr(part));
   }
+  gang.options.queue = "gpu\n#SBATCH --uid=0";
+  EXPECT_THROW(SlurmLaunch(gang.plan, false), UsageError);
   EXPECT_EQ(launch.queue->id("12\n"), "12");
   EXPECT_EQ(launch.queue->id("12;cluster\n"), "12");
   EXPECT_EQ(launch.queue->id("hello\n"), std::nullopt);
@@ -220,6 +222,7 @@ TEST(Sge, AnArrayJobIsPutIntoTheQueue) {
   EXPECT_EQ(After(launch.words, "-pe"), "smp");
   EXPECT_EQ(After(launch.words, "-l"), "h_vmem=1536M");
   EXPECT_EQ(After(launch.words, "-o"), "/dev/null");
+  EXPECT_EQ(After(launch.words, "-C"), "") << "a line of an argument that begins with #$ is no directive";
   EXPECT_THAT(launch.input, HasSubstr("run as $((SGE_TASK_ID - 1))"));
   EXPECT_TRUE(launch.files.empty());
   EXPECT_EQ(launch.queue->id("a site's greeting\n12.1-3:1\n"), "12");

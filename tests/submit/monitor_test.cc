@@ -44,6 +44,13 @@ TEST(EvaluationLine, OfXGBoostAndLightGbmAreNumbers) {
   EXPECT_THAT(folds->metrics, testing::ElementsAre(Pair("train-auc", 0.9), Pair("test-auc", 0.8)));
 }
 
+TEST(EvaluationLine, NamesHaveNothingInThemThatATerminalObeys) {
+  const auto line = ParseEvaluation("[3]\t\x1b]0;x\x07train-\x1b[2Jrmse:0.5\t\xff:1");
+  ASSERT_TRUE(line);
+  EXPECT_THAT(line->metrics,
+              testing::ElementsAre(Pair("\\x1b]0;x\\x07train-\\x1b[2Jrmse", 0.5), Pair("\\xff", 1)));
+}
+
 TEST(EvaluationLine, OtherLinesAreNone) {
   for (const char* line :
        {"", "[", "[]", "[12]", "[12]\t", "[x]\ta:1", "12 a:1", "[12]\ta:", "[12]\t:1", "[12]\ta:b",

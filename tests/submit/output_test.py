@@ -169,6 +169,22 @@ class Output(SubmitCase):
         self.assertEqual(process.returncode, 1)
         self.assertIn("--log-file", process.err)
 
+    def test_what_may_hold_tokens_commands_and_output_is_for_the_user_alone(self):
+        names = ("log", "logs/worker-0.log", "trace.json", "logs/job.html")
+        for before in (None, 0o666):
+            with self.subTest(before=before):
+                if before is not None:
+                    for name in names:
+                        self.file(name).chmod(before)
+                process = self.submit("--num-workers", 1, "--log-file", "log", "--log-dir", "logs", "--timeline", "trace.json", "--dashboard",
+                                      "echo", "x", preexec_fn=lambda: os.umask(0))  # fmt: skip
+                self.assertEqual(process.returncode, 0, process.err)
+                self.assertIn("token=", self.file("log").read_text())
+                for name in (*names, *(path.relative_to(self.directory) for path in self.file("logs/jobs").iterdir())):
+                    self.assertEqual(self.file(name).stat().st_mode & 0o777, 0o600, name)
+        process = self.submit("--num-workers", 1, "--log-file", "/dev/stderr", "--dashboard", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+
     def test_a_log_file_that_may_grow_no_more_is_no_end_of_the_job(self):
         limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
         process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "sh", "-c", "sleep 0.1; echo done",

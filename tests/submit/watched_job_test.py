@@ -200,7 +200,7 @@ class Afterwards(Watched):
         self.assertIn("the last words of rank 1", page)
 
     def test_no_name_that_others_see_has_code_or_arguments_in_it(self):
-        code = "import time; hidden = 'key'\nopen('up', 'w').close(); time.sleep(600)"
+        code = "import time; hidden = 'key'\nwith open('up', 'w') as up: up.write('1')\ntime.sleep(600)"
         process = self.job("--metrics-port", 0, "--dashboard", sys.executable, "-W", "ignore", "-c", code, "--secret=hidden", workers=1)
         said = self.wait_for_text(process.stderr, "token=")
         self.wait_for_files("up")

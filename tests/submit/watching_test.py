@@ -177,13 +177,37 @@ class WatchingTest(unittest.TestCase):
         self.assertLess(ages[0], seen[2])
         self.assertGreaterEqual(ages[1], seen[3])
 
-    def test_more_connections_than_the_limit_are_refused_and_others_served_again(self):
+    def silent(self, served, count, sent=b""):
+        """So many connections that say this and nothing more, all of them accepted."""
+        many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(count)]
+        for one in many:
+            self.addCleanup(one.close)
+            one.sendall(sent)
+        return many
+
+    def test_connections_that_say_nothing_keep_nobody_out(self):
         served = self.serve()
-        many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(MAX_CONNECTIONS)]
+        events = served.events()
+        next(events)
+        for sent in (b"", b"GET /metrics HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            many = self.silent(served, 2 * MAX_CONNECTIONS, sent)
+            with self.subTest(sent=sent):
+                self.assertEqual(served.get("/metrics").status, 200)
+                self.assertEqual(served.get("/", served.cookie).status, 200)
+                many[0].settimeout(LIMIT_S)
+                with contextlib.suppress(ConnectionError):  # the one that was silent for longest made room
+                    while many[0].recv(1 << 16):
+                        pass
+        self.assertEqual(next(events)[0], "change", "whoever reads the page stays")
+
+    def test_readers_of_the_page_are_not_closed_for_one_more(self):
+        served = self.serve()
+        readers = [served.events() for _ in range(MAX_CONNECTIONS)]
+        for reader in readers:
+            next(reader)
         with socket.create_connection(("127.0.0.1", served.port), LIMIT_S) as refused, contextlib.suppress(ConnectionError):
             self.assertEqual(refused.recv(1), b"")
-        for one in many:
-            one.close()
+        readers.pop().close()
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end:
             with contextlib.suppress(ConnectionError, http.client.HTTPException):

@@ -9,10 +9,15 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "submit/monitor/web_request.h"
+#include "submit/monitor/web_seats.h"
 #include "tests/submit/synthetic_job.h"
 
 namespace warren::submit {
@@ -68,6 +73,28 @@ TEST(WebServer, TheAddressOfAllInterfacesIsNotInAUrl) {
                          Callbacks(output));
   EXPECT_EQ(server.PageUrl().find("0.0.0.0"), std::string::npos) << server.PageUrl();
   EXPECT_TRUE(server.PageUrl().starts_with("http://")) << server.PageUrl();
+}
+
+std::vector<WebSeat> Seats(std::initializer_list<std::tuple<bool, bool, int>> seats) {
+  std::vector<WebSeat> all;
+  for (const auto& [knows_token, is_waiting, second] : seats) {
+    all.push_back(
+        {knows_token, is_waiting, std::chrono::steady_clock::time_point(std::chrono::seconds(second))});
+  }
+  return all;
+}
+
+TEST(WebSeats, TheStrangerThatHasBeenSilentForLongestMakesRoom) {
+  EXPECT_EQ(SeatToFree({}), std::nullopt);
+  EXPECT_EQ(SeatToFree(Seats({{false, true, 5}, {false, true, 3}, {false, true, 4}})), 1U);
+  EXPECT_EQ(SeatToFree(Seats({{false, true, 5}, {false, false, 3}, {true, true, 1}})), 1U)
+      << "who reads slowly, too";
+}
+
+TEST(WebSeats, WhoKnowsTheTokenGoesOnlyBetweenTwoRequests) {
+  EXPECT_EQ(SeatToFree(Seats({{true, true, 1}, {true, true, 0}, {false, true, 9}})), 2U);
+  EXPECT_EQ(SeatToFree(Seats({{true, false, 0}, {true, true, 2}, {true, true, 1}})), 2U);
+  EXPECT_EQ(SeatToFree(Seats({{true, false, 0}, {true, false, 1}})), std::nullopt);
 }
 
 }  // namespace

@@ -101,5 +101,10 @@ TEST(PrintableLines, LeavesTextAndEscapesWhatATerminalWouldObey) {
   }
 }
 
+TEST(PrintableLine, IsOneLine) {
+  EXPECT_EQ(PrintableLine("a\tb\nc\r\n"), "a b c ");
+  EXPECT_EQ(PrintableLine("\x1b[2J"), "\\x1b[2J");
+}
+
 }  // namespace
 }  // namespace warren::wire

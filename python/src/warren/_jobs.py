@@ -3,6 +3,7 @@ import argparse
 import dataclasses
 import datetime
 import json
+import math
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
 
 from warren import _processes
+from warren._printable import printable
 
 _FORMAT = 1
 _NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
@@ -62,7 +64,7 @@ def read(name: str, text: str, host: str, is_alive: IsAlive) -> Job:
     """The job in a file of that name, seen from `host`. Raises BrokenRecord."""
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BrokenRecord(f"{name}: it is no JSON: {error}") from None
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise BrokenRecord(f"{name}: it has no format; dmlc-submit did not write it")
@@ -74,6 +76,10 @@ def read(name: str, text: str, host: str, is_alive: IsAlive) -> Job:
         if not isinstance(values.get(field), kind) or isinstance(values[field], bool):
             raise BrokenRecord(f"{name}: '{field}' is {values.get(field)!r}" if field in
                                values else f"{name}: it has no '{field}'")
+    if not isinstance(values.get("failed_by") or {}, dict):
+        raise BrokenRecord(f"{name}: 'failed_by' is {values['failed_by']!r}")
+    if has_ended and not math.isfinite(values["seconds"]):
+        raise BrokenRecord(f"{name}: 'seconds' is {values['seconds']!r}")
     try:
         began = datetime.datetime.strptime(values["began"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
     except ValueError:
@@ -138,24 +144,25 @@ def _how(job: Job) -> str:
 
 def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
     """A line for each job, cut at `width`."""
-    rows = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "NAME")]
+    rows: List[Tuple[str, ...]] = [("ID", "BEGAN", "TOOK", "ENDED", "WORKERS", "NAME")]
     for job in jobs:
         took = (now - job.began).total_seconds() if job.state == "running" else job.seconds
         workers = f"{job.values['workers']} {job.values['cluster']}"
         rows.append((job.id, ago((now - job.began).total_seconds()), duration(took), _how(job), workers, _name(job)))
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "".join(("  ".join(cell.ljust(size) for cell, size in zip(row, [*widths, 0])))[:width].rstrip() + "\n" for row in rows)
 
 
 def details(job: Job, now: datetime.datetime) -> str:
-    """All that is known of one."""
+    """All that is known of one, a line for each field."""
     values = job.values
     rows = [("job", job.id), ("name", _name(job)), ("command", _command(job)), ("directory", values["directory"]),
             ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
             ("began", f"{values['began']} ({ago((now - job.began).total_seconds())})"), ("took", duration(job.seconds)),
             ("ended", _how(job)), ("story", values.get("story")), ("restarts", values.get("restarts")),
             ("logs", values.get("log_dir")), ("page", values.get("page"))]
-    return "".join(f"{name:10} {value}\n" for name, value in rows if value not in (None, "", "-"))
+    return "".join(f"{name:10} {printable(str(value))}\n" for name, value in rows if value not in (None, "", "-"))
 
 
 def folder_of(log_dir: Optional[str]) -> pathlib.Path:
@@ -227,7 +234,7 @@ def run(words: Sequence[str]) -> int:
         if options.id:
             jobs = [find(jobs, options.id)]
     except (OSError, ValueError) as error:
-        print(f"warren jobs: {error}", file=sys.stderr)
+        print(f"warren jobs: {printable(str(error))}", file=sys.stderr)
         return 1
     now = datetime.datetime.now(datetime.timezone.utc)
     if options.json:
@@ -240,5 +247,5 @@ def run(words: Sequence[str]) -> int:
     elif not errors:
         print(f"no jobs in {folder}")
     for error_text in errors:
-        print(f"warren jobs: {error_text}", file=sys.stderr)
+        print(f"warren jobs: {printable(error_text)}", file=sys.stderr)
     return 1 if errors else 0

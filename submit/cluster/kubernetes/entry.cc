@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "posix/descriptor.h"
+#include "posix/private_file.h"
 #include "submit/cluster/kubernetes/kubernetes.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/command.h"
@@ -54,8 +54,8 @@ void CheckOptions(const Options& options) {
 
 /// Readable for this user alone: the environment is in it.
 void WriteManifest(const std::string& path, const std::string& text) {
-  const posix::Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  bool whole = file && (fchmod(file.get(), 0600) == 0 || errno == EPERM || errno == EINVAL);  // a device, say
+  const posix::Descriptor file = posix::OpenPrivate(path.c_str(), O_TRUNC);
+  bool whole = static_cast<bool>(file);
   for (std::size_t done = 0; whole && done < text.size();) {
     const ssize_t count = write(file.get(), text.data() + done, text.size() - done);
     if (count >= 0) {

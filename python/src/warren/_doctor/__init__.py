@@ -14,6 +14,7 @@ from warren._doctor import model
 from warren._doctor.findings import diagnose
 from warren._doctor.hosts import Host, HostError, Probe, hosts_of, real_name
 from warren._doctor.model import Asked, Link, Survey
+from warren._printable import printable
 
 #: Hosts that are asked at once.
 _AT_ONCE = 64
@@ -140,14 +141,14 @@ def table(found: Sequence[model.Finding], width: int) -> str:
     for one in found:
         hosts = f"{', '.join(one.hosts)}: " if one.hosts else ""
         head = f"{one.level:8} {one.subject:9} "
-        lines += textwrap.wrap(hosts + one.text,
+        lines += textwrap.wrap(printable(" ".join((hosts + one.text).split())),
                                width,
                                initial_indent=head,
                                subsequent_indent=" " * len(head),
                                break_on_hyphens=False)
         if one.advice:
             indent = " " * len(head)
-            lines += textwrap.wrap(one.advice,
+            lines += textwrap.wrap(printable(" ".join(one.advice.split())),
                                    width,
                                    initial_indent=indent + "-> ",
                                    subsequent_indent=indent + "   ",

@@ -177,10 +177,15 @@ class Probe:
     def ask(self, what: str, *, patience_s: float = _PATIENCE_S, **values: Any) -> Any:
         """The answer. Raises HostError."""
         self._write(json.dumps({"do": what, **values}) + "\n")
-        answer = json.loads(self._line(patience_s))
-        if "error" in answer:
-            raise HostError("other", answer["error"])
-        return answer["answer"]
+        line = self._line(patience_s)
+        try:
+            answer = json.loads(line)
+            if "error" not in answer:
+                return answer["answer"]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            raise HostError("other", f"the probe answered {line[:80]!r}, which it never does: something else writes to the standard "
+                            "output of non-interactive shells there") from None
+        raise HostError("other", str(answer["error"]))
 
     def close(self) -> None:
         """Ends it."""

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warren._printable import printable
 from warren.data._peers import Peers
 from warren.data._table import Table
 
@@ -112,7 +113,7 @@ def report(uri: str, width: int, workers: List[Summary], categories: Dict[str, L
     constant = [name for name, _, found in joined if found.number and found.least == found.greatest]
     if constant:
         lines.append(f"  the same everywhere: {', '.join(constant[:12])}{' and more' if len(constant) > 12 else ''}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _aligned(cells: List[List[str]]) -> List[str]:

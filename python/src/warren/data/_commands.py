@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from warren import _native
+from warren._printable import printable_lines
 from warren.data import _check, _files, _load, _peers, _table
 from warren.data._columnar import columns as _columns
 from warren.data._columnar import converter as _converter
@@ -197,7 +198,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
                 except (ValueError, OSError) as error:
                     note(error)
     for words in findings:
-        print(words)
+        print(printable_lines(words))
     if count > len(findings):
         print(f"and {count - len(findings)} more")
     print(f"{rows:,} rows in {len(files):,} files: {count} thing{'s' * (count != 1)} wrong" if count else
@@ -373,7 +374,7 @@ def main(words: Sequence[str]) -> int:
             _native.run("rabit-data", list(words))
         return run(words)
     except (ValueError, OSError, ImportError, RuntimeError) as error:
-        print(f"warren data: {error}", file=sys.stderr)
+        print(f"warren data: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

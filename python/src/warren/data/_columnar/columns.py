@@ -111,8 +111,12 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
 def _index_of_pandas(schema: Any) -> List[str]:
     """Columns that are a DataFrame's index, which is no feature unless it is named: row numbers say too much of sorted rows. Of CSV
     the one without a name."""
-    said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    return [name for name in said.get("index_columns", []) if isinstance(name, str)] + [""]
+    try:
+        said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        index = said.get("index_columns") or []
+    except (ValueError, RecursionError, AttributeError):
+        index = []  # pandas itself did not write it
+    return [name for name in index if isinstance(name, str)] + [""] if isinstance(index, list) else [""]
 
 
 def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -> List[str]:

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +18,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "posix/descriptor.h"
+#include "posix/private_file.h"
 
 namespace warren::submit {
 namespace {
@@ -68,24 +68,26 @@ bool IsRecord(std::string_view name) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// By way of another name, so that nobody reads half of it. For the user's eyes: commands may name secrets.
-void WriteWhole(const fs::path& path, std::string_view text) {
+/// Writes the record aside and renames it, so that nobody reads half of it. For the user's eyes: commands may
+/// name secrets. Returns the file, which is locked if the job runs and the file system has locks.
+posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
   const std::string aside = path.string() + ".new";
-  {
-    const posix::Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (file.get() < 0) ThrowErrno(aside);
-    while (!text.empty()) {
-      const ssize_t written = ::write(file.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        const int error = errno;
-        ::unlink(aside.c_str());
-        throw std::system_error(error, std::generic_category(), aside);
-      }
-      text.remove_prefix(static_cast<std::size_t>(written));
+  posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
+  if (!file) ThrowErrno(aside);
+  const bool locked = !record.end && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  const std::string text = RecordText(record, locked);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      ::unlink(aside.c_str());
+      throw std::system_error(error, std::generic_category(), aside);
     }
+    rest.remove_prefix(static_cast<std::size_t>(written));
   }
   fs::rename(aside, path);
+  return file;
 }
 
 void RemoveOutdated(const fs::path& folder) {
@@ -99,18 +101,11 @@ void RemoveOutdated(const fs::path& folder) {
   }
 }
 
-/// Field 22 of /proc/self/stat; the second may contain blanks and brackets, and nothing after it does.
-std::uint64_t WhenThisProcessStarted() {
-  constexpr int kFieldsBefore = 19;
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  std::getline(file, line);
-  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  std::uint64_t started = 0;
-  fields >> started;
-  return fields ? started : 0;
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
 }
 
 }  // namespace
@@ -127,18 +122,19 @@ std::string_view Name(HowEnded how) {
   return "interrupted";
 }
 
-std::string RecordText(const JobRecord& record) {
+std::string RecordText(const JobRecord& record, bool locked) {
   Json json = {{"format", kFormat},
                {"name", record.name},
                {"command", record.command},
                {"directory", record.directory},
                {"host", record.host},
                {"pid", record.pid},
-               {"pid_started", record.pid_started},
+               {"boot", TextOrNull(record.boot)},
                {"cluster", record.cluster},
                {"workers", record.workers},
                {"began", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", Utc(record.began))},
                {"log_dir", TextOrNull(record.log_dir)}};
+  if (locked) json["locked"] = true;
   if (const auto& end = record.end) {
     json["seconds"] = std::round(end->seconds * 1000) / 1000;
     json["exit_code"] = end->exit_code;
@@ -183,16 +179,19 @@ void History::End(RecordedEnd end) {
   Write();
 }
 
-void History::Write() const {
+void History::Write() {
+  std::vector<posix::Descriptor> locks;
   for (const std::string& folder : folders_) {
     try {
       fs::create_directories(folder);
-      WriteWhole(fs::path(folder) / RecordFileName(record_), RecordText(record_));
+      locks.push_back(WriteRecord(fs::path(folder) / RecordFileName(record_), record_));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {
       spdlog::debug("the job is not noted for `warren jobs` in '{}': {}", folder, error.what());
     }
   }
+  if (record_.end) locks.clear();
+  locks_ = std::move(locks);
 }
 
 JobRecord RecordOfThisProcess() {
@@ -202,7 +201,7 @@ JobRecord RecordOfThisProcess() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) record.host = host.data();
   record.pid = ::getpid();
-  record.pid_started = WhenThisProcessStarted();
+  record.boot = BootId();
   record.began = std::chrono::system_clock::now();
   return record;
 }

@@ -1,7 +1,7 @@
 // What is kept of each job for `warren jobs`: a file of JSON a job in $XDG_STATE_HOME/warren/jobs, and in
-// DIR/jobs with --log-dir DIR. It is written when the job begins and again when it ends, each time whole: a
-// file without an end is of a job that runs, or whose dmlc-submit was killed. docs/how-to/warren.md has the
-// fields.
+// DIR/jobs with --log-dir DIR. It is written when the job begins and again when it ends, each time whole. A
+// file without an end belongs to a job that runs, as long as its dmlc-submit holds a lock on it, or whose
+// dmlc-submit was killed. docs/how-to/warren.md has the fields.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "posix/descriptor.h"
 
 namespace warren::submit {
 
@@ -44,9 +46,8 @@ struct JobRecord {
   std::string directory;             ///< where dmlc-submit was started
   std::string host;                  ///< where it runs
   std::int64_t pid = 0;
-  /// When that process was started, as /proc/<pid>/stat counts it: tells it from a later one with its number.
-  /// 0: not known.
-  std::uint64_t pid_started = 0;
+  std::string
+      boot;  ///< the running kernel's boot_id, which all containers of a machine share; empty: unknown
   std::string cluster;
   int workers = 0;
   std::chrono::system_clock::time_point began;
@@ -54,8 +55,9 @@ struct JobRecord {
   std::optional<RecordedEnd> end;
 };
 
-/// The text of the file. What is not UTF-8 in the record is replaced.
-std::string RecordText(const JobRecord& record);
+/// The text of the file. What is not UTF-8 in the record is replaced. `locked`: the file's writer holds a
+/// lock on it (flock) for as long as the job runs, by which readers know that it does.
+std::string RecordText(const JobRecord& record, bool locked = false);
 /// "20261127T010203Z-4711.json".
 std::string RecordFileName(const JobRecord& record);
 /// Those of a folder's files that are to go, so that at most `most` records stay. Files with other names are
@@ -74,10 +76,11 @@ class History {
   void End(RecordedEnd end);
 
  private:
-  void Write() const;
+  void Write();
 
   JobRecord record_;
   std::vector<std::string> folders_;
+  std::vector<posix::Descriptor> locks_;  ///< on the records of a job that runs
 };
 
 /// A job of this process that begins now; the fields from `command` to `log_dir` that the machine knows

@@ -2,10 +2,13 @@
 // jobs.
 #include "submit/monitor/history.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -33,7 +36,7 @@ JobRecord Example() {
   record.directory = "/home/alice/model";
   record.host = "node1";
   record.pid = 4711;
-  record.pid_started = 1234567;
+  record.boot = "5b3c2f4e-0d1a-4c5b-8e9f-0a1b2c3d4e5f";
   record.cluster = "ssh";
   record.workers = 8;
   record.began = std::chrono::system_clock::time_point(std::chrono::milliseconds(1795741323456));
@@ -110,7 +113,13 @@ TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
   record.log_dir = (folder_ / "logs").string();
   History history(record);
   const fs::path file = jobs() / RecordFileName(record);
-  EXPECT_EQ(Contents(file), RecordText(record));
+  EXPECT_EQ(Contents(file), RecordText(record, true));
+  EXPECT_THAT(Contents(file), HasSubstr("\"locked\": true"));
+  for (const fs::path& folder : {jobs(), folder_ / "logs/jobs"}) {
+    const posix::Descriptor reader(open((folder / RecordFileName(record)).c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(flock(reader.get(), LOCK_SH | LOCK_NB), -1) << folder;
+    EXPECT_EQ(errno, EWOULDBLOCK);
+  }
   history.End(Failure());
   record.end = Failure();
   EXPECT_EQ(Contents(file), RecordText(record));
@@ -141,7 +150,7 @@ TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
 TEST(History, WhatTheMachineKnowsOfThisProcess) {
   const JobRecord record = RecordOfThisProcess();
   EXPECT_EQ(record.pid, getpid());
-  EXPECT_GT(record.pid_started, 0U);
+  EXPECT_EQ(record.boot, Contents("/proc/sys/kernel/random/boot_id").substr(0, 36));
   EXPECT_EQ(record.directory, fs::current_path());
   EXPECT_FALSE(record.host.empty());
 }

@@ -2,6 +2,7 @@
 import argparse
 import dataclasses
 import datetime
+import functools
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import socket
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
 
-from warren import _processes
+from warren import _locks
 from warren._printable import printable
 
 _FORMAT = 1
@@ -48,7 +49,7 @@ class Job:
     """One job. `values` are the fields of its file."""
     id: str
     began: datetime.datetime
-    state: str  # of _ENDS, "running", "killed" or, where only another host knows, "unknown"
+    state: str  # one of _ENDS, "running", "killed", or "unknown" if only another host can tell
     values: Dict[str, Any]
 
     @property
@@ -56,12 +57,12 @@ class Job:
         return self.values.get("seconds")
 
 
-#: Whether the process of that number on this machine is the one that was started then (0: whenever).
-IsAlive = Callable[[int, int], bool]
+#: Whether dmlc-submit holds its lock on the record; None: it has none, or that cannot be known.
+IsHeld = Callable[[], Optional[bool]]
 
 
-def read(name: str, text: str, host: str, is_alive: IsAlive) -> Job:
-    """The job in a file of that name, seen from `host`. Raises BrokenRecord."""
+def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
+    """The job in a file of that name, seen from a machine with this host name and boot ID. Raises BrokenRecord."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -86,15 +87,17 @@ def read(name: str, text: str, host: str, is_alive: IsAlive) -> Job:
         raise BrokenRecord(f"{name}: it began at {values['began']!r}, which is no time like 2026-11-27T01:02:03Z") from None
     if has_ended and values["how"] not in _ENDS:
         raise BrokenRecord(f"{name}: it ended as {values['how']!r}; expected one of {', '.join(_ENDS)}")
-    return Job(name[:-len(".json")] if name.endswith(".json") else name, began, _state(values, host, is_alive), values)
+    return Job(name[:-len(".json")] if name.endswith(".json") else name, began, _state(values, here, is_held), values)
 
 
-def _state(values: Dict[str, Any], host: str, is_alive: IsAlive) -> str:
+def _state(values: Dict[str, Any], here: Tuple[str, str], is_held: IsHeld) -> str:
     if "how" in values:
         return str(values["how"])
-    if values["host"] != host:
-        return "unknown"
-    return "running" if is_alive(values["pid"], values.get("pid_started") or 0) else "killed"
+    held = is_held() if values.get("locked") is True else None
+    if held:
+        return "running"
+    # Locks of another machine may be invisible here.
+    return "killed" if held is False and (values["host"] == here[0] or values.get("boot") == here[1] != "") else "unknown"
 
 
 def ago(seconds: float) -> str:
@@ -184,25 +187,16 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
     except FileNotFoundError:
         return [], []
     jobs, errors = [], []
+    here = (socket.gethostname(), _locks.boot())
     for name in names[:last]:
+        file = folder / name
         try:
-            jobs.append(read(name, (folder / name).read_text(encoding="utf-8", errors="replace"), socket.gethostname(), is_alive))
+            jobs.append(read(name, file.read_text(encoding="utf-8", errors="replace"), here, functools.partial(_locks.is_held, file)))
         except FileNotFoundError:
             continue  # a job that has just ended took it away: there are too many
         except (BrokenRecord, OSError) as error:
             errors.append(f"{folder}/{error}" if isinstance(error, BrokenRecord) else str(error))
     return jobs, errors
-
-
-def is_alive(pid: int, started: int) -> bool:
-    """By /proc; where there is none, another process that has got its number since is taken for it."""
-    if not os.path.exists("/proc/self/stat"):
-        return _processes.exists(pid)
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return False
-    return fields[0] not in "ZX" and started in (0, int(fields[19]))
 
 
 def find(jobs: Sequence[Job], words: str) -> Job:

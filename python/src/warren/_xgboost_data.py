@@ -2,9 +2,6 @@
 import contextlib
 import inspect
 import os
-import re
-import shutil
-import socket
 import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
@@ -12,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 import numpy as np
 import xgboost as xgb
 
-from warren import _processes
+from warren._locks import LockedFolder
 from warren.data import _check, _load, _memory, _table
 from warren.data._peers import Peers, same_on_all, together
 from warren.data._columnar import converter as _converter
@@ -217,7 +214,7 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
         return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages), **{**categorical, **options}))
     if _VERSION < (3, 0) and source.peers.world > 1:
         raise ValueError(f"XGBoost {xgb.__version__} trains on pages outside of jobs only: external_memory wants 3.0 or later in a job")
-    folder = together(source.peers, lambda: _Folder(cache_dir))
+    folder = together(source.peers, lambda: _folder(cache_dir))
     rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
     pages = Pages(source, converter, rows)
     batches = _iterator(pages, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
@@ -227,25 +224,13 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
     return matrix
 
 
-class _Folder:
-    """Of pages on disk; gone with the matrix that holds it, once XGBoost has closed its files there. What processes left that were
-    killed goes when the next one comes."""
-
-    def __init__(self, place: Optional[str]) -> None:
-        place = tempfile.gettempdir() if place is None else os.fspath(place)
-        if not os.path.isdir(place):
-            raise FileNotFoundError(f"cache_dir={place!r}: there is no such folder")
-        host = socket.gethostname()
-        for name in os.listdir(place):
-            found = re.fullmatch(r"warren-pages-(.+)-(\d+)-\w+", name)
-            if found and found[1] == host and not _processes.exists(int(found[2])):
-                shutil.rmtree(os.path.join(place, name), ignore_errors=True)
-        self.path = tempfile.mkdtemp(prefix=f"warren-pages-{host}-{os.getpid()}-", dir=place)
-        self._remove = shutil.rmtree  # the module may be gone when the interpreter ends
-
-    def __del__(self) -> None:
-        if hasattr(self, "path"):
-            self._remove(self.path, ignore_errors=True)
+def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
+    """For pages on disk. It goes with the matrix that holds it, once XGBoost has closed its files there."""
+    place = tempfile.gettempdir() if cache_dir is None else os.fspath(cache_dir)
+    try:
+        return LockedFolder(place, "warren-pages-")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"cache_dir={place!r}: there is no such folder") from None
 
 
 def _made(pages: Pages, make: Callable[[], Any]) -> Any:

@@ -1,0 +1,105 @@
+"""Whether the process that made a file or a folder still lives, by a lock (flock) that it holds and the kernel lets go of when it ends. A
+pid cannot say so: another container that shares the folder, and perhaps the host's name, has pids of its own."""
+import errno
+import fcntl
+import os
+import re
+import shutil
+import sys
+import tempfile
+from typing import Optional
+
+_LOCK = "lock"  # the file in a folder that is locked
+
+
+def boot() -> str:
+    """Names the running kernel: all containers of a machine have the same, until it is started again. Empty where there is no /proc."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
+    """Whether a process has locked the file; None where that cannot be known."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError as error:
+        return True if error.errno == errno.EWOULDBLOCK else None
+    finally:
+        os.close(file)
+
+
+class LockedFolder:
+    """A new folder `path` named `prefix` and random letters, in `place`; it goes with this object. Folders of that prefix whose processes
+    were killed go when the next one is made. What may belong to a process that lives is never removed; where it cannot be known, a line
+    on standard error says so. Raises FileNotFoundError if `place` is no folder."""
+
+    def __init__(self, place: str, prefix: str) -> None:
+        if not os.path.isdir(place):
+            raise FileNotFoundError(f"{place!r}: there is no such folder")
+        self._boot = boot()
+        self._remove, self._close, self._getpid = shutil.rmtree, os.close, os.getpid  # modules may be gone when the interpreter ends
+        self._owner = os.getpid()
+        self._remove_leftovers(place, prefix)
+        self._lock = -1
+        while self._lock < 0:
+            self.path = tempfile.mkdtemp(prefix=prefix, dir=place)
+            self._lock = self._locked()
+
+    def __del__(self) -> None:
+        # A forked process has a copy of this object, and a `path` without a lock belongs to somebody else.
+        if getattr(self, "_lock", -1) >= 0 and self._getpid() == self._owner:
+            self._remove(self.path, ignore_errors=True)
+            self._close(self._lock)
+
+    def _locked(self) -> int:
+        """The open lock of our own folder. -1: another process took it for one of a dead process before it was locked."""
+        name = os.path.join(self.path, _LOCK)
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.write(file, self._boot.encode())
+            if os.fstat(file).st_nlink > 0:
+                return file
+        except OSError as error:
+            # Without the file nobody takes the folder for a leftover.
+            os.unlink(name)
+            print(f"{self.path}: this file system has no locks ({os.strerror(error.errno or 0)}): if this process is killed, remove the "
+                  "folder by hand", file=sys.stderr)  # fmt: skip
+            return file
+        os.close(file)
+        return -1
+
+    def _remove_leftovers(self, place: str, prefix: str) -> None:
+        unknown = []
+        for name in os.listdir(place):
+            folder = os.path.join(place, name)
+            if not re.fullmatch(re.escape(prefix) + r"\w+", name) or not os.path.isdir(folder) or os.path.islink(folder):
+                continue
+            try:
+                file = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError:
+                continue  # its process is about to make the lock, cannot have one, or belongs to another user
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Another machine's lock may be invisible here: network file systems can keep locks to one machine.
+                where = os.read(file, 100).decode(errors="replace")
+                if where and where == self._boot:
+                    self._remove(folder, ignore_errors=True)
+                elif where:  # else its process is about to write it
+                    unknown.append(name)
+            except OSError:
+                pass  # its process lives
+            finally:
+                os.close(file)
+        if unknown:
+            print(f"{place}: has {len(unknown)} folder{'s' if len(unknown) > 1 else ''} that processes of another machine use, or that "
+                  f"processes left there before this machine was started: if none is in use, remove {', '.join(sorted(unknown)[:3])}"
+                  f"{', ...' if len(unknown) > 3 else ''}", file=sys.stderr)  # fmt: skip

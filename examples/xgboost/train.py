@@ -24,6 +24,7 @@ import pathlib
 import warnings
 from typing import Optional
 
+import numpy as np
 import xgboost as xgb
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
@@ -77,7 +78,11 @@ class Progress(xgb.callback.TrainingCallback):
             model = xgb.Booster(model_file=str(self.path))
             if model.attr("run") == self.run and model.num_boosted_rounds() <= rounds:
                 found = bytes(model.save_raw("ubj"))
-        found = xgb.rabit.broadcast(found, 0)
+        # As numbers: xgb.rabit.broadcast would unpickle what another process sends. The other ranks have zeros.
+        size = int(xgb.rabit.allreduce(np.array([len(found)], np.int64), xgb.rabit.Op.MAX)[0])
+        whole = np.zeros(size, np.uint8)
+        whole[:len(found)] = np.frombuffer(found, np.uint8)
+        found = xgb.rabit.allreduce(whole, xgb.rabit.Op.MAX).tobytes() if size else b""
         return xgb.Booster(model_file=bytearray(found)) if found else None
 
     def after_iteration(self, model: xgb.Booster, epoch: int, evals_log: dict) -> bool:

@@ -190,10 +190,10 @@ class Errors(unittest.TestCase):
                     self.everywhere(MemoryError, f"rank {last}: no room", ThreadedJob(3, peers).run(scatter))
 
     def test_of_a_rank_without_a_package_are_raised_on_all_ranks(self):
-        def begun(plan, rank, inner=scattering._begun):  # pylint: disable=protected-access
+        def begun(plan, root, rank, inner=scattering._begun):  # pylint: disable=protected-access
             if rank == 2:
                 raise ModuleNotFoundError("No module named 'pandas'")
-            return inner(plan, rank)
+            return inner(plan, root, rank)
 
         with mock.patch.object(scattering, "_begun", begun):
             results = ThreadedJob(3, ThreadedPeers).run(lambda rank: data.scatter(np.zeros(3) if rank == 0 else None))

@@ -16,11 +16,12 @@ import numpy as np
 import xgboost as xgb
 
 from warren import _native
+from warren.data import _peers
 
 _WHY_BYTES = 2000
 #: What the ranks say first, a number of words that no call of XGBoost's own has; the first two make no sense as its result, for a
 #: rank that is in a call of its own gets them as that. (XGBoost's links compare nothing.)
-_GREETING = (-1, -1, 0x57415252, 0x454e2021, 2, 7, 1, 8, 2, 8, 1)
+_GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
 _thread = threading.local()
 
 
@@ -108,7 +109,7 @@ def begin(timeout: Any = None) -> bool:
 
 def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int]:
     """The objection of the lowest rank that has one, and the lowest rank that wants the engine, over XGBoost's own
-    communication. Raises RuntimeError where another rank is in a call of its own."""
+    communication. Raises RuntimeError where another rank is in a call of its own, or does not prove the job's token."""
     said = (*_GREETING, size - rank if objection else 0, size - rank if wants else 0)
     all_or_none = ("all workers of a communicator have to be asked for Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")
@@ -119,10 +120,12 @@ def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int
                            f"call; {all_or_none}: {error}") from error
     if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= size:
         raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
+    _peers.prove_over_xgboost(xgb.collective)
     if not objects:
         return "", size - asks
     first = size - objects
-    return str(xgb.collective.broadcast(f"rank {rank}: {objection}" if rank == first else None, first)), size - asks
+    told = str(_peers.over_xgboost(xgb.collective).broadcast(f"rank {rank}: {objection}", first))
+    return "".join(c if c.isprintable() else "?" for c in told), size - asks
 
 
 def end(failed: bool) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import operator
 import os
-import pickle
 import sys
 from enum import IntEnum, unique
 from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, Union
@@ -21,7 +20,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _native
+from warren import _native, _sealed
 
 T = TypeVar("T")
 
@@ -42,6 +41,8 @@ _PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
 _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
 _TYPES[np.dtype("float16").str] = 10
+_BROADCAST, _GLOBAL_MODEL, _LOCAL_MODEL = "rabit.broadcast", "rabit.checkpoint, global model", "rabit.checkpoint, local model"
+_ANY = -1  # for seals: whoever made a checkpoint, any rank may send it to one that was lost
 _BFLOAT16 = 11  # numpy has none; ml_dtypes and what is built on it (JAX, TensorFlow) call theirs so
 
 
@@ -129,24 +130,23 @@ def get_processor_name() -> bytes:
 
 
 def broadcast(data: Optional[T], root: int) -> T:
-    """Rank `root`'s object, in all ranks. Any object that can be pickled; what others bring does not matter."""
+    """Rank `root`'s object, in all ranks. Any object that can be pickled; what others bring does not matter. Raises TypeError on all
+    ranks for one that cannot, RuntimeError where another rank's bytes are not sealed with the job's token. In a job without a token
+    (another tracker's) other ranks are trusted: a pickle runs whatever code its sender chose."""
     root = operator.index(root)
     if not -(1 << 31) <= root < 1 << 31:  # what C would make another number of
         raise RuntimeError(f"RabitBroadcast: root {root} is no rank; ranks are 0 to {get_world_size() - 1}")
     length = ctypes.c_ulong()
-    pickled = b""
-    if get_rank() == root:
-        pickled = pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
-        length.value = len(pickled)
+    is_root = get_rank() == root
+    message = _sealed.seal_or_refuse(data, _BROADCAST, root) if is_root else memoryview(b"")
+    length.value = len(message)
     _check(_LIB.RabitTryBroadcast(ctypes.byref(length), ctypes.sizeof(length), root))
-    if get_rank() == root:
-        _check(_LIB.RabitTryBroadcast(ctypes.cast(ctypes.c_char_p(pickled), ctypes.c_void_p), length.value, root))
-        assert data is not None or pickled
-        return data  # type: ignore[return-value]
-    buffer = bytearray(length.value)
+    buffer = message if is_root else memoryview(bytearray(length.value))
     if buffer:
         _check(_LIB.RabitTryBroadcast((ctypes.c_char * len(buffer)).from_buffer(buffer), len(buffer), root))
-    result: T = pickle.loads(buffer)
+    if is_root and not _sealed.is_refusal(message):
+        return data  # type: ignore[return-value]
+    result: T = _sealed.loads(buffer, _BROADCAST, root)
     return result
 
 
@@ -200,7 +200,8 @@ def version_number() -> int:
 
 def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[int, Any, Any]]:
     """The newest checkpoint: (version, global model) or, with `with_local`, (version, global model, local model). The
-    version is 0, and models are None, when there is none."""
+    version is 0, and models are None, when there is none. A lost rank has them from other ranks: raises RuntimeError where they are
+    not sealed with the job's token; without a token other ranks are trusted, as by `broadcast`."""
     global_model = ctypes.POINTER(ctypes.c_char)()
     global_length = ctypes.c_ulong()
     local_model = ctypes.POINTER(ctypes.c_char)()
@@ -210,16 +211,18 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
                                        ctypes.byref(local_model) if with_local else None,
                                        ctypes.byref(local_length) if with_local else None))
     version = number.value
-    found = pickle.loads(ctypes.string_at(global_model, global_length.value)) if version > 0 else None
+    found = _sealed.loads(ctypes.string_at(global_model, global_length.value), _GLOBAL_MODEL, _ANY) if version > 0 else None
     if not with_local:
         return version, found
-    local = pickle.loads(ctypes.string_at(local_model, local_length.value)) if version > 0 and local_length.value else None
+    local = None
+    if version > 0 and local_length.value:
+        local = _sealed.loads(ctypes.string_at(local_model, local_length.value), _LOCAL_MODEL, _ANY)
     return version, found, local
 
 
 def checkpoint(global_model: Any, local_model: Any = None) -> None:
     """Ends a version: a rank that is lost from now on gets these models, the global one (the same in all ranks) and its
     own local one, and goes on here."""
-    whole = pickle.dumps(global_model, protocol=pickle.HIGHEST_PROTOCOL)
-    local = None if local_model is None else pickle.dumps(local_model, protocol=pickle.HIGHEST_PROTOCOL)
+    whole = bytes(_sealed.seal(global_model, _GLOBAL_MODEL, _ANY))
+    local = None if local_model is None else bytes(_sealed.seal(local_model, _LOCAL_MODEL, _ANY))
     _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

@@ -18,6 +18,7 @@ import numpy as np
 import xgboost as xgb
 
 from warren import _xgboost_data, data
+from warren.data import _peers
 from warren.data._exchange import predictions as _predictions
 
 if hasattr(xgb, "collective"):
@@ -85,7 +86,8 @@ def init(**arguments: Any) -> None:
             xgb.collective.init(**found)
         else:
             xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()])
-    _joined = True
+        _joined = True
+        _peers.prove_over_xgboost(_collective())
 
 
 def _timeout_of(arguments: Dict[str, Any]) -> Any:
@@ -227,8 +229,10 @@ def tracker_print(message: Any) -> None:
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """Rank `root`'s object, in all ranks."""
-    return _collective().broadcast(value, root)
+    """Rank `root`'s object, in all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks where it cannot
+    be pickled, RuntimeError where another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
+    Spark, another tracker) its processes are trusted: a pickle runs whatever code its sender chose."""
+    return _peers.over_xgboost(_collective()).broadcast(value, root, objects=True)
 
 
 def _tell_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
@@ -348,7 +352,7 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 
     def load() -> Optional["xgb.Booster"]:
         # All ranks look at the same bytes: asking a model may be a collective call.
-        found = broadcast(file.read_bytes() if get_rank() == 0 and file.exists() else b"", 0)
+        found = _peers.over_xgboost(_collective()).broadcast(file.read_bytes() if get_rank() == 0 and file.exists() else b"", 0)
         if not found:
             return None
         try:

@@ -133,6 +133,6 @@ def show(uri: str, table: Table, peers: Peers) -> None:
 
 def tell(uri: str, width: int, ours: Summary, peers: Peers, categories: Dict[str, List[Any]]) -> None:
     """The same of what was counted already."""
-    workers = peers.allgather(ours) if peers.connected else [ours]
+    workers = peers.allgather(ours, objects=True) if peers.connected else [ours]
     if peers.rank == 0 or not peers.connected:
         print(report(uri, width, workers, categories), file=sys.stderr, flush=True)

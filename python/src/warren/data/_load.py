@@ -172,7 +172,8 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     `progress`: on rank 0's terminal, if it has one; in a job of dmlc-submit that of all workers, by it.
 
     All workers of a job call it, with the same arguments. Raises ValueError and OSError with file, row group, column and row of what is
-    wrong, the same on all workers."""
+    wrong, the same on all workers. Workers tell each other of files and columns by messages that are sealed with the job's token:
+    RuntimeError for one that is not. In a job without a token they are pickles, and the other workers are trusted."""
     return Wanted(uri, **wanted).table(peers_of(rank, world), check=check, progress=progress)
 
 

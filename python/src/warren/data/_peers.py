@@ -5,15 +5,17 @@ on what it alone has seen; an error of one rank is told to the others by `agree`
 """
 import ctypes
 import os
-import pickle
 import sys
 from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warren import _sealed
+
 T = TypeVar("T")
 Piece = Union[memoryview, bytes, bytearray]
+_ALLGATHER, _BROADCAST = "warren.data allgather", "warren.data broadcast"
 
 #: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as
 #: often as broadcasts do and waits once only.
@@ -27,41 +29,19 @@ class Peers(Protocol):
     world: int
     connected: bool  #: whether the calls below are there
 
-    def allgather(self, value: Any) -> List[Any]:
-        """Every rank's object, in rank order. Raises TypeError on all ranks where one rank's cannot be pickled."""
+    def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
+        """Every rank's object, in rank order. `objects`: whether it may be more than plain data (warren._sealed), which in a job
+        without a token then are pickles that are loaded as they come. Raises TypeError on all ranks where one rank's cannot be
+        sent, RuntimeError where another rank's bytes are not those of a process of this job."""
 
-    def broadcast(self, value: Any, root: int) -> Any:
-        """Rank `root`'s object; what others give does not matter. Raises TypeError on all ranks where it cannot be pickled."""
+    def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
+        """Rank `root`'s object; what others give does not matter. `objects` and errors as for `allgather`."""
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         """Rank `root`'s bytes into the arrays of all other ranks, which are as long as its own. The root's may be read-only."""
 
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The greatest of all ranks at each place, in a new array. All give as many values."""
-
-
-class _Unpicklable:
-    """Stands for an object that could not be sent."""
-
-    def __init__(self, rank: int, why: str) -> None:
-        self.rank, self.why = rank, why
-
-    def refuse(self) -> NoReturn:
-        raise TypeError(f"rank {self.rank}'s object cannot be sent to the other ranks: {self.why}")
-
-
-def _pickled(value: Any, rank: int) -> bytes:
-    try:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # pylint: disable=broad-except
-        return pickle.dumps(_Unpicklable(rank, f"{type(error).__name__}: {error}"))
-
-
-def _loaded(piece: Piece) -> Any:
-    value = pickle.loads(piece)
-    if isinstance(value, _Unpicklable):
-        value.refuse()
-    return value
 
 
 def check_root(root: Any, world: int) -> None:
@@ -87,8 +67,8 @@ class _Job:
     def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return self._maximum(np.array(values, np.uint64)) if np.size(values) else np.array(values, np.uint64)
 
-    def allgather(self, value: Any) -> List[Any]:
-        own = _pickled(value, self.rank)
+    def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
+        own = _sealed.seal_or_refuse(value, _ALLGATHER, self.rank, objects=objects)
         lengths = np.zeros(self.world, np.uint64)
         lengths[self.rank] = len(own)
         sizes = [int(length) for length in self.greatest(lengths)]
@@ -102,19 +82,19 @@ class _Job:
             pieces: Sequence[Piece] = [found[ends[rank]:ends[rank + 1]] for rank in range(self.world)]
         else:
             pieces = [self._broadcast_piece(own, size, rank) for rank, size in enumerate(sizes)]
-        return [_loaded(piece) for piece in pieces]
+        return [_sealed.loads(piece, _ALLGATHER, rank, objects=objects) for rank, piece in enumerate(pieces)]
 
-    def _broadcast_piece(self, own: bytes, size: int, root: int) -> Piece:
+    def _broadcast_piece(self, own: Piece, size: int, root: int) -> Piece:
         """Rank `root`'s `size` bytes, which all ranks know the number of. `own` matters on the root."""
         array = np.frombuffer(own, np.uint8) if self.rank == root else np.empty(size, np.uint8)
         self.broadcast_bytes(array, root)
         return array.data
 
-    def broadcast(self, value: Any, root: int) -> Any:
+    def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
         check_root(root, self.world)
-        own = _pickled(value, self.rank) if self.rank == root else b""
+        own: Piece = _sealed.seal_or_refuse(value, _BROADCAST, self.rank, objects=objects) if self.rank == root else b""
         size = int.from_bytes(self._broadcast_piece(len(own).to_bytes(8, "little"), 8, root), "little")
-        found = _loaded(self._broadcast_piece(own, size, root))
+        found = _sealed.loads(self._broadcast_piece(own, size, root), _BROADCAST, root, objects=objects)
         return value if self.rank == root else found
 
 
@@ -202,12 +182,14 @@ class Alone:
     world = 1
     connected = True
 
-    def allgather(self, value: Any) -> List[Any]:
+    def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
         """The one object."""
+        del objects
         return [value]
 
-    def broadcast(self, value: Any, root: int) -> Any:
+    def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
         """The object itself."""
+        del objects
         check_root(root, 1)
         return value
 
@@ -234,14 +216,14 @@ class _Given:
             f"rank {self.rank} of {self.world} was given by hand, and this needs the ranks to talk to each other: join the job "
             "instead, as in `with warren.xgboost.communicator(): ...`, and leave rank and number of ranks out")
 
-    def allgather(self, value: Any) -> List[Any]:
+    def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
         """Raises RuntimeError, as all of them."""
-        del value
+        del value, objects
         self._refuse()
 
-    def broadcast(self, value: Any, root: int) -> Any:
+    def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
         """Raises RuntimeError."""
-        del value, root
+        del value, root, objects
         self._refuse()
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
@@ -264,6 +246,18 @@ def of(rank: int, world: int) -> Peers:
     if world == 1:
         return Alone()
     return _Given(rank, world)
+
+
+def over_xgboost(module: Any) -> Peers:
+    """The communicator of `module`, `xgboost.collective` or `xgboost.rabit`."""
+    return _XGBoost(module) if module.get_world_size() > 1 else Alone()
+
+
+def prove_over_xgboost(module: Any) -> None:
+    """All ranks of XGBoost's communicator prove the job's token to each other (warren._sealed). A collective call."""
+    peers = over_xgboost(module)
+    if isinstance(peers, _XGBoost):
+        _sealed.prove_to_each_other(peers.rank, peers.world, peers._maximum)  # pylint: disable=protected-access
 
 
 def _of_xgboost() -> Optional[Peers]:

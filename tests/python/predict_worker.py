@@ -2,8 +2,8 @@
 
 Rank 1, where there is one, has no rows. Every rank knows all of them, and so what has to be in the files.
 """
-import contextlib
 import os
+import resource
 import sys
 
 import numpy as np
@@ -12,7 +12,6 @@ import xgboost as xgb
 import warren.xgboost as wx
 from warren import data
 from refusals import refused
-from warren.data import _files
 
 
 def read(path):
@@ -82,31 +81,13 @@ def check(folder, suffix):
 def fails_on_one_rank(folder, suffix, model, matrix):
     """No file is seen, and all ranks are told."""
     rank, last = wx.get_rank(), wx.get_world_size() - 1
-    opened = _files.open_output
-
-    @contextlib.contextmanager
-    def on_a_full_disk(uri, **options):
-        with opened(uri, **options) as file:
-            class Full:
-                """A stand-in for a file on a disk that has room for what comes before the rows."""
-                closed, writes = False, 0
-
-                def write(self, what):
-                    self.writes += 1
-                    if self.writes > 1:
-                        raise OSError(28, "No space left on device")
-                    return file.write(what)
-
-                def __getattr__(self, name):
-                    return getattr(file, name)
-            yield Full()
-
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for whole, failing in ((False, last), (True, 0)):
         if rank == failing:
-            _files.open_output = on_a_full_disk
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # which fails as a full disk does
         path = f"{folder}/full-{whole}.{suffix}"
-        refused(OSError, "No space left on device", wx.predict_to, path, model, matrix, whole=whole)
-        _files.open_output = opened
+        refused(OSError, f"File too large: '{path}", wx.predict_to, path, model, matrix, whole=whole)
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
         data.gather(np.zeros(1))
         assert not (os.path.exists(path) and (whole or os.listdir(path))), os.listdir(folder)
     wx.predict_to(f"{folder}/full-False.{suffix}", model, matrix)  # nothing is left that would be in the way

@@ -1,5 +1,7 @@
-"""Whether the process that made a file or a folder still lives, by a lock (flock) that it holds and the kernel lets go of when it ends. A
-pid cannot say so: another container that shares the folder, and perhaps the host's name, has pids of its own."""
+"""Locks on files (flock). The kernel releases them when their holder ends, however it ends, so they tell whether the process that made a
+file or a folder still lives. A pid cannot tell that: another container that shares the folder, and perhaps the host's name, has pids of
+its own."""
+import contextlib
 import errno
 import fcntl
 import os
@@ -9,7 +11,64 @@ import sys
 import tempfile
 from typing import Optional
 
-_LOCK = "lock"  # the file in a folder that is locked
+#: What flock says on file systems that have no locks.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+_OWNER_BYTES = 4096
+_LOCK = "lock"  # the locked file in a LockedFolder
+
+
+def try_lock(fd: int) -> Optional[bool]:
+    """Whether this open file holds its lock now. False: another one does. None: its file system has no locks. The lock is released
+    when the file is closed, here and in processes that were forked since. Raises OSError for anything else."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        raise
+    return True
+
+
+class InUse(Exception):
+    """Another process, or another part of this one, holds the lock."""
+
+    def __init__(self, owner: str) -> None:
+        """`owner`: what the holder says of itself."""
+        super().__init__(owner)
+        self.owner = owner
+
+
+class Lock:
+    """Exclusive use of something that the file `path` stands for, from here to `release`. The file holds what the owner says of
+    itself, and is removed by `release`; one that a killed owner left is not locked, and is taken over."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        """`owner`: a line for whoever is refused. Raises InUse with the other owner's line, OSError where the file cannot be made."""
+        self.path = path
+        while True:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                #: Whether the file system has locks; nothing is exclusive where it has not.
+                self.is_locked = bool(locked := try_lock(self._fd))
+                if locked is False:
+                    raise InUse(os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip())
+                if os.fstat(self._fd).st_nlink > 0:
+                    break
+            except BaseException:
+                os.close(self._fd)
+                raise
+            os.close(self._fd)  # its owner has removed it between the two calls
+        with contextlib.suppress(OSError):  # a full disk: the lock is there without it
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, owner.encode(), 0)
+
+    def release(self) -> None:
+        """Once."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        os.close(self._fd)
 
 
 def boot() -> str:

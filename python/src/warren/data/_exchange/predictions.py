@@ -230,6 +230,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
                 step.attempt(writer.add, found[begin:begin + rows])
         if writer is not None:
             step.attempt(writer.finish)
+            step.attempt(_flushed, file)
         step.agree()  # an error, of any rank, leaves the block, and then no file is to be seen
         step.attempt(output.close)
     step.agree()
@@ -242,6 +243,12 @@ def _opened(output: contextlib.ExitStack, target: str, storage_options: Any) -> 
     if _local(target):
         os.makedirs(os.path.dirname(os.path.abspath(_on_disk(target))), exist_ok=True)
     return output.enter_context(_files.open_output(target, storage_options=storage_options))
+
+
+def _flushed(file: Any) -> None:
+    """A full disk shows here at the latest: afterwards files of other ranks may have their names."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _write_whole(step: Transfer, found: NDArray[Any], writer: Any) -> None:

@@ -1,9 +1,12 @@
 """Files that appear whole or not at all."""
 import contextlib
+import io
 import os
+import re
 import tempfile
-from typing import IO, Iterator
+from typing import IO, Any, Iterator
 
+from warren import _locks
 from warren.data._files.names import Options, Path, shown
 from warren.data._files.retry import Retry, persist
 from warren.data._files.stores import Local, locate
@@ -15,10 +18,12 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
     """A binary file to write to, which can seek. It appears under its name whole, at the end of the block; after an exception in
     the block or a failed write, whatever was there before is there still.
 
-    Local: written beside it, flushed to the disk (fsync), renamed. Stores: written to a temporary file of this host ($TMPDIR),
-    then uploaded, since pyarrow's uploads cannot be called off: closing one, even after an exception, completes it.
+    Local: written beside it, flushed to the disk (fsync), renamed. What killed writers of the same file left beside it is removed.
+    Stores: written to a temporary file of this host ($TMPDIR), then uploaded, since pyarrow's uploads cannot be called off: closing
+    one, even after an exception, completes it.
 
     Raises FileNotFoundError where the folder is missing, ValueError where it cannot be written, OSError for what the store says.
+    Errors of the disk (a full one) name the file.
     """
     text = os.fspath(uri)
     store, name = locate(text, storage_options)
@@ -30,10 +35,10 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
         return
     if not store.writes:
         raise ValueError(f"{shown(store.uri(name))}: http and https are for reading; write to a folder or an object store")
-    with tempfile.TemporaryFile() as spool:
+    place = f"{shown(text)} (its temporary file in {tempfile.gettempdir()})"
+    with tempfile.TemporaryFile() as temporary, _writer(os.dup(temporary.fileno()), place) as spool:
         yield spool
-        if spool.closed:
-            raise ValueError(f"{shown(text)}: the file was closed inside of the block; leave that to the block's end")
+        _check_open(spool, shown(text))
         size = spool.seek(0, os.SEEK_END)
 
         def step() -> None:
@@ -44,6 +49,74 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
 
 
 @contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Errors of calls that are given a descriptor name the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), name) from None
+
+
+class _Named(io.FileIO):
+    """A file whose failed writes name it."""
+
+    def __init__(self, fd: int, shown_name: str) -> None:
+        super().__init__(fd, "r+")
+        self._shown_name = shown_name
+
+    def write(self, data: Any) -> int:
+        """As FileIO does."""
+        with _naming(self._shown_name):
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def _writer(fd: int, shown_name: str) -> Iterator["io.BufferedRandom"]:
+    file = io.BufferedRandom(_Named(fd, shown_name))
+    try:
+        yield file
+    except BaseException:
+        file.raw.close()  # without what is in its buffer, for which the disk may be too full
+        raise
+    file.close()
+
+
+def _check_open(file: IO[bytes], name: str) -> None:
+    if file.closed:
+        raise ValueError(f"{name}: the file was closed inside of the block; leave that to the block's end")
+
+
+def _aside(goal: str) -> "tuple[str, int]":
+    """A new file beside `goal`, locked for as long as it is open."""
+    while True:
+        name = unfinished_name(goal)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        # Whoever removes leftovers may have come between the two calls.
+        if _locks.try_lock(fd) is not False and os.fstat(fd).st_nlink > 0:
+            return name, fd
+        os.close(fd)
+
+
+def _remove_leftovers(goal: str) -> None:
+    """Removes what killed writers of `goal` have left beside it. Those of living ones are locked; where the file system has no locks
+    all stay."""
+    folder, name = os.path.split(goal)
+    leftover = re.compile(re.escape(f".{name}.") + r"\d+\.[0-9a-f]{8}\.unfinished")
+    for found in os.listdir(folder):
+        if leftover.fullmatch(found):
+            path = os.path.join(folder, found)
+            with contextlib.suppress(OSError):  # another writer has removed it
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if _locks.try_lock(fd):
+                        os.unlink(path)
+                finally:
+                    os.close(fd)
+
+
+@contextlib.contextmanager
 def _local_output(name: str) -> Iterator[IO[bytes]]:
     goal = os.path.realpath(name)  # a link stays one
     folder = os.path.dirname(goal)
@@ -51,22 +124,24 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
         raise IsADirectoryError(f"{name}: a folder; expected the name of a file to write")
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{name}: there is no folder {folder}; make it first")
-    unfinished = unfinished_name(goal)
-    fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    _remove_leftovers(goal)
+    with _naming(name):
+        unfinished, fd = _aside(goal)
     try:
-        with os.fdopen(fd, "w+b") as file:
+        with _writer(fd, name) as file:
             yield file
-            if file.closed:
-                raise ValueError(f"{name}: the file was closed inside of the block; leave that to the block's end")
+            _check_open(file, name)
             file.flush()
-            os.fsync(file.fileno())
-        os.rename(unfinished, goal)
+            with _naming(name):
+                os.fsync(fd)
+            os.rename(unfinished, goal)  # while its lock is held: it is no leftover
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder_fd)  # the name, too, is on the disk
+        with contextlib.suppress(OSError):  # some file systems refuse it, and the file has its name by now
+            os.fsync(folder_fd)  # the name, too, is on the disk
     finally:
         os.close(folder_fd)

@@ -49,11 +49,25 @@ def load_share(path: str) -> xgb.DMatrix:
 
 
 def save_whole(model: xgb.Booster, path: str) -> None:
-    """Written aside, then renamed: nobody ever loads half a model."""
+    """Whole or not at all: written aside, flushed to the disk, then renamed. After an error (a full disk) the file is what it was."""
     folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{os.getpid()}.{name}")  # keeps the ending, which is the format
-    model.save_model(aside)
-    os.replace(aside, path)
+    aside = os.path.join(folder, f".{name}.unfinished")  # rank 0 alone saves, so that one name will do
+    # Not by save_model, which does not notice that the disk is full when it closes the file.
+    content = model.save_raw(raw_format=os.path.splitext(path)[1][1:])
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise OSError(error.errno, f"the model could not be saved: {os.strerror(error.errno or 0)}", path) from error
+    parent = os.open(folder or ".", os.O_RDONLY)
+    with contextlib.suppress(OSError):  # some file systems refuse it
+        os.fsync(parent)
+    os.close(parent)
 
 
 class Progress(xgb.callback.TrainingCallback):
@@ -69,7 +83,7 @@ class Progress(xgb.callback.TrainingCallback):
         data = os.stat(arguments.data)
         self.path = model.with_name(f"{model.stem}.unfinished{model.suffix}")
         self.every = arguments.save_every
-        self.run = json.dumps([params, os.path.abspath(arguments.data), data.st_size, data.st_mtime_ns])
+        self.run = json.dumps([params, os.path.abspath(arguments.data), data.st_size, data.st_mtime_ns, xgb.__version__])
 
     def load(self, rounds: int) -> Optional[xgb.Booster]:
         """Rank 0 looks for all of them: they must begin with the same model."""
@@ -78,6 +92,8 @@ class Progress(xgb.callback.TrainingCallback):
             model = xgb.Booster(model_file=str(self.path))
             if model.attr("run") == self.run and model.num_boosted_rounds() <= rounds:
                 found = bytes(model.save_raw("ubj"))
+            else:
+                xgb.rabit.tracker_print(f"{self.path} is left out: it is of other data, parameters, or rounds\n")
         # As numbers: xgb.rabit.broadcast would unpickle what another process sends. The other ranks have zeros.
         size = int(xgb.rabit.allreduce(np.array([len(found)], np.int64), xgb.rabit.Op.MAX)[0])
         whole = np.zeros(size, np.uint8)
@@ -89,7 +105,10 @@ class Progress(xgb.callback.TrainingCallback):
         done = model.num_boosted_rounds()
         if self.every > 0 and done % self.every == 0 and xgb.rabit.get_rank() == 0:
             model.set_attr(run=self.run)
-            save_whole(model, str(self.path))
+            try:
+                save_whole(model, str(self.path))
+            except OSError as error:  # the training goes on without it
+                xgb.rabit.tracker_print(f"{error}; {self.path} is what it was before\n")
             model.set_attr(run=None)
         return False
 
@@ -114,7 +133,7 @@ def main() -> None:
     bst = xgb.train(params, dtrain, arguments.rounds - done, evals=[(dtrain, "train")], xgb_model=begun,
                     callbacks=[progress])
     if xgb.rabit.get_rank() == 0:
-        bst.set_attr(run=None)  # of a model that was there in full
+        bst.set_attr(run=None)  # a checkpoint that was complete already still has it
         save_whole(bst, arguments.model)
         progress.remove()
         xgb.rabit.tracker_print(f"model of {arguments.rounds} rounds saved in {arguments.model}\n")

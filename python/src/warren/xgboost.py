@@ -8,16 +8,17 @@ Outside a job the same script trains alone. XGBoost 2.1 and later then communica
 can; in communicators that others have made (of Dask, Spark) it does with `accelerate`.
 """
 import contextlib
-import json
 import os
-import pathlib
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import xgboost as xgb
 
-from warren import _xgboost_data, data
+from warren import _xgboost_checkpoint as _checkpoint
+from warren import _xgboost_data
+from warren import _xgboost_digest as _digest
+from warren import data
 from warren.data import _peers
 from warren.data._exchange import predictions as _predictions
 
@@ -325,64 +326,47 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     """`xgboost.train` that goes on where it was when the job is started again (dmlc-submit --max-restarts).
 
     Rank 0 saves the model so far at `path` (.json or .ubj; on a disk that it sees again after a restart) after `every`
-    rounds, whole or not at all. Whoever starts looks there first: a checkpoint of these `params` is trained on, one of
-    others is left out with a warning. The file is removed when training is done. The model is that of an undisturbed run,
-    bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from XGBoost 3.3 on, where each round
-    draws them from `seed` and its own number, others than `xgboost.train` would draw; pairs of a ranking that are drawn
-    (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that was not.
-    lambdarank_unbiased keeps what is in no model: there a restart costs bits in every version. `options` are passed on to
-    `xgboost.train`; early stopping counts from the restart on. Raises ValueError when there is a file at `path` that is no checkpoint. XGBoost 1.4 and later.
+    rounds, whole or not at all. A save that fails (a full disk) is reported on standard error; the checkpoint before it stays, and
+    training goes on. The file is removed when training is done. XGBoost 1.6 and later.
+
+    Whoever starts looks for a checkpoint first. One of this training is trained on: "going on from round 10 of FILE". One of another
+    is left out, with a line that says what differs, and replaced by the next save. A training is told by its parameters (all but
+    nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of features, labels, weights, margins and
+    queries, whatever their order and the number of workers), the evaluation sets, `obj`, `custom_metric` (name and code, not what they
+    find in global names), early stopping, learning rates, and the version of XGBoost. Other callbacks are not looked at. Of more than 2^24
+    values of a QuantileDMatrix on a worker the digest sees the quantiles, of more in external memory of a DMatrix only their number.
+    The digest costs a pass over the data: about a second for 20 million values, and up to 200 MB meanwhile.
+
+    The model is that of an undisturbed run, bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
+    XGBoost 3.3 on, where each round draws them from `seed` and its own number, others than `xgboost.train` would draw; pairs of a
+    ranking that are drawn (lambdarank_pair_method=mean): from 3.4 on. Before, a training that was resumed draws others than one that
+    was not. lambdarank_unbiased keeps what is in no model: there a restart costs bits in every version. `options` are passed on to
+    `xgboost.train`; early stopping counts from the restart on.
+
+    Raises ValueError when there is a file at `path` that is no checkpoint, RuntimeError when another training that runs has it (told by
+    a lock on `.NAME.lock` beside it; where the file system has no locks, a line says so), OSError when its folder cannot be written to.
     """
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
-    file = pathlib.Path(path)
-    if file.suffix not in (".json", ".ubj"):
-        raise ValueError(f"{file}: expected a name that ends in .json or .ubj")
     seed = int(params.get("seed", params.get("random_state", 0)) or 0)
-    run = json.dumps([params, num_boost_round], sort_keys=True, default=str)
+    peers = _peers.over_xgboost(_collective())
+    with _checkpoint.Checkpoint(path, peers) as checkpoint:
+        def save(model: "xgb.Booster") -> None:
+            if get_rank() == 0:
+                checkpoint.save(model)
 
-    def save(model: "xgb.Booster") -> None:
-        if get_rank() != 0:
-            return
-        model.set_attr(warren_run=run)
-        aside = file.with_name(f".{os.getpid()}.{file.name}")
-        model.save_model(str(aside))
-        model.set_attr(warren_run=None)
-        os.replace(aside, file)
-
-    def load() -> Optional["xgb.Booster"]:
-        # All ranks look at the same bytes: asking a model may be a collective call.
-        found = _peers.over_xgboost(_collective()).broadcast(file.read_bytes() if get_rank() == 0 and file.exists() else b"", 0)
-        if not found:
-            return None
-        try:
-            model = xgb.Booster(model_file=bytearray(found))
-            of_run = model.attr("warren_run")
-        except xgb.core.XGBoostError:
-            of_run = None
-        if of_run is None:
-            raise ValueError(f"{file} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: "
-                             "name another path, or remove it")
-        if of_run == run and model.num_boosted_rounds() <= num_boost_round:
-            model.set_attr(warren_run=None)
-            return model
+        begun = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks or (), peers))
+        if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
+            # Where Hessians are constant `approx` makes the cuts in its first round, of the rows that are drawn for it, and
+            # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
+            first = {name: options[name] for name in ("obj",) if name in options}
+            xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed)], **first)
+        rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
+        all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
+        model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)
         if get_rank() == 0:
-            warnings.warn(f"{file} is a checkpoint of a training with other parameters, and is left out", stacklevel=3)
-        return None
-
-    begun = load()
-    if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
-        # Where Hessians are constant `approx` makes the cuts in its first round, of the rows that are drawn for it, and
-        # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
-        first = {name: options[name] for name in ("obj",) if name in options}
-        xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed)], **first)
-    rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
-    all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
-    model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)
-    if get_rank() == 0:
-        with contextlib.suppress(FileNotFoundError):
-            file.unlink()
-    return model
+            checkpoint.remove()
+        return model
 
 
 def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,

@@ -1,0 +1,143 @@
+"""The checkpoint of a training by XGBoost: the model so far in a file, with a description of the training that it belongs to."""
+import errno
+import json
+import os
+import pathlib
+import socket
+import sys
+import time
+from typing import Any, Dict, Optional
+
+import numpy as np
+import xgboost as xgb
+
+from warren import _locks, _xgboost_digest
+from warren.data import _files
+from warren.data._peers import Peers, together
+
+#: The attribute of a saved model that holds the description, as JSON.
+_RUN = "warren_run"
+#: How long an attempt of the same job, which is being stopped, may take to end.
+_PATIENCE_S = 60.0
+
+
+def _say(words: str) -> None:
+    print(f"warren: {words}", file=sys.stderr, flush=True)
+
+
+def from_root(peers: Peers, found: bytes) -> bytes:
+    """Rank 0's bytes, on all ranks."""
+    if peers.world == 1:
+        return found
+    size = int(peers.greatest(np.array([len(found) if peers.rank == 0 else 0], np.uint64))[0])
+    array = np.frombuffer(found, np.uint8) if peers.rank == 0 else np.empty(size, np.uint8)
+    peers.broadcast_bytes(array, 0)
+    return array.tobytes()
+
+
+def _job() -> str:
+    uri, port = os.environ.get("DMLC_TRACKER_URI"), os.environ.get("DMLC_TRACKER_PORT")
+    return f"a worker of the job of the tracker at {uri}:{port}" if uri else "in no job"
+
+
+class Checkpoint:
+    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ the file is locked (beside it, `.NAME.lock`),
+    by a lock that the kernel releases when the process ends. All ranks make all calls but `save` and `remove`, which are rank 0's."""
+
+    def __init__(self, path: Any, peers: Peers) -> None:
+        """Raises ValueError for a name that does not end in .json or .ubj."""
+        self._file, self._peers = pathlib.Path(path), peers
+        if self._file.suffix not in (".json", ".ubj"):
+            raise ValueError(f"{self._file}: expected a name that ends in .json or .ubj")
+        self._run: Dict[str, Any] = {}
+        self._lock: Optional[_locks.Lock] = None
+        self._saved: Optional[int] = None  # rounds in the file
+        self._fails = False
+
+    def __enter__(self) -> "Checkpoint":
+        """Raises RuntimeError on all ranks where another training has the file, OSError where its folder cannot be written to."""
+        together(self._peers, lambda: self._take() if self._peers.rank == 0 else None)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _take(self) -> None:
+        if not self._file.parent.is_dir():
+            raise FileNotFoundError(f"{self._file}: there is no folder {self._file.parent}; make it first")
+        process = f"host {socket.gethostname()}, pid {os.getpid()}"
+        owner = f"{process}, {_job()}, since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                self._lock = _locks.Lock(str(self._file.with_name(f".{self._file.name}.lock")), owner)
+                break
+            except _locks.InUse as other:
+                attempt_before = f", {_job()}," in other.owner and _job() != "in no job" and process not in other.owner
+                if not attempt_before or time.monotonic() > until:
+                    raise RuntimeError(f"{self._file}: another training has this checkpoint now ({other.owner}): give each training a "
+                                       "path of its own, or start this one when that has ended") from None
+                time.sleep(0.2)
+        if not self._lock.is_locked:
+            _say(f"{self._file}: its file system has no locks; no other training may use this checkpoint at the same time")
+
+    def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
+        """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's counts), and None otherwise.
+        Rank 0 prints where the training goes on, or in what the two trainings differ. Raises ValueError for a file that is no
+        checkpoint."""
+        # All ranks look at the same bytes: asking a model may be a collective call.
+        self._run = json.loads(from_root(self._peers, json.dumps(run).encode()))
+        found = from_root(self._peers, together(self._peers, lambda: self._file.read_bytes() if self._lock and self._file.exists() else b""))
+        if not found:
+            return None
+        model, of_run = self._opened(found)
+        rounds = model.num_boosted_rounds()
+        why = _xgboost_digest.difference(of_run, self._run)
+        if self._peers.rank == 0:
+            _say(f"{self._file}: this checkpoint of {rounds} rounds is left out, and replaced when the next one is saved: {why}" if why else
+                 f"going on from round {rounds} of {self._file}")
+        if why:
+            return None
+        self._saved = rounds
+        model.set_attr(**{_RUN: None})
+        return model
+
+    def _opened(self, found: bytes) -> Any:
+        try:
+            # XGBoost may read beyond the end of a model that is cut off.
+            if not found.rstrip().endswith(b"}"):
+                raise ValueError
+            model = xgb.Booster(model_file=bytearray(found))
+            return model, json.loads(model.attr(_RUN) or "")
+        except (xgb.core.XGBoostError, ValueError):
+            raise ValueError(f"{self._file} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: name "
+                             "another path, or remove it") from None
+
+    def save(self, model: "xgb.Booster") -> None:
+        """Replaces the file, whole or not at all. An error (a full disk) is said once, and the file stays as it was: training does not
+        depend on it."""
+        rounds = model.num_boosted_rounds()
+        model.set_attr(**{_RUN: json.dumps(self._run)})
+        # Not by save_model, which does not notice that the disk is full when it closes the file.
+        content = bytes(model.save_raw(raw_format=self._file.suffix[1:]))
+        model.set_attr(**{_RUN: None})
+        try:
+            with _files.open_output(self._file) as file:
+                file.write(content)
+                file.seek(0)
+                if file.read() != content:
+                    raise OSError(errno.EIO, "other bytes are on the disk than were written", str(self._file))
+        except OSError as error:
+            if not self._fails:
+                kept = "there is no checkpoint" if self._saved is None else f"the checkpoint of round {self._saved} stays"
+                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training goes on, and later rounds are tried")
+            self._fails = True
+            return
+        if self._fails:
+            _say(f"{self._file}: checkpoints can be saved again, from round {rounds} on")
+        self._saved, self._fails = rounds, False
+
+    def remove(self) -> None:
+        """Training is done."""
+        self._file.unlink(missing_ok=True)

@@ -1,0 +1,272 @@
+"""What decides an XGBoost training, in a form that can be compared with that of another run: digests of rows and of functions, plain
+values of everything else. Digests guard against mistakes, not against forgery."""
+import contextlib
+import functools
+import hashlib
+import types
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from warren.data._peers import Peers, together
+
+#: Entries of a matrix that are read at a time.
+_ENTRIES_AT_A_TIME = 1 << 22
+#: A matrix of bins of up to so many entries is turned back into values, 12 bytes each, to look at them.
+_MOST_ENTRIES_OF_BINS = 1 << 24
+#: Fields with one number for each row, or several (label, base_margin), besides its features.
+_PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
+_DEEPEST = 6
+#: The most characters of a value in a message.
+_SHORT = 60
+
+_Words = NDArray[np.uint64]
+#: How much of a matrix's features the digest sees: the greatest of all ranks' decides.
+VALUES, CUTS, NOTHING = 0, 1, 2
+
+
+def _mixed(words: _Words) -> _Words:
+    """A permutation of 64-bit words, each bit of which depends on many; in place."""
+    words ^= words >> np.uint64(32)
+    words *= np.uint64(0x9FB21C651E98DF25)
+    words ^= words >> np.uint64(29)
+    return words
+
+
+def _folded(words: _Words, more: _Words) -> _Words:
+    """`words`, further mixed with as many others; in place."""
+    words ^= more
+    words += np.uint64(0x2545F4914F6CDD1D)
+    return _mixed(words)
+
+
+def _bits(array: Any, rows: int) -> NDArray[np.uint32]:
+    """The bits of float32 values, a row for each row."""
+    return np.ascontiguousarray(array, np.float32).reshape(rows, -1).view(np.uint32)
+
+
+def _sums(words: _Words, ends: Any) -> _Words:
+    """The sums of the words between neighbouring places of `ends`, modulo 2^64."""
+    total: _Words = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
+    found: _Words = np.diff(total[np.asarray(ends, np.int64)])
+    return found
+
+
+def _of_csr(part: Any) -> _Words:
+    """A word for each row of a csr_matrix, whatever the order of a row's entries."""
+    entries = part.indices.astype(np.uint64)
+    entries <<= np.uint64(32)
+    entries |= np.ascontiguousarray(part.data, np.float32).view(np.uint32)
+    return _sums(_mixed(entries), part.indptr)
+
+
+def _has_slices(matrix: Any) -> bool:
+    """Whether rows can be taken out of the matrix: not out of bins, nor out of pages on disk."""
+    if matrix.num_row() == 0:
+        return True
+    try:
+        matrix.slice(np.zeros(1, np.int32), allow_groups=True)
+    except xgb.core.XGBoostError:
+        return False
+    return True
+
+
+def _parts(matrix: Any) -> Iterator[Any]:
+    """The features as csr_matrices, in the order of rows."""
+    rows = matrix.num_row()
+    if rows == 0 or not _has_slices(matrix):
+        yield matrix.get_data()
+        return
+    step = max(1, _ENTRIES_AT_A_TIME * rows // max(matrix.num_nonmissing(), rows))
+    for begin in range(0, rows, step):
+        yield matrix.slice(np.arange(begin, min(begin + step, rows), dtype=np.int32), allow_groups=True).get_data()
+
+
+def _seen(matrix: Any) -> int:
+    """How much of this rank's features can be looked at, at a cost in keeping with the matrix: VALUES, CUTS or NOTHING."""
+    if hasattr(matrix, "get_data") and (_has_slices(matrix) or matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
+        return VALUES
+    return CUTS if isinstance(matrix, xgb.QuantileDMatrix) and hasattr(matrix, "get_quantile_cut") else NOTHING
+
+
+def _per_row(matrix: Any, name: str) -> Any:
+    if name in ("label", "weight", "base_margin"):
+        return getattr(matrix, "get_" + name)()
+    return matrix.get_float_info(name)
+
+
+def _groups(matrix: Any) -> Any:
+    """The rows at which queries begin, and the end of the last; empty without queries."""
+    return matrix.get_uint_info("group_ptr")
+
+
+def _of_rows(matrix: Any, with_features: bool) -> int:
+    """The sum of a word for each row, or each query: the order of rows, and of queries, does not matter."""
+    rows, groups = matrix.num_row(), _groups(matrix)
+    words: _Words = np.zeros(rows, np.uint64)
+    if with_features and rows > 0:
+        words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
+    of_queries: List[Any] = []
+    for place, name in enumerate(_PER_ROW):
+        values = _per_row(matrix, name)
+        if len(values) == 0 or rows == 0:
+            continue
+        if name == "weight" and len(groups) > 1:
+            of_queries.append(values)
+            continue
+        for column in _bits(values, rows).T:
+            words = _folded(words, column.astype(np.uint64) | np.uint64(place + 1 << 32))
+    if len(groups) > 1:
+        words = _mixed(_sums(_mixed(words), groups))
+        for values in of_queries:
+            words = _folded(words, _bits(values, len(groups) - 1)[:, 0].astype(np.uint64))
+    return int(np.sum(_mixed(words), dtype=np.uint64))
+
+
+def _hash(*pieces: Any) -> int:
+    digest = hashlib.blake2b(digest_size=8)
+    for piece in pieces:
+        digest.update(np.ascontiguousarray(piece).data.cast("B") if isinstance(piece, np.ndarray) and piece.size else repr(piece).encode())
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _of_cuts(matrix: Any) -> int:
+    return _hash(*map(np.asarray, matrix.get_quantile_cut()))
+
+
+def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
+    """Describes each data set as the ranks have it together: numbers of rows, columns and values, and a digest of all features, labels,
+    weights, base margins, bounds and queries. A collective call with as many matrices on all ranks; the result is the same on all.
+
+    The order of the rows, and how they are shared out between ranks, do not matter: a job with another number of workers has the same.
+    Queries count as a whole. Where features are in bins or on disk, and more than 2^24 of one rank, quantile cuts stand for them (before
+    XGBoost 2.0, and with pages of a DMatrix: nothing does)."""
+    most = peers.greatest(np.array(together(peers, lambda: [_seen(matrix) for matrix in matrices]), np.uint64)).tolist()
+
+    @functools.lru_cache(maxsize=None)  # the rows to train on are evaluated, too, mostly
+    def of_one(number: int, how: int) -> Tuple[int, int, int, int]:
+        matrix = distinct[number]
+        return (matrix.num_row(), matrix.num_nonmissing() if hasattr(matrix, "num_nonmissing") else 0,
+                _of_rows(matrix, how == VALUES), _of_cuts(matrix) if how == CUTS else 0)
+
+    distinct = {id(matrix): matrix for matrix in matrices}
+    # Each rank's numbers have a place of their own: the greatest of all ranks at each place are those of all ranks.
+    own = together(peers, lambda: [of_one(id(matrix), how) for matrix, how in zip(matrices, most)])
+    places = np.zeros((peers.world, *np.shape(own)), np.uint64)
+    places[peers.rank] = own
+    found = peers.greatest(places.ravel()).reshape(places.shape)
+    return [_described(matrix, how, found[:, place]) for place, (matrix, how) in enumerate(zip(matrices, most))]
+
+
+def _described(matrix: Any, how: int, found: _Words) -> Dict[str, Any]:
+    """`found`: of each rank number of rows, number of values, sum of the rows' words, word of the cuts."""
+    rows, values, digest = (int(one) for one in np.sum(found[:, :3], axis=0, dtype=np.uint64))
+    names = [matrix.feature_names, matrix.feature_types, getattr(matrix, "warren_categories", None) or None,
+             np.asarray(matrix.get_float_info("feature_weights")).tolist()]
+    return {"rows": rows, "columns": int(matrix.num_col()), "values": values, "features": ("values", "cuts", "not seen")[how],
+            "digest": f"{_hash(digest, int(found[:, 3].max()), names):016x}"}
+
+
+class _Code(NamedTuple):
+    names: Tuple[str, ...]
+    code: bytes
+    constants: Any
+
+
+def _of_code(code: types.CodeType) -> _Code:
+    """What a function does, without the names of files and numbers of lines."""
+    constants = [_of_code(one) if isinstance(one, types.CodeType) else sorted(map(repr, one)) if isinstance(one, frozenset) else one
+                 for one in code.co_consts]
+    return _Code((*code.co_names, *code.co_varnames), code.co_code, constants)
+
+
+def of_function(function: Any, depth: int = 0) -> str:
+    """A function's name, and a digest of its code, its defaults and the plain values that it has from around it. Of an object that can be
+    called: of its class's `__call__` and its attributes. What it finds in global names is not seen."""
+    if isinstance(function, functools.partial):
+        return f"{of_function(function.func, depth)} of {_hash(plain([function.args, function.keywords], depth + 1)):016x}"
+    owner = getattr(function, "__self__", None)
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    if not hasattr(function, "__code__") and not isinstance(function, (type, types.BuiltinFunctionType)):
+        owner, function = function, getattr(type(function), "__call__", None)
+        name = f"{type(owner).__module__}.{type(owner).__qualname__}"
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return name
+    values = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), getattr(owner, "__dict__", None)]
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # not assigned yet
+            values.append(cell.cell_contents)
+    return f"{name} {_hash(_of_code(code), plain(values, depth + 1)):016x}"
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value in a form that JSON can hold, the same in every process. Objects that are not Python's or NumPy's own become the names of
+    their types."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value if value == value else "nan"  # pylint: disable=comparison-with-itself
+    if isinstance(value, np.generic):
+        return plain(value.item(), depth)
+    if isinstance(value, np.ndarray):
+        return f"array {value.dtype} {value.shape} {_hash(value) if value.dtype != object else value.size:x}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"bytes {_hash(bytes(value)):016x}"
+    if depth < _DEEPEST and isinstance(value, dict):
+        return {str(key): plain(one, depth + 1) for key, one in value.items()}
+    if depth < _DEEPEST and isinstance(value, (list, tuple)):
+        return [plain(one, depth + 1) for one in value]
+    if depth < _DEEPEST and isinstance(value, (set, frozenset)):
+        return sorted(repr(plain(one, depth + 1)) for one in value)
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if callable(value) and depth < _DEEPEST:
+        return of_function(value, depth)
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+#: Parameters that decide neither trees nor their number.
+_FOR_DISPLAY = ("nthread", "n_jobs", "verbosity", "silent")
+_NOT_OF_THE_RUN = ("evals", "evals_result", "verbose_eval")
+#: A run of another format is another run.
+_FORMAT = 2
+
+
+def _deciding(callbacks: Sequence[Any]) -> List[Any]:
+    """XGBoost's own callbacks that decide something."""
+    return [{"callback": type(one).__qualname__, **plain(vars(one))} for one in callbacks
+            if isinstance(one, (xgb.callback.EarlyStopping, xgb.callback.LearningRateScheduler))]
+
+
+def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], callbacks: Sequence[Any], peers: Peers) -> Dict[str, Any]:
+    """All that decides a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective, metrics, early
+    stopping, and the version of XGBoost. Callbacks that are not XGBoost's own, and how many workers there are, are not seen. A collective
+    call; values that JSON can hold."""
+    evals = list(options.get("evals") or ())
+    data, *others = of_matrices([dtrain, *(one[0] for one in evals)], peers)
+    given = {str(name): plain(value) for name, value in dict(params).items() if name not in _FOR_DISPLAY}
+    more = {name: plain(value) for name, value in options.items() if name not in _NOT_OF_THE_RUN and value is not None}
+    if stopping := _deciding(callbacks):
+        more["callbacks"] = stopping
+    return {"format": _FORMAT, "XGBoost": xgb.__version__, "parameters": given, "rounds": rounds, "data": data,
+            "evaluation": {str(name): one for (_, name), one in zip(evals, others)}, "options": more}
+
+
+def _changed(what: str, theirs: Any, ours: Any) -> str:
+    """The names of what differs, with the values where these are short."""
+    if not isinstance(theirs, dict) or not isinstance(ours, dict):
+        return f"{what} ({theirs} there, {ours} here)"
+    names = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
+    values = [tuple(str(one[name])[:_SHORT] if name in one else "not given" for one in (theirs, ours)) for name in names]
+    return f"{what} (" + "; ".join(f"{name}: {there} there, {here} here" for name, (there, here) in zip(names, values)) + ")"
+
+
+def difference(theirs: Any, ours: Dict[str, Any]) -> str:
+    """What two trainings, as `of_training` describes them, differ in; empty: in nothing."""
+    if not isinstance(theirs, dict) or theirs.get("format") != _FORMAT:
+        return "it was saved by another version of Warren, which does not say of what data"
+    names = {"XGBoost": "another version of XGBoost", "parameters": "other parameters", "rounds": "another number of rounds",
+             "data": "other data", "evaluation": "other evaluation sets", "options": "other options"}
+    changed = [_changed(words, theirs.get(name), ours[name]) for name, words in names.items() if theirs.get(name) != ours[name]]
+    return "it is of a training with " + ", ".join(changed) if changed else ""

@@ -1,0 +1,156 @@
+"""What warren.xgboost does around a training: checkpoints, and what it tells of the training while that runs. See any_xgboost_test.py for
+how the version of XGBoost is found."""
+import contextlib
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from any_xgboost_test import FOLDER, LIMIT_S, PYTHON, VERSION, Workers, environment
+from warren_testing import BIN, SOURCE, wait_for
+
+
+class Training(Workers):
+    def command(self, *command, **given):
+        return [PYTHON, FOLDER / "xgboost_training_worker.py", *command, *([json.dumps(given)] if given else [])]
+
+    def checkpointed(self, workers=2, code=0, **given):
+        """A training with the checkpoint c.ubj, as a job or, with `workers` 0, without one."""
+        command = self.command("checkpointed", "c.ubj", **given)
+        if workers > 0:
+            return self.submit_command(workers, *command, code=code)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment(), cwd=self.folder, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def halted(self, **given):
+        """The same, ended after 4 rounds."""
+        output = self.checkpointed(code=9, halt=4, **given)
+        self.assertEqual(sorted(self.folder.glob("*c.ubj*")), [self.folder / ".c.ubj.lock", self.folder / "c.ubj"], output)
+        return output
+
+    def test_01_a_checkpoint_of_the_same_training_is_gone_on_from_and_said(self):
+        self.assertNotIn("warren:", self.halted())
+        output = self.checkpointed()
+        self.assertEqual(output.count("warren: going on from round 4 of c.ubj\n"), 1, output)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_02_a_checkpoint_of_another_training_is_left_out_and_said_why(self):
+        ways = {"other data": [{"seed": 1}, {"rows": 500}, {"fields": ["weight"]}, {"fields": ["base_margin"]}, {"quantile": True}],
+                "other parameters (max_depth: 3 there, 4 here)": [{"params": {"max_depth": 4}}],
+                "another number of rounds (12 there, 13 here)": [{"rounds": 13}],
+                "other options (obj: not given there": [{"obj": 0}, {"obj": 0.5}],
+                "other evaluation sets (valid: not given there": [{"evals": 3}]}
+        for why, hows in ways.items():
+            for how in hows:
+                self.halted(workers=0)
+                output = self.checkpointed(workers=0, **how)
+                self.assertEqual(output.count("this checkpoint of 4 rounds is left out"), 1, output)
+                self.assertIn(f"it is of a training with {why}", output, how)
+                self.assertIn(f"trained {how.get('rounds', 12)}", output)
+                self.assertNotIn("going on", output)
+
+    def test_03_objectives_are_told_apart_by_their_code_and_what_is_around_it(self):
+        self.halted(workers=0, obj=0.5)
+        self.assertIn("other options (obj: ", self.checkpointed(workers=0, code=9, halt=4, obj=0.25))
+        self.assertIn("going on from round 4", self.checkpointed(workers=0, obj=0.25))
+        self.halted(workers=0, evals=3)
+        self.assertIn("other evaluation sets (valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
+        self.assertIn("going on from round 4", self.checkpointed(workers=0, evals=4))
+
+    def test_04_the_number_of_workers_may_change_between_runs(self):
+        self.halted()
+        self.assertIn("going on from round 4", self.checkpointed(workers=3))
+        self.halted()
+        self.assertIn("going on from round 4", self.checkpointed(workers=1))
+
+    def test_05_threads_and_verbosity_may_change(self):
+        self.halted(workers=0)
+        self.assertIn("going on from round 4", self.checkpointed(workers=0, params={"nthread": 2, "verbosity": 0}))
+
+    def test_06_a_checkpoint_of_the_form_before_is_left_out(self):
+        self.halted(workers=0)
+        code = ("import xgboost, sys\nmodel = xgboost.Booster(model_file='c.ubj')\n"
+                "model.set_attr(warren_run='[{}, 12]')\nmodel.save_model('c.ubj')")
+        subprocess.run([PYTHON, "-c", code], check=True, env=environment(), cwd=self.folder, timeout=LIMIT_S)
+        self.assertIn("saved by another version of Warren", self.checkpointed(workers=0))
+
+    def test_07_two_trainings_never_have_one_checkpoint(self):
+        go_on = self.folder / "go on"
+        with subprocess.Popen([BIN / "dmlc-submit", "--num-workers", "2", "--port", "0",
+                               *self.command("checkpointed", "c.ubj", halt=4, until=str(go_on), model="m.json")],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(), cwd=self.folder) as first:
+            try:
+                next(line for line in first.stdout if "waits" in line)
+                held = (self.folder / "c.ubj").read_bytes()
+                output = self.checkpointed(code=1, seed=1)
+                self.assertRegex(output, r"RuntimeError: rank 0: c.ubj: another training has this checkpoint now \(host \S+, pid \d+, a worker "
+                                         r"of the job of the tracker at \S+, since .*\): give each training a path of its own")
+                self.assertEqual((self.folder / "c.ubj").read_bytes(), held)
+            finally:
+                go_on.touch()
+                rest = first.stdout.read()
+        self.assertEqual(first.returncode, 0, rest)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["go on", "m.json"])
+
+    def test_08_a_killed_owners_lock_is_taken_over(self):
+        self.halted()
+        self.assertIn("pid", (self.folder / ".c.ubj.lock").read_text())
+        self.assertIn("trained 12", self.checkpointed())
+
+    def test_09_a_cut_off_file_is_refused_and_stays(self):
+        self.halted()
+        whole = (self.folder / "c.ubj").read_bytes()
+        (self.folder / "c.ubj").write_bytes(whole[:-500])
+        self.assertRegex(self.checkpointed(code=1), "ValueError: .*c.ubj is there and is no checkpoint")
+        self.assertEqual((self.folder / "c.ubj").read_bytes(), whole[:-500])
+
+    @contextlib.contextmanager
+    def full_disk(self, room):
+        """A folder with so many bytes of room for files, or None where only root may have one."""
+        folder = self.folder / "disk"
+        folder.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], capture_output=True, check=False)
+        try:
+            yield folder if mounted.returncode == 0 else None
+        finally:
+            if mounted.returncode == 0:
+                subprocess.run(["umount", folder], check=True)
+
+    def test_10_a_full_disk_keeps_the_checkpoint_before(self):
+        self.checkpointed(code=9, halt=11)
+        room = (self.folder / "c.ubj").stat().st_size * 3 // 2
+        (self.folder / "c.ubj").unlink()
+        with self.full_disk(room) as disk:
+            # Where no disk can be made, a limit for files.
+            limited = {} if disk else {"file_limit": room // 2}
+            path = f"{disk or self.folder}/c.ubj"
+            output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
+            said = re.search(r"the checkpoint after round (\d+) could not be saved: \[Errno \d+\] (No space left on device|File too large): "
+                             r"'\S*c.ubj'; the checkpoint of round (\d+) stays, training goes on", output)
+            self.assertEqual(output.count("[0] warren: the checkpoint after"), 1, output)
+            self.assertEqual(int(said[1]), int(said[3]) + 1)
+            self.assertEqual(sorted(name for name in os.listdir(os.path.dirname(path)) if "c.ubj" in name), [".c.ubj.lock", "c.ubj"])
+            output = self.submit_command(2, *self.command("checkpointed", path, **limited))
+            self.assertIn(f"going on from round {said[3]} of {path}", output)
+            self.assertIn("trained 12", output)
+
+    @unittest.skipUnless(VERSION < (2, 0), "the example is for XGBoost up to 1.7")
+    def test_11_the_examples_checkpoint_outlives_a_full_disk(self):
+        (self.folder / "rows.txt").write_text("".join(f"{row % 2} 1:{row % 7} 2:{row % 5} 3:{row % 11}\n" for row in range(300)))
+        command = [PYTHON, SOURCE / "examples/xgboost/train.py", "--data", self.folder / "rows.txt", "--save-every", "1", "--rounds", "20"]
+        self.submit_command(2, *command, "--model", "whole.json")
+        room = (self.folder / "whole.json").stat().st_size * 3 // 2 // 4096 * 4096
+        with self.full_disk(room) as disk:
+            if disk is None:
+                self.skipTest("only root may make a disk")
+            output = self.submit_command(2, *command, "--model", disk / "m.json", code=1)
+            self.assertIn("m.unfinished.json is what it was before", output)
+            self.assertIn("the model could not be saved: No space left on device", output)
+            self.assertEqual(os.listdir(disk), ["m.unfinished.json"])
+            json.loads((disk / "m.unfinished.json").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+"""A worker on whatever XGBoost its interpreter finds, for xgboost_training_test.py: one function for each test."""
+import json
+import os
+import pathlib
+import resource
+import sys
+import time
+import warnings
+
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+import xgboost as xgb  # noqa: E402
+
+import warren.xgboost as wx  # noqa: E402
+
+PARAMS = {"objective": "reg:squarederror", "tree_method": "hist", "nthread": 1, "max_depth": 3}
+ROUNDS = 12
+
+
+def share(rows: int = 600, seed: int = 0, columns: int = 4, **options):  # noqa: ANN003, ANN201
+    """This worker's part of the same rows for any number of workers."""
+    random = np.random.default_rng(seed)
+    features = random.random((rows, columns), np.float32)
+    label = features[:, 0] * 2 + features[:, 1]
+    mine = np.array_split(np.arange(rows), wx.get_world_size())[wx.get_rank()]
+    return xgb.DMatrix(features[mine], label[mine], **{name: value[mine] for name, value in options.items()})
+
+
+def squares(predictions, matrix):  # noqa: ANN001, ANN201
+    """An objective function."""
+    return predictions - matrix.get_label(), np.ones(len(predictions))
+
+
+def scaled(factor: float):  # noqa: ANN201
+    """An objective function with a value from around it."""
+    def objective(predictions, matrix):  # noqa: ANN001, ANN202
+        return factor * (predictions - matrix.get_label()), np.full(len(predictions), factor)
+    return objective
+
+
+class Halt(xgb.callback.TrainingCallback):
+    """Ends rank 0's process, or makes it wait for a file, before the next round once there are so many."""
+
+    def __init__(self, rounds: int, until: str = "") -> None:
+        super().__init__()
+        self.rounds, self.until = rounds, pathlib.Path(until) if until else None
+
+    def before_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
+        """Never stops the training."""
+        if wx.get_rank() != 0 or model.num_boosted_rounds() != self.rounds:
+            return False
+        if self.until is None:
+            os._exit(9)
+        print("waits", flush=True)
+        while not self.until.exists():
+            time.sleep(0.02)
+        return False
+
+
+def checkpointed(path: str, how: str = "{}") -> None:
+    """Trains with a checkpoint after each round. `how` has what differs from other runs."""
+    given = json.loads(how)
+    with wx.communicator():
+        matrix = share(given.get("rows", 600), given.get("seed", 0),
+                       **{name: np.arange(600) % 7 + 1.0 for name in given.get("fields", [])})
+        if given.get("quantile"):
+            matrix = xgb.QuantileDMatrix(matrix.get_data(), matrix.get_label())
+        options = {}
+        if "obj" in given:
+            options["obj"] = scaled(given["obj"]) if given["obj"] else squares
+        if "evals" in given:
+            options.update(evals=[(share(60, given["evals"]), "valid")], early_stopping_rounds=5)
+        if "file_limit" in given:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (given["file_limit"], given["file_limit"]))
+        halt = Halt(given["halt"], given.get("until", "")) if "halt" in given else None
+        model = wx.train_with_checkpoints({**PARAMS, **given.get("params", {})}, matrix, given.get("rounds", ROUNDS), path,
+                                          callbacks=[halt] if halt else [], verbose_eval=False, **options)
+        if wx.get_rank() == 0:
+            print("trained", model.num_boosted_rounds(), flush=True)
+            if given.get("model"):
+                model.save_model(given["model"])
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -16,9 +16,8 @@ import numpy as np
 import xgboost as xgb
 
 from warren import _xgboost_checkpoint as _checkpoint
-from warren import _xgboost_data
+from warren import _xgboost_data, data
 from warren import _xgboost_digest as _digest
-from warren import data
 from warren.data import _peers
 from warren.data._exchange import predictions as _predictions
 

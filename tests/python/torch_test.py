@@ -58,6 +58,10 @@ class Torch(unittest.TestCase):
         self.expect_well("every_collective", (1, 2, 3))
         self.expect_well("every_collective", (3,), WARREN_SHARED_MEMORY="off")
 
+    def test_complex_numbers_are_reduced_and_moved(self):
+        self.expect_well("complex_numbers", (1, 3))
+        self.expect_well("complex_numbers", (2,), WARREN_SHARED_MEMORY="off")
+
     def test_without_waiting(self):
         self.expect_well("without_waiting", (1, 3))
 

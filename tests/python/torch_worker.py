@@ -120,6 +120,90 @@ def every_collective():
     assert mine == [f"for {rank}"]
 
 
+def complex_numbers():
+    """Every reduction of them, blocking and not, also of conjugates, which are views of memory with other signs."""
+    rank, size = begin()
+    world = dist.group.WORLD
+    total = complex(size, size * (size - 1) // 2)
+    for dtype in (torch.complex64, torch.complex128, torch.complex32):
+        def own(count=2, value=complex(1, rank)):
+            return torch.full((count,), value, dtype=torch.complex128).to(dtype)
+
+        def expect(got, value, count=2):
+            same(torch.view_as_real(got.resolve_conj()), torch.view_as_real(torch.full((count,), value, dtype=torch.complex128)))
+
+        data = own()
+        dist.all_reduce(data)
+        expect(data, total)
+        for op, value in ((dist.ReduceOp.SUM, total), (dist.ReduceOp.AVG, total / size)):
+            options = dist.AllreduceOptions()
+            options.reduceOp = op
+            data = own()
+            world.allreduce([data], options).wait()
+            expect(data, value)
+        several = [own(2), own(3)]
+        world.allreduce_coalesced(several).wait()
+        expect(several[0], total, 2)
+        expect(several[1], total, 3)
+        data = own()
+        dist.reduce(data, size - 1)
+        if rank == size - 1:
+            expect(data, total)
+        for is_async in (False, True):
+            output = own()
+            work = dist.reduce_scatter(output, [own() for _ in range(size)], async_op=is_async)
+            if is_async:
+                work.wait()
+            expect(output, total)
+            output = own()
+            work = dist.reduce_scatter_tensor(output, own(2 * size), async_op=is_async)
+            if is_async:
+                work.wait()
+            expect(output, total)
+        # Conjugates on one rank alone. PyTorch itself refuses them in its functions for the other collectives.
+        data = own().conj() if rank == 0 else own(2, complex(1, -rank))
+        world.allreduce([data]).wait()
+        expect(data, total.conjugate())
+        data = own().conj() if rank == 0 else own(2, complex(1, -rank))
+        dist.reduce(data, 0)
+        if rank == 0:
+            expect(data, total.conjugate())
+        gathered = [torch.zeros(2, dtype=dtype).conj() for _ in range(size)]
+        world.allgather([gathered], [own().conj()]).wait()
+        for other, part in enumerate(gathered):
+            expect(part, complex(1, -other))
+        output = own()
+        dist.reduce_scatter(output, [own().conj() for _ in range(size)])
+        expect(output, total.conjugate())
+    try:
+        world.allreduce([torch.ones(1, dtype=torch.complex64)], dist.ReduceOp.PRODUCT)
+    except (RuntimeError, TypeError) as error:
+        assert "complex numbers have SUM and AVG" in str(error) or "PRODUCT" not in str(error), error
+    else:
+        raise AssertionError("no error")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.weight = torch.nn.Parameter(torch.randn(4, dtype=torch.complex64))
+
+        def forward(self, data):
+            return (data * self.weight * self.weight.conj()).abs().sum(1, keepdim=True)
+
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 4), torch.randn(8 * size, 1)
+    alone, together, synchronized = Model(), Model(), Model()
+    train(alone, inputs, targets, 5)
+    train(DistributedDataParallel(together), inputs[rank::size], targets[rank::size], 5)
+    assert torch.allclose(alone.weight, together.weight, atol=1e-5), (rank, alone.weight, together.weight)
+    torch.nn.functional.mse_loss(synchronized(inputs[rank::size]), targets[rank::size]).backward()
+    warren.torch.synchronize_gradients(synchronized, communicator=world.communicator)
+    alone = Model()
+    torch.nn.functional.mse_loss(alone(inputs), targets).backward()
+    assert torch.allclose(alone.weight.grad, synchronized.weight.grad, atol=1e-5), (rank, alone.weight.grad)
+
+
 def without_waiting():
     rank, size = begin()
     total = size * (size - 1) // 2

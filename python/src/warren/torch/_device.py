@@ -80,10 +80,11 @@ def _put(comm: Any, name: str, arguments: Sequence[Any], result: List[Tensor], s
 
 
 def allreduce(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
-    kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
+    kind, op, width = reduction(op_of(opts), tensor.dtype, "allreduce")
     staging = Staging(on_device=True)
     data = staging.target(tensor, keeps=True)
-    return _put(comm, "WarrenDeviceAllreduce", (data.data_ptr(), data.data_ptr(), data.numel(), kind, op), [tensor], staging, data)
+    at = data.data_ptr()
+    return _put(comm, "WarrenDeviceAllreduce", (at, at, width * data.numel(), kind, op), [tensor], staging, data)
 
 
 def broadcast(comm: Any, tensor: Tensor, opts: Any) -> C10dWork:
@@ -102,7 +103,8 @@ def allgather(comm: Any, outputs: List[Tensor], source: Tensor) -> C10dWork:
 
 def reduce_scatter(comm: Any, output: Tensor, sources: List[Tensor], opts: Any) -> C10dWork:
     """`sources`: for all ranks, as `outputs` above."""
-    kind, op = reduction(op_of(opts), output.dtype, "reduce_scatter")
+    kind, op, width = reduction(op_of(opts), output.dtype, "reduce_scatter")
     staging = Staging(on_device=True)
     (data, kept), made = staging.sources(sources), staging.target(output)
-    return _put(comm, "WarrenDeviceReduceScatter", (data, made.data_ptr(), made.numel(), kind, op), [output], staging, (kept, made))
+    count = width * made.numel()
+    return _put(comm, "WarrenDeviceReduceScatter", (data, made.data_ptr(), count, kind, op), [output], staging, (kept, made))

@@ -7,7 +7,7 @@ from torch import Tensor
 from warren import collectives
 from warren import _collectives_c as _c
 from warren.collectives import Communicator
-from warren.torch._tensors import TYPES, check_on_host, num_bytes
+from warren.torch._tensors import PARTS, TYPES, check_on_host, num_bytes
 
 
 def by_type(tensors: Iterable[Tensor]) -> List[List[Tensor]]:
@@ -37,13 +37,14 @@ def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
 
 
 def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
-    """In place, on a contiguous tensor."""
+    """In place, on a contiguous tensor: a sum or an average where it is complex."""
     check_on_host(tensor, what)
-    if tensor.dtype not in TYPES:
-        raise TypeError(f"{what} takes {', '.join(str(dtype) for dtype in TYPES)}, not {tensor.dtype}")
-    at = tensor.data_ptr()
+    parts = torch.view_as_real(tensor) if tensor.dtype in PARTS else tensor
+    if parts.dtype not in TYPES:
+        raise TypeError(f"{what} takes {', '.join(str(dtype) for dtype in (*TYPES, *PARTS))}, not {tensor.dtype}")
+    at = parts.data_ptr()
     own = communicator._comm  # pylint: disable=protected-access
-    return collectives.Call("WarrenAllreduce", (own, at, at, tensor.numel(), TYPES[tensor.dtype], op), tensor, tensor)
+    return collectives.Call("WarrenAllreduce", (own, at, at, parts.numel(), TYPES[parts.dtype], op), tensor, tensor)
 
 
 def broadcast(communicator: Communicator, tensor: Tensor, root: int, what: str) -> None:

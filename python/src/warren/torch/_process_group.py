@@ -145,21 +145,21 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             return self._sparse_allreduce(tensor, opts)
         if check(tensor, "allreduce").is_cuda:
             return _device.allreduce(self._comm, tensor, opts)
-        kind, op = reduction(op_of(opts), tensor.dtype, "allreduce")
+        kind, op, width = reduction(op_of(opts), tensor.dtype, "allreduce")
         staging = Staging()
         data = staging.target(tensor, keeps=True)
         at = data.data_ptr()
-        return self._run("WarrenAllreduce", (at, at, data.numel(), kind, op), [tensor], opts, staging, data, seconds_of(timeout))
+        return self._run("WarrenAllreduce", (at, at, width * data.numel(), kind, op), [tensor], opts, staging, data, seconds_of(timeout))
 
     def allreduce_coalesced(self, tensors: List[Tensor], opts: Any = None) -> C10dWork:
         if not tensors:
             raise ValueError("allreduce_coalesced: the list of tensors is empty")
         if any(check(tensor, "allreduce_coalesced").dtype != tensors[0].dtype for tensor in tensors):
             raise RuntimeError("allreduce_coalesced: the tensors are not of one type")
-        kind, op = reduction(op_of(opts), tensors[0].dtype, "allreduce_coalesced")
+        kind, op, width = reduction(op_of(opts), tensors[0].dtype, "allreduce_coalesced")
         staging = Staging()
         at, kept = staging.targets(tensors, keeps=True)
-        count = sum(tensor.numel() for tensor in tensors)
+        count = width * sum(tensor.numel() for tensor in tensors)
         return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
 
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
@@ -180,13 +180,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> C10dWork:
         tensor = one(tensors, "reduce")
         root = root_of(opts)
-        kind, operation = reduction(op_of(opts) if op is None else op, tensor.dtype, "reduce")
+        kind, operation, width = reduction(op_of(opts) if op is None else op, tensor.dtype, "reduce")
         staging = Staging()
         is_root = root == self._rank
         data = staging.target(tensor, keeps=True) if is_root else staging.source(tensor)
         at = data.data_ptr()
-        return self._run("WarrenReduce", (at, at if is_root else None, data.numel(), kind, operation, root), [tensor], opts,
-                         staging, data, seconds_of(timeout))
+        return self._run("WarrenReduce", (at, at if is_root else None, width * data.numel(), kind, operation, root), [tensor],
+                         opts, staging, data, seconds_of(timeout))
 
     def _reduce_scatter_base(self, output: Tensor, source: Tensor, opts: Any = None) -> C10dWork:
         check(output, "reduce_scatter")
@@ -196,11 +196,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                              f"{output.dtype} on each of {self._size} ranks")
         if _device.has(output, source):
             return _device.reduce_scatter(self._comm, output, [source], opts)
-        kind, op = reduction(op_of(opts), source.dtype, "reduce_scatter")
+        kind, op, width = reduction(op_of(opts), source.dtype, "reduce_scatter")
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
-        return self._run("WarrenReduceScatter", (data.data_ptr(), made.data_ptr(), made.numel(), kind, op), [output], opts,
-                         staging, (data, made))
+        return self._run("WarrenReduceScatter", (data.data_ptr(), made.data_ptr(), width * made.numel(), kind, op), [output],
+                         opts, staging, (data, made))
 
     reduce_scatter_single = _reduce_scatter_base
 
@@ -213,12 +213,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                              f"{output.numel()}")
         if _device.alike([*parts, output]):
             return _device.reduce_scatter(self._comm, output, list(parts), opts)
-        kind, op = reduction(op_of(opts), output.dtype, "reduce_scatter")
+        kind, op, width = reduction(op_of(opts), output.dtype, "reduce_scatter")
         staging = Staging()
         at, kept = staging.sources(parts)
         made = staging.target(output)
-        return self._run("WarrenReduceScatterV", (at, made.data_ptr(), sizes(part.numel() for part in parts), kind, op),
-                         [output], opts, staging, (kept, made))
+        counts = sizes(width * part.numel() for part in parts)
+        return self._run("WarrenReduceScatterV", (at, made.data_ptr(), counts, kind, op), [output], opts, staging, (kept, made))
 
     # --- what is only moved ---
 

@@ -15,6 +15,8 @@ TYPES = {
     torch.int64: _c.TYPES["int64"], torch.float32: _c.TYPES["float32"], torch.float64: _c.TYPES["float64"],
     torch.float16: _c.TYPES["float16"], torch.bfloat16: _c.TYPES["bfloat16"],
 }
+#: Complex numbers are reduced as pairs of these.
+PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 _OPS = {
     "SUM": Op.SUM, "AVG": Op.AVG, "PRODUCT": Op.PROD, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
     "BXOR": Op.BITXOR,
@@ -28,29 +30,35 @@ def kind_of(op: Any) -> Any:
     return getattr(op, "op", op)  # of a ReduceOp
 
 
-def _reductions() -> Dict[Tuple[int, torch.dtype], Tuple[int, int]]:
-    """The engine's type and operation, by c10d's operation, as a number, and the tensors' type."""
+def _reductions() -> Dict[Tuple[int, torch.dtype], Tuple[int, int, int]]:
+    """The engine's type and operation, and how many of its elements a tensor's element is, by c10d's operation, as a number, and
+    the tensors' type."""
     found = {}
     for name, op in _OPS.items():
         number = int(kind_of(getattr(dist.ReduceOp, name)))
         for dtype, kind in TYPES.items():
             is_bitwise = op in (Op.BITAND, Op.BITOR, Op.BITXOR)
             if (dtype.is_floating_point and not is_bitwise) or (not dtype.is_floating_point and op != Op.AVG):
-                found[number, dtype] = (kind, int(op))
+                found[number, dtype] = (kind, int(op), 1)
+        if op in (Op.SUM, Op.AVG):
+            for dtype, part in PARTS.items():
+                found[number, dtype] = (TYPES[part], int(op), 2)
         if name in _BOOL_OPS:
-            found[number, torch.bool] = (TYPES[torch.uint8], int(_BOOL_OPS[name]))
+            found[number, torch.bool] = (TYPES[torch.uint8], int(_BOOL_OPS[name]), 1)
     return found
 
 
 _REDUCTIONS = _reductions()
 
 
-def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int]:
+def reduction(op: Any, dtype: torch.dtype, what: str) -> Tuple[int, int, int]:
+    """As above. Raises RuntimeError where the type has no such operation."""
     kind = kind_of(op)
     found = _REDUCTIONS.get((int(kind), dtype))
     if found is None:
         name = getattr(kind, "name", str(kind))
-        raise RuntimeError(f"{what}: the backend warren has no {name} of {dtype}")
+        hint = "; complex numbers have SUM and AVG" if dtype in PARTS else ""
+        raise RuntimeError(f"{what}: the backend warren has no {name} of {dtype}{hint}")
     return found
 
 
@@ -118,8 +126,13 @@ def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 
+def is_plain(tensor: Tensor) -> bool:
+    """Whether its elements lie in memory one after the other, as they are: conjugates are views of memory with other signs."""
+    return bool(tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
+
+
 def materialized(tensor: Tensor) -> Tensor:
-    """Contiguous, and in memory what it says it is: conjugates are views of what they are not."""
+    """The tensor itself if it is plain, or a copy that is."""
     return tensor.resolve_conj().resolve_neg().contiguous()
 
 
@@ -142,10 +155,10 @@ class Staging:
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
         """`keeps`: what is in it is needed, too."""
         there = self._there(tensor)
-        if there and tensor.is_contiguous():
+        if there and is_plain(tensor):
             return tensor
         if keeps:
-            made = tensor.contiguous() if there else tensor.cpu().contiguous()
+            made = materialized(tensor if there else tensor.cpu())
         elif there:
             made = torch.empty_like(tensor, memory_format=torch.contiguous_format)
         else:
@@ -158,13 +171,13 @@ class Staging:
         first: int = tensors[0].data_ptr() if tensors else 0
         at = first
         for tensor in tensors:
-            if not self._there(tensor) or not tensor.is_contiguous() or (tensor.numel() > 0 and tensor.data_ptr() != at):
+            if not self._there(tensor) or not is_plain(tensor) or (tensor.numel() > 0 and tensor.data_ptr() != at):
                 return None
             at += num_bytes(tensor)
         return first
 
     def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        return torch.cat([tensor.reshape(-1) if self._there(tensor) else tensor.reshape(-1).cpu() for tensor in tensors])
+        return torch.cat([materialized(tensor if self._there(tensor) else tensor.cpu()).reshape(-1) for tensor in tensors])
 
     def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
         """The address of all of them in a row, and what has to stay meanwhile."""

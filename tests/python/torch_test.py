@@ -62,6 +62,9 @@ class Torch(unittest.TestCase):
         self.expect_well("complex_numbers", (1, 3))
         self.expect_well("complex_numbers", (2,), WARREN_SHARED_MEMORY="off")
 
+    def test_sparse_tensors_are_added_up_and_sparse_gradients_averaged(self):
+        self.expect_well("sparse_sums", (1, 3))
+
     def test_without_waiting(self):
         self.expect_well("without_waiting", (1, 3))
 

@@ -28,6 +28,15 @@ def same(got, expected):
     assert got.shape == expected.shape and torch.equal(got, expected), (dist.get_rank(), got, expected)
 
 
+def refuses(text, function, *arguments, **more):
+    try:
+        function(*arguments, **more)
+    except (RuntimeError, ValueError, TypeError) as error:
+        assert text in str(error), (text, error)
+    else:
+        raise AssertionError(f"no error, and '{text}' was expected")
+
+
 def every_collective():
     rank, size = begin()
     total = size * (size + 1) // 2
@@ -202,6 +211,69 @@ def complex_numbers():
     alone = Model()
     torch.nn.functional.mse_loss(alone(inputs), targets).backward()
     assert torch.allclose(alone.weight.grad, synchronized.weight.grad, atol=1e-5), (rank, alone.weight.grad)
+
+
+def sparse_sums():
+    """Of tensors some of which have no elements; and training with sparse gradients."""
+    rank, size = begin()
+
+    def make(places, values, shape, dtype=torch.float32):
+        return torch.sparse_coo_tensor(torch.tensor(places, dtype=torch.int64), torch.tensor(values).to(dtype), shape)
+
+    def summed(tensor, expected):
+        for is_async in (False, True):
+            data = tensor.clone()
+            work = dist.all_reduce(data, async_op=is_async)
+            if is_async:
+                future = work.get_future().wait()
+                work.wait()
+                same((future[0] if isinstance(future, list) else future).to_dense(), expected)
+            same(data.to_dense(), expected)
+
+    for empty in (0, size - 1):
+        mine = int(rank != empty)
+        summed(make([[1] * mine], [1.0] * mine, (3,)), [0.0, size - 1.0, 0.0])
+        summed(make([[1] * mine, [0] * mine], [2] * mine, (2, 2), torch.int64), [[0, 0], [2 * (size - 1), 0]])
+        rows = torch.sparse_coo_tensor(torch.ones(1, mine, dtype=torch.int64), torch.ones(mine, 2, dtype=torch.bfloat16), (3, 2))
+        summed(rows, [[0.0] * 2, [size - 1.0] * 2, [0.0] * 2])
+    summed(make([[]], [], (3,)), [0.0] * 3)
+    summed(torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 0), (4, 0)), torch.zeros(4, 0))
+    summed(make([list(range(rank + 1))], [1.0] * (rank + 1), (size,)), torch.arange(size, 0, -1))
+    summed(make([[0, 2, 0]], [1.0, 2.0, 3.0], (3,)), [4.0 * size, 0.0, 2.0 * size])
+    # What cannot be added up is refused on all ranks, and ends nothing.
+    for wrong in (make([[0]], [1.0], (3 + rank,)), make([[0]], [1.0], (3,), torch.float64 if rank else torch.float32)):
+        if size > 1:
+            refuses("rank 0 gives torch.float32 of shape [3]", dist.all_reduce, wrong)
+    refuses("sparse_csr", dist.all_reduce, torch.eye(3).to_sparse_csr())
+    refuses("their sum alone", dist.all_reduce, make([[0]], [1.0], (3,)), dist.ReduceOp.MAX)
+    summed(make([[0]], [1.0], (3,)), [float(size), 0.0, 0.0])
+
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    class Words(torch.nn.Module):
+        def __init__(self, kind):
+            super().__init__()
+            torch.manual_seed(0)
+            self.words = kind(size + 3, 4, sparse=True)
+            self.last = torch.nn.Linear(4, 1)
+
+        def forward(self, data):
+            found = self.words(data)
+            return self.last(found if found.dim() == 2 else found.mean(1))
+
+    inputs, targets = (torch.arange(2 * size * 3) % (size + 2)).view(2 * size, 3), torch.ones(2 * size, 1)
+    for kind in (torch.nn.Embedding, torch.nn.EmbeddingBag):
+        alone = Words(kind)
+        train(alone, inputs, targets, 4)
+        for more in ({}, {"gradient_as_bucket_view": True}, {"hook": default_hooks.allreduce_hook}):
+            together = Words(kind)
+            hook = more.pop("hook", None)
+            model = DistributedDataParallel(together, **more)
+            if hook is not None:
+                model.register_comm_hook(None, hook)
+            train(model, inputs[rank::size], targets[rank::size], 4)
+            for one, other in zip(alone.parameters(), together.parameters()):
+                assert torch.allclose(one, other, atol=1e-6), (kind, more, rank, one, other)
 
 
 def without_waiting():
@@ -498,15 +570,6 @@ def monitored():
 
 def refused():
     rank, size = begin()
-
-    def refuses(text, function, *arguments, **more):
-        try:
-            function(*arguments, **more)
-        except (RuntimeError, ValueError, TypeError) as error:
-            assert text in str(error), (text, error)
-        else:
-            raise AssertionError(f"no error, and '{text}' was expected")
-
     refuses("no SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))
     refuses("no AVG of torch.int64", dist.all_reduce, torch.tensor([1]), dist.ReduceOp.AVG)
     refuses("no BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)

@@ -6,6 +6,7 @@ engine's handle; where the caller waits at once (`async_op=False`), the call is 
 """
 import ctypes
 import datetime
+import json
 import time
 from typing import Any, List, Optional, Sequence
 
@@ -19,8 +20,8 @@ from warren import _collectives_c as _c
 from warren import collectives
 from warren.collectives import Communicator
 from warren.torch import _device
-from warren.torch._tensors import (Staging, as_bytes, check, is_async, kind_of, num_bytes, one, op_of, reduction, root_of, row_bytes,
-                                   seconds_of, sizes)
+from warren.torch._tensors import (Staging, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of,
+                                   row_bytes, seconds_of, sizes)
 from warren.torch._work import Done, Receive, Several, Work
 
 
@@ -163,19 +164,43 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
 
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
-        """The sum of sparse tensors: the elements of all ranks, added up where they meet."""
+        """The sum of sparse tensors: the elements of all ranks, added up where they meet. The caller waits."""
+        if tensor.layout != torch.sparse_coo:
+            raise RuntimeError(f"allreduce: sparse tensors are taken as torch.sparse_coo, and this one is {tensor.layout}; give it "
+                               "tensor.to_sparse_coo()")
         if int(kind_of(op_of(opts))) != int(kind_of(dist.ReduceOp.SUM)):
             raise RuntimeError("allreduce of sparse tensors: the backend warren has their sum alone")
-        own = tensor.coalesce().cpu()
-        counts = self._communicator.allgather(np.array([own._nnz()], np.int64)).tolist()
-        indices = self._communicator.allgather(own.indices().t().contiguous().numpy(), counts=counts)
-        values = own.values().contiguous()
-        gathered = torch.empty((sum(counts), *values.shape[1:]), dtype=values.dtype)
-        self._communicator.allgather(as_bytes(values), counts=[count * row_bytes(values) for count in counts],
-                                     out=as_bytes(gathered))
-        total = torch.sparse_coo_tensor(torch.from_numpy(indices).t(), gathered, tensor.shape).coalesce()
-        tensor.copy_(total.to(tensor.device))
+        own = tensor.detach().coalesce().cpu()
+        counts = self._sparse_counts(own)
+        indices = self._gather_rows(own.indices().t(), counts)
+        values = self._gather_rows(own.values(), counts)
+        total = torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
+        with torch.no_grad():
+            tensor.copy_(total.to(tensor.device))
         return Done([tensor])
+
+    def _sparse_counts(self, own: Tensor) -> List[int]:
+        """How many elements each rank has. Raises RuntimeError on all ranks where their tensors are not alike."""
+        about = f"{own.dtype} of shape {list(own.shape)} with {own.sparse_dim()} sparse dimensions"
+        record = json.dumps([own._nnz(), about]).encode()
+        lengths = self._communicator.allgather(np.array([len(record)], np.int64)).tolist()
+        records = self._communicator.allgather(np.frombuffer(record, np.uint8), counts=lengths).tobytes()
+        ends = np.cumsum(lengths).tolist()
+        all_ranks = [json.loads(records[end - length:end]) for end, length in zip(ends, lengths)]
+        for rank, (_, others) in enumerate(all_ranks):
+            if others != all_ranks[0][1]:
+                raise RuntimeError(f"allreduce of sparse tensors: rank 0 gives {all_ranks[0][1]}, and rank {rank} {others}; all "
+                                   "ranks give tensors of one type and shape")
+        return [count for count, _ in all_ranks]
+
+    def _gather_rows(self, own: Tensor, counts: Sequence[int]) -> Tensor:
+        """The rows of all ranks, one after the other, of which there may be none."""
+        source = materialized(own)
+        gathered = torch.empty((sum(counts), *own.shape[1:]), dtype=own.dtype)
+        width = num_bytes(gathered) // max(1, sum(counts))
+        collectives.Call("WarrenAllgatherV", (self._comm, source.data_ptr(), gathered.data_ptr(),
+                                              sizes(count * width for count in counts), _c.BYTES), gathered, source).run()
+        return gathered
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> C10dWork:
         tensor = one(tensors, "reduce")

@@ -107,11 +107,6 @@ def sizes(counts: Iterable[int]) -> Any:
     return (ctypes.c_size_t * len(numbers))(*numbers)
 
 
-def as_bytes(tensor: Tensor) -> Any:
-    """Its memory; NumPy has not all of its types."""
-    return tensor.view(-1).view(torch.uint8).numpy()
-
-
 def row_bytes(tensor: Tensor) -> int:
     return num_bytes(tensor) // max(1, len(tensor))
 

@@ -132,8 +132,10 @@ class Done(C10dWork):  # type: ignore[misc]
     def __init__(self, result: List[Tensor]) -> None:
         super().__init__()
         self._result = result
+        keep(self)
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
+        let_go(self)
         return True
 
     def synchronize(self) -> None:
@@ -154,6 +156,7 @@ class Done(C10dWork):  # type: ignore[misc]
     def get_future(self) -> "Future[List[Tensor]]":
         future: "Future[List[Tensor]]" = Future()
         future.set_result(self._result)
+        let_go(self)
         return future
 
 

@@ -240,10 +240,37 @@ class Reference(unittest.TestCase):
 class Marked(unittest.TestCase):
     """What the comparison of outputs lets pass."""
 
-    def test_numbers_are_any_numbers_and_words_are_not(self):
-        self.assertTrue(marked.agrees("[0]\ttrain-rmse:0.5", "[12] train-rmse:1e-05"))
-        self.assertFalse(marked.agrees("train-rmse:0.5", "valid-rmse:0.5"))
-        self.assertTrue(marked.agrees("pid ... ended", "pid 12 of vm ended"))
+    def test_a_number_is_an_equal_number_however_it_is_written(self):
+        for page, printed in (("[0]\ttrain-rmse:0.00001", "[0] train-rmse:1e-05"), ("1,000 rows", "1000 rows"),
+                              ("-0.50", "-0.5"), ("pid ... ended", "pid 12 of vm ended"), ("warren 0...", "warren 0.1.0")):
+            self.assertTrue(marked.agrees(page, printed), page)
+        for page, printed in (("train-rmse:0.5", "valid-rmse:0.5"), ("centres 12.00 and 22.00", "centres 0.00 and 17.00"),
+                              ("[0] 2 workers, loss 0.0012", "[0] 2 workers, loss 0.0002"), ("-1 rows", "1 rows"),
+                              ("... 0 s", "took 10 s"), ("3 rows", "3.5 rows"), ("20261127082759", "20261127082758")):
+            self.assertFalse(marked.agrees(page, printed), page)
+
+    def test_only_numbers_that_a_page_marks_may_differ(self):
+        any_time = [marked.Allowance("took 0.8 s")]
+        self.assertTrue(marked.agrees("2 workers took 0.8 s", "2 workers took 61.25 s", any_time))
+        self.assertTrue(marked.agrees("2 workers took 0.8 s", "2 workers took 900 ms", any_time))
+        self.assertFalse(marked.agrees("2 workers took 0.8 s", "2 workers took 900 MB", any_time))
+        self.assertFalse(marked.agrees("2 workers took 0.8 s", "3 workers took 0.8 s", any_time))
+        self.assertFalse(marked.agrees("0.8 s, took 0.8 s", "0.9 s, took 0.8 s", any_time))
+        absolute, relative = [marked.Allowance("loss 0.02", 0.001)], [marked.Allowance("loss 0.02", 0.1, True)]
+        self.assertTrue(marked.agrees("loss 0.02", "loss 0.0209", absolute))
+        self.assertFalse(marked.agrees("loss 0.02", "loss 0.0212", absolute))
+        self.assertTrue(marked.agrees("loss 0.02", "loss 0.0181", relative))
+        self.assertFalse(marked.agrees("loss 0.02", "loss 0.0170", relative))
+
+    def test_marks_of_numbers_are_those_of_the_block_behind_them(self):
+        marks = "<!-- run -->\n<!-- any number: pid 7; 0.8 s -->\n<!-- within 5 %: loss 0.02 -->\n"
+        text = marks + "```console\n$ a\npid 7: loss 0.02 in 0.8 s\n```\n"
+        block, = marked.blocks(text)
+        self.assertEqual((block.kind, block.allowances), ("run", (marked.Allowance("pid 7"), marked.Allowance("0.8 s"),
+                                                                  marked.Allowance("loss 0.02", 0.05, True))))
+        for wrong in ("<!-- any number: pid 8 -->", "<!-- any number: pid -->", "<!-- within: loss 0.02 -->", "<!-- within 5 % -->"):
+            with self.assertRaisesRegex(ValueError, "line \\d"):
+                list(marked.blocks(text.replace("<!-- any number: pid 7; 0.8 s -->", wrong)))
 
     def test_missing_and_unexpected_lines_are_found(self):
         self.assertIsNone(marked.missing(["a", "...", "z"], ["a", "b", "c", "z"], False))

@@ -13,25 +13,46 @@
     <!-- run on ssh -->             by the test of that cluster, clusters_test.py
     <!-- page runs on ssh -->       stands alone: so are all of the page that are to be run; on "Debian's packages": here, by
                                     Debian's Python
+    <!-- any number: took 0.8 s; pid 4711 -->
+                                    before a block, beside its other marks: the numbers in these pieces of its expected output
+                                    differ from run to run, as times, ids and ports do; so do ns, us, ms and s behind them
+    <!-- within 5 %: loss 0.0012 -->, <!-- within 0.01: 0.53 -->
+                                    the same for numbers that differ by so much at most, relative to the page's or absolutely
 
-In expected output every number stands for any number, "now" and "3 seconds ago" for each other, "..." for anything, and a line "..." for any lines.
+In expected output a number stands for an equal one, however it is written (1,000 and 1000, 1e-05 and 0.00001), "now" and
+"3 seconds ago" for each other, "..." for anything, and a line "..." for any lines.
 """
 
 import dataclasses
+import math
 import pathlib
 import re
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 #: Languages of blocks that a reader might run.
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
-MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on)\b(.*?) -->\s*")
+MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on|any number|within)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 NUMBER = re.compile(r"(?:(?<!\w)-)?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")  # the hyphen of "python3-6gc4m" is no minus
+#: The unit that follows the number of a time.
+UNIT = re.compile(r" (ns|us|ms|s)\b")
 #: How `warren jobs` says that something was a moment ago.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
 #: What depends on the moment: said at the end of a job that took 10 s.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
+
+
+@dataclasses.dataclass(frozen=True)
+class Allowance:
+    """How far numbers that are printed may be from those in `piece`, a piece of an expected line: by `most`, which is a part of
+    the expected number where `is_relative`."""
+    piece: str
+    most: float = math.inf
+    is_relative: bool = False
+
+    def allows(self, expected: float, printed: float) -> bool:
+        return abs(printed - expected) <= self.most * (abs(expected) if self.is_relative else 1)
 
 
 @dataclasses.dataclass
@@ -42,6 +63,7 @@ class Block:
     text: str
     kind: str = ""
     rest: str = ""
+    allowances: Tuple[Allowance, ...] = ()
 
     @property
     def any_order(self) -> bool:
@@ -53,7 +75,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Of a block with one of its own."""
+        """The block's own place; "" if it has none."""
         found = re.search(r"\bon ([\w' ]+)", self.rest)
         return found[1] if found else ""
 
@@ -74,10 +96,13 @@ class Command:
 def blocks(text: str) -> Iterator[Block]:
     """In the order of the page; a command that stands alone is a block without a language."""
     kind, rest = "", ""
+    allowances: List[Allowance] = []
     lines = enumerate(text.splitlines(), 1)
     for number, line in lines:
         mark, fence = MARK.fullmatch(line), FENCE.fullmatch(line)
-        if mark:
+        if mark and mark[1] in ("any number", "within"):
+            allowances += allowed(number, mark[1], mark[2])
+        elif mark:
             kind, rest = mark[1], mark[2].strip(" :,")
             if kind in ("before", "after", "page runs on"):
                 yield Block(number, "", rest, kind)
@@ -88,10 +113,25 @@ def blocks(text: str) -> Iterator[Block]:
                 if line.strip() == "```":
                     break
                 inside.append(line.removeprefix(fence[1]))
-            yield Block(number, fence[2], "\n".join(inside) + "\n", kind, rest)
-            kind, rest = "", ""
+            for allowance in allowances:
+                if not any(words(allowance.piece) in words(line) for line in inside):
+                    raise ValueError(f"line {number}: the block has no {allowance.piece!r}, whose numbers are said to differ")
+            yield Block(number, fence[2], "\n".join(inside) + "\n", kind, rest, tuple(allowances))
+            kind, rest, allowances = "", "", []
         elif line.strip():
-            kind, rest = "", ""
+            kind, rest, allowances = "", "", []
+
+
+def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
+    """What a mark "any number" or "within" says."""
+    most, colon, pieces = rest.partition(":")
+    amount = re.fullmatch(r" ([\d.]+)( ?%)?", most)
+    listed = [piece.strip() for piece in pieces.split("; ")]
+    if not colon or (amount is None) != (kind == "any number") or not all(NUMBER.search(piece) for piece in listed):
+        raise ValueError(f"line {number}: expected '<!-- any number: 0.8 s; pid 7 -->' or '<!-- within 5 %: 0.0012 -->'")
+    if amount is None:
+        return [Allowance(piece) for piece in listed]
+    return [Allowance(piece, float(amount[1]) / (100 if amount[2] else 1), amount[2] is not None) for piece in listed]
 
 
 def indented_blocks(text: str) -> Iterator[int]:
@@ -131,16 +171,54 @@ def commands(block: Block) -> List[Command]:
 
 
 def words(line: str) -> str:
-    """With numbers of any size made one, blanks, and moments."""
-    return " ".join(NUMBER.sub("0", MOMENT.sub("now", line)).split())
+    """With all blanks and all moments made one."""
+    return " ".join(MOMENT.sub("now", line).split())
 
 
-def agrees(expected: str, line: str) -> bool:
-    pattern = ".*".join(re.escape(part) for part in re.split(r"\.\.\.|…", words(expected)))
-    return re.fullmatch(pattern, words(line)) is not None
+def plain(number: str) -> str:
+    """The same text for equal numbers."""
+    digits = number.replace(",", "")
+    value = float(digits)
+    if re.fullmatch(r"-?\d+", digits):
+        return str(int(digits))
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def missing(expected: List[str], printed: List[str], any_order: bool) -> Optional[str]:
+def agrees(expected: str, line: str, allowances: Sequence[Allowance] = ()) -> bool:
+    """Whether the line may be printed where this one is expected."""
+    expected, line = words(expected), words(line)
+    pattern, place = "", 0
+    differing: List[Tuple[Allowance, float]] = []
+    for number in NUMBER.finditer(expected):
+        pattern += anything(expected[place:number.start()])
+        place = number.end()
+        allowance = next((one for one in allowances if covers(one, expected, number)), None)
+        if allowance is None:
+            pattern += rf"(?<!\d){re.escape(plain(number[0]))}(?!\d)"
+        else:
+            pattern += f"({NUMBER.pattern})"
+            differing.append((allowance, float(plain(number[0]))))
+            unit = UNIT.match(expected, place) if math.isinf(allowance.most) else None
+            if unit:
+                pattern += " (?:ns|us|ms|s)"
+                place = unit.end()
+    found = re.fullmatch(pattern + anything(expected[place:]), NUMBER.sub(lambda one: plain(one[0]), line))
+    return found is not None and all(allowance.allows(number, float(printed))
+                                     for (allowance, number), printed in zip(differing, found.groups()))
+
+
+def anything(text: str) -> str:
+    """A pattern for the text, in which "..." stands for anything."""
+    return ".*".join(re.escape(part) for part in re.split(r"\.\.\.|…", text))
+
+
+def covers(allowance: Allowance, line: str, number: "re.Match[str]") -> bool:
+    """Whether the number is in a place of the line where the allowance's piece is."""
+    return any(piece.start() <= number.start() and number.end() <= piece.end()
+               for piece in re.finditer(re.escape(words(allowance.piece)), line))
+
+
+def missing(expected: List[str], printed: List[str], any_order: bool, allowances: Sequence[Allowance] = ()) -> Optional[str]:
     """The first expected line that was not printed, or the first printed one that is not expected; None when all is well."""
     expected, printed = ([line for line in lines if line.strip() and not PASSING.fullmatch(line)] for lines in (expected, printed))
     if not expected:
@@ -149,7 +227,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool) -> Optiona
     if any_order:
         left = list(printed)
         for line in (line for line in expected if line != "..."):
-            found = next((one for one in left if agrees(line, one)), None)
+            found = next((one for one in left if agrees(line, one, allowances)), None)
             if found is None:
                 return f"not printed: {line}"
             left.remove(found)
@@ -160,7 +238,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool) -> Optiona
         if line == "...":
             ends = set(range(min(ends), len(printed) + 1))
             continue
-        next_ends = {end + 1 for end in ends if end < len(printed) and agrees(line, printed[end])}
+        next_ends = {end + 1 for end in ends if end < len(printed) and agrees(line, printed[end], allowances)}
         if not next_ends:
             place = min(ends)
             return f"expected: {line}\nprinted:  {printed[place]}" if place < len(printed) else f"not printed: {line}"

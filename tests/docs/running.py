@@ -10,7 +10,7 @@ import marked
 from warren_testing import BIN, SOURCE
 
 LIMIT_S = 300
-#: Of a command: its exit code, and what it printed.
+#: The exit code of a command, and what it printed.
 Done = Tuple[int, str]
 #: Beside the programs: an environment of PyPI's packages that the pages use.
 ENVIRONMENT = BIN.parent / "interop/venv-docs"
@@ -30,8 +30,8 @@ def prepare() -> None:
 
 
 def make_programs(folder: pathlib.Path) -> None:
-    """What an installed Warren puts on PATH, for the package of the tree (`warren` is none of the build's programs), and beside it
-    `native`, what a wheel has of programs, libraries and headers."""
+    """Makes the folder that stands for an installed Warren on PATH, with the program `warren`, which the build does not have. Beside
+    it, `native` stands for the wheel's programs, libraries and headers."""
     folder.mkdir()
     warren = folder / "warren"
     warren.write_text('#!/bin/sh\nexec python3 -m warren "$@"\n', encoding="utf-8")
@@ -43,7 +43,7 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """Of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with PYTHONUNBUFFERED a
+    """The environment of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with PYTHONUNBUFFERED a
     line is written in pieces, and those of two processes mix."""
     ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
@@ -115,7 +115,7 @@ def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Don
         else:
             for one in marked.commands(block):
                 printed = command(one.line, one.text, block.code)
-                wrong = marked.missing(one.expected, printed, block.any_order)
+                wrong = marked.missing(one.expected, printed, block.any_order, block.allowances)
                 if wrong:
                     raise AssertionError("\n".join([f"{page}:{one.line}: {one.text}", wrong, "all that was printed:", *printed]))
 

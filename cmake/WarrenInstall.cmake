@@ -31,6 +31,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} 
 include(cmake/WarrenShellFiles.cmake)
 
 # The pkg-config files say where they are themselves, so that a tree may be installed, or moved, anywhere.
+set(warren_pc_run_path "")
 set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})
 set(warren_pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
 set(warren_pc_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR})

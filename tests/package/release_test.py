@@ -61,6 +61,12 @@ class Release(unittest.TestCase):
         path.write_text(path.read_text().replace(before, after))
         self.commit()
 
+    def test_refuses_while_users_are_led_to_a_placeholder(self):
+        (self.root / "python").mkdir()
+        (self.root / "python/pyproject.toml").write_text('[project.urls]\nHomepage = "https://example.org/warren"\n')
+        self.commit()
+        self.refused(r"release: https://example.org/warren stands for the project's own address in python/pyproject.toml; write that in")
+
     def test_makes_artifacts_with_checksums_and_a_tag_that_has_the_changes_and_pushes_nothing(self):
         done = self.release()
         self.assertEqual((done.stderr, done.returncode), ("", 0))

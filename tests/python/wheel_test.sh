@@ -62,6 +62,7 @@ env -i PATH=/usr/bin:/bin environment1/bin/warren doctor | grep "OK.*packages.*w
 rm -rf unpacked
 /usr/bin/python3 -m zipfile -e "$wheel" unpacked
 grep -qx 'License-Expression: Apache-2.0' unpacked/warren_train-"$version".dist-info/METADATA
+grep -q '^Project-URL: Documentation, https://' unpacked/warren_train-"$version".dist-info/METADATA
 cmp unpacked/warren_train-"$version".dist-info/licenses/LICENSE "$source/LICENSE"
 
 # A program in C++, compiled with the wheel's librabit.
@@ -80,7 +81,13 @@ cmake --build program/build >program/log || { cat program/log; exit 1; }
 env -i PATH=/usr/bin:/bin environment1/bin/dmlc-submit --cluster local --num-workers 3 program/build/program | grep '2 of 3: 3'
 [ "$(environment1/bin/python -m warren.config --version)" = "$version" ]
 folders="$(environment1/bin/python -m warren.config --includedir) $(environment1/bin/python -m warren.config --libdir)"
-g++ -std=c++11 "$source/tests/package/rabit_consumer/main.cc" -o program/plain -I"${folders% *}" -L"${folders#* }" -l:librabit.so.0.1 \
-  -Wl,-rpath,"${folders#* }"
-env -i PATH=/usr/bin:/bin environment1/bin/dmlc-submit --cluster local --num-workers 2 program/plain | grep '1 of 2: 2'
+for linker in bfd gold lld; do
+  command -v ld.$linker >/dev/null || continue
+  g++ -std=c++11 "$source/tests/package/rabit_consumer/main.cc" -o program/plain -I"${folders% *}" -L"${folders#* }" -lrabit -fuse-ld=$linker \
+    -Wl,-rpath,"${folders#* }"
+  env -i PATH=/usr/bin:/bin environment1/bin/dmlc-submit --cluster local --num-workers 2 program/plain | grep '1 of 2: 2'
+done
+g++ -std=c++11 "$source/tests/package/rabit_consumer/main.cc" -o program/configured \
+  $(PKG_CONFIG_PATH=$(environment1/bin/python -m warren.config --pkgconfigdir) pkg-config --cflags --libs rabit)
+env -i PATH=/usr/bin:/bin environment1/bin/dmlc-submit --cluster local --num-workers 2 program/configured | grep '1 of 2: 2'
 echo "the wheel works with $pythons Pythons"

@@ -33,12 +33,13 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def library_file(name: str) -> pathlib.Path:
-    """Where a library is: in a wheel, which has no links, librabit.so is librabit.so.0.1; on macOS it is librabit.dylib."""
+    """Where a library is that is called `name` in a build: in a wheel it is librabit.so.0.1, beside which librabit.so is a script for
+    the linker; on macOS librabit.dylib."""
     with_version = f"{name}.*"
     if sys.platform == "darwin":
         name, with_version = name.replace(".so", ".dylib"), name.replace(".so", ".*.dylib")
     plain = folder() / "lib" / name
-    return plain if plain.exists() else next(plain.parent.glob(with_version), plain)
+    return min(plain.parent.glob(with_version), default=plain)
 
 
 @functools.lru_cache(maxsize=None)
@@ -50,8 +51,8 @@ def library(name: str) -> ctypes.CDLL:
 
 
 def extension(name: str) -> Optional[ModuleType]:
-    """A module in C++; None where there is none: before CPython 3.11, or built where Python's headers were missing. What it
-    does can be done without it, more slowly."""
+    """Loads a module in C++. Returns None if there is none: before CPython 3.11, or if Python's headers were missing in the build.
+    Everything works without it, more slowly."""
     path = folder() / "lib" / f"{name}.abi3.so"
     if sys.implementation.name != "cpython" or sys.version_info < (3, 11) or not path.exists():
         return None

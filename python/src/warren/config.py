@@ -1,7 +1,10 @@
 """What a program in C or C++ needs to be compiled with the librabit of this package:
 
     cmake -Dwarren_DIR=$(python -m warren.config --cmakedir) ...      # find_package(warren REQUIRED COMPONENTS rabit)
-    g++ program.cc -I$(python -m warren.config --includedir) ...
+    export PKG_CONFIG_PATH=$(python -m warren.config --pkgconfigdir)
+    g++ program.cc $(pkg-config --cflags --libs rabit) ...
+    library=$(python -m warren.config --libdir)                       # without either
+    g++ program.cc -I$(python -m warren.config --includedir) -L$library -lrabit -Wl,-rpath,$library ...
 """
 import argparse
 import pathlib
@@ -26,12 +29,18 @@ def lib_dir() -> pathlib.Path:
     return _native.folder() / "lib"
 
 
+def pkg_config_dir() -> pathlib.Path:
+    """The folder of rabit.pc."""
+    return lib_dir() / "pkgconfig"
+
+
 def main() -> int:
     """Exit code."""
     parser = argparse.ArgumentParser(prog="python -m warren.config",
                                      description="What is needed to compile programs with librabit.")
     what = parser.add_mutually_exclusive_group(required=True)
-    for option, function in (("--cmakedir", cmake_dir), ("--includedir", include_dir), ("--libdir", lib_dir)):
+    for option, function in (("--cmakedir", cmake_dir), ("--includedir", include_dir), ("--libdir", lib_dir),
+                             ("--pkgconfigdir", pkg_config_dir)):
         what.add_argument(option, dest="folder", action="store_const", const=function, help=function.__doc__)
     what.add_argument("--version", action="version", version=warren.__version__)
     folder = parser.parse_args().folder()

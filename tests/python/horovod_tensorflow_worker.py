@@ -74,6 +74,11 @@ def operations():
     same(variables[0], [size - 1] * 3)
     same(variables[1], size - 1)
     some = hvd.add_process_set([0, size - 1]) if size > 2 else None
+    if some is not None:
+        for ask in (lambda: (hvd.size_op(1), hvd.process_set_included_op(1), hvd.size_op(), hvd.process_set_included_op()),):
+            for found in (ask(), tf.function(ask)()):
+                same(tf.stack(found), [2, int(rank in (0, size - 1)), size, 1])
+        refuses(ValueError, "there is no process set 7; those of the job are 0, 1", hvd.size_op, 7)
     if some is not None and some.included():
         same(hvd.allreduce(tf.constant(1), op=hvd.Sum, process_set=some), 2)
 
@@ -188,6 +193,10 @@ def errors():
     reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
     for rows in (4, 4, 2 if rank == 0 else 4, 4):
         same(reduced(tf.ones([rows])), float(size))
+    if size & (size - 1) == 0:
+        same(hvd.allreduce(tf.constant([1.0, 1.0] if rank == 0 else [2.0, 2.0]), op=hvd.Adasum), [1.5, 1.5])
+    refuses(ImportError, "not for mxnet", hvd.check_extension, "horovod.mxnet", "HOROVOD_WITH_MXNET", __file__, "mpi_lib")
+    hvd.check_extension("horovod.tensorflow", "HOROVOD_WITH_TENSORFLOW", __file__, "mpi_lib")
     refuses(NotImplementedError, "Adasum", hvd.DistributedGradientTape, tf.GradientTape(), op=hvd.Adasum)
     refuses(TypeError, "Keras 3", hvd.DistributedOptimizer, object())
     with tf.Graph().as_default():

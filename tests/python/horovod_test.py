@@ -80,6 +80,12 @@ class Horovod(unittest.TestCase):
     def test_training_gives_the_model_of_one_process(self):
         self.expect_well(3, "optimizer", "gradients_of_some", "state", "batch_norm")
 
+    def test_adasum_is_that_of_its_definition(self):
+        for size in (1, 2, 4):
+            self.expect_well(size, *(["adasum_optimizer"] if size == 1 else ["adasum", "adasum_optimizer"]))
+        self.expect_well(2, "adasum", WARREN_SHARED_MEMORY="off")
+        self.expect_well(3, "adasum_of_three")
+
     def test_process_sets_and_ranks_with_fewer_batches(self):
         self.expect_well(4, "process_sets", "join", "join")
 
@@ -135,6 +141,18 @@ class Horovod(unittest.TestCase):
             from horovod.torch.mpi_ops import synchronize
             from horovod.common.exceptions import HorovodInternalError
             assert HorovodInternalError is hvd.HorovodInternalError
+            from horovod.common.process_sets import ProcessSet
+            from horovod.common.util import check_extension, env, extension_available, gpu_available, num_rank_is_power_2, split_list
+            assert ProcessSet is hvd.ProcessSet and check_extension is hvd.check_extension
+            assert (extension_available("torch"), extension_available("mxnet"), gpu_available("torch")) == (True, False, False)
+            assert [num for num in range(-1, 9) if num_rank_is_power_2(num)] == [1, 2, 4, 8]
+            assert split_list([1, 2, 3, 4, 5], 3) == [[1, 2], [3, 4], [5]] and split_list([1], 3) == [[1]]
+            import os
+            with env(WARREN_TEST_VARIABLE="1", PATH=None):
+                assert os.environ["WARREN_TEST_VARIABLE"] == "1" and "PATH" not in os.environ
+            assert "WARREN_TEST_VARIABLE" not in os.environ and "PATH" in os.environ
+            from horovod.runner import run
+            assert run is horovod.run
             import warren.horovod.torch
             assert hvd is warren.horovod.torch and "xgboost" not in sys.modules
             hvd.init()

@@ -10,8 +10,10 @@ import warnings
 import torch
 
 import warren.horovod.torch as hvd
+from warren.horovod import run as horovod_run
 
 torch.set_num_threads(1)
+BEFORE = {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_") and ("RANK" in name or "SIZE" in name)}
 
 
 def same(got, expected):
@@ -277,12 +279,110 @@ def optimizer_errors():
     refuses(ValueError, "predivide", wrapped, gradient_predivide_factor=2.0, op=hvd.Sum)
     refuses(ValueError, "at least 1", wrapped, backward_passes_per_step=0)
     refuses(ValueError, "one of them at most", wrapped, groups=[list(model.parameters())] * 2)
-    refuses(NotImplementedError, "Adasum", wrapped, op=hvd.Adasum)
     # One that is no more does nothing.
     del sgd
     for _ in range(2):
         model(inputs).sum().backward()
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def adasum_of(vectors):
+    """By its definition, of two at a time, in float64."""
+    vectors = [vector.double() for vector in vectors]
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2])
+        vectors = [sum(one * (1 - product / (2 * one.norm()**2) if one.norm() > 0 else 1) for one in pair)
+                   for pair, product in ((pair, (pair[0] * pair[1]).sum()) for pair in pairs)]
+    return vectors[0]
+
+
+def close_to(got, expected, tolerance):
+    error = (got.double() - expected).norm() / max(float(expected.norm()), 1e-300)
+    assert error <= tolerance, (hvd.rank(), float(error))
+
+
+def adasum():
+    rank, size = hvd.rank(), hvd.size()
+    torch.manual_seed(7)
+    for dtype, tolerance in ((torch.float16, 1e-3), (torch.float32, 1e-6), (torch.float64, 1e-13)):
+        for shape in ((1,), (3,), (size + 1, 5), (2, 70_001)):
+            all_of_them = [torch.randn(shape).to(dtype) for _ in range(size)]
+            mine = all_of_them[rank].clone()
+            got = hvd.allreduce(mine, op=hvd.Adasum)
+            same(mine, all_of_them[rank])
+            close_to(got, adasum_of(all_of_them), tolerance)
+            hvd.allreduce_(mine, op=hvd.Adasum)
+            same(mine, got)
+            same(hvd.broadcast(got, 0), got)                       # the same bits on all ranks
+    basis = torch.linalg.qr(torch.randn(1000, size, dtype=torch.float64))[0].T
+    close_to(hvd.allreduce(basis[rank].contiguous(), op=hvd.Adasum), basis.sum(0), 1e-12)                 # orthogonal: the sum
+    parallel = basis[0][None] * torch.arange(1, size + 1, dtype=torch.float64)[:, None]
+    close_to(hvd.allreduce(parallel[rank].clone(), op=hvd.Adasum), parallel.mean(0), 1e-12)               # parallel: the mean
+    for scales in ([0.0] * size, [1.0] + [0.0] * (size - 1), [(-1.0)**index for index in range(size)],
+                   [10.0**(12 * index - 20) for index in range(size)]):
+        vectors = [basis[index // 2].float() * scale for index, scale in enumerate(scales)]
+        close_to(hvd.allreduce(vectors[rank].clone(), op=hvd.Adasum), adasum_of(vectors), 1e-6)
+    assert hvd.allreduce(torch.ones(0), op=hvd.Adasum).shape == (0,)
+    same(hvd.allreduce(torch.full((5,), float(rank == 0)), op=hvd.Adasum, prescale_factor=2.0, postscale_factor=3.0), [6.0] * 5)
+    # Each tensor of a group by itself, and operations in another order on each rank.
+    group = [[torch.randn(4, generator=torch.Generator().manual_seed(10 * index + one)) for one in range(size)] for index in range(3)]
+    for got, vectors in zip(hvd.grouped_allreduce([vectors[rank] for vectors in group], op=hvd.Adasum), group):
+        close_to(got, adasum_of(vectors), 1e-6)
+    order = [0, 1, 2] if rank % 2 == 0 else [2, 0, 1]
+    handles = {index: hvd.allreduce_async(group[index][rank], name=f"a{index}", op=hvd.Adasum) for index in order}
+    for index in reversed(order):
+        close_to(hvd.synchronize(handles[index]), adasum_of(group[index]), 1e-6)
+    refuses(hvd.HorovodInternalError, "the ranks call different things", hvd.allreduce, torch.ones(2 + rank % 2), op=hvd.Adasum)
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def adasum_optimizer():
+    """Each rank's step, and their Adasum, as one process computes both."""
+    rank, size = hvd.rank(), hvd.size()
+    inputs, targets = torch.randn(size, 6, 10, generator=torch.Generator().manual_seed(1)), torch.ones(size, 6, 3)
+    for kind, options in ((torch.optim.SGD, {"momentum": 0.5}), (torch.optim.Adam, {})):
+        ours, alone = make_model(), [make_model() for _ in range(size)]
+        optimizer = hvd.DistributedOptimizer(kind(ours.parameters(), lr=0.1, **options), ours.named_parameters(), op=hvd.Adasum)
+        optimizers = [kind(model.parameters(), lr=0.1, **options) for model in alone]
+        for _ in range(4):
+            train(ours, optimizer, inputs[rank], targets[rank], steps=1)
+            before = [parameter.detach().clone() for parameter in alone[0].parameters()]
+            for one in range(size):
+                train(alone[one], optimizers[one], inputs[one], targets[one], steps=1)
+            for parameters, start in zip(zip(*(model.parameters() for model in alone)), before):
+                step = adasum_of([parameter.detach() - start for parameter in parameters]).float()
+                for parameter in parameters:
+                    parameter.data.copy_(start + step)
+        for got, expected in zip(ours.parameters(), alone[0].parameters()):
+            close_to(got.detach(), expected.detach().double(), 1e-5)
+            same(hvd.broadcast(got.detach(), 0), got.detach())
+        assert type(optimizer).__name__ == kind.__name__
+        if size > 1:
+            refuses(AssertionError, "the steps are reduced", optimizer.skip_synchronize)
+        optimizer.synchronize()
+        loss = optimizer.step(lambda: torch.tensor(3.0))
+        assert loss == 3.0
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+
+
+def adasum_of_three():
+    assert hvd.size() == 3
+    refuses(NotImplementedError, "Adasum is of 2, 4, 8, ... ranks, and there are 3", hvd.allreduce, torch.ones(1), op=hvd.Adasum)
+    refuses(NotImplementedError, "Adasum is of 2, 4, 8, ... ranks, and there are 3", hvd.DistributedOptimizer,
+            torch.optim.SGD(make_model().parameters(), lr=0.1), op=hvd.Adasum)
+    two = hvd.add_process_set([0, 2])
+    if two.included():
+        same(hvd.allreduce(torch.full((3,), 1.0 + hvd.rank()), op=hvd.Adasum, process_set=two), [2.0] * 3)
+
+
+def environment():
+    """What the launcher has said before is what holds then."""
+    for kind, (rank, size) in {"": (hvd.rank(), hvd.size()), "LOCAL_": (hvd.local_rank(), hvd.local_size()),
+                               "CROSS_": (hvd.cross_rank(), hvd.cross_size())}.items():
+        assert (os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"]) == (str(rank), str(size)), kind
+        if BEFORE:
+            assert (BEFORE[f"HOROVOD_{kind}RANK"], BEFORE[f"HOROVOD_{kind}SIZE"]) == (str(rank), str(size)), (kind, BEFORE)
+    same(hvd.allgather(torch.tensor([hvd.rank()])), torch.arange(hvd.size()))
 
 
 def state():
@@ -386,7 +486,13 @@ def refused():
                            (hvd.reducescatter, ())):
         refuses(ValueError, "on meta; give it tensor.cpu()", function, elsewhere, *more)
     refuses(ValueError, "int16 cannot be reduced", hvd.allreduce, torch.ones(1, dtype=torch.int16))
-    refuses(NotImplementedError, "no Adasum", hvd.allreduce, torch.ones(1), op=hvd.Adasum)
+    refuses(NotImplementedError, "Adasum is for allreduce", hvd.reducescatter, torch.ones(2), op=hvd.Adasum)
+    refuses(ValueError, "Adasum is of float16, float32, float64, not of int32", hvd.allreduce, torch.ones(1, dtype=torch.int32),
+            op=hvd.Adasum)
+    refuses(NotImplementedError, "cannot call train in 4 new processes. Call train(...) at the end of a script, and start that with "
+            "dmlc-submit --num-workers 4 python SCRIPT", horovod_run, train, np=4)
+    refuses(ImportError, "not for mxnet", hvd.check_extension, "horovod.mxnet", "HOROVOD_WITH_MXNET", __file__, "mpi_lib")
+    hvd.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __file__, "mpi_lib_v2")
     refuses(ValueError, "give `op` alone", hvd.allreduce, torch.ones(1), average=True, op=hvd.Sum)
     refuses(ValueError, "no rows", hvd.allgather, torch.tensor(1.0))
     refuses(ValueError, "no equal parts", hvd.alltoall, torch.ones(size + 1))

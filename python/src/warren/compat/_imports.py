@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 
 #: Horovod's modules inside of others that have all that is in them: `horovod.torch.mpi_ops` is taken for `horovod.torch`.
-_INSIDE = ("basics", "common", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
+_INSIDE = ("basics", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
            "sync_batch_norm")
 
 

@@ -11,13 +11,6 @@ Started with `dmlc-submit --num-workers 4 python train.py`, mpirun or srun; alon
 Tensors in host memory. Operations are those of `warren.collectives.Coordinator`: by name, in any order, small allreduces packed;
 sums have the same bits on all ranks; a rank that dies is named to the others by a HorovodInternalError within a second.
 """
-from typing import Any as _Any
-
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._basics import __all__
-
-
-def run(*_: _Any, **__: _Any) -> None:
-    """Horovod's launcher is not there."""
-    raise NotImplementedError(
-        "warren.horovod has no horovod.run: start the program with dmlc-submit --num-workers N python SCRIPT")
+from warren.horovod.runner import run  # noqa: F401

@@ -1,4 +1,7 @@
 """What all of Horovod's modules have, whatever their framework."""
+import importlib.util
+from typing import Any
+
 from warren.horovod._errors import HorovodInternalError, HostsUpdatedInterrupt, elastic
 from warren.horovod._job import (ProcessSet, add_process_set, barrier, cross_rank, cross_size, global_process_set, init,
                                  is_homogeneous, is_initialized, join, local_rank, local_size, rank, remove_process_set, shutdown,
@@ -10,12 +13,29 @@ Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 
 __all__ = [
     "Adasum", "Average", "HorovodInternalError", "HostsUpdatedInterrupt", "Max", "Min", "ProcessSet", "Product", "Sum",
-    "add_process_set", "barrier", "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic",
+    "add_process_set", "barrier", "ccl_built", "check_extension", "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic",
     "global_process_set",
     "gloo_built", "gloo_enabled", "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built",
     "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank", "remove_process_set", "rocm_built", "shutdown", "size",
     "start_timeline", "stop_timeline",
 ]
+
+#: The frameworks that there is a module for.
+_FRAMEWORKS = ("torch", "tensorflow", "keras")
+
+
+def extension_available(ext_base_name: str, verbose: bool = False) -> bool:  # pylint: disable=unused-argument
+    """Whether there is a module for that framework, and the framework."""
+    return ext_base_name in _FRAMEWORKS and importlib.util.find_spec(ext_base_name) is not None
+
+
+def check_extension(ext_name: str, *_: Any) -> None:
+    """Raises ImportError unless `horovod.torch`, say, can be used. What Horovod was compiled with does not count here."""
+    framework = ext_name.rpartition(".")[2]
+    if framework not in _FRAMEWORKS:
+        raise ImportError(f"{ext_name}: warren.horovod has modules for {', '.join(_FRAMEWORKS)}, not for {framework}")
+    if not extension_available(framework):
+        raise ImportError(f"{ext_name} needs {framework}, which is not installed")
 
 
 # The libraries that Horovod may have been compiled with. This engine is none of them.

@@ -86,12 +86,16 @@ class _Job:
     """Between init and shutdown."""
 
     def __init__(self, world: Communicator) -> None:
-        self.world = world
+        # A launcher that has said HOROVOD_RANK before may have counted in another order than the engine.
+        self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
         self.local, self.cross = _place(world.local()), _place(world.cross())
         sizes = world.allgather(np.array([self.local[1]]))
         self.is_homogeneous = bool((sizes == sizes[0]).all())
         self.sets: Dict[int, ProcessSet] = {}
         self._num_sets = 0
+        places = zip(("", "LOCAL_", "CROSS_"), ((self.world.rank, self.world.size), self.local, self.cross))
+        for kind, (rank_there, size_there) in places:
+            os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"] = str(rank_there), str(size_there)
 
     def add(self, process_set: ProcessSet) -> None:
         ranks = process_set.ranks or []
@@ -112,6 +116,7 @@ class _Job:
     def end(self) -> None:
         for process_set in reversed(list(self.sets.values())):
             self.remove(process_set)
+        self.world.free()
 
 
 _job: Optional[_Job] = None
@@ -163,7 +168,8 @@ def _begin_timeline() -> None:
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
     """Joins the job that dmlc-submit, mpirun or srun started; alone it is one of one rank. A second call does nothing.
-    `process_sets` are added to it. Raises RuntimeError when the job cannot be joined."""
+    `process_sets` are added to it. Ranks are those of HOROVOD_RANK where the launcher has set it; HOROVOD_RANK, HOROVOD_SIZE, and the same
+    with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError when the job cannot be joined."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return
@@ -229,6 +235,14 @@ def rank() -> int:
 
 def size() -> int:
     return _begun().world.size
+
+
+def process_set_of(process_set_id: int) -> ProcessSet:
+    """The set with that number; 0 is that of all ranks. Raises ValueError where there is none."""
+    sets = _begun().sets
+    if process_set_id not in sets:
+        raise ValueError(f"there is no process set {process_set_id}; those of the job are {', '.join(map(str, sets))}")
+    return sets[process_set_id]
 
 
 def local_rank() -> int:

@@ -17,6 +17,7 @@ import numpy as np
 
 from warren import _collectives_c as _c
 from warren.collectives import Array, Call, Communicator, Coordinator, Handle, Op
+from warren.horovod import _adasum
 from warren.horovod._errors import HorovodInternalError
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ def is_integer(dtype: str) -> bool:
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
     """The engine's type and operation. An average of integers is a sum there, and the caller divides."""
     if op == ReduceOp.Adasum:
-        raise NotImplementedError(f"{what}: warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
+        raise NotImplementedError(f"{what}: Adasum is for allreduce; take op=hvd.Average or op=hvd.Sum")
     kind = _c.TYPES.get(dtype)
     if kind is None:
         raise ValueError(f"{what}: elements of {dtype} cannot be reduced; those that can are {', '.join(_c.TYPES)}")
@@ -137,61 +138,69 @@ class Pending(Generic[T]):
         return self._is_finished or all(handle.done() for handle in self._handles)
 
 
-class _Negotiated(Generic[T]):
-    """Operations that begin when another one, which says how large they are, has ended. Thread safe."""
+class _Steps(Generic[T]):
+    """Operations in steps: those of a step begin, in whatever thread, when all of the step before have ended well. The result is that of
+    the last step. Thread safe."""
 
-    def __init__(self, first: "Handle[Any]", begin: Callable[[], Sequence["Handle[T]"]], end: Callable[[], None]) -> None:
-        """`end` is called once, when all have ended, or it is certain that they never begin."""
-        self._first, self._begin, self._end = first, begin, end
+    def __init__(self, first: "Handle[Any]", begins: Sequence[Callable[[], Sequence["Handle[Any]"]]], end: Callable[[], None]) -> None:
+        """`begins`: each starts the next step. `end` is called once, when all have ended, or it is certain that they never begin."""
+        self._begins, self._end = list(begins), end
         # The thread that waits may be the one that hears of an end, on the way.
         self._lock = threading.RLock()
-        self._handles: Optional[Sequence["Handle[T]"]] = None
-        self._num_left = 0
+        self._step = 0
+        self._handles: Sequence["Handle[Any]"] = [first]
+        self._num_left = 1
         self._is_over = False
         self._error: Optional[Exception] = None
-        first.when_done(self._go_on)
+        first.when_done(functools.partial(self._one_has_ended, 0))
 
-    def _go_on(self, error: Optional[str]) -> None:
+    def _one_has_ended(self, step: int, error: Optional[str]) -> None:
         with self._lock:
-            if self._handles is not None or self._error is not None:
+            if step != self._step:
                 return
-            try:
-                if error is not None:
-                    raise RuntimeError(error)
-                self._handles = self._begin()
-            except Exception as failure:  # pylint: disable=broad-except
-                self._error = failure
-                self._finish()
-                return
-            self._num_left = len(self._handles)
-            for handle in self._handles:
-                handle.when_done(self._one_has_ended)
-
-    def _one_has_ended(self, _: Optional[str]) -> None:
-        with self._lock:
+            if error is not None:
+                self._error = self._error or RuntimeError(error)
             self._num_left -= 1
             if self._num_left == 0:
-                self._finish()
+                self._go_on(step)
 
-    def _finish(self) -> None:
-        if not self._is_over:
+    def _go_on(self, step: int) -> None:
+        """All of this step have ended."""
+        if step != self._step or self._is_over:
+            return
+        handles: Sequence["Handle[Any]"] = ()
+        if self._error is None and step < len(self._begins):
+            try:
+                handles = self._begins[step]()
+            except Exception as failure:  # pylint: disable=broad-except
+                self._error = failure
+        if not handles:
             self._is_over = True
             self._end()
+            return
+        self._step, self._handles, self._num_left = step + 1, handles, len(handles)
+        for handle in handles:
+            handle.when_done(functools.partial(self._one_has_ended, step + 1))
 
     def wait(self) -> List[T]:
-        error = None
-        try:
-            self._first.wait()
-        except RuntimeError as failure:
-            error = str(failure)
-        self._go_on(error)
-        if self._error is not None:
-            raise self._error
-        try:
-            return [handle.wait() for handle in self._handles or ()]
-        finally:
+        """Raises the first error, after all of its step have ended."""
+        while True:
+            with self._lock:
+                step, handles = self._step, self._handles
+            results, error = [], None
+            for handle in handles:
+                try:
+                    results.append(handle.wait())
+                except RuntimeError as failure:
+                    error = error or failure
             with self._lock:  # those who hear of the ends may be later
-                self._finish()
+                if step == self._step:
+                    self._error = self._error or error
+                    self._go_on(step)
+                if self._is_over and self._error is not None:
+                    raise self._error
+                if self._is_over and step == self._step:
+                    return results
 
     def done(self) -> bool:
         return self._is_over
@@ -238,8 +247,12 @@ class Named:
 
     # --- of one size on all ranks ---
 
-    def allreduce(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> List["Handle[Any]"]:
-        """Into `targets`, which may be `sources`. Several of them are carried out together."""
+    def allreduce(self, name: str, sources: Sequence[Memory], targets: Sequence[Memory], op: int) -> Sequence[Waitable[Any]]:
+        """Into `targets`, which may be `sources`. Several of them are carried out together, but for Adasum, which is each one's own."""
+        if op == ReduceOp.Adasum:
+            for source in sources:
+                _adasum.check(self.size, source.dtype, name)
+            return [self._adasum(*each) for each in zip(_names(name, len(sources)), sources, targets)]
         calls = []
         for source, target in zip(sources, targets):
             kind, operation = reduction(op, source.dtype, name)
@@ -319,7 +332,34 @@ class Named:
         alike = ", ".join(f"{source.dtype} rows of {list(source.shape[1:])}" for source in sources)
         handle = self._give(first, f"{name}.sizes", f"{name}: {alike}")
         self._negotiated.add(name)
-        return _Negotiated(handle, begin, lambda: self._negotiated.discard(name))
+        return _Steps(handle, [begin], lambda: self._negotiated.discard(name))
+
+    def _adasum(self, name: str, source: Memory, target: Memory) -> Waitable[Any]:
+        """See _adasum.py. The ranks have as many elements."""
+        if name in self._negotiated:
+            raise _is_under_way(name)
+        counts = shares_of(source.num_elements, self.size)
+        mine = counts[self.rank]
+        parts = np.empty((self.size, mine), source.dtype)
+        products = np.empty((self.size, self.size))
+        sent = _sizes([count * source.element_bytes for count in counts])
+        got = _sizes([mine * source.element_bytes] * self.size)
+        first = Call("WarrenAllToAllV", (None, source.at, sent, parts.ctypes.data, got, _c.BYTES), parts, source.owner)
+
+        def multiply() -> List["Handle[Any]"]:
+            products[:] = _adasum.inner_products(parts)
+            call = Call("WarrenAllreduce", (None, products.ctypes.data, products.ctypes.data, products.size, _c.TYPES["float64"],
+                                            int(Op.SUM)), products)
+            return [self._coordinator._begin(call, f"{name}.products", 0, None)]  # pylint: disable=protected-access
+
+        def combine() -> List["Handle[Any]"]:
+            share = _adasum.combination(_adasum.coefficients(products), parts)
+            call = Call("WarrenAllgatherV", (None, share.ctypes.data, target.at, sent, _c.BYTES), target.owner, share)
+            return [self._coordinator._begin(call, f"{name}.shares", 0, None)]  # pylint: disable=protected-access
+
+        handle = self._give(first, f"{name}.parts", f"{name}: Adasum of {source.dtype} {list(source.shape)}")
+        self._negotiated.add(name)
+        return _Steps(handle, [multiply, combine], lambda: self._negotiated.discard(name))
 
     # --- all together ---
 

@@ -15,11 +15,11 @@ from warren.horovod.tensorflow._compression import Compression
 from warren.horovod.tensorflow._gradients import DistributedGradientTape, DistributedOptimizer
 from warren.horovod.tensorflow._ops import (allgather, allreduce, alltoall, broadcast, broadcast_, broadcast_variables,
                                             grouped_allgather, grouped_allreduce, grouped_reducescatter, local_rank_op,
-                                            local_size_op, rank_op, reducescatter, size_op)
+                                            local_size_op, process_set_included_op, rank_op, reducescatter, size_op)
 
 __all__ = [
     "Compression", "DistributedGradientTape", "DistributedOptimizer", "allgather", "allgather_object", "allreduce", "alltoall",
     "broadcast", "broadcast_", "broadcast_object", "broadcast_variables", "grouped_allgather", "grouped_allreduce",
-    "grouped_reducescatter", "local_rank_op", "local_size_op", "rank_op", "reducescatter", "size_op",
+    "grouped_reducescatter", "local_rank_op", "local_size_op", "process_set_included_op", "rank_op", "reducescatter", "size_op",
 ]
 __all__ += _basics.__all__

@@ -15,7 +15,8 @@ class Reduction:
     def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
         self._op = ReduceOp(op)
         if self._op == ReduceOp.Adasum:
-            raise NotImplementedError("warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
+            raise NotImplementedError("warren.horovod has Adasum for allreduce and for PyTorch's optimizers, not for the gradients of "
+                                      "TensorFlow; take op=hvd.Average or op=hvd.Sum")
         if predivide != 1.0 and self._op != ReduceOp.Average:
             raise ValueError("gradient_predivide_factor is for op=hvd.Average")
         self._compression, self._predivide, self._sparse_as_dense = compression, predivide, sparse_as_dense

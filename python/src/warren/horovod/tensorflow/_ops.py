@@ -9,7 +9,7 @@ import tensorflow as tf
 from warren.collectives import Array
 from warren.horovod import _arrays
 from warren.horovod._errors import HorovodInternalError
-from warren.horovod._job import ProcessSet, global_process_set, local_rank, local_size, rank, size
+from warren.horovod._job import ProcessSet, global_process_set, local_rank, local_size, process_set_of, rank
 from warren.horovod._named import ReduceOp, op_of
 from warren.horovod.tensorflow._compression import Compression
 
@@ -320,7 +320,13 @@ def local_rank_op(name: Optional[str] = None) -> Any:
 
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
-    return _scalar(size)
+    """The number of ranks of that process set, by default of the job."""
+    return _scalar(lambda: process_set_of(process_set_id).size() or 0)
+
+
+def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+    """1 where this rank is in that process set, else 0."""
+    return _scalar(lambda: int(bool(process_set_of(process_set_id).included())))
 
 
 def local_size_op(name: Optional[str] = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import torch
 from torch import Tensor
 
+from warren.horovod._adasum import check as check_adasum
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import ReduceOp
 from warren.horovod._objects import broadcast_object
@@ -184,6 +185,40 @@ def _set(parameter: Tensor, gradient: Tensor) -> None:
             parameter.grad.copy_(gradient)
 
 
+class AdasumMixin:
+    """What an optimizer's class is given by DistributedOptimizer(op=hvd.Adasum): each rank takes a step by its own gradients, and all go
+    on from where they were by the Adasum of the steps."""
+
+    _hvd_names: Dict[Tensor, str]
+    _hvd_compression: Any
+    _hvd_process_set: ProcessSet
+
+    def step(self, closure: Any = None) -> Any:
+        parameters = [parameter for parameter in _parameters_of(self) if parameter.requires_grad]
+        with torch.no_grad():
+            before = [parameter.detach().clone() for parameter in parameters]
+        loss = super().step(closure)  # type: ignore[misc]
+        with torch.no_grad():
+            handles = []
+            for parameter, start in zip(parameters, before):
+                compressed, context = self._hvd_compression.compress(parameter - start)
+                name = f"adasum.{self._hvd_names[parameter]}"
+                handles.append((allreduce_async_(compressed, None, name, ReduceOp.Adasum, 1.0, 1.0, self._hvd_process_set), context))
+            for parameter, start, (handle, context) in zip(parameters, before, handles):
+                parameter.copy_(start + self._hvd_compression.decompress(synchronize(handle), context))
+        return loss
+
+    def synchronize(self) -> None:
+        """Does nothing: there is nothing to wait for before `step`."""
+
+    def skip_synchronize(self) -> Any:
+        """Refused: `step` is what reduces."""
+        raise AssertionError("skip_synchronize: with op=hvd.Adasum the steps are reduced, and not the gradients before them")
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Does nothing: gradients are added up until `step`."""
+
+
 class DistributedMixin:
     """What an optimizer's class is given by DistributedOptimizer."""
 
@@ -268,10 +303,9 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     """The optimizer, of a class of its own class's name, whose `step` takes the gradients of all ranks. Each one's reduction
     begins when `loss.backward()` has computed it `backward_passes_per_step` times, and goes on beside the rest. With `groups`, a
     number or lists of parameters, those of a group are reduced together. `gradient_predivide_factor` f divides by f before, and
-    by size / f after an average's sum."""
+    by size / f after an average's sum. With op=hvd.Adasum each rank's `step` is taken by its own gradients, and the steps are reduced, each
+    parameter's by itself; NotImplementedError where the number of ranks is no power of 2."""
     op = ReduceOp(op)
-    if op == ReduceOp.Adasum:
-        raise NotImplementedError("DistributedOptimizer: warren.horovod has no Adasum; take op=hvd.Average or op=hvd.Sum")
     if gradient_predivide_factor != 1.0 and op != ReduceOp.Average:
         raise ValueError("gradient_predivide_factor is for op=hvd.Average")
     if backward_passes_per_step <= 0:
@@ -279,11 +313,16 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     groups = groups if groups is not None or num_groups == 0 else num_groups
     _check_groups(groups)
     names = _names_of(optimizer, named_parameters)
-    kind: Any = type(type(optimizer).__name__, (DistributedMixin, type(optimizer)), {"__module__": type(optimizer).__module__})
+    mixin = AdasumMixin if op == ReduceOp.Adasum and process_set.has_others("DistributedOptimizer") else DistributedMixin
+    kind: Any = type(type(optimizer).__name__, (mixin, type(optimizer)), {"__module__": type(optimizer).__module__})
     made = kind.__new__(kind)
     made.__dict__.update(vars(optimizer))
     made.__dict__.pop("step", None)  # a scheduler may have put one there
     made._parameter_names = names
+    if mixin is AdasumMixin:
+        check_adasum(process_set.named("DistributedOptimizer").size, "float32", "DistributedOptimizer")
+        made._hvd_names, made._hvd_compression, made._hvd_process_set = names, compression, process_set
+        return made
     made._hvd_reducer, made._hvd_is_synchronized, made._hvd_synchronizes = None, False, True
     if process_set.has_others("DistributedOptimizer"):
         parameters = [parameter for parameter in _parameters_of(optimizer) if parameter.requires_grad]

@@ -1,0 +1,1 @@
+"""`horovod.runner.util`, as far as Horovod's own tests use it."""

@@ -1,0 +1,18 @@
+"""`horovod.runner.util.threads`, as far as Horovod's own tests use it."""
+import threading
+from typing import Any, Callable, Optional, Sequence
+
+
+def in_thread(target: Callable[..., Any], args: Sequence[Any] = (), name: Optional[str] = None, daemon: bool = True,
+              silent: bool = False) -> threading.Thread:
+    """Calls the function in a thread, which it returns. `silent`: an exception there is not printed."""
+    def call() -> None:
+        try:
+            target(*args)
+        except Exception:  # pylint: disable=broad-except
+            if not silent:
+                raise
+
+    thread = threading.Thread(target=call, name=name, daemon=daemon)
+    thread.start()
+    return thread

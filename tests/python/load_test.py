@@ -401,7 +401,17 @@ class Wrong(Folder):
         path = self.parquet("a.parquet", table(10))
         for named in ({"label": "yy"}, {"weight": "yy"}, {"qid": "yy"}, {"features": ["a", "yy"]}, {"exclude": "yy"}, {"categorical": "yy"},
                       {"filters": [("yy", "=", 1)]}):
-            self.refused(rf"a\.parquet: has no column 'yy', which .*names; its columns are ", path, **named)
+            self.refused(rf"a\.parquet: {list(named)[0]}='yy': no such column; did you mean 'y'\? Its columns are 'y', ", path, **named)
+        other = self.parquet("c.parquet", pa.table({f"f{k}": [1.0] for k in range(20)} | {"Target Value": [1], "weights": [1.0]}))
+        for typed, meant in (("target_value", "'Target Value'"), ("Targt Value", "'Target Value'"), ("weight", "'weights'"),
+                             ("f99", "'f9' or 'f19'")):
+            self.refused(rf"c\.parquet: label='{typed}': no such column; did you mean {meant}\? Its columns are {meant.split(' or ')[0]}",
+                         other, label=typed)
+        self.refused(r"c\.parquet: label='zzz': no such column; its columns are 'f0', 'f1'", other, label="zzz")
+        self.refused(r"c\.parquet: label='f77': no such column", other, label=["f1", "f77"])
+        text = self.folder / "d.csv"
+        text.write_text("target,a\n1,2\n")
+        self.refused(r"d\.csv: label='targt': no such column; did you mean 'target'\? Its columns are 'target', 'a'", text, label="targt")
         self.refused("is a feature", path, features=["y"], label="y")
 
     def test_words_where_numbers_are_due(self):

@@ -1,4 +1,5 @@
 """Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
+import difflib
 import fnmatch
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -129,18 +130,41 @@ def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -
         for pattern in patterns:
             fitting = [pattern] if pattern in fields else fnmatch.filter(fields, pattern)
             if not fitting:
-                raise ValueError(f"has no column {pattern!r}, which {what} names; its columns are {shown(list(fields))}")
+                raise absent(what, pattern, list(fields))
             found.update(dict.fromkeys(fitting))
         return list(found)
 
-    for name in request.others():
-        if name not in fields:
-            raise ValueError(f"has no column {name!r}, which label, weight, qid or base_margin names; its columns are "
-                             f"{shown(list(fields))}")
+    for what in ("label", "weight", "qid", "base_margin"):
+        named = getattr(request, what) or ()
+        for name in [named] if isinstance(named, str) else named:
+            if name not in fields:
+                raise absent(what, name, list(fields))
     matching(request.categorical, "categorical")
     excluded = set(matching(request.exclude, "exclude"))
     wanted = [name for name in fields if name not in index] if request.features is None else matching(request.features, "features")
     return [name for name in wanted if name not in others and name not in excluded]
+
+
+def near(name: str, columns: Sequence[str]) -> List[str]:
+    """The columns that a user most likely meant by `name`, the nearest first, at most three. Upper case, blanks, "_" and "-" do not
+    count."""
+    def plain(text: str) -> str:
+        return "".join(text.casefold().split()).replace("_", "").replace("-", "")
+
+    same = [column for column in columns if plain(column) == plain(name)]
+    if same:
+        return same[:3]
+    by_plain = {plain(column): column for column in columns}
+    return [by_plain[one] for one in difflib.get_close_matches(plain(name), by_plain, 3, 0.6)]
+
+
+def absent(what: str, name: str, columns: Sequence[str]) -> ValueError:
+    """The error of an argument `what` that names a column which is not there: near names stand first."""
+    nearest = near(name, columns)
+    meant = " or ".join([*([", ".join(map(repr, nearest[:-1]))] if nearest[:-1] else []), *map(repr, nearest[-1:])])
+    others = [column for column in columns if column not in nearest]
+    return ValueError(f"{what}={name!r}: no such column" + (f"; did you mean {meant}?" if meant else "; its columns are") +
+                      (" Its columns are " if meant else " ") + shown([*nearest, *others]))
 
 
 def shown(columns: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ class Source:
         known = {name for name in found.schema.names} | {key for key, _ in file.partition}
         for name in self._filter_columns:
             if name not in known:
-                raise ValueError(f"has no column {name!r}, which filters names; its columns are {_columns.shown(sorted(known))}")
+                raise _columns.absent("filters", name, sorted(known))
         self._try_filters(found.schema, file, keep)
         told = {key: pa.array([self._partition_value(key, value)], pa.string() if pa.types.is_dictionary(self._folders[key]) else
                               self._folders[key]) for key, value in file.partition if key in self._filter_columns}

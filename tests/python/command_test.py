@@ -34,7 +34,23 @@ class Command(unittest.TestCase):
     def test_an_unknown_command_suggests_another(self):
         for typed, meant in (("job", "jobs"), ("benchmark", "bench"), ("docter", "doctor"), ("sumbit", "submit")):
             self.assertIn(f"there is no command '{typed}'; did you mean {meant}?", warren(typed, code=2)[1])
-        self.assertNotIn("did you mean", warren("xyzzy", code=2)[1])
+        for word in ("xyzzy", "status", "cancel", "stats"):
+            self.assertNotIn("did you mean", warren(word, code=2)[1], word)
+
+    def test_commands_of_other_programs_are_answered_by_what_to_type(self):
+        for typed, answer in (("status", "warren jobs lists"), ("cancel", "a job ends with its dmlc-submit: press Ctrl-C"),
+                              ("kill", "press Ctrl-C"), ("run", "warren submit -n N COMMAND starts a job"), ("logs", "--log-dir")):
+            self.assertIn(f"there is no command '{typed}'; ", warren(typed, code=2)[1])
+            self.assertIn(answer, warren(typed, code=2)[1])
+
+    def test_help_of_a_command_is_that_commands(self):
+        for words in (("help", "submit"), ("--help", "submit"), ("-h", "submit")):
+            self.assertEqual(warren(*words)[0], warren("submit", "--help")[0])
+        self.assertEqual(warren("help", "jobs")[0], warren("jobs", "--help")[0])
+        self.assertEqual(warren("help")[0], warren("--help")[0])
+        self.assertIn("there is no command 'sumbit'; did you mean submit?", warren("help", "sumbit", code=2)[1])
+        for name in ("tracker", "jobs", "doctor", "bench"):
+            self.assertEqual(warren(name, "-h")[0], warren(name, "--help")[0])
 
     def test_programs_are_reached_by_it(self):
         self.assertRegex(warren("submit", "--version")[0], r"^dmlc-submit \(Warren\)")

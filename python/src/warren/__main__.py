@@ -1,7 +1,7 @@
 """`warren submit ...`, `warren jobs ...` and so on: the package's programs under one name."""
 import difflib
 import sys
-from typing import List, NoReturn
+from typing import List, NoReturn, Optional
 
 import warren
 from warren import _commands
@@ -12,22 +12,32 @@ def usage() -> str:
     rows = "".join(f"  {command.name:9} {command.summary}\n" for command in _commands.COMMANDS)
     return ("usage: warren COMMAND ...\n"
             f"{rows}"
-            "warren COMMAND --help says what it takes; warren --version; warren --completion bash|zsh|fish; warren --help-man\n")
+            "warren help COMMAND says what it takes; warren --version; warren --completion bash|zsh|fish; warren --help-man\n")
 
 
 def unknown(name: str) -> str:
-    """What is said of a command that is none."""
-    names = [command.name for command in _commands.COMMANDS]
-    near = difflib.get_close_matches(name, names, 1, 0.4)
+    """The message about a word that is no command."""
+    if name in _commands.ELSEWHERE:
+        return f"warren: there is no command '{name}'; {_commands.ELSEWHERE[name]}"
+    near = difflib.get_close_matches(name, [command.name for command in _commands.COMMANDS], 1, 0.6)
     return f"warren: there is no command '{name}'" + (f"; did you mean {near[0]}?" if near else "")
 
 
+def _find(name: str) -> Optional[_commands.Command]:
+    return next((command for command in _commands.COMMANDS if command.name == name), None)
+
+
 def _answer(words: List[str]) -> int:
-    """To --help and the like."""
+    """The exit code of --help and the like, and of words that are no command."""
     if words[0] in ("-h", "--help", "help"):
-        print(usage(), end="")
-        return 0
-    if words[0] == "--version":
+        if len(words) == 1:
+            print(usage(), end="")
+            return 0
+        command = _find(words[1])
+        if command is not None:
+            return command.run([*words[2:], "--help"])
+        words = words[1:]
+    if words[0] in ("-V", "--version"):
         print(f"warren {warren.__version__}")
         return 0
     if words[0] == "--completion":
@@ -47,7 +57,7 @@ def main() -> NoReturn:
     if not words:
         print(usage(), end="", file=sys.stderr)
         sys.exit(2)
-    command = next((one for one in _commands.COMMANDS if one.name == words[0]), None)
+    command = _find(words[0])
     try:
         sys.exit(command.run(words[1:]) if command else _answer(words))
     except FileNotFoundError as error:  # of a program that is not built

@@ -42,6 +42,23 @@ def _data(words: Sequence[str]) -> int:
     return int(importlib.import_module("warren.data._commands").main(words))
 
 
+#: What other programs of this kind call things that have another name here, and what to type.
+ELSEWHERE = {
+    "status": "warren jobs lists jobs that run and that have ended, warren jobs ID shows one",
+    "list": "warren jobs lists jobs that run and that have ended",
+    "ps": "warren jobs lists jobs that run and that have ended",
+    "cancel": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "kill": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "stop": "a job ends with its dmlc-submit: press Ctrl-C there, or `kill PID`; warren jobs ID shows its host and pid",
+    "logs": "warren submit --log-dir DIR keeps what each process of a job prints",
+    "run": "warren submit -n N COMMAND starts a job",
+    "launch": "warren submit -n N COMMAND starts a job",
+    "start": "warren submit -n N COMMAND starts a job",
+    "train": "warren submit -n N COMMAND starts a job",
+    "check": "warren doctor checks hosts, warren data validate checks data sets",
+    "version": "warren --version prints it",
+}
+
 COMMANDS = (
     Command("submit", "start a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
     Command("jobs", "list past jobs and how each ended", _module("warren._jobs"), _parser("warren._jobs")),

@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from any_xgboost_test import FOLDER, LIMIT_S, PYTHON, VERSION, Workers, environment
+from any_xgboost_test import COLLECTIVE, FOLDER, LIMIT_S, PYTHON, VERSION, Workers, environment
 from warren_testing import BIN, SOURCE, wait_for
 
 
@@ -150,6 +150,28 @@ class Training(Workers):
             self.assertIn("the model could not be saved: No space left on device", output)
             self.assertEqual(os.listdir(disk), ["m.unfinished.json"])
             json.loads((disk / "m.unfinished.json").read_bytes())
+
+    def test_14_a_second_communicator_is_refused_with_what_to_do(self):
+        for how in ("communicator", "init"):
+            for workers in (1, 2):
+                output = self.submit_command(workers, *self.command("twice", how), code=1)
+                self.assertIn("RuntimeError: this worker has left its job and cannot join it again: a job has one communicator; put one "
+                              "`with warren.xgboost.communicator():` around all trainings", output)
+                self.assertEqual(output.count("sum of ranks"), workers if how == "communicator" else 0)
+
+    @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
+    def test_15_the_traceback_shown_is_that_of_the_rank_that_makes_a_call_alone(self):
+        for how, line in (("evaluate on 0", "print(model.eval(matrix))"), ("evaluate on 1", "print(model.eval(matrix))"),
+                          ("train on 0", "xgb.train(PARAMS, matrix, 2)")):
+            output = self.submit_command(2, *self.command("alone_in_a_call", how), code=1)
+            self.assertRegex(output, rf"error: worker {how[-1]} \(rank {how[-1]}, ", how)
+            self.assertIn(f"[{how[-1]}]     {line}\n", output)
+            self.assertNotRegex(output, r"\] RuntimeError: .* calls barrier")
+
+    @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
+    def test_16_a_call_that_had_ended_on_the_rank_that_made_it_alone_is_named(self):
+        output = self.submit_command(2, *self.command("alone_in_a_call", "broadcast on 1"), code=1)
+        self.assertRegex(output, r"\[0\] RuntimeError: rank 0 calls barrier .* where rank 1 calls broadcast")
 
 
 if __name__ == "__main__":

@@ -82,5 +82,30 @@ def checkpointed(path: str, how: str = "{}") -> None:
                 model.save_model(given["model"])
 
 
+def twice(how: str) -> None:
+    """Joins the job again after leaving it."""
+    for _ in range(2):
+        if how == "communicator":
+            with wx.communicator():
+                print("sum of ranks", wx.get_world_size(), flush=True)
+        else:
+            wx.init()
+            wx.finalize()
+
+
+def alone_in_a_call(how: str) -> None:
+    """One rank makes a call that the other does not, which leaves the job."""
+    with wx.communicator():
+        matrix = share()
+        model = xgb.train(PARAMS, matrix, 2)
+        if wx.get_rank() == int(how[-1]):
+            if how.startswith("evaluate"):
+                print(model.eval(matrix))
+            elif how.startswith("train"):
+                xgb.train(PARAMS, matrix, 2)
+            else:
+                xgb.collective.broadcast("to nobody", wx.get_rank())
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from warren import _collectives_c as _c
+from warren import _leaving
 from warren._calls import (Array, Call, Combine, Custom, DeviceCall, Handle, Op, c_int_of, c_name, c_sizes, contiguous,
                            device_arrays, on_device, result_array, type_code, wait_all)
 from warren._coordinator import Coordinator
@@ -68,7 +69,8 @@ def finalize() -> None:
     rank; the job is left in any case."""
     global num_left  # pylint: disable=global-statement
     num_left += 1
-    _c.check(_c.LIB.WarrenFinalize())
+    with _leaving.after_the_others():
+        _c.check(_c.LIB.WarrenFinalize())
 
 
 def world() -> "Communicator":

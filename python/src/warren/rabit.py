@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _native, _sealed
+from warren import _leaving, _native, _sealed
 
 T = TypeVar("T")
 
@@ -84,7 +84,8 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
 def finalize() -> None:
     """Leaves the job. Raises RuntimeError when that failed, or an error before had ended the job for this rank; the session
     is over in any case."""
-    _check(_LIB.RabitTryFinalize())
+    with _leaving.after_the_others():
+        _check(_LIB.RabitTryFinalize())
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import xgboost as xgb
 
+from warren import _leaving
 from warren import _xgboost_checkpoint as _checkpoint
 from warren import _xgboost_data, data
 from warren import _xgboost_digest as _digest
@@ -24,7 +25,7 @@ from warren.data._exchange import predictions as _predictions
 if hasattr(xgb, "collective"):
     from warren import _xgboost_engine as _engine
 
-#: Of the XGBoost that is installed, (3, 0) for 3.0.5.
+#: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
 
@@ -32,6 +33,9 @@ VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 _ONE_GENERATOR = (3, 3)
 
 _joined = False
+#: The addresses of the tracker whose job this process has joined or tried to join last, and of the one whose job it has left.
+_tracker: Optional[Tuple[str, str]] = None
+_left: Optional[Tuple[str, str]] = None
 
 
 def in_job() -> bool:
@@ -73,6 +77,7 @@ def init(**arguments: Any) -> None:
         return
     if _joined:
         raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
+    _check_not_left(arguments)
     if VERSION >= (2, 1):
         # Finds NCCL, too, where it is a package of Python.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
@@ -90,6 +95,17 @@ def init(**arguments: Any) -> None:
         _peers.prove_over_xgboost(_collective())
 
 
+def _check_not_left(arguments: Mapping[str, Any]) -> None:
+    """Raises RuntimeError in a process that has left the job which these arguments, or the environment, name: its tracker would take a
+    worker that comes again for a failed one, and end the job."""
+    global _tracker  # pylint: disable=global-statement
+    given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
+    _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
+    if _left == _tracker:
+        raise RuntimeError("this worker has left its job and cannot join it again: a job has one communicator; put one `with "
+                           "warren.xgboost.communicator():` around all trainings, outside of any loop")
+
+
 def _timeout_of(arguments: Dict[str, Any]) -> Any:
     """How long XGBoost is to wait for others, in seconds; None: its default."""
     return arguments.get("dmlc_timeout", arguments.get("DMLC_TIMEOUT"))
@@ -97,11 +113,12 @@ def _timeout_of(arguments: Dict[str, Any]) -> Any:
 
 def finalize() -> None:
     """Leaves the job; does nothing outside of one."""
-    global _joined  # pylint: disable=global-statement
+    global _joined, _left  # pylint: disable=global-statement
     if _joined:
-        _joined = False
+        _joined, _left = False, _tracker
         try:
-            _end_engine(failed=False)
+            with _leaving.after_the_others():
+                _end_engine(failed=False)
         finally:
             _collective().finalize()
 
@@ -151,7 +168,7 @@ CommunicatorContext = communicator
 
 
 def engine() -> str:
-    """Whose the collectives of this thread's communicator are: "warren", or "own" for XGBoost's."""
+    """Which engine the collectives of this thread's communicator run on: "warren", or "own" for XGBoost's."""
     return "warren" if VERSION >= (2, 1) and _engine.serves() else "own"
 
 
@@ -200,8 +217,8 @@ def accelerate_all() -> None:
 
 
 def dask_plugin() -> Any:
-    """For `client.register_plugin`: a plugin that does `accelerate_all` in all workers of a Dask cluster, those that are there
-    and those that are started later or again."""
+    """A plugin for `client.register_plugin` that calls `accelerate_all` in all workers of a Dask cluster, also in those that are started
+    later or again."""
     from warren import _dask_plugin  # pylint: disable=import-outside-toplevel
 
     return _dask_plugin.AccelerateAll()
@@ -294,7 +311,7 @@ def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Rank 0 saves the model after every so many rounds; each round has a seed of its own."""
+    """Saves the model on rank 0 after every so many rounds, and gives each round a seed of its own."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):
@@ -360,9 +377,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
             # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
             first = {name: options[name] for name in ("obj",) if name in options}
             xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed)], **first)
-        rounds = num_boost_round - (begun.num_boosted_rounds() if begun is not None else 0)
+        done = begun.num_boosted_rounds() if begun is not None else 0
         all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
-        model = xgb.train(params, dtrain, rounds, xgb_model=begun, callbacks=all_callbacks, **options)
+        model = xgb.train(params, dtrain, num_boost_round - done, xgb_model=begun, callbacks=all_callbacks, **options)
         if get_rank() == 0:
             checkpoint.remove()
         return model

@@ -145,6 +145,13 @@ class LightGbm(unittest.TestCase):
         models = self.found("refit", output)
         self.assertEqual((len(models), models[0]), (2, models[1]))
 
+    def test_workers_that_all_train_on_the_same_rows_are_noticed_once(self):
+        for how, times in (("whole", 1), ("made before", 1), ("estimator", 1), ("other rows", 0), ("other features", 0), ("few", 0)):
+            output = self.worker(2, "same_rows", how)
+            self.assertEqual(output.count("trained"), 2, output)
+            rows = re.findall(r"SameRowsWarning: all 2 workers train on the same (\d+) rows, so that each row counts 2 times", output)
+            self.assertEqual(rows, ["900"] * times, output)
+
     def test_a_killed_worker_is_named_by_all_and_ends_the_job(self):
         output = self.worker(3, "killed", code=137)
         self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) was killed by signal 9")

@@ -289,5 +289,25 @@ def refuses() -> None:
                 print("refused", error)
 
 
+def same_rows(how: str) -> None:
+    """Trains on rows that all workers have, or not."""
+    with wl.communicator():
+        x, y = rows(wl.get_rank() if how == "other rows" else 0)
+        if how == "few":
+            x, y = x[:9], y[:9]
+        if how == "other features":
+            x = x + wl.get_rank()
+        given = {**BASE, **wl.parameters()}
+        if how == "estimator":
+            lgb.LGBMClassifier(**given, n_estimators=2).fit(x, y)
+        else:
+            made = [lgb.Dataset(x, y, params=given if how == "made before" else None) for _ in range(3)]
+            if how == "made before":
+                made[0].construct()
+            for dataset in made:
+                lgb.train(given, dataset, 2)
+        print("trained", flush=True)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

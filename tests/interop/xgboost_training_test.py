@@ -151,6 +151,25 @@ class Training(Workers):
             self.assertEqual(os.listdir(disk), ["m.unfinished.json"])
             json.loads((disk / "m.unfinished.json").read_bytes())
 
+    def same_rows(self, how, workers=2):
+        """How many say that all have the same rows."""
+        output = self.submit_command(workers, *self.command("same_rows", how))
+        self.assertEqual(output.count("trained"), workers, output)
+        self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)
+        return len(re.findall(rf"SameRowsWarning: all {workers} workers train on the same \d+ rows, so that each row counts {workers} times", output))
+
+    def test_12_workers_that_all_train_on_the_same_rows_are_noticed_once(self):
+        for how in ("whole", "quantile", "estimator", "by hand", "objective"):
+            self.assertEqual(self.same_rows(how), 1, how)
+        self.assertEqual(self.same_rows("whole", workers=3), 1)
+
+    def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
+        # Both halves of this are the same.
+        (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))
+        for how in ("few", "other features", "other labels", "other numbers of rows", "ignored", "scattered", "loaded"):
+            self.assertEqual(self.same_rows(how), 0, how)
+        self.assertEqual(self.same_rows("whole", workers=1), 0)
+
     def test_14_a_second_communicator_is_refused_with_what_to_do(self):
         for how in ("communicator", "init"):
             for workers in (1, 2):

@@ -82,6 +82,50 @@ def checkpointed(path: str, how: str = "{}") -> None:
                 model.save_model(given["model"])
 
 
+def same_rows(how: str) -> None:
+    """Trains on rows that all workers have, or not: one way of many."""
+    warnings.simplefilter("default")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    with wx.communicator():
+        random = np.random.default_rng(0)
+        x = random.random((200, 4), np.float32)
+        y = x[:, 0]
+        if how == "few":
+            x, y = x[:9], y[:9]
+        if how == "other features":
+            x = x + np.float32(wx.get_rank())
+        if how == "other labels":
+            y = y + wx.get_rank()
+        if how == "other numbers of rows":
+            x, y = x[wx.get_rank():], y[wx.get_rank():]
+        if how == "ignored":
+            import warren.data  # pylint: disable=import-outside-toplevel
+
+            warnings.simplefilter("ignore", warren.data.SameRowsWarning)
+        if how == "scattered":
+            from warren import data  # pylint: disable=import-outside-toplevel
+
+            x, y = data.scatter((x, y) if wx.get_rank() == 0 else None)
+        if how == "loaded":
+            matrix = wx.load_dmatrix("rows.svm")
+        elif how == "quantile":
+            matrix = xgb.QuantileDMatrix(x, y)
+        else:
+            matrix = xgb.DMatrix(x, y)
+        if how == "estimator":
+            xgb.XGBRegressor(n_estimators=2).fit(x, y)
+        elif how == "by hand":
+            model = xgb.Booster(PARAMS, [matrix])
+            for iteration in range(3):
+                model.update(matrix, iteration)
+        elif how == "objective":
+            xgb.train(PARAMS, matrix, 2, obj=squares)
+        else:
+            for _ in range(3):
+                xgb.train(PARAMS, matrix, 2)
+        print("trained", flush=True)
+
+
 def twice(how: str) -> None:
     """Joins the job again after leaving it."""
     for _ in range(2):

@@ -16,6 +16,7 @@ from warren.data._peers import Peers, together
 _ENTRIES_AT_A_TIME = 1 << 22
 #: A matrix of bins of up to so many entries is turned back into values, 12 bytes each, to look at them.
 _MOST_ENTRIES_OF_BINS = 1 << 24
+_FEW_ENTRIES = 1 << 16
 #: Fields with one number for each row, or several (label, base_margin), besides its features.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
 _DEEPEST = 6
@@ -82,6 +83,16 @@ def _parts(matrix: Any) -> Iterator[Any]:
     step = max(1, _ENTRIES_AT_A_TIME * rows // max(matrix.num_nonmissing(), rows))
     for begin in range(0, rows, step):
         yield matrix.slice(np.arange(begin, min(begin + step, rows), dtype=np.int32), allow_groups=True).get_data()
+
+
+def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
+    """The features of these rows as a csr_matrix; of all rows where single ones cannot be taken out of a small matrix, and None where it
+    is large."""
+    if matrix.num_row() == 0 or not hasattr(matrix, "get_data"):
+        return None
+    if _has_slices(matrix):
+        return matrix.slice(places, allow_groups=True).get_data()
+    return matrix.get_data() if matrix.num_nonmissing() <= _FEW_ENTRIES else None
 
 
 def _seen(matrix: Any) -> int:

@@ -10,7 +10,6 @@ LightGBM 3.3 and later, as PyPI has it.
 """
 import contextlib
 import ctypes
-import functools
 import hashlib
 import os
 import re
@@ -21,9 +20,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Unio
 import lightgbm
 import numpy as np
 
-from warren import _native, data, rabit
+from warren import _native, _same_rows, data, rabit
+from warren._replacing import replaced
 
 _TREE_LEARNERS = ("data", "voting")
+_INSTEAD = ("give each worker rows of its own, by warren.lightgbm.load_dataset for files, or by warren.data.scatter for a DataFrame "
+            "that one worker has")
 
 #: The thread that is inside `communicator`, and whether this process has been inside and has left.
 _inside: Optional[int] = None
@@ -80,7 +82,7 @@ def _with_value(evaluation: Any, value: float) -> Any:
 
 
 def _weight(measured: "lightgbm.Dataset") -> float:
-    """Of all rows: how many they are, where they have no weights."""
+    """The sum of all rows' weights; their number, where they have none."""
     weights = measured.get_weight()
     return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
 
@@ -108,8 +110,12 @@ def _agreed(data_name: str, found: List[Any], weight: float) -> List[Any]:
     return [_with_value(one, float(value / total)) for one, value in zip(found, values)]
 
 
+def _number_of_machines(given: Dict[str, Any]) -> int:
+    return int(given.get("num_machines") or given.get("num_machine") or 0)
+
+
 def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
-    if not any(given.get(name) for name in ("num_machines", "num_machine")):
+    if _number_of_machines(given) == 0:
         warnings.warn("trains on this worker's rows alone, without the others: its parameters lack warren.lightgbm.parameters()",
                       stacklevel=4)
     elif any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees")):
@@ -126,21 +132,33 @@ def _check_classes(labels: Any) -> None:
                          "lightgbm.train")
 
 
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """`make` gets the method and gives what this thread calls instead of it; other threads call the method."""
-    method = getattr(owner, name)
-    ours, thread = make(method), threading.get_ident()
+def _sampling(inner: Callable[..., None]) -> Callable[..., None]:
+    """Dataset.__init__: a few rows are looked at, which are not kept once they are in bins."""
+    def make(self: Any, data: Any = None, *more: Any, **named: Any) -> None:  # pylint: disable=redefined-outer-name
+        self.warren_sample = _same_rows.sample(data)
+        inner(self, data, *more, **named)
+    return make
 
-    @functools.wraps(method)
-    def chosen(*arguments: Any, **named: Any) -> Any:
-        return (ours if threading.get_ident() == thread else method)(*arguments, **named)
 
-    setattr(owner, name, chosen)
-    try:
-        yield
-    finally:
-        setattr(owner, name, method)
+def _look(rows: "lightgbm.Dataset") -> None:
+    def word() -> int:
+        fields = [rows.get_label(), rows.get_weight(), rows.get_group(), rows.get_init_score()]
+        return _same_rows.digest(rows.num_data(), rows.num_feature(), getattr(rows, "warren_sample", None),
+                                 *(None if one is None else np.asarray(one) for one in fields))
+
+    _same_rows.look(lambda values: rabit.allreduce(values, rabit.MAX), get_rank(), get_world_size(), rows.num_data(),
+                    getattr(rows, "warren_is_share", False), word, _INSTEAD)
+
+
+def _noticing(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Booster.update, which all ranks call for a round, and which makes collective calls itself."""
+    def noticing(self: Any, *more: Any, **named: Any) -> Any:
+        begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
+        result = inner(self, *more, **named)
+        if begins:
+            _look(self.train_set)
+        return result
+    return noticing
 
 
 @contextlib.contextmanager
@@ -175,14 +193,16 @@ def _for_all_workers() -> Iterator[None]:
                 "would get another model: call it outside of communicator(), in one process that has all rows")
         return refit
 
-    with contextlib.ExitStack() as replaced:
-        replaced.enter_context(_replaced(lightgbm.Booster, "__init__", making))
-        replaced.enter_context(_replaced(lightgbm.Booster, "refit", refitting))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced("__init__", making, lightgbm.Booster))
+        stack.enter_context(replaced("__init__", _sampling, lightgbm.Dataset))
+        stack.enter_context(replaced("update", _noticing, lightgbm.Booster))
+        stack.enter_context(replaced("refit", refitting, lightgbm.Booster))
         if hasattr(lightgbm, "LGBMClassifier"):
-            replaced.enter_context(_replaced(lightgbm.LGBMClassifier, "fit", fitting))
+            stack.enter_context(replaced("fit", fitting, lightgbm.LGBMClassifier))
         name = "_Booster__inner_eval"
         if hasattr(lightgbm.Booster, name):
-            replaced.enter_context(_replaced(lightgbm.Booster, name, evaluation))
+            stack.enter_context(replaced(name, evaluation, lightgbm.Booster))
         else:
             warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in a way that is not known: metrics are those of this "
                           "worker's rows, and early stopping may differ between workers", stacklevel=4)
@@ -276,5 +296,5 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         found["feature_name"] = table.names
         found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
     dataset = lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})
-    dataset.warren_categories = table.categories
+    dataset.warren_categories, dataset.warren_is_share = table.categories, not whole
     return dataset

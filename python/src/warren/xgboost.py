@@ -19,6 +19,7 @@ from warren import _leaving
 from warren import _xgboost_checkpoint as _checkpoint
 from warren import _xgboost_data, data
 from warren import _xgboost_digest as _digest
+from warren import _xgboost_hooks as _hooks
 from warren.data import _peers
 from warren.data._exchange import predictions as _predictions
 
@@ -133,7 +134,8 @@ def left_in_the_end() -> Iterator[None]:
     """Leaves the job, if it was joined, when the block ends. After an exception, sys.exit with a failure included, the
     tracker is told that this worker has failed (XGBoost 2.1 and later); the exception goes on."""
     try:
-        yield
+        with _hooks.installed():
+            yield
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:
             finalize()

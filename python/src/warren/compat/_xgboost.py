@@ -127,6 +127,7 @@ def _reads_text() -> None:
         if "qid" in given:
             given.add("group")
         original(self, matrix, *args, **{key: value for key, value in described.items() if key not in given}, **options)
+        self.warren_is_share = True
 
     xgb.DMatrix.__init__ = from_text
 

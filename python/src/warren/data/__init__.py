@@ -7,13 +7,14 @@ together.
 import sys
 from typing import NoReturn
 
+from warren._same_rows import SameRowsWarning
 from warren.data._load import Wanted, batches, load
 from warren.data._peers import current as current_peers
 from warren.data._exchange import gather, scatter
 from warren.data._table import Table
 from warren.data._text import Rows, read
 
-__all__ = ["Rows", "Table", "Wanted", "batches", "current_peers", "gather", "load", "main", "read", "scatter"]
+__all__ = ["Rows", "SameRowsWarning", "Table", "Wanted", "batches", "current_peers", "gather", "load", "main", "read", "scatter"]
 
 
 def main() -> NoReturn:

@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kAttemptVariable = "DMLC_NUM_ATTEMPT";
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 /// How often a worker tells how it is doing (wire/report.h). The user's own number counts.
+constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
@@ -92,12 +93,15 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
+  const auto is_set = [&](std::string_view name) {
+    return Names(options.environment, name) ||
+           std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
+  };
+  // What a Python program prints is seen at once, and not lost when it is killed.
+  if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   if (role == tracker::Role::kWorker) {
     AddTorchEnvironment(options, context, process);
-    const bool is_set = Names(options.environment, kReportVariable) ||
-                        std::find(context.inherited.begin(), context.inherited.end(), kReportVariable) !=
-                            context.inherited.end();
-    if (context.report_seconds > 0 && !is_set)
+    if (context.report_seconds > 0 && !is_set(kReportVariable))
       process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
     if (context.report_seconds > 0 && !options.timeline.empty())
       process.environment.emplace_back(kReportTimelineVariable, "1");

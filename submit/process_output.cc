@@ -72,6 +72,10 @@ void ProcessOutput::AddToTail(std::string_view piece) {
   if (ends) piece.remove_suffix(1);
   if (!tail_line_open_) tail_.emplace_back();
   std::string& line = tail_.back();
+  if (RedrawsLine(piece)) {
+    line.clear();  // the last state of a progress bar is enough
+    piece.remove_prefix(1);
+  }
   line += piece.substr(0, kTailLineBytes - std::min(line.size(), kTailLineBytes));
   tail_line_open_ = !ends;
   if (tail_.size() > kTailLines) tail_.pop_front();

@@ -112,6 +112,12 @@ constexpr Variable kVariables[] = {
      "How often to send this process's statistics to the tracker.", "librabit, librabit_xgboost, Python"},
     {kWatching, "WARREN_REPORT_TIMELINE", nullptr, kBool, "0; `--timeline` sets 1",
      "1: send the events of the timeline to the tracker, too.", kEngine},
+    {kWatching, "PYTHONUNBUFFERED", nullptr, "anything: output is shown at once",
+     "dmlc-submit sets 1, unless its own environment or `--env` has the variable",
+     "Without it, Python keeps up to 8 KiB of standard output back when that is a pipe: `print` is seen "
+     "late, or never if the process is killed. `--env PYTHONUNBUFFERED=` (empty) keeps the buffer, for "
+     "programs that print very much.",
+     "Python"},
     {kWatching, "WARREN_STALL_SECONDS", nullptr, "a whole number of seconds, at least 1", "60",
      "A rank that has waited for this long says on stderr which ranks it is waiting for.", kEngine},
 

@@ -36,7 +36,7 @@ struct RecordedEnd {
   HowEnded how = HowEnded::kSucceeded;
   std::string story;  ///< the last sentence of dmlc-submit; empty: none
   std::optional<FailedBy> failed_by;
-  int restarts = 0;  ///< of single processes and of the whole job, together
+  int restarts = 0;  ///< single processes and the whole job, counted together
   std::string page;  ///< the file of the job's page; empty: none
 };
 
@@ -60,8 +60,8 @@ struct JobRecord {
 std::string RecordText(const JobRecord& record, bool locked = false);
 /// "20261127T010203Z-4711.json".
 std::string RecordFileName(const JobRecord& record);
-/// Those of a folder's files that are to go, so that at most `most` records stay. Files with other names are
-/// none of ours.
+/// The oldest records among a folder's files, without which at most `most` records remain. Files with other
+/// names are no records.
 std::vector<std::string> OutdatedRecords(std::vector<std::string> names, std::size_t most);
 
 /// $XDG_STATE_HOME/warren/jobs, else ~/.local/state/warren/jobs; empty where neither is known.

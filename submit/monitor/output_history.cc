@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 #include "submit/monitor/json_text.h"
+#include "submit/output/line_splitter.h"
 
 namespace warren::submit {
 namespace {
@@ -39,9 +41,18 @@ OutputHistory::OutputHistory(std::size_t processes, std::size_t bytes_of_process
 
 void OutputHistory::Add(std::size_t process, Stream stream, std::string_view line) {
   if (process >= of_.size()) return;
+  Lines& lines = of_[process];
+  const bool redraws = RedrawsLine(line);
+  const bool goes_on = std::exchange(lines.is_drawn_over, redraws && !line.ends_with('\n')) &&
+                       lines.lines.back().stream == stream;
+  if (redraws) line.remove_prefix(1);
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  Lines& lines = of_[process];
+  if (goes_on && line.empty()) return;  // the bar's line is finished
+  if (goes_on && redraws) {
+    lines.bytes -= CostOf(lines.lines.back());
+    lines.lines.pop_back();
+  }
   lines.lines.push_back({++last_, stream, std::string(line.substr(0, kLineBytes))});
   if (line.size() > kLineBytes) lines.lines.back().text += " ...";
   lines.bytes += CostOf(lines.lines.back());

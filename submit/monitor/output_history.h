@@ -43,7 +43,8 @@ class OutputHistory {
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);
 
-  /// A line, with its newline or without.
+  /// A line, with its newline, or a piece of one (output/line_splitter.h): each is kept as a line, but for a
+  /// progress bar whose latest state is kept alone.
   void Add(std::size_t process, Stream stream, std::string_view line);
 
   /// {"lines": [[number, process, "out", "text"], ...], "from": number, "last": number}: oldest first. All
@@ -57,6 +58,7 @@ class OutputHistory {
   struct Lines {
     std::deque<OutputLine> lines;
     std::size_t bytes = 0;
+    bool is_drawn_over = false;  ///< the last line is a progress bar's
   };
 
   std::vector<Lines> of_;

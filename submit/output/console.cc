@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "submit/output/when_writable.h"
 
@@ -175,18 +176,20 @@ Console::Sink& Console::SinkOf(Stream stream) const {
   return stream == Stream::kOut ? *out_ : *err_;
 }
 
-void Console::Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, std::string_view text) {
-  if (text.empty()) return;
+void Console::Write(Sink& sink, std::uint64_t speaker, const LineFormat::Line& line) {
+  if (line.text.empty() && !line.redraws) return;
   const bool above_status = &sink == err_.get();
   if (above_status) sink.Write(status_.BeforeOutput());
-  if (sink.unfinished_by != speaker || speaker == 0) {
-    if (sink.unfinished_by != 0) sink.Write("\n");
-    sink.Write(prefix);
-  }
-  sink.Write(text);
-  sink.unfinished_by = text.back() == '\n' ? 0 : speaker;
+  const bool goes_on = sink.unfinished_by == speaker && speaker != 0;
+  if (!goes_on && sink.unfinished_by != 0) sink.Write("\n");
+  if (!goes_on || line.redraws) sink.Write(line.prefix);
+  sink.Write(line.text);
+  sink.unfinished_by = line.text.ends_with('\n') ? 0 : speaker;
   if (above_status) {
-    status_.AfterOutput(sink.unfinished_by == 0, Clock::now());
+    status_.AfterOutput(sink.unfinished_by == 0 ? std::chrono::milliseconds(0)
+                        : line.redraws          ? kRedrawnPatience
+                                                : kUnfinishedPatience,
+                        Clock::now());
     DrawStatusWhenDue();
   }
   was_full_ = was_full_ || full();
@@ -194,27 +197,26 @@ void Console::Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, 
 
 void Console::WriteLine(Stream stream, const Speaker& speaker, std::string_view piece) {
   const bool colored = stream == Stream::kOut ? color_out_ : color_err_;
-  const LineFormat::Line line = format_->OfProcess(WallClock::now(), stream, speaker, piece, colored);
-  Write(SinkOf(stream), speaker.id, line.prefix, line.text);
+  Write(SinkOf(stream), speaker.id, format_->OfProcess(WallClock::now(), stream, speaker, piece, colored));
 }
 
 void Console::Print(std::string_view text) {
   if (text.empty()) return;
   std::string lines(text);
   if (lines.back() != '\n') lines += '\n';
-  Write(*out_, 0, {}, lines);
+  Write(*out_, 0, {.prefix = {}, .text = std::move(lines)});
 }
 
 void Console::TrackerPrint(std::string_view text) {
-  Write(*out_, 0, {}, format_->TrackerPrint(WallClock::now(), text));
+  Write(*out_, 0, {.prefix = {}, .text = format_->TrackerPrint(WallClock::now(), text)});
 }
 
 void Console::Message(Severity severity, std::string_view text) {
-  Write(*err_, 0, {}, format_->Message(WallClock::now(), severity, text));
+  Write(*err_, 0, {.prefix = {}, .text = format_->Message(WallClock::now(), severity, text)});
 }
 
 void Console::Object(std::string_view json_object_without_time) {
-  Write(*err_, 0, {}, format_->Object(WallClock::now(), json_object_without_time));
+  Write(*err_, 0, {.prefix = {}, .text = format_->Object(WallClock::now(), json_object_without_time)});
 }
 
 // --- the status line ---------------------------------------------------------------------------------------

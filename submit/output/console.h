@@ -82,7 +82,7 @@ class Console {
  private:
   class Sink;
   Sink& SinkOf(Stream stream) const;
-  void Write(Sink& sink, std::uint64_t speaker, std::string_view prefix, std::string_view text);
+  void Write(Sink& sink, std::uint64_t speaker, const LineFormat::Line& line);
   void MakeRoom();
 
   void DrawStatusWhenDue();

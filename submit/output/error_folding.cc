@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "submit/output/error_lines.h"
+#include "submit/output/line_splitter.h"
 
 namespace warren::submit {
 namespace {
@@ -50,7 +51,8 @@ ErrorFolding::ErrorFolding(std::size_t num_processes, Show show)
 void ErrorFolding::Append(std::size_t index, std::string_view piece, TimePoint now) {
   Process& process = processes_[index];
   process.ended = false;
-  const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n'));
+  // What follows a progress bar's line, which it has not ended, is a line of its own.
+  const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n') && !RedrawsLine(piece));
   if (process.blocks.empty() && (continues_line || !BeginsError(piece))) return show_(index, piece);
   Hold(index, piece, continues_line, now);
   while (process.held_bytes > kMaxHeldBytes) ShowFirstBlock(index);

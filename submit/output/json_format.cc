@@ -46,7 +46,8 @@ class JsonFormat : public LineFormat {
     object["stream"] = stream == Stream::kOut ? "stdout" : "stderr";
     object["text"] = WithoutNewline(piece);
     // The last piece of a process may be shorter and have no newline either: it is whole.
-    if (!piece.ends_with('\n') && piece.size() >= kMaxLineBytes) object["partial"] = true;
+    if (!piece.ends_with('\n') && (piece.size() >= kMaxLineBytes || RedrawsLine(piece)))
+      object["partial"] = true;
     return {"", submit::Line(object)};
   }
 

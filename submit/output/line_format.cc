@@ -6,6 +6,7 @@
 #include <array>
 
 #include "submit/output/json_format.h"
+#include "submit/output/line_splitter.h"
 
 namespace warren::submit {
 namespace {
@@ -18,7 +19,9 @@ constexpr std::array<int, 9> kColors = {36, 33, 32, 35, 34, 96, 92, 95, 94};
 class TextFormat : public LineFormat {
  public:
   Line OfProcess(Time, Stream, const Speaker& speaker, std::string_view piece, bool colored) const override {
-    return {Prefix(speaker, colored), std::string(piece)};
+    const std::string prefix = Prefix(speaker, colored);
+    if (!RedrawsLine(piece)) return {prefix, std::string(piece)};
+    return {'\r' + prefix, std::string(piece.substr(1)), true};
   }
   std::string Message(Time, Severity severity, std::string_view text) const override {
     return fmt::format("dmlc-submit: {}{}\n", SeverityPrefix(severity), text);

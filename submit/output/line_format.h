@@ -40,6 +40,7 @@ class LineFormat {
   struct Line {
     std::string prefix;  ///< left out where the text goes on with an unfinished line of the same speaker
     std::string text;
+    bool redraws = false;  ///< the line begins anew, with its prefix, over what the speaker wrote of it
   };
 
   virtual ~LineFormat() = default;

@@ -10,30 +10,63 @@ namespace warren::submit {
 /// A line longer than this is passed on in pieces, so that a stream without newlines needs no more memory.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;
 
+/// Whether a piece draws a progress bar anew, over the unfinished line before it.
+inline bool RedrawsLine(std::string_view piece) {
+  return piece.starts_with('\r') && piece != "\r\n";
+}
+
 class LineSplitter {
  public:
   /// Calls take(std::string_view) for every whole line, its newline included, and for pieces of kMaxLineBytes
-  /// of longer ones. A view is valid during the call only.
+  /// of longer ones. A carriage return begins another piece, unless a newline follows it; from then on until
+  /// the end of the line nothing is kept back, as progress bars draw their line again and again without
+  /// ending it. A view is valid during the call only.
   template <typename Take>
   void Append(std::string_view bytes, const Take& take) {
     while (!bytes.empty()) {
-      const std::size_t newline = bytes.find('\n');
+      const End end = FindEnd(bytes);
       const std::size_t room = kMaxLineBytes - partial_.size();
-      const std::size_t rest_of_line = newline == std::string_view::npos ? bytes.size() : newline + 1;
-      const std::size_t taken = rest_of_line < room ? rest_of_line : room;
-      const bool complete = taken == room || newline + 1 == taken;
+      const std::size_t taken = end.bytes < room ? end.bytes : room;
+      const bool complete = taken == room || end.known;
+      if (complete && taken == end.bytes) is_drawn_over_ = end.known && end.by_return;
       Pass(bytes.substr(0, taken), complete, take);
       bytes.remove_prefix(taken);
     }
+    is_drawn_over_ = is_drawn_over_ || (partial_.size() > 1 && partial_.front() == '\r');
+    if (is_drawn_over_ && !partial_.empty() && partial_ != "\r") Pass({}, true, take);
   }
 
   /// Passes on what came after the last newline, if anything: the stream has ended.
   template <typename Take>
   void Finish(const Take& take) {
     if (!partial_.empty()) Pass({}, true, take);
+    is_drawn_over_ = false;
   }
 
  private:
+  struct End {
+    std::size_t bytes;       ///< that belong to the piece
+    bool known = false;      ///< no more bytes will
+    bool by_return = false;  ///< the next piece begins with a carriage return
+  };
+
+  /// Where the piece ends that begins with partial_ and goes on with `bytes`, which are not empty.
+  End FindEnd(std::string_view bytes) const {
+    std::size_t from = 0;
+    if (partial_ == "\r") {
+      if (bytes.front() == '\n') return {1, true};
+    } else if (partial_.empty() && bytes.front() == '\r') {
+      if (bytes.size() == 1) return {1};
+      if (bytes[1] == '\n') return {2, true};
+      from = 1;
+    }
+    const std::size_t at = bytes.find_first_of("\r\n", from);
+    if (at == std::string_view::npos) return {bytes.size()};
+    if (bytes[at] == '\n') return {at + 1, true};
+    if (at + 1 < bytes.size() && bytes[at + 1] == '\n') return {at + 2, true};
+    return {at, true, true};
+  }
+
   template <typename Take>
   void Pass(std::string_view bytes, bool complete, const Take& take) {
     if (complete && partial_.empty()) return take(bytes);
@@ -44,6 +77,7 @@ class LineSplitter {
   }
 
   std::string partial_;
+  bool is_drawn_over_ = false;  ///< the line that is not finished is a progress bar's
 };
 
 }  // namespace warren::submit

@@ -37,10 +37,10 @@ std::string StatusLine::BeforeOutput() {
   return std::string(kErase);
 }
 
-void StatusLine::AfterOutput(bool line_is_finished, TimePoint now) {
+void StatusLine::AfterOutput(std::chrono::milliseconds patience, TimePoint now) {
   if (!is_set()) return;
-  if (!line_is_finished) {
-    due_ = now + kUnfinishedPatience;
+  if (patience.count() > 0) {
+    due_ = now + patience;
     return;
   }
   // What waited for the end of a line needs not wait any more.

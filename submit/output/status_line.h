@@ -15,8 +15,10 @@ namespace warren::submit {
 
 /// Between two drawings.
 inline constexpr std::chrono::milliseconds kStatusInterval{100};
-/// How long the rest of an unfinished line of output is waited for before a newline is put in.
+/// How long the rest of an unfinished line of output is waited for before a newline is put in; longer for a
+/// progress bar, which is drawn again and again.
 inline constexpr std::chrono::milliseconds kUnfinishedPatience{1000};
+inline constexpr std::chrono::milliseconds kRedrawnPatience{10'000};
 
 class StatusLine {
  public:
@@ -29,8 +31,9 @@ class StatusLine {
   void Refresh(TimePoint now);
   /// To be written before other output.
   std::string BeforeOutput();
-  /// Output was written.
-  void AfterOutput(bool line_is_finished, TimePoint now);
+  /// Output was written. `patience`: how long the rest of its last line is waited for; 0: the line is
+  /// finished.
+  void AfterOutput(std::chrono::milliseconds patience, TimePoint now);
   /// When Draw is due, if ever.
   std::optional<TimePoint> NextDraw() const { return due_; }
   /// To be written when it is due. The output before must have ended its line (the caller sees to that).

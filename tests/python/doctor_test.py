@@ -227,7 +227,8 @@ class Findings(unittest.TestCase):
     def test_an_answer_that_is_none_is_an_error_of_that_host(self):
         for line in ("hello\n", "[" * 100_000, "[]", "7", "{}"):
             probe = object.__new__(hosts.Probe)
-            with mock.patch.object(probe, "_write", lambda text: None), mock.patch.object(probe, "_line", lambda patience_s, line=line: line):
+            with mock.patch.object(probe, "_write", lambda text: None), \
+                    mock.patch.object(probe, "_line", lambda patience_s, line=line: line):
                 with self.assertRaisesRegex(hosts.HostError, "something else writes to the standard output"):
                     probe.ask("facts")
 

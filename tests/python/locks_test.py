@@ -69,7 +69,8 @@ class Folders(unittest.TestCase):
         self.assertEqual((there / "page").read_text(), "rows")
 
     def test_one_that_another_machine_may_use_stays_and_is_told(self):
-        for name, boot in (("warren-pages-far", "another boot"), ("warren-pages-new", ""), ("warren-pages-none", None), ("warren-pages-old-host-12-abc", None)):
+        for name, boot in (("warren-pages-far", "another boot"), ("warren-pages-new", ""), ("warren-pages-none", None),
+                           ("warren-pages-old-host-12-abc", None)):  # fmt: skip
             folder = pathlib.Path(self.place) / name
             folder.mkdir()
             if boot is not None:

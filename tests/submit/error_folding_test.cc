@@ -287,6 +287,16 @@ TEST(ErrorFolding, APieceWithinALineBeginsNoError) {
   EXPECT_EQ(job.shown[0].size(), 70000 + kTraceback[0].size());
 }
 
+TEST(ErrorFolding, AnErrorBehindAProgressBarIsOne) {
+  Folding f;
+  f.Say(1, {"\r 50%", "Traceback (most recent call last):\n", "  x\n", "ValueError: 1\n"});
+  EXPECT_EQ(f.shown[1], "\r 50%");
+  f.folding.Ended(1, false);
+  EXPECT_EQ(f.folding.Fold(1).first, 1U);
+  f.folding.ShowHeld(1);
+  EXPECT_EQ(f.shown[1], "\r 50%Traceback (most recent call last):\n  x\nValueError: 1\n");
+}
+
 TEST(ErrorFolding, WhenTheJobIsBegunAnewItHoldsAgain) {
   Folding job;
   job.Say(0, kEcho);

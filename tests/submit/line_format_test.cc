@@ -56,6 +56,23 @@ TEST(TextFormat, AddsAPrefixAndNothingElse) {
   EXPECT_EQ(format->Object(kTime, "{}"), "");
 }
 
+TEST(TextFormat, AProgressBarIsDrawnBehindItsPrefix) {
+  const auto format = MakeLineFormat(LogFormat::kText);
+  LineFormat::Line line = format->OfProcess(kTime, Stream::kErr, Worker(), "\r 50%", false);
+  EXPECT_EQ(line.prefix + line.text, "\r[3]  50%");
+  EXPECT_TRUE(line.redraws);
+  for (const char* const other : {" 50%", "a\r\n", "\r\n", "\n"}) {
+    line = format->OfProcess(kTime, Stream::kErr, Worker(), other, false);
+    EXPECT_EQ(line.prefix + line.text, std::string("[3] ") + other);
+    EXPECT_FALSE(line.redraws);
+  }
+}
+
+TEST(JsonFormat, AProgressBarIsALineInPieces) {
+  EXPECT_EQ(Json::parse(AsJson(Stream::kErr, Worker(), "\r 50%"))["partial"], true);
+  EXPECT_FALSE(Json::parse(AsJson(Stream::kErr, Worker(), "\r100%\n")).contains("partial"));
+}
+
 TEST(JsonFormat, NamesTheWorkerItsStreamAndTheTime) {
   EXPECT_EQ(AsJson(Stream::kErr, Worker(), "a \"b\"\n"),
             "{\"time\":\"2026-11-27T01:13:20.007Z\",\"source\":\"worker\",\"rank\":3,\"task\":1,\"stream\":"

@@ -71,5 +71,62 @@ TEST(LineSplitter, KeepsEveryByteOfRandomInput) {
   EXPECT_EQ(received, sent);
 }
 
+TEST(LineSplitter, AProgressBarIsPassedOnAsItIsDrawn) {
+  Collected tqdm;  // a return before each drawing
+  tqdm.Append("\r  0%");
+  EXPECT_THAT(tqdm.pieces, ElementsAre("\r  0%"));
+  tqdm.Append("\r 50%\r100%");
+  tqdm.Append(" done");
+  EXPECT_THAT(tqdm.pieces, ElementsAre("\r  0%", "\r 50%", "\r100%", " done"));
+  tqdm.Append("\nplain");
+  EXPECT_THAT(tqdm.pieces, ElementsAre("\r  0%", "\r 50%", "\r100%", " done", "\n"));
+  tqdm.Finish();
+  EXPECT_EQ(tqdm.pieces.back(), "plain");
+
+  Collected print;  // print(..., end="\r"): a return behind each
+  print.Append("1 of 3\r");
+  EXPECT_THAT(print.pieces, ElementsAre("1 of 3"));
+  print.Append("2 of 3\r");
+  EXPECT_THAT(print.pieces, ElementsAre("1 of 3", "\r2 of 3"));
+  print.Append("\n");
+  print.Append("more");
+  EXPECT_THAT(print.pieces, ElementsAre("1 of 3", "\r2 of 3", "\r\n"));
+  print.Append("\r");
+  print.Finish();
+  EXPECT_THAT(print.pieces, ElementsAre("1 of 3", "\r2 of 3", "\r\n", "more", "\r"));
+}
+
+TEST(LineSplitter, LinesThatEndInReturnAndNewlineAreLines) {
+  Collected collected;
+  collected.Append("a\r\n\r\nb");
+  EXPECT_THAT(collected.pieces, ElementsAre("a\r\n", "\r\n"));
+  collected.Append("c\r\n\r\r\n");
+  EXPECT_THAT(collected.pieces, ElementsAre("a\r\n", "\r\n", "bc\r\n", "\r\r\n"));
+}
+
+TEST(LineSplitter, ProgressBarsLoseNoByteHoweverTheyAreCut) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    Collected collected;
+    std::string sent;
+    for (int i = 0; i < 6; ++i) {
+      std::string part(random() % 5, 'x');
+      for (char& c : part) c = "\r\nab"[random() % 4];
+      collected.Append(part);
+      sent += part;
+    }
+    collected.Finish();
+    std::string received;
+    for (const std::string& piece : collected.pieces) {
+      received += piece;
+      ASSERT_FALSE(piece.empty());
+      ASSERT_GE(piece.find('\n'), piece.size() - 1);
+      const std::size_t back = piece.find('\r', 1);
+      ASSERT_TRUE(back == std::string::npos || piece.substr(back) == "\r\n") << piece;
+    }
+    ASSERT_EQ(received, sent);
+  }
+}
+
 }  // namespace
 }  // namespace warren::submit

@@ -100,5 +100,18 @@ TEST(OutputHistory, ALineWithoutEndIsCut) {
   EXPECT_LT(Ask(history, {}).lines.at(0).size(), OutputHistory::kLineBytes + 10);
 }
 
+TEST(OutputHistory, OfAProgressBarTheLatestStateIsKept) {
+  OutputHistory history(2);
+  for (const char* const piece :
+       {"before\n", "\r  0%", "\r 50%", "\r100%", "\n", "\n", "after\n", "\rbar\n", "\rnext"}) {
+    history.Add(0, Stream::kErr, piece);
+  }
+  history.Add(0, Stream::kOut, "\r10%");
+  EXPECT_EQ(history.Json({}),
+            "{\"lines\":[[1,0,\"err\",\"before\"],[4,0,\"err\",\"100%\"],[5,0,\"err\",\"\"],[6,0,\"err\","
+            "\"after\"],"
+            "[7,0,\"err\",\"bar\"],[8,0,\"err\",\"next\"],[9,0,\"out\",\"10%\"]],\"from\":1,\"last\":9}");
+}
+
 }  // namespace
 }  // namespace warren::submit

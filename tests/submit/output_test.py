@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -31,7 +32,64 @@ class Output(SubmitCase):
         code = f"import sys; sys.stdout.buffer.write({data!r})"
         process = self.start("--num-workers", 1, *python(code))
         out, _ = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in data.split(b"\n")[:-1]))
+        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a progress bar is drawn behind its prefix
+        self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in drawn.split(b"\n")[:-1]))
+
+    #: Says of each step that it is done when the file of that name is there.
+    STEPS = ("import os, pathlib, sys, time\n"
+             "def step(name, text, stream=sys.stdout):\n"
+             "    print(text, end='', file=stream)\n"
+             "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
+
+    def job_in_steps(self, code, *options, **settings):
+        """Python as users have it: without a PYTHONUNBUFFERED from outside."""
+        self.file("steps.py").write_text(self.STEPS + code)
+        environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
+        process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
+                                   env=environment, cwd=self.directory, stdin=subprocess.DEVNULL,
+                                   **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings})  # fmt: skip
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                self.addCleanup(stream.close)
+        return process
+
+    def test_what_python_prints_is_seen_at_once(self):
+        process = self.job_in_steps("step('a', 'first\\n'); step('b', 'second\\n')")
+        self.wait_for_text(process.stdout, "[0] first\n")
+        self.file("a").touch()
+        self.wait_for_text(process.stdout, "[0] second\n")
+        self.file("b").touch()
+
+    def test_what_a_killed_worker_has_printed_is_not_lost(self):
+        process = self.job_in_steps("for i in range(5): print('processing file', i)\nos.kill(os.getpid(), 9)", "--log-dir", "logs")
+        out, err = process.communicate(timeout=LIMIT_S)
+        lines = [f"processing file {i}" for i in range(5)]
+        self.assertEqual(out.decode(), "".join(f"[0] {line}\n" for line in lines))
+        self.assertEqual(self.file("logs/worker-0.log").read_text().splitlines(), lines)
+        self.assertIn("dmlc-submit:   | processing file 4\n", err.decode())
+
+    def test_progress_bars_are_seen_as_they_are_drawn(self):
+        before = "step('a', '\\r 0%', sys.stderr); step('b', '\\r 50%', sys.stderr); step('c', '\\r100%\\n', sys.stderr)"
+        behind = "step('a', ' 0%\\r', sys.stderr); step('b', ' 50%\\r', sys.stderr); step('c', '100%\\n', sys.stderr)"
+        for code, shown in ((before, ("\r[0]  0%", "\r[0]  50%", "\r[0] 100%\n")), (behind, ("[0]  0%", "\r[0]  50%", "\r[0] 100%\n"))):
+            for terminal in (False, True):
+                with self.subTest(code=code, terminal=terminal):
+                    master, slave = os.openpty() if terminal else os.pipe()
+                    if terminal:
+                        attributes = termios.tcgetattr(slave)
+                        attributes[1] &= ~termios.OPOST
+                        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+                    process = self.job_in_steps(code, "--color", "never", stderr=slave)
+                    os.close(slave)
+                    for name, text in zip("abc", shown):
+                        self.wait_for_text(master, text)
+                        self.file(name).touch()
+                    process.communicate(timeout=LIMIT_S)
+                    os.close(master)
+                    for name in "abc":
+                        self.file(name).unlink()
 
     def test_unfinished_last_line_comes_at_the_exit_as_it_is(self):
         process = self.submit("--num-workers", 1, "printf", "whole\\npart")
@@ -176,8 +234,8 @@ class Output(SubmitCase):
                 if before is not None:
                     for name in names:
                         self.file(name).chmod(before)
-                process = self.submit("--num-workers", 1, "--log-file", "log", "--log-dir", "logs", "--timeline", "trace.json", "--dashboard",
-                                      "echo", "x", preexec_fn=lambda: os.umask(0))  # fmt: skip
+                process = self.submit("--num-workers", 1, "--log-file", "log", "--log-dir", "logs", "--timeline", "trace.json",
+                                      "--dashboard", "echo", "x", preexec_fn=lambda: os.umask(0))  # fmt: skip
                 self.assertEqual(process.returncode, 0, process.err)
                 self.assertIn("token=", self.file("log").read_text())
                 for name in (*names, *(path.relative_to(self.directory) for path in self.file("logs/jobs").iterdir())):

@@ -68,6 +68,23 @@ TEST(Plan, TellsWorkersHowOftenToReportUnlessTheUserDoes) {
   EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "0");
 }
 
+TEST(Plan, PythonKeepsNoOutputBackUnlessTheUserSaysSo) {
+  Options options = SomeOptions();
+  options.num_servers = 1;
+  PlanContext context = SomeContext();
+  for (const char* const cluster : {"local", "ssh", "slurm", "mpi", "sge", "yarn", "kubernetes"}) {
+    options.cluster = cluster;
+    for (const PlannedProcess& process : Plan(options, context)) {
+      EXPECT_EQ(Get(process.environment, "PYTHONUNBUFFERED"), "1") << cluster << ProcessName(process.role, 0);
+    }
+  }
+  context.inherited = {"PYTHONUNBUFFERED"};
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "PYTHONUNBUFFERED"), "(unset)");
+  context.inherited.clear();
+  options.environment.emplace_back("PYTHONUNBUFFERED", "");
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "PYTHONUNBUFFERED"), "");
+}
+
 TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();

@@ -22,7 +22,7 @@ StatusLine Shown(std::string_view text) {
 TEST(StatusLine, NothingIsWrittenWhileThereIsNone) {
   StatusLine line;
   EXPECT_EQ(line.BeforeOutput(), "");
-  line.AfterOutput(true, kStart);
+  line.AfterOutput(0ms, kStart);
   EXPECT_FALSE(line.NextDraw());
   EXPECT_EQ(line.Hide(), "");
 }
@@ -30,7 +30,7 @@ TEST(StatusLine, NothingIsWrittenWhileThereIsNone) {
 TEST(StatusLine, IsErasedBeforeOutputAndDrawnAgain) {
   StatusLine line = Shown("a");
   EXPECT_EQ(line.BeforeOutput(), kErase);
-  line.AfterOutput(true, kStart + 1s);
+  line.AfterOutput(0ms, kStart + 1s);
   EXPECT_EQ(line.NextDraw(), kStart + 1s);
   EXPECT_EQ(line.Draw(80, kStart + 1s), "a\r");
 }
@@ -42,7 +42,7 @@ TEST(StatusLine, IsDrawnTenTimesASecondAtMost) {
   EXPECT_EQ(line.Draw(80, kStart + kStatusInterval), std::string(kErase) + "49\r");
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(line.BeforeOutput(), i == 0 ? kErase : "");
-    line.AfterOutput(true, kStart + kStatusInterval + 1ms);
+    line.AfterOutput(0ms, kStart + kStatusInterval + 1ms);
   }
   EXPECT_EQ(line.NextDraw(), kStart + 2 * kStatusInterval);
 }
@@ -58,19 +58,29 @@ TEST(StatusLine, TheSameTextIsNotDrawnAgain) {
 TEST(StatusLine, WaitsForTheRestOfALine) {
   StatusLine line = Shown("a");
   EXPECT_EQ(line.BeforeOutput(), kErase);
-  line.AfterOutput(false, kStart + 1s);
+  line.AfterOutput(kUnfinishedPatience, kStart + 1s);
   EXPECT_EQ(line.NextDraw(), kStart + 1s + kUnfinishedPatience);
   line.Set("b", kStart + 1100ms);
   EXPECT_EQ(line.NextDraw(), kStart + 1s + kUnfinishedPatience);
-  line.AfterOutput(true, kStart + 1200ms);
+  line.AfterOutput(0ms, kStart + 1200ms);
   EXPECT_EQ(line.NextDraw(), kStart + 1200ms);
+}
+
+TEST(StatusLine, LeavesAProgressBarTheTerminal) {
+  StatusLine line = Shown("a");
+  for (int second = 1; second < 8; ++second) {
+    line.BeforeOutput();
+    line.AfterOutput(kRedrawnPatience, kStart + std::chrono::seconds(second));
+    line.Set(std::to_string(second), kStart + std::chrono::seconds(second));
+  }
+  EXPECT_EQ(line.NextDraw(), kStart + 7s + kRedrawnPatience);
 }
 
 TEST(StatusLine, HidingErasesItForGood) {
   StatusLine line = Shown("a");
   EXPECT_EQ(line.Hide(), kErase);
   EXPECT_FALSE(line.NextDraw());
-  line.AfterOutput(true, kStart + 1s);
+  line.AfterOutput(0ms, kStart + 1s);
   EXPECT_FALSE(line.NextDraw());
 }
 

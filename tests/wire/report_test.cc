@@ -163,6 +163,18 @@ TEST(ReportTest, UnknownMembersArePassedOver) {
   EXPECT_EQ(read.rank, -1);
 }
 
+TEST(ReportTest, DeeplyNestedMembersAreReadAndRefusedWithoutRecursion) {
+  const std::size_t depth = kMaxReportBytes / 2 - 20;
+  const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+  EXPECT_EQ(Read(Message("{\"task\":\"3\",\"x\":" + deep + "}")).task_id, "3");
+  for (const std::string& text :
+       {deep, std::string(kMaxReportBytes, '['), std::string("{\"traffic\":") + deep + "}"}) {
+    ReportStream stream;
+    stream.Append(Message(text));
+    EXPECT_THROW(stream.Next(), ProtocolError) << text.substr(0, 20);
+  }
+}
+
 TEST(ReportTest, ReportsMayComeInPiecesAndManyAtOnce) {
   const std::string both = Encode(Whole()) + Encode(WorkerReport());
   ReportStream stream;

@@ -210,7 +210,7 @@ def find(jobs: Sequence[Job], words: str) -> Job:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the words behind `warren jobs`."""
+    """Parses the arguments of `warren jobs`."""
     made = argparse.ArgumentParser(prog="warren jobs", description="Lists past jobs of dmlc-submit, the newest first.")
     made.add_argument("id", nargs="?", metavar="ID", help="shows all of one job: its ID, the beginning of that, or its pid")
     made.add_argument("--log-dir", metavar="DIR", help="the jobs that had this --log-dir; else yours on this machine")

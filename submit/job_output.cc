@@ -2,15 +2,21 @@
 
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
+#include <stdexcept>
 #include <utility>
+
+#include "submit/output/log.h"
+#include "submit/output/log_folder.h"
 
 namespace warren::submit {
 
 using Clock = std::chrono::steady_clock;
 
 JobOutput::JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
-                     bool show_all, SpeakerOf speaker_of, Reader reader)
+                     std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader)
     : console_(console),
+      log_dir_(std::move(log_dir)),
       show_all_(show_all),
       speaker_of_(std::move(speaker_of)),
       reader_(std::move(reader)),
@@ -35,6 +41,19 @@ void JobOutput::Begin(std::size_t index, int attempt) {
 void JobOutput::Append(std::size_t index, Stream stream, std::string_view bytes) {
   processes_[index].Append(stream, bytes, ShownFor(index));
   WaitForDeadline();
+}
+
+void JobOutput::TrackerPrint(std::string_view text) {
+  console_.TrackerPrint(text);
+  LogTrackerPrint(text);
+  if (log_dir_.empty()) return;
+  try {
+    if (!tracker_log_) tracker_log_.emplace((std::filesystem::path(log_dir_) / kTrackerLog).string());
+    tracker_log_->Write(text);
+    if (!text.ends_with('\n')) tracker_log_->Write("\n");
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("{}", error.what());
+  }
 }
 
 void JobOutput::Finish(std::size_t index, bool well) {

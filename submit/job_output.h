@@ -25,16 +25,18 @@ class JobOutput {
   /// Somebody else who sees each line, or piece of a long one, as soon as it comes.
   using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
 
-  /// Begins the log files of the plan anew. `show_all`: nothing is folded. Throws std::runtime_error when a
-  /// log file cannot be written.
+  /// Begins the log files of the plan anew. `log_dir`: where kTrackerLog is kept, too; empty: nowhere.
+  /// `show_all`: nothing is folded. Throws std::runtime_error when a log file cannot be written.
   JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
-            bool show_all, SpeakerOf speaker_of, Reader reader);
+            std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader);
   JobOutput(const JobOutput&) = delete;
   JobOutput& operator=(const JobOutput&) = delete;
 
   /// The process is started for this attempt, from 0.
   void Begin(std::size_t index, int attempt);
   void Append(std::size_t index, Stream stream, std::string_view bytes);
+  /// What a worker printed by way of the tracker: to standard output, --log-file and kTrackerLog.
+  void TrackerPrint(std::string_view text);
   /// The process has ended and has no more to say.
   void Finish(std::size_t index, bool well);
   /// All processes are being stopped.
@@ -55,6 +57,8 @@ class JobOutput {
   void WaitForDeadline();
 
   Console& console_;
+  const std::string log_dir_;
+  std::optional<KeptLog> tracker_log_;  ///< if anything was printed
   const bool show_all_;
   const SpeakerOf speaker_of_;
   const Reader reader_;

@@ -17,6 +17,7 @@
 #include "submit/monitor/kept_page.h"
 #include "submit/monitor/live_line.h"
 #include "submit/monitor/web_request.h"
+#include "submit/output/log_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -224,7 +225,7 @@ void JobWatch::OnLog(const LogLine& line) {
 /// Empty where there is none.
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
-  const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / "job.html";
+  const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;
   // A new file, as commands may name secrets: that of an earlier job may be another user's, or open elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);

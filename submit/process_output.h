@@ -3,10 +3,11 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "posix/descriptor.h"
+#include "submit/output/kept_log.h"
 #include "submit/output/line_splitter.h"
 #include "submit/process/stream.h"
 
@@ -19,7 +20,7 @@ class ProcessOutput {
 
   /// Begins the log file anew; an empty path: there is none. Throws std::runtime_error when it cannot be
   /// written.
-  explicit ProcessOutput(std::string log_file);
+  explicit ProcessOutput(const std::string& log_file);
 
   /// The process is started for this attempt, from 0.
   void Begin(int attempt);
@@ -31,14 +32,12 @@ class ProcessOutput {
   const std::deque<std::string>& tail() const { return tail_; }
 
  private:
-  void WriteLog(std::string_view bytes);
   void AddToTail(std::string_view piece);
 
   LineSplitter out_, err_;
   std::deque<std::string> tail_;
   bool tail_line_open_ = false;  ///< the last of them has no newline yet
-  std::string log_file_;
-  posix::Descriptor log_;  ///< given up when it can no longer be written
+  std::optional<KeptLog> log_;
 };
 
 }  // namespace warren::submit

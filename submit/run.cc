@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +24,7 @@
 #include "submit/job_address.h"
 #include "submit/job_output.h"
 #include "submit/job_watch.h"
+#include "submit/output/log_folder.h"
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
@@ -45,13 +45,6 @@ constexpr int kReportSeconds = 1;
 constexpr char kCaller[] = "files";
 /// Makes dmlc-submit tell where all processes are in their programs.
 constexpr int kDumpSignal = SIGUSR2;
-
-void MakeLogDirectory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error)
-    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", path, error.message()));
-}
 
 /// Of the processes that run on this machine, if they do.
 Binding BindingHere(const Options& options, int usable_cores) {
@@ -183,9 +176,9 @@ class JobRun : public JobView {
   }
 
   void OpenOutput() {
-    if (!options_.log_dir.empty()) MakeLogDirectory(options_.log_dir);
+    if (!options_.log_dir.empty()) BeginLogFolder(options_.log_dir);
     output_.emplace(
-        io_, console_, plan_, options_.show_all_errors,
+        io_, console_, plan_, options_.log_dir, options_.show_all_errors,
         [this](std::size_t index, Stream stream) { return SpeakerOf(index, stream); },
         [this](std::size_t index, Stream stream, std::string_view piece) {
           watch_->OnOutput(index, stream, piece);
@@ -409,7 +402,7 @@ class JobRun : public JobView {
     };
     events.print = [this](const std::string& text) {
       watch_->monitor().Printed(text, Clock::now());
-      console_.TrackerPrint(text);
+      output_->TrackerPrint(text);
     };
     events.finished = [this](const std::string& failure) {
       watch_->monitor().ReportsEnd();

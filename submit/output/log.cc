@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/details/null_mutex.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -50,11 +52,32 @@ class ConsoleSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex>
   Console& console_;
 };
 
+constexpr char kTrackerPrints[] = "tracker prints";
+
+bool IsTrackerPrint(const spdlog::details::log_msg& message) {
+  return std::string_view(message.logger_name.data(), message.logger_name.size()) == kTrackerPrints;
+}
+
+/// Lines of the file as people read them.
+class TextFormatter : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
+    (IsTrackerPrint(message) ? print_ : message_).format(message, to);
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<TextFormatter>(); }
+
+ private:
+  spdlog::pattern_formatter message_{"%Y-%m-%d %H:%M:%S.%e %l: %v"};
+  spdlog::pattern_formatter print_{"%Y-%m-%d %H:%M:%S.%e tracker: %v"};
+};
+
 /// Lines of the file as programs read them.
 class ObjectFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
-    const std::string line = format_->Message(message.time, SeverityOf(message.level), TextOf(message));
+    const std::string line = IsTrackerPrint(message)
+                                 ? format_->TrackerPrint(message.time, TextOf(message))
+                                 : format_->Message(message.time, SeverityOf(message.level), TextOf(message));
     to.append(line.data(), line.data() + line.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<ObjectFormatter>(); }
@@ -83,11 +106,24 @@ void StartLogging(Console& console, const LogSettings& settings) {
     if (settings.format == LogFormat::kJson) {
       sink->set_formatter(std::make_unique<ObjectFormatter>());
     } else {
-      sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+      sink->set_formatter(std::make_unique<TextFormatter>());
     }
-    logger->sinks().push_back(std::move(sink));
+    logger->sinks().push_back(sink);
+    auto prints = std::make_shared<spdlog::logger>(kTrackerPrints, std::move(sink));
+    prints->flush_on(spdlog::level::info);
+    spdlog::register_logger(std::move(prints));
   } catch (const spdlog::spdlog_ex& error) {
     throw std::runtime_error(fmt::format("--log-file: {}", error.what()));
+  }
+}
+
+void LogTrackerPrint(std::string_view text) {
+  const auto prints = spdlog::get(kTrackerPrints);
+  if (!prints) return;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    prints->info("{}", line);
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
 }
 

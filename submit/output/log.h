@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "submit/output/console.h"
 
@@ -18,6 +19,8 @@ struct LogSettings {
 /// console must live until StopLogging. Throws std::runtime_error when the file cannot be written; messages
 /// go to the console then.
 void StartLogging(Console& console, const LogSettings& settings);
+/// Writes what a worker printed by way of the tracker to the file, if there is one, line by line.
+void LogTrackerPrint(std::string_view text);
 void StopLogging();
 
 }  // namespace warren::submit

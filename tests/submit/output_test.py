@@ -217,6 +217,24 @@ class Output(SubmitCase):
         self.assertIn("cannot write the log 'logs/worker-0.log': Is a directory", self.last_line(process))
         self.assertFalse(self.file("started").exists())
 
+    def test_logs_of_an_earlier_job_are_moved_aside_and_nothing_else(self):
+        for name in ("notes.txt", "worker-1.log.old", "worker-x.log"):
+            self.file("logs").mkdir(exist_ok=True)
+            self.file("logs/" + name).write_text("mine")
+        first = self.submit("--num-workers", 3, "--log-dir", "logs", "--dashboard", "sh", "-c", "echo first $DMLC_TASK_ID")
+        self.assertNotIn("earlier", first.err)
+        self.file("logs/worker-2.stack").write_text("where it was")
+        second = self.submit("--num-workers", 1, "--log-dir", "logs", "sh", "-c", "echo second")
+        self.assertIn("dmlc-submit: the logs of an earlier job in 'logs' are now in 'logs/earlier'\n", second.err)
+        self.assertEqual({path.name for path in self.file("logs").iterdir()},
+                         {"worker-0.log", "earlier", "jobs", "notes.txt", "worker-1.log.old", "worker-x.log"})  # fmt: skip
+        self.assertEqual(self.file("logs/worker-0.log").read_text(), "second\n")
+        self.assertEqual({path.name for path in self.file("logs/earlier").iterdir()},
+                         {"worker-0.log", "worker-1.log", "worker-2.log", "worker-2.stack", "job.html"})  # fmt: skip
+        self.assertEqual(self.file("logs/earlier/worker-2.log").read_text(), "first 2\n")
+        self.submit("--num-workers", 1, "--log-dir", "logs", "true")
+        self.assertEqual({path.name: path.read_text() for path in self.file("logs/earlier").iterdir()}, {"worker-0.log": "second\n"})
+
     def test_log_file_has_the_messages_too(self):
         process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "false")
         log = self.file("log").read_text()

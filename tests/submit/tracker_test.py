@@ -1,5 +1,7 @@
 """dmlc-submit and its tracker: ranks, prints, workers that never come, the end of the job."""
 
+import json
+import re
 import time
 import unittest
 
@@ -48,6 +50,20 @@ class WithTracker(SubmitCase):
         process = self.workers(2, code + "worker.shutdown()")
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(process.out, "[3] train-error:0.1\ntwo\nlines\n")
+
+    def test_prints_of_workers_are_in_the_logs(self):
+        code = "worker.start()\nif task == 0: worker.print('[3] train-error:0.1'); worker.print('two\\nlines\\n')\nworker.shutdown()"
+        process = self.workers(2, code, "--log-dir", "logs", "--log-file", "log")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(self.file("logs/tracker.log").read_text(), "[3] train-error:0.1\ntwo\nlines\n")
+        printed = re.findall(r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} tracker: (.*)$", self.file("log").read_text())
+        self.assertEqual(printed, ["[3] train-error:0.1", "two", "lines"])
+        self.assertEqual(self.file("logs/tracker.log").stat().st_mode & 0o777, 0o600)
+        self.workers(2, code, "--log-file", "json", "--log-format", "json")
+        said = [json.loads(line) for line in self.file("json").read_text().splitlines()]
+        self.assertEqual([line["text"] for line in said if line["source"] == "tracker"], ["[3] train-error:0.1", "two", "lines"])
+        self.assertFalse(self.submit("--num-workers", 1, "--log-dir", "quiet", "true").returncode)
+        self.assertFalse(self.file("quiet/tracker.log").exists(), "nothing was printed")
 
     def test_workers_may_run_on_after_the_tracker_is_done(self):
         code = "worker.start(); worker.shutdown(); time.sleep(0.5); open(f'saved-{task}', 'w').write('yes')"

@@ -1,0 +1,71 @@
+#include "submit/output/log_folder.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+namespace warren::submit {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The regular files of this folder that a job keeps.
+std::vector<fs::path> LogsIn(const fs::path& folder) {
+  std::vector<fs::path> logs;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code gone;
+    const bool is_file = entry->symlink_status(gone).type() == fs::file_type::regular;
+    if (is_file && IsLogName(entry->path().filename().string())) logs.push_back(entry->path());
+  }
+  return logs;
+}
+
+bool RemovePrefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+}  // namespace
+
+bool IsLogName(std::string_view name) {
+  if (name == kTrackerLog || name == kKeptPage) return true;
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || (name.substr(dot) != ".log" && name.substr(dot) != ".stack"))
+    return false;
+  name = name.substr(0, dot);
+  if (name == "scheduler") return true;
+  return (RemovePrefix(name, "worker-") || RemovePrefix(name, "server-")) && !name.empty() &&
+         name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+void BeginLogFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", folder, error.message()));
+  const std::vector<fs::path> logs = LogsIn(folder);
+  if (logs.empty()) return;
+  const fs::path earlier = fs::path(folder) / kEarlierLogs;
+  fs::create_directory(earlier, error);
+  for (const fs::path& old : LogsIn(earlier)) {
+    std::error_code replaced_below;
+    fs::remove(old, replaced_below);
+  }
+  for (const fs::path& log : logs) {
+    if (!error) fs::rename(log, earlier / log.filename(), error);
+  }
+  if (error) {
+    spdlog::warn("'{}' still has logs of an earlier job, which cannot be moved to '{}': {}", folder,
+                 earlier.string(), error.message());
+  } else {
+    spdlog::info("the logs of an earlier job in '{}' are now in '{}'", folder, earlier.string());
+  }
+}
+
+}  // namespace warren::submit

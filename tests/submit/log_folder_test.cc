@@ -1,0 +1,85 @@
+// What becomes of the logs of an earlier job.
+#include "submit/output/log_folder.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace warren::submit {
+namespace {
+
+using testing::ElementsAre;
+namespace fs = std::filesystem;
+
+class LogFolder : public testing::Test {
+ protected:
+  LogFolder() {
+    std::string path = (fs::temp_directory_path() / "warren-logs-XXXXXX").string();
+    folder_ = mkdtemp(path.data());
+  }
+  ~LogFolder() override { fs::remove_all(folder_); }
+
+  void Make(const std::string& name) const { std::ofstream(folder_ / name) << name; }
+  std::set<std::string> Names(const std::string& folder = ".") const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_ / folder)) names.insert(entry.path().filename());
+    return names;
+  }
+
+  fs::path folder_;
+};
+
+TEST(LogName, IsAWholeName) {
+  for (const char* const name : {"worker-0.log", "worker-12.stack", "server-3.log", "scheduler.log",
+                                 "scheduler.stack", "tracker.log", "job.html"}) {
+    EXPECT_TRUE(IsLogName(name)) << name;
+  }
+  for (const char* const name :
+       {"", ".log", "worker.log", "worker-.log", "worker-1.txt", "worker-1.log.1", "my-worker-1.log",
+        "worker--1.log", "worker-1a.log", "slurm-12.log", "tracker.stack", "train.log", "jobs", "earlier"}) {
+    EXPECT_FALSE(IsLogName(name)) << name;
+  }
+}
+
+TEST_F(LogFolder, IsMadeAndANewOneHasNothingToMove) {
+  BeginLogFolder(folder_ / "a/b");
+  EXPECT_TRUE(Names("a/b").empty());
+  Make("file");
+  EXPECT_THROW(BeginLogFolder(folder_ / "file/b"), std::runtime_error);
+}
+
+TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
+  for (const char* const name : {"worker-0.log", "worker-1.log", "worker-1.stack", "tracker.log"}) Make(name);
+  BeginLogFolder(folder_);
+  EXPECT_THAT(Names(), ElementsAre("earlier"));
+  EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
+  BeginLogFolder(folder_);  // of a job without logs nothing replaces them
+  EXPECT_EQ(Names("earlier").size(), 4U);
+  Make("worker-0.log");
+  Make("earlier/mine");
+  BeginLogFolder(folder_);
+  EXPECT_THAT(Names("earlier"), ElementsAre("mine", "worker-0.log"));
+}
+
+TEST_F(LogFolder, LeavesEverythingElse) {
+  Make("notes.txt");
+  Make("slurm-12.log");
+  fs::create_directory(folder_ / "worker-0.log");
+  fs::create_symlink("notes.txt", folder_ / "worker-1.log");
+  BeginLogFolder(folder_);
+  EXPECT_THAT(Names(), ElementsAre("notes.txt", "slurm-12.log", "worker-0.log", "worker-1.log"));
+}
+
+TEST_F(LogFolder, LosesNothingWhereTheyCannotBeMoved) {
+  Make("earlier");
+  Make("worker-3.log");
+  BeginLogFolder(folder_);
+  EXPECT_THAT(Names(), ElementsAre("earlier", "worker-3.log"));
+}
+
+}  // namespace
+}  // namespace warren::submit

@@ -212,6 +212,7 @@ void JobWatch::OnReport(const wire::WorkerReport& report) {
 
 void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece) {
   if (web_) output_.Add(index, stream, piece);
+  monitor_.Wrote(index, Clock::now());
   if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
 }
 
@@ -226,7 +227,8 @@ void JobWatch::OnLog(const LogLine& line) {
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;
-  // A new file, as commands may name secrets: that of an earlier job may be another user's, or open elsewhere.
+  // A new file, as commands may name secrets: that of an earlier job may be another user's, or open
+  // elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);
   const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);

@@ -8,13 +8,19 @@
 namespace warren::submit {
 namespace {
 
-using Duration = std::chrono::steady_clock::duration;
 using std::chrono::milliseconds;
 
 /// A report comes once a second, and the job is looked at as often.
 constexpr std::chrono::seconds kHeardLate{2};
+/// How much longer than the timeout a wait may have to last to be reported, after shorter ones were over by
+/// themselves.
+constexpr int kMostPatience = 10;
+/// Cores: who uses less than the first uses none, as clocks and reports take some; who uses less than the
+/// second mostly sleeps, such as in a loop that looks for something every few milliseconds.
+constexpr double kIdleCores = 0.01;
+constexpr double kComputingCores = 0.1;
 
-long Seconds(Duration time) {
+long Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time + milliseconds(500)).count();
 }
 
@@ -24,14 +30,37 @@ std::string Last(const Signs& signs) {
                      signs.call);
 }
 
+/// What a worker does while others wait for it.
+std::string WhatItDoes(const Signs& signs, TimePoint since) {
+  if (!signs.sampled || !signs.cores || signs.cores_since < since)
+    return "runs";  // nothing is known of that time alone
+  if (*signs.cores < kIdleCores) return "uses no processor time";
+  if (*signs.cores < kComputingCores) return fmt::format("mostly sleeps ({:.2f} cores)", *signs.cores);
+  return "computes";
+}
+
 }  // namespace
 
-/// Within the timeout somebody is to be told, so what is heard of late counts sooner.
+// A warning is due within the timeout, so the limits leave time for what is heard late.
 HangWatch::HangWatch(milliseconds timeout, milliseconds sample_interval)
     : is_on_(timeout > milliseconds::zero()),
       silent_after_(std::max<milliseconds>(timeout - kHeardLate, 2 * sample_interval + kHeardLate)),
       timeout_(std::max(timeout - kHeardLate, timeout / 2)),
-      seen_after_(std::max(timeout - kHeardLate - sample_interval, timeout / 2)) {}
+      seen_after_(std::max(timeout - kHeardLate - sample_interval, timeout / 2)),
+      late_after_(timeout_),
+      idle_after_(silent_after_) {}
+
+bool HangWatch::HasPrinted(const Signs& signs, Duration within, TimePoint now) const {
+  return signs.printed && now - *signs.printed < within;
+}
+
+std::string HangWatch::LearnFrom(Duration lasted) {
+  const Duration longer = std::min<Duration>(2 * lasted, kMostPatience * timeout_);
+  late_after_ = std::max(late_after_, longer);
+  idle_after_ = std::max(idle_after_, longer);
+  return fmt::format(" after {} s; the next wait will be reported after {} s", Seconds(lasted),
+                     Seconds(late_after_));
+}
 
 std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) const {
   const bool silent_host = signs.sampled && now - *signs.sampled >= silent_after_;
@@ -63,9 +92,9 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
                                Seconds(lasted), Last(signs)),
                    fmt::format("waits for a disk or a network file system for {} s", Seconds(lasted))};
   }
-  // Of many workers each reports seldom, and a user may have another interval in mind.
+  // With many workers, reports are rare; the user may also have set another interval.
   const auto gap = signs.report_gap;
-  const bool rests = now - signs.busy >= silent_after_;
+  const bool rests = now - signs.busy >= silent_after_ && !HasPrinted(signs, silent_after_, now);
   if (rests && signs.reported && gap.count() > 0 &&
       now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
     const long silent = Seconds(now - *signs.reported);
@@ -80,12 +109,16 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
 }
 
 std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optional<Signs>>& workers,
-                                                    TimePoint now) const {
+                                                    std::optional<TimePoint> round_ended) const {
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
-    if (worker && worker->reported && worker->inside && now - worker->call_since >= timeout_) {
-      waiting.push_back({worker->call, &*worker});
-    }
+    if (!worker || !worker->reported || !worker->inside) continue;
+    // What it said: since then it may have gone on.
+    const bool is_long = *worker->reported - worker->call_since >= late_after_;
+    // Some time after it began to wait: whoever finishes a round is heard a moment later than whoever begins
+    // the next.
+    const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
+    if (is_long && !is_over) waiting.push_back({worker->call, &*worker});
   }
   std::sort(waiting.begin(), waiting.end(),
             [](const Waiting& a, const Waiting& b) { return a.call < b.call; });
@@ -99,16 +132,15 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
 /// Others are in a call that this one has not come to.
 std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
-  if (signs.inside || !signs.reported) return std::nullopt;
+  if (signs.inside || !signs.reported || HasPrinted(signs, late_after_, now)) return std::nullopt;
   const auto later = std::upper_bound(waiting.begin(), waiting.end(), signs.call,
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // What it has said since is new enough.
-  if (*signs.reported - first->call_since < timeout_ / 2) return std::nullopt;
+  // It has said itself that it is still late.
+  if (*signs.reported - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = Seconds(now - first->call_since);
-  const bool computes = signs.sampled && now - signs.busy < silent_after_;
   const std::string whom =
       num_waiting == 1 ? std::string("another worker") : fmt::format("{} others", num_waiting);
   const std::string before = signs.call > 0
@@ -118,43 +150,44 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
       Finding::Kind::kHoldsUp, 0,
       fmt::format("{} holds up {}: for {} s they have waited for it in {} (call {}); it {}, and {}",
                   signs.name, whom, waited, first->call_name, first->call,
-                  !signs.sampled ? "runs"
-                  : computes     ? "computes"
-                                 : "uses no processor time",
-                  before),
-      fmt::format("holds up {} for {} s", whom, waited)};
+                  WhatItDoes(signs, first->call_since), before),
+      fmt::format("holds up {} for {} s", whom, waited), first->call_since};
 }
 
-/// Of workers whose engine says nothing nobody knows who waits for whom; but none of them does anything.
+/// For workers whose engine reports nothing: who waits for whom is unknown, but none of them does anything.
 std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs>>& workers,
-                                           TimePoint now) const {
+                                           std::optional<TimePoint> round_ended, TimePoint now) const {
+  if (round_ended && now - *round_ended < idle_after_) return std::nullopt;
   std::size_t last = workers.size();
   TimePoint busy;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const auto& worker = workers[i];
     if (!worker) continue;
-    if (!worker->sampled || now - worker->since < silent_after_) return std::nullopt;
-    if (now - std::max(worker->busy, *worker->sampled_first) < silent_after_) return std::nullopt;
+    if (!worker->sampled || now - worker->since < idle_after_) return std::nullopt;
+    if (now - std::max(worker->busy, *worker->sampled_first) < idle_after_) return std::nullopt;
+    if (HasPrinted(*worker, idle_after_, now)) return std::nullopt;
     if (last == workers.size() || worker->busy > busy) {
       last = i;
       busy = worker->busy;
     }
   }
   if (last == workers.size()) return std::nullopt;
-  return Finding{
-      Finding::Kind::kAllIdle, last,
-      fmt::format("no worker has used any processor time for {} s; the last that did was {}",
-                  Seconds(now - std::max(busy, *workers[last]->sampled_first)), workers[last]->name),
-      ""};
+  const TimePoint since = std::max(busy, *workers[last]->sampled_first);
+  return Finding{Finding::Kind::kAllIdle, last,
+                 fmt::format("no worker has used any processor time for {} s; the last that did was {}",
+                             Seconds(now - since), workers[last]->name),
+                 "", since};
 }
 
-std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& workers, TimePoint now) {
+std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& workers,
+                                     std::optional<TimePoint> round_ended, TimePoint now) {
   std::vector<Finding> findings;
   if (!is_on_) return findings;
   found_.resize(workers.size());
   troubles_.assign(workers.size(), "");
   bool any = false;
-  const std::vector<Waiting> waiting = WhoWaits(workers, now);
+  const std::vector<Waiting> waiting = WhoWaits(workers, round_ended);
+  std::optional<std::string> learned;  // by the first of those that go on
   for (std::size_t i = 0; i < workers.size(); ++i) {
     std::optional<Finding> finding;
     if (workers[i]) finding = FindIn(*workers[i], now);
@@ -163,16 +196,23 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       any = true;
       finding->worker = i;
       troubles_[i] = finding->trouble;
-      if (std::exchange(found_[i], finding->kind) != finding->kind) findings.push_back(*std::move(finding));
-    } else if (std::exchange(found_[i], std::nullopt) && workers[i]) {
-      findings.push_back({Finding::Kind::kGoesOn, i, fmt::format("{} goes on", workers[i]->name)});
+      const auto before = std::exchange(found_[i], Found{finding->kind, finding->since});
+      if (!before || before->kind != finding->kind) findings.push_back(*std::move(finding));
+    } else if (const auto before = std::exchange(found_[i], std::nullopt); before && workers[i]) {
+      std::string text = fmt::format("{} goes on", workers[i]->name);
+      if (before->kind == Finding::Kind::kHoldsUp) {
+        if (!learned) learned = LearnFrom(now - before->since);
+        text += *learned;
+      }
+      findings.push_back({Finding::Kind::kGoesOn, i, std::move(text)});
     }
   }
   // If it is known who hangs, the others wait for that one.
-  const auto idle = any ? std::nullopt : FindIdle(workers, now);
-  if (idle && !std::exchange(all_idle_, true)) findings.push_back(*idle);
-  if (!idle && std::exchange(all_idle_, false)) {
-    findings.push_back({Finding::Kind::kGoesOn, 0, "workers use their processors again"});
+  const auto idle = any ? std::nullopt : FindIdle(workers, round_ended, now);
+  if (idle && !std::exchange(all_idle_since_, idle->since)) findings.push_back(*idle);
+  if (const auto since = idle ? std::nullopt : std::exchange(all_idle_since_, std::nullopt)) {
+    findings.push_back(
+        {Finding::Kind::kGoesOn, 0, "workers use their processors again" + LearnFrom(now - *since)});
   }
   return findings;
 }

@@ -204,8 +204,13 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
     if (shown.cores_used >= kBusyCores) worker.busy = now;
   }
   if (!worker.sampled_first) worker.sampled_first = worker.busy = now;
+  worker.sampled_before = worker.sampled;
   worker.sampled = worker.heard = now;
   shown.sample = sample;
+}
+
+void JobMonitor::Wrote(std::size_t index, TimePoint now) {
+  workers_[index].printed = now;
 }
 
 void JobMonitor::OutputPaused(bool paused, TimePoint now) {
@@ -227,12 +232,15 @@ void JobMonitor::ReportsEnd() {
 
 void JobMonitor::StoodStill(TimePoint::duration how_long) {
   for (Worker& worker : workers_) {
-    for (auto* time : {&worker.heard, &worker.sampled, &worker.sampled_first, &worker.reported}) {
+    for (auto* time : {&worker.heard, &worker.sampled, &worker.sampled_before, &worker.sampled_first,
+                       &worker.reported, &worker.printed}) {
       if (*time) **time += how_long;
     }
     for (auto* time : {&worker.state_since, &worker.busy, &worker.call_since}) *time += how_long;
   }
-  if (joining_since_) *joining_since_ += how_long;
+  for (auto* time : {&joining_since_, &round_ended_}) {
+    if (*time) **time += how_long;
+  }
 }
 
 // --- progress ----------------------------------------------------------------------------------------------
@@ -278,6 +286,7 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
     }
   } else {
     evaluations.push_back({round, SecondsAt(now), metrics});
+    round_ended_ = now;
   }
   if (evaluations.size() > kMaxEvaluations) {
     std::size_t kept = 0;
@@ -308,6 +317,11 @@ std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
   signs.state = shown.sample ? shown.sample->state : '?';
   signs.state_since = worker.state_since;
   signs.busy = worker.busy;
+  signs.printed = worker.printed;
+  if (worker.sampled_before) {
+    signs.cores = shown.cores_used;
+    signs.cores_since = *worker.sampled_before;
+  }
   signs.reported = worker.reported;
   signs.report_gap = std::max(worker.report_gap, report_interval_);
   if (shown.call) {
@@ -323,7 +337,7 @@ std::vector<Finding> JobMonitor::Look(TimePoint now) {
   if (options_.hang_timeout == milliseconds::zero() || output_paused_) return {};
   std::vector<std::optional<Signs>> signs;
   for (std::size_t i = 0; i < workers_.size(); ++i) signs.push_back(SignsOf(i));
-  std::vector<Finding> findings = hang_watch_.Look(signs, now);
+  std::vector<Finding> findings = hang_watch_.Look(signs, round_ended_, now);
   for (const Finding& finding : findings) {
     WorkerSnapshot& shown = job_.workers[finding.worker];
     const bool hangs = finding.kind == Finding::Kind::kStopped || finding.kind == Finding::Kind::kWaits ||

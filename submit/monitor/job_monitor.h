@@ -44,6 +44,8 @@ class JobMonitor {
   void Linked(TimePoint now);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
+  /// The process has written something to its standard output or standard error.
+  void Wrote(std::size_t index, TimePoint now);
   /// Output, and with it samples of other hosts, are left where they are from here on, or no more.
   void OutputPaused(bool paused, TimePoint now);
   /// Nobody hears reports any more: the workers have left the job.
@@ -74,6 +76,7 @@ class JobMonitor {
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
     std::optional<TimePoint> heard = {};  ///< of its host
+    std::optional<TimePoint> sampled_before = {}, printed = {};
     TimePoint::duration report_gap{0};
     TimePoint call_since;
   };
@@ -105,6 +108,7 @@ class JobMonitor {
   std::optional<TimePoint> joining_since_;
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;
+  std::optional<TimePoint> round_ended_;
   std::optional<TimePoint> finished_;
 };
 

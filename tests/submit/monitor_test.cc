@@ -167,26 +167,41 @@ class Hangs : public testing::Test {
   }
 
   /// All but the silent ones are heard of, all but the idle ones use the processor, all but the untold
-  /// report.
+  /// report, and those in printing_ print.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
       now_ += kInterval;
       for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
         if (!workers_[worker] || std::count(silent.begin(), silent.end(), worker) > 0) continue;
+        workers_[worker]->cores_since = *workers_[worker]->sampled;
+        workers_[worker]->cores = std::count(idle.begin(), idle.end(), worker) == 0 ? 1 : idle_cores_;
         workers_[worker]->sampled = now_;
+        if (std::count(printing_.begin(), printing_.end(), worker) > 0) workers_[worker]->printed = now_;
         if (std::count(untold.begin(), untold.end(), worker) == 0) workers_[worker]->reported = now_;
         if (std::count(idle.begin(), idle.end(), worker) == 0) workers_[worker]->busy = now_;
       }
-      for (Finding& finding : watch_.Look(workers_, now_)) {
+      for (Finding& finding : watch_.Look(workers_, round_ended_, now_)) {
         when_.push_back(now_);
         found_.push_back(std::move(finding));
       }
     }
   }
 
+  /// Worker 1 has not come to the call that the others are in from now on.
+  void BeginWait(std::uint64_t call) {
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+      workers_[worker]->inside = worker != 1;
+      workers_[worker]->call = worker != 1 ? call : call - 1;
+      workers_[worker]->call_since = now_;
+    }
+  }
+
   TimePoint now_{std::chrono::hours(1)};
   std::vector<std::optional<Signs>> workers_;
+  Some printing_;
+  double idle_cores_ = 0;
+  std::optional<TimePoint> round_ended_;
   HangWatch watch_{kTimeout, kInterval};
   std::vector<Finding> found_;
   std::vector<TimePoint> when_;
@@ -248,6 +263,96 @@ TEST_F(Hangs, WhoHoldsTheOthersUpIsNamedWithTheCall) {
   EXPECT_EQ(found_[0].worker, 1U);
   EXPECT_THAT(found_[0].text, HasSubstr("holds up 2 others"));
   EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it computes, and was last in"));
+}
+
+TEST_F(Hangs, WhoSleepsIsNotSaidToCompute) {
+  BeginWait(8);
+  Pass(120, {}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it uses no processor time, and was last in"));
+  idle_cores_ = 0.03;  // while (!ready) sleep(0.01);
+  found_.clear();
+  watch_ = HangWatch(kTimeout, kInterval);
+  Pass(5, {}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_THAT(found_[0].text, HasSubstr("it mostly sleeps (0.03 cores), and"));
+}
+
+TEST_F(Hangs, WhatAWorkerDidBeforeTheOthersWaitedIsNotWhatItDoes) {
+  watch_ = HangWatch(seconds(4), kInterval);
+  Pass(10);
+  BeginWait(8);
+  now_ += seconds(3);  // the latest sample is of the time before
+  for (auto& worker : workers_) worker->reported = now_;
+  const auto found = watch_.Look(workers_, {}, now_);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].text, HasSubstr("it runs, and was last in"));
+}
+
+TEST_F(Hangs, LinesThatAWorkerPrintsAreProgress) {
+  printing_ = {1};
+  BeginWait(8);
+  Pass(600, {}, {0, 1, 2});
+  EXPECT_THAT(found_, IsEmpty()) << "it prints, and the others wait for it";
+  for (auto& worker : workers_) {
+    worker->call = 0;
+    worker->inside = false;
+    worker->reported.reset();
+  }
+  Pass(600, {}, {0, 1, 2}, {0, 1, 2});
+  EXPECT_THAT(found_, IsEmpty()) << "without an engine, too";
+  printing_.clear();
+  Pass(100, {}, {0, 1, 2}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
+}
+
+TEST_F(Hangs, RoundsThatTakeLongerThanTheTimeoutAreReportedOnce) {
+  for (std::uint64_t round = 2; round < 20; ++round) {
+    BeginWait(round);
+    Pass(65, {}, {0, 1, 2});
+    round_ended_ = now_;
+  }
+  ASSERT_THAT(found_, SizeIs(2)) << "the first and that it is over";
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kHoldsUp);
+  EXPECT_THAT(found_[1].text,
+              HasSubstr("worker 1 goes on after 70 s; the next wait will be reported after 140 s"));
+  const TimePoint began = now_;
+  BeginWait(20);
+  Pass(300, {}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(3)) << "a hang is";
+  EXPECT_LE(when_[2] - began, seconds(145));
+}
+
+TEST_F(Hangs, WorkersThatAllSleepInEachRoundAreReportedOnce) {
+  for (auto& worker : workers_) worker->reported.reset();
+  for (int round = 0; round < 20; ++round) {
+    Pass(65, {}, {0, 1, 2}, {0, 1, 2});
+    Pass(5, {}, {}, {0, 1, 2});
+  }
+  ASSERT_THAT(found_, SizeIs(2));
+  EXPECT_THAT(found_[1].text, HasSubstr("workers use their processors again after"));
+}
+
+TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
+  BeginWait(8);
+  Pass(55, {}, {0, 1, 2});
+  now_ += seconds(4);
+  for (auto& worker : workers_) worker->reported = now_;
+  round_ended_ = now_;  // the reports are a moment older
+  EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
+  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // of the round before
+  EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
+}
+
+TEST_F(Hangs, WhoWasLateWhenItLastReportedMayNotBeAnyMore) {
+  BeginWait(8);
+  Pass(55, {}, {0, 2});
+  now_ += seconds(4);
+  workers_[0]->reported = workers_[2]->reported = now_;
+  EXPECT_THAT(watch_.Look(workers_, {}, now_), IsEmpty()) << "worker 1 reports in a moment";
+  workers_[1]->reported = now_;
+  EXPECT_THAT(watch_.Look(workers_, {}, now_), SizeIs(1));
 }
 
 TEST_F(Hangs, ALongComputationOfAllIsNone) {

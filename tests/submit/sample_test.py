@@ -50,9 +50,9 @@ class Samples(SubmitCase):
 
 
 class Stacks(SubmitCase):
-    def stacks(self, command, text):
+    def stacks(self, command, text, **settings):
         """What dmlc-submit says of a worker, up to `text`, when it is asked."""
-        process = self.start("--num-workers", 1, "--no-tracker", *command)
+        process = self.start("--num-workers", 1, "--no-tracker", *command, **settings)
         self.wait_for_files("ready")
         process.send_signal(signal.SIGUSR2)
         said = self.wait_for_text(process.stderr, text)
@@ -92,6 +92,20 @@ class Stacks(SubmitCase):
         process.send_signal(signal.SIGUSR2)
         said = self.wait_for_text(process.stderr, "there is no gdb on ")
         self.assertRegex(said, r"process \d+ \(sleep\): S \(sleeping\)")
+        self.finish(process)
+
+    def test_of_python_without_py_spy_it_says_what_to_install_also_where_there_is_gdb(self):
+        tools = self.file("tools")
+        tools.mkdir()
+        for name in ("sh", "cat", "sed", "tr", "cut", "head", "tail", "grep", "readlink", "uname", "id", "sleep"):
+            (tools / name).symlink_to(shutil.which(name))
+        (tools / "python3").symlink_to(os.path.realpath("/usr/bin/python3"))
+        (tools / "gdb").write_text("#!/bin/sh\necho 'Thread 1'\necho '#0  clock_nanosleep ()'\n")
+        (tools / "gdb").chmod(0o755)
+        self.file("program.py").write_text(STUCK)
+        process, said = self.stacks([str(tools / "python3"), "program.py"], "there is no py-spy on ", environment={"PATH": str(tools)})
+        self.assertIn("#0  clock_nanosleep", said)
+        self.assertRegex(said, r"there is no py-spy on \S+, which shows the lines of Python: pip install py-spy")
         self.finish(process)
 
     def test_a_job_that_ends_while_it_is_asked_ends_well(self):

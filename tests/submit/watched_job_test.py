@@ -143,6 +143,17 @@ class Hangs(Watched):
         self.assertIn("sleeps_here", pathlib.Path(self.directory / "logs/worker-1.stack").read_text())
         self.assertEqual(said.count("holds up"), 1, "once for as long as it lasts")
 
+    def test_who_sleeps_is_not_said_to_compute(self):
+        process = self.job("--hang-timeout", 8, *self.worker("sleeps"))
+        said = self.wait_and_end(process, "holds up 2 others")
+        self.assertRegex(said, r"\(call 6\); it (runs|uses no processor time|mostly sleeps \([\d.]+ cores\)), and was last in")
+
+    def test_workers_that_print_are_not_idle(self):
+        process = self.job("--no-tracker", "--hang-timeout", 12, "sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.5; done", workers=2)
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertNotIn("warning", err.decode())
+
     def test_workers_that_all_do_nothing_are_noticed_without_an_engine(self):
         process = self.job("--no-tracker", "--hang-timeout", 12, "sleep", "600", workers=2)
         said = self.wait_and_end(process, "no worker has used any processor time")

@@ -95,7 +95,7 @@ kernel_stack() { [ ! -r "/proc/$1/stack" ] || sed 's/^\[<[0-9a-f]*>\]/  kernel:/
 # stacks PID: the lines, of the process and of its descendants. A shell that waits for what it has started has none of its own.
 stacks() {
   find_family "$1"
-  count=0 missing= spy=
+  count=0 missing= missing_spy= spy=
   read_clock
   stacks_end=$((seconds + stacks_limit))
   for one in $family; do
@@ -117,18 +117,19 @@ stacks() {
       *) python=$(grep -m 1 -o libpython "/proc/$one/maps" 2>/dev/null) ;;
     esac
     if [ -n "$python" ]; then
-      python_side "$one" || native_side "$one" || { kernel_stack "$one"; missing="py-spy nor gdb"; }
+      python_side "$one" || {
+        [ -n "$spy" ] || missing_spy=1
+        native_side "$one" || { kernel_stack "$one"; missing=gdb; }
+      }
     elif [ -z "$children" ]; then
-      native_side "$one" || { kernel_stack "$one"; missing=${missing:-gdb}; }
+      native_side "$one" || { kernel_stack "$one"; missing=gdb; }
     fi
   done
-  case $missing in
-    gdb) command -v gdb >/dev/null || echo "(there is no gdb on $(uname -n), which would show where a program is)" ;;
-    ?*)
-      command -v gdb >/dev/null || [ -n "$spy" ] ||
-        echo "(there is neither py-spy nor gdb on $(uname -n), which would show where a program is: pip install py-spy)"
-      ;;
-  esac
+  # Lines of gdb are those of the interpreter, and not of the program.
+  [ -z "$missing_spy" ] ||
+    echo "(there is no py-spy on $(uname -n), which shows the lines of Python: pip install py-spy, in the workers' environment)"
+  [ -z "$missing" ] || command -v gdb >/dev/null ||
+    echo "(there is no gdb on $(uname -n), which shows where a program is in C and C++)"
 }
 
 # limited_stacks PID: no more of them than somebody wants to have

@@ -56,7 +56,7 @@ class Reader<Index>::Work {
         skip_bad_rows_(uri.options.skip_bad_rows),
         on_progress_(options.on_progress),
         most_described_(options.most_described),
-        source_(ListInputs(uri.paths, options.remote_files), RowRulesOf(uri.options),
+        source_(ListInputs(uri.paths, options.remote_files, uri.paths_are), RowRulesOf(uri.options),
                 {uri.options.share.value_or(share), uri.options.seed, options.chunk_bytes}),
         parse_(format_.parser(uri.options, source_.first_row())) {
     progress_.bytes_total = source_.bytes();

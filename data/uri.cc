@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "data/error.h"
 #include "data/text/format.h"
@@ -177,6 +178,12 @@ DataUri ParseDataUri(std::string_view text) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("'{}': {}", text, error.what()));
   }
+}
+
+DataUri DataUriOf(std::vector<std::string> paths, std::string_view options) {
+  if (paths.empty()) throw DataError("no file is named");
+  return {
+      .paths = std::move(paths), .paths_are = Paths::kExact, .options = ParseOptions(options), .cache = {}};
 }
 
 }  // namespace warren::data

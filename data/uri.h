@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/share.h"
+#include "data/source/paths.h"
 #include "data/text/options.h"
 
 namespace warren::data {
@@ -18,12 +19,17 @@ namespace warren::data {
 /// taken, and mean nothing.
 struct DataUri {
   std::vector<std::string> paths;
+  Paths paths_are = Paths::kWritten;
   TextOptions options;
   std::string cache;  ///< prefix of the cache's name; empty: no cache
 };
 
 /// Throws DataError for anything else, with what is known.
 DataUri ParseDataUri(std::string_view uri);
+
+/// Files and folders by their names, in which no character has a meaning. `options`:
+/// key=value[&key=value...], or nothing. Throws DataError.
+DataUri DataUriOf(std::vector<std::string> paths, std::string_view options);
 
 /// All keys of options, for messages and help.
 std::vector<std::string_view> DataUriKeys();

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,13 +22,18 @@
 
 using warren::data::BadRows;
 using warren::data::DataError;
+using warren::data::DataUri;
 using warren::data::File;
+using warren::data::ReaderOptions;
 using warren::data::RemoteFile;
 using warren::data::RemoteFiles;
 using warren::data::RowBlock;
+using warren::data::Shape;
+using warren::data::ShapeFinder;
 
 struct WarrenRows {
   RowBlock<std::uint32_t> block;
+  Shape shape;
   std::vector<std::uint32_t> group_sizes;
   std::vector<float> group_weights;
   BadRows bad_rows;
@@ -117,9 +123,46 @@ class CallersFiles final : public RemoteFiles {
   WarrenFiles files_;
 };
 
+/// An address even of an empty array: NULL says that no row of the data set has such values.
 template <typename Array>
-auto PointerOrNull(const Array& array) -> decltype(array.data()) {
-  return array.empty() ? nullptr : array.data();
+auto Address(const Array& array) -> decltype(array.data()) {
+  static constexpr std::remove_cvref_t<decltype(*array.data())> kNothing{};
+  return array.empty() ? &kNothing : array.data();
+}
+
+DataUri UriOf(const WarrenDataSet& set) {
+  if (set.uri == nullptr)
+    return warren::data::DataUriOf({set.paths, set.paths + set.path_count},
+                                   set.options != nullptr ? set.options : "");
+  DataUri uri = warren::data::ParseDataUri(set.uri);
+  if (uri.cache.empty()) return uri;
+  throw DataError(std::string(set.uri) +
+                  ": a cache (#) is for data that does not fit into memory; leave it out");
+}
+
+ReaderOptions OptionsOf(const WarrenDataSet& set) {
+  ReaderOptions options;
+  options.threads = set.threads;
+  if (set.files != nullptr)
+    options.remote_files = warren::data::WithReadAhead(std::make_shared<CallersFiles>(*set.files));
+  return options;
+}
+
+/// Errors of `action`, whose words follow on the name of the data set.
+void About(const WarrenDataSet& set, const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", set.uri != nullptr ? set.uri : set.paths[0], error.what()));
+  }
+}
+
+/// Throws for what is wrong with this part's rows alone: before the workers agree, so that all can be told.
+void RequireRegular(WarrenRows& rows) {
+  const auto view = rows.block.View();
+  (void)warren::data::LabelsOfEachRow(view, 1);
+  rows.group_sizes = warren::data::GroupSizes(view.qids);
+  if (!view.weights.empty()) (void)warren::data::GroupWeights(view.weights, rows.group_sizes);
 }
 
 }  // namespace
@@ -135,50 +178,65 @@ int warren_data_read(const char* uri, int part, int parts, int threads, WarrenAl
 
 int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts, int threads,
                           WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows) {
+  const WarrenDataSet set{
+      .uri = uri, .paths = nullptr, .path_count = 0, .options = nullptr, .files = files, .threads = threads};
+  return warren_data_read_set(&set, part, parts, allreduce_max, context, rows);
+}
+
+int warren_data_read_set(const WarrenDataSet* set, int part, int parts, WarrenAllreduceMax allreduce_max,
+                         void* context, WarrenRows** rows) {
   return OrFail([&] {
-    const warren::data::DataUri data = warren::data::ParseDataUri(uri);
-    if (!data.cache.empty()) {
-      throw DataError(std::string(uri) +
-                      ": a cache (#) is for data that does not fit into memory; leave it out");
-    }
+    const DataUri uri = UriOf(*set);
+    const ReaderOptions options = OptionsOf(*set);
     auto result = std::make_unique<WarrenRows>();
-    warren::data::ReaderOptions options;
-    options.threads = threads;
-    if (files != nullptr)
-      options.remote_files = warren::data::WithReadAhead(std::make_shared<CallersFiles>(*files));
-    result->block = warren::data::ReadAll<std::uint32_t>(data, {part, parts}, options, &result->bad_rows);
+    result->block = warren::data::ReadAll<std::uint32_t>(uri, {part, parts}, options, &result->bad_rows);
+    const bool others_are_asked = allreduce_max != nullptr && !uri.options.share;
+    const bool is_whole = uri.options.share.value_or(warren::data::Share{part, parts}).count == 1;
+    About(*set, [&] { RequireRegular(*result); });
+    ShapeFinder whole;
+    if (!others_are_asked && !is_whole) whole = warren::data::FindShape(uri, options);
     const auto agree = [&](std::uint64_t* values, std::size_t count) {
-      if (allreduce_max != nullptr && allreduce_max(context, values, count) != 0) {
-        throw DataError(std::string(uri) +
-                        ": the workers could not agree on the columns, see the error before");
-      }
+      std::transform(values, values + count, whole.words().begin(), values,
+                     [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+      if (allreduce_max != nullptr && allreduce_max(context, values, count) != 0)
+        throw DataError("the workers could not agree on the columns, see the error before");
     };
-    warren::data::Agree(result->block, data.options.indexing, agree);
+    About(*set, [&] {
+      result->shape = warren::data::Agree(result->block, uri.options.indexing, agree);
+      (void)warren::data::LabelsOfEachRow(result->block.View(), result->shape.labels_per_row);
+    });
     *rows = result.release();
+  });
+}
+
+int warren_data_shape(const WarrenDataSet* set, uint64_t* words) {
+  static_assert(WARREN_DATA_SHAPE_WORDS == ShapeFinder::kWords);
+  return OrFail([&] {
+    ShapeFinder finder = warren::data::FindShape(UriOf(*set), OptionsOf(*set));
+    std::copy(finder.words().begin(), finder.words().end(), words);
   });
 }
 
 int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays) {
   return OrFail([&] {
     const RowBlock<std::uint32_t>& block = rows->block;
-    static constexpr std::uint64_t kNoRows[] = {0};
+    const Shape& shape = rows->shape;
     WarrenArrays all{};
     all.rows = block.rows();
     all.entries = block.entries();
     all.columns = block.columns;
-    all.offsets = block.offsets.empty() ? kNoRows : block.offsets.data();
-    all.indices = PointerOrNull(block.indices);
-    all.values = PointerOrNull(block.values);
-    all.labels = PointerOrNull(block.labels);
-    all.labels_of_a_row = block.empty() ? 1 : warren::data::LabelsOfEachRow(block.View());
-    all.weights = PointerOrNull(block.weights);
-    if (!block.qids.empty()) {
-      rows->group_sizes = warren::data::GroupSizes(block.View().qids);
-      all.group_sizes = rows->group_sizes.data();
+    all.offsets = Address(block.offsets);
+    all.indices = Address(block.indices);
+    all.values = Address(block.values);
+    all.labels = Address(block.labels);
+    all.labels_of_a_row = shape.labels_per_row;
+    if (shape.has_weights) all.weights = Address(block.weights);
+    if (shape.has_queries) {
+      all.group_sizes = Address(rows->group_sizes);
       all.groups = rows->group_sizes.size();
-      if (!block.weights.empty()) {
+      if (shape.has_weights) {
         rows->group_weights = warren::data::GroupWeights(block.View().weights, rows->group_sizes);
-        all.weights = rows->group_weights.data();
+        all.weights = Address(rows->group_weights);
       }
     }
     all.bad_rows = rows->bad_rows.count;

@@ -16,19 +16,19 @@
 
 typedef struct WarrenRows WarrenRows;
 
-/* Arrays of a share in CSR form; those that there are none of are NULL. They live as long as their
- * WarrenRows. */
+/* Arrays of a share in CSR form. Those of fields that no row of the data set has are NULL; those of a share
+ * without rows have no elements. They live as long as their WarrenRows. */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
   uint64_t columns;
-  const uint64_t* offsets;     /* rows + 1 */
-  const uint32_t* indices;     /* entries */
-  const float* values;         /* entries */
-  const float* labels;         /* rows * labels_of_a_row */
-  uint64_t labels_of_a_row;    /* the same in all rows */
-  const float* weights;        /* rows, or with queries one for each of them; NULL: all weigh 1 */
-  const uint32_t* group_sizes; /* rows of each query, in order; NULL: no queries */
+  const uint64_t* offsets;  /* rows + 1 */
+  const uint32_t* indices;  /* entries */
+  const float* values;      /* entries */
+  const float* labels;      /* rows * labels_of_a_row */
+  uint64_t labels_of_a_row; /* the same in all rows of the data set */
+  const float* weights;     /* rows, or with queries one for each of them; NULL: all weigh 1, in all parts */
+  const uint32_t* group_sizes; /* rows of each query, in order; NULL: no queries in any part */
   uint64_t groups;
   uint64_t bad_rows;         /* left out, with bad_rows=skip */
   const char* first_bad_row; /* what was wrong with the first of them; NULL: there are none */
@@ -60,15 +60,36 @@ typedef struct {
 
 WARREN_DATA_API const char* warren_data_last_error(void);
 
-/* Reads part `part` of `parts` of the data set (or the part that its name says) with `threads` threads, 0:
- * one for each core. A collective call when `allreduce_max` is not NULL: all workers agree on the columns.
+/* What is read. */
+typedef struct {
+  /* path[;path...][?key=value[&key=value...]]; NULL: `paths`. */
+  const char* uri;
+  /* Names of files and folders in which no character has a meaning (but that of scheme://), and
+   * key=value[&key=value...] or NULL. */
+  const char* const* paths;
+  size_t path_count;
+  const char* options;
+  const WarrenFiles* files; /* NULL: dmlc-core's streams */
+  int threads;              /* 0: one for each core */
+} WarrenDataSet;
+
+/* Reads part `part` of `parts` of the data set, or the part that its name says. All parts have the same
+ * columns, and the same of labels, weights and queries: with `allreduce_max`, which makes this a collective
+ * call, all workers agree on them; where it is NULL, or the name of the data set says the part, the whole
+ * data set is read once more for them (of streams, such as standard input, only the whole can be read then).
  * Fails for a data set with a cache, which is for data that does not fit into memory. */
+WARREN_DATA_API int warren_data_read_set(const WarrenDataSet* set, int part, int parts,
+                                         WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,
                                      WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 /* The same with files of the caller's; `files` NULL: the same. */
 WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts,
                                           int threads, WarrenAllreduceMax allreduce_max, void* context,
                                           WarrenRows** rows);
+/* What `allreduce_max` gives to the workers who read all parts of the data set: WARREN_DATA_SHAPE_WORDS
+ * values. Reads the whole data set: for callers who read several parts without a job. */
+enum { WARREN_DATA_SHAPE_WORDS = 8 };
+WARREN_DATA_API int warren_data_shape(const WarrenDataSet* set, uint64_t* words);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
 WARREN_DATA_API void warren_data_free(WarrenRows* rows);
 

@@ -43,7 +43,7 @@ std::string Identity(const DataUri& uri, Share share,
   std::string identity = fmt::format("part {} of {}; {}", share.index, share.count, DescribeFormat(options));
   if (options.seed) identity += fmt::format(", shuffle {}", *options.seed);
   if (options.skip_bad_rows) identity += ", without bad rows";
-  for (const Input& input : ListInputs(uri.paths, remote_files)) {
+  for (const Input& input : ListInputs(uri.paths, remote_files, uri.paths_are)) {
     struct stat status {};
     if (stat(input.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
       throw DataError(
@@ -134,20 +134,19 @@ class Pages<Index>::Source {
       throw DataError(
           "indexing_mode=-1 has to know all rows before the first page; give indexing_mode=0 or 1");
     }
-    for (const Input& input : ListInputs(uri.paths, options_.remote_files)) {
+    for (const Input& input : ListInputs(uri.paths, options_.remote_files, uri.paths_are)) {
       if (input.divisible || input.size > 0) continue;
       throw DataError(
           fmt::format("{}: can be read once only, and pages are read again and again", input.path));
     }
     BoundMemory(options.memory_bytes);
-    RowBlock<Index> shape;  // without rows: what all of them together are like
+    ShapeFinder finder;
     if (uri.cache.empty()) {
-      Scan(shape, [](const RowView<Index>&) {});
+      Scan(finder, [](const RowView<Index>&) {});
     } else {
-      OpenOrMakeCache(options, shape);
+      OpenOrMakeCache(options, finder);
     }
-    Agree(shape, uri.options.indexing, allreduce_max);
-    columns_ = shape.columns;
+    shape_ = finder.Agree(uri.options.indexing, allreduce_max);
     Rewind();
   }
 
@@ -161,8 +160,8 @@ class Pages<Index>::Source {
       if (!reader_->Next(block_)) return false;
       page = block_.View();
     }
-    page.columns = columns_;
-    if (has_weights_ && page.weights.empty()) {
+    page.columns = shape_.columns;
+    if (shape_.has_weights && page.weights.empty()) {
       ones_.assign(page.rows(), 1.0F);
       page.weights = ones_;
     }
@@ -176,7 +175,8 @@ class Pages<Index>::Source {
 
   std::uint64_t rows() const { return rows_; }
   std::uint64_t entries() const { return entries_; }
-  std::uint64_t columns() const { return columns_; }
+  std::uint64_t columns() const { return shape_.columns; }
+  const Shape& shape() const { return shape_; }
   const BadRows& bad_rows() const { return bad_rows_; }
 
  private:
@@ -196,31 +196,19 @@ class Pages<Index>::Source {
 
   /// Reads everything once.
   template <typename Visit>
-  void Scan(RowBlock<Index>& shape, Visit&& visit) {
+  void Scan(ShapeFinder& finder, Visit&& visit) {
     WholeQueries<Index> reader(uri_, share_, options_);
     RowBlock<Index> block;
-    bool has_qids = false;
     while (reader.Next(block)) {
       rows_ += block.rows();
       entries_ += block.entries();
-      shape.columns = std::max(shape.columns, block.columns);
-      has_weights_ = has_weights_ || !block.weights.empty();
-      has_qids = !block.qids.empty();
+      finder.Add(block.View());
       visit(block.View());
     }
-    SetShape(shape, has_qids);
     bad_rows_ = reader.bad_rows();
   }
 
-  /// A row without entries stands for all, as far as workers have to agree on them.
-  void SetShape(RowBlock<Index>& shape, bool has_qids) const {
-    if (rows_ == 0) return;
-    shape.offsets.resize(2, 0);
-    shape.labels.resize(1, 0.0F);
-    if (has_qids) shape.qids.resize(1, 0);
-  }
-
-  void OpenOrMakeCache(const PageOptions& options, RowBlock<Index>& shape) {
+  void OpenOrMakeCache(const PageOptions& options, ShapeFinder& finder) {
     const std::string path = CachePath(uri_.cache, share_);
     RequireElsewhere(uri_, path);
     const std::string identity = Identity(uri_, share_, options_.remote_files);
@@ -230,22 +218,25 @@ class Pages<Index>::Source {
     if (cache_) {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
-      shape.columns = cache_->columns();
-      has_weights_ = cache_->has_weights();
       if (cache_->pages() == 0) return;
+      // The first page stands for all, as far as the header does not speak for them.
       const CachePage<Index> first = cache_->Page(0);
-      return SetShape(shape, !first.View().qids.empty());
+      RowView<Index> rows = first.View();
+      const float weight = 1;
+      rows.columns = cache_->columns();
+      if (cache_->has_weights() && rows.weights.empty()) rows.weights = std::span(&weight, 1);
+      return finder.Add(rows);
     }
     RequireNoOtherFile(path);
-    MakeCache(path, identity, shape);
+    MakeCache(path, identity, finder);
     cache_ = Cache<Index>::Open(path, identity, why);
     if (!cache_) throw DataError(fmt::format("{}: was made just now and cannot be used: {}", path, why));
   }
 
-  void MakeCache(const std::string& path, const std::string& identity, RowBlock<Index>& shape) {
+  void MakeCache(const std::string& path, const std::string& identity, ShapeFinder& finder) {
     CacheWriter<Index> writer(path, identity);
     RowBlock<Index> page;
-    Scan(shape, [&](const RowView<Index>& rows) {
+    Scan(finder, [&](const RowView<Index>& rows) {
       if (!page.empty() && BytesOf(page.View()) + BytesOf(rows) > page_bytes_) {
         writer.Append(page.View());
         page.Clear();
@@ -265,8 +256,7 @@ class Pages<Index>::Source {
   std::size_t page_bytes_ = 0;
   std::uint64_t rows_ = 0;
   std::uint64_t entries_ = 0;
-  std::uint64_t columns_ = 0;
-  bool has_weights_ = false;
+  Shape shape_;
   std::vector<float> ones_;  ///< for a page where only others have weights
   BadRows bad_rows_;
   // From the text:
@@ -303,6 +293,10 @@ std::uint64_t Pages<Index>::entries() const {
 template <typename Index>
 std::uint64_t Pages<Index>::columns() const {
   return source_->columns();
+}
+template <typename Index>
+const Shape& Pages<Index>::shape() const {
+  return source_->shape();
 }
 template <typename Index>
 const BadRows& Pages<Index>::bad_rows() const {

@@ -45,15 +45,17 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   /// The next page, at least one row, in the order of the text; valid until the next call. False at the end.
-  /// Rows of a query that follow each other are on one page. Either all pages have weights or none has.
+  /// Rows of a query that follow each other are on one page. Either all pages of all workers
+  /// have weights or none has.
   bool Next(RowView<Index>& page);
   /// To the first page again.
   void Rewind();
 
-  std::uint64_t rows() const;       ///< of this part
-  std::uint64_t entries() const;    ///< of this part
-  std::uint64_t columns() const;    ///< of the whole data set
-  const BadRows& bad_rows() const;  ///< of the text, when it was read
+  std::uint64_t rows() const;       ///< in this part
+  std::uint64_t entries() const;    ///< in this part
+  std::uint64_t columns() const;    ///< as in the whole data set
+  const Shape& shape() const;       ///< as in the whole data set
+  const BadRows& bad_rows() const;  ///< found when the text was read; none from a cache
 
  private:
   class Source;

@@ -176,18 +176,19 @@ std::unique_ptr<Stream> OpenStream(const Input& input) {
 }
 
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,
-                              std::shared_ptr<const RemoteFiles> remote_files) {
+                              std::shared_ptr<const RemoteFiles> remote_files, Paths paths_are) {
+  const bool is_written = paths_are == Paths::kWritten;
   if (!remote_files) remote_files = DmlcFiles();
   std::vector<Input> inputs;
   for (std::string path : paths) {
-    if (path == kStandardInput) {
+    if (is_written && path == kStandardInput) {
       inputs.push_back({.path = path});
       continue;
     }
     if (path.starts_with(kFileScheme)) path.erase(0, kFileScheme.size());
     if (IsRemote(path)) {
       AddRemote(path, remote_files, inputs);
-    } else if (IsPattern(path)) {
+    } else if (is_written && IsPattern(path)) {
       AddPattern(path, inputs);
     } else {
       AddPath(path, inputs);

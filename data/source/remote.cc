@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <mutex>
 
 #include "data/error.h"
@@ -15,7 +17,12 @@
 namespace warren::data {
 
 bool IsRemote(std::string_view path) {
-  return path.find("://") != std::string_view::npos;
+  const std::size_t scheme = path.find("://");
+  const auto may_be_in_scheme = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '.' || c == '-';
+  };
+  return scheme != std::string_view::npos &&
+         std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(scheme), may_be_in_scheme);
 }
 
 #if defined(WARREN_HAVE_DMLC)

@@ -12,7 +12,7 @@
 
 namespace warren::data {
 
-/// Whether a path is one of these: it has "://" in it.
+/// Whether a path is one of these: it begins with scheme://.
 bool IsRemote(std::string_view path);
 
 struct RemoteFile {

@@ -16,7 +16,7 @@ std::string DescribeArray(std::span<const T> array, std::size_t columns, std::st
   static constexpr T kNothing{};
   const T* const place = array.empty() ? &kNothing : array.data();
   const std::string shape =
-      columns == 1 ? fmt::format("{}", array.size()) : fmt::format("{},{}", array.size() / columns, columns);
+      columns <= 1 ? fmt::format("{}", array.size()) : fmt::format("{},{}", array.size() / columns, columns);
   return fmt::format(R"({{"data":[{},true],"shape":[{}],"typestr":"{}","version":3}})",
                      reinterpret_cast<std::uintptr_t>(place), shape, type);
 }

@@ -24,8 +24,8 @@ void SetInfo(void* dmatrix, const char* field, const std::string& array) {
 
 }  // namespace
 
-void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows) {
-  SetInfo(dmatrix, "label", Describe(rows.labels, rows.rows() == 0 ? 1 : LabelsOfEachRow(rows)));
+void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row) {
+  SetInfo(dmatrix, "label", Describe(rows.labels, LabelsOfEachRow(rows, labels_per_row)));
   if (rows.qids.empty()) {
     if (!rows.weights.empty()) SetInfo(dmatrix, "weight", Describe(rows.weights));
     return;
@@ -37,7 +37,7 @@ void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows) {
   SetInfo(dmatrix, "weight", Describe(std::span<const float>(weights)));
 }
 
-void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads) {
+void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads, std::uint64_t labels_per_row) {
   static constexpr std::uint64_t kNoRows[] = {0};
   const std::span<const std::uint64_t> offsets = rows.offsets.empty() ? std::span(kNoRows) : rows.offsets;
   const std::string config =
@@ -47,7 +47,7 @@ void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads) {
                                Describe(rows.values).c_str(), rows.columns, config.c_str(), &handle),
         "making a DMatrix");
   std::unique_ptr<void, decltype(&XGDMatrixFree)> owner(handle, XGDMatrixFree);
-  SetLabelsAndSuch(handle, rows);
+  SetLabelsAndSuch(handle, rows, labels_per_row);
   return owner.release();
 }
 

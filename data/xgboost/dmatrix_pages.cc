@@ -57,7 +57,7 @@ bool DMatrixPages::GiveNext() {
                                           xgboost::Describe(page.indices).c_str(),
                                           xgboost::Describe(page.values).c_str(), page.columns),
                  "giving it a page");
-  SetLabelsAndSuch(proxy_, page);
+  SetLabelsAndSuch(proxy_, page, pages_.shape().labels_per_row);
   return true;
 }
 

@@ -6,16 +6,24 @@
 
 namespace warren::data {
 
-std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows) {
-  if (rows.label_offsets.empty()) return 1;
-  const std::uint64_t labels = rows.label_offsets[1] - rows.label_offsets[0];
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
+std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row) {
+  const bool has_offsets = rows.rows() > 0 && !rows.label_offsets.empty();
+  const std::uint64_t labels = has_offsets       ? rows.label_offsets[1] - rows.label_offsets[0]
+                               : rows.rows() > 0 ? 1
+                                                 : labels_per_row;
+  for (std::size_t row = 0; has_offsets && row < rows.rows(); ++row) {
     const std::uint64_t here = rows.label_offsets[row + 1] - rows.label_offsets[row];
     if (here != labels) {
       throw DataError(fmt::format(
           "row {} has {} labels where the rows before have {}; XGBoost takes as many in every row", row, here,
           labels));
     }
+  }
+  if (labels_per_row == 0) {
+    throw DataError(fmt::format(
+        "the rows of this part have {} labels and others have another number; XGBoost takes as many in "
+        "every row",
+        labels));
   }
   return labels;
 }

@@ -10,8 +10,9 @@
 
 namespace warren::data {
 
-/// How many labels each row has. Throws DataError when rows differ.
-std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows);
+/// How many labels each row has; `labels_per_row`, that of the whole data set (Shape), where there are no
+/// rows. Throws DataError when rows differ, here or in the data set.
+std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row);
 
 /// Rows of each query, in the order of the queries.
 std::vector<std::uint32_t> GroupSizes(std::span<const std::uint64_t> qids);

@@ -82,11 +82,11 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
   }
   RefuseFeaturesTwice(block, uri, threads_);
-  const bool was_from_one =
+  const data::Shape shape =
       data::Agree(block, parsed.options.indexing,
                   [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });
   if (indexing_ == data::Indexing::kDetect) {
-    const bool from_one = was_from_one || parsed.options.indexing == data::Indexing::kOne;
+    const bool from_one = shape.counted_from_one || parsed.options.indexing == data::Indexing::kOne;
     indexing_ = from_one ? data::Indexing::kOne : data::Indexing::kZero;
   }
   if (block.columns > kMostColumns) {
@@ -100,7 +100,7 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
   Exchange(&any_rows, 1);
   if (any_rows == 0)
     throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", uri));
-  if (!block.label_offsets.empty()) {
+  if (shape.labels_per_row != 1) {
     throw std::runtime_error(
         fmt::format("{}: some rows have another number of labels than one, which histgbt cannot learn", uri));
   }

@@ -1,6 +1,7 @@
 // What workers agree on.
 #include "data/agreement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,11 +11,13 @@
 #include "data/error.h"
 #include "data/text/libsvm.h"
 #include "tests/data/show_rows.h"
+#include "tests/data/temporary_folder.h"
 
 namespace warren::data {
 namespace {
 
 using Block = RowBlock<std::uint32_t>;
+using ::testing::ElementsAre;
 
 Block Parse(std::string_view text) {
   Block block;
@@ -22,8 +25,10 @@ Block Parse(std::string_view text) {
   return block;
 }
 
-/// Runs Agree as the workers of a job would: first what each brings, then with the greatest of all.
-std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing) {
+/// Runs Agree as the workers of a job would: first what each brings, then with the greatest of all. `shapes`:
+/// what each is told.
+std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
+                            std::vector<Shape>* shapes = nullptr) {
   std::vector<std::uint64_t> greatest;
   for (Block copy : blocks) {
     try {
@@ -36,8 +41,10 @@ std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing) {
     }
   }
   for (Block& block : blocks) {
-    Agree(block, indexing,
-          [&](std::uint64_t* values, std::size_t count) { std::copy_n(greatest.begin(), count, values); });
+    const Shape shape = Agree(block, indexing, [&](std::uint64_t* values, std::size_t count) {
+      std::copy_n(greatest.begin(), count, values);
+    });
+    if (shapes != nullptr) shapes->push_back(shape);
   }
   return blocks;
 }
@@ -84,6 +91,56 @@ TEST(Agree, NoEntriesAtAllAreNoColumns) {
 TEST(Agree, RowsWithQueriesHereAndWithoutThereAreAnErrorOnAll) {
   EXPECT_THROW(AgreeAll({Parse("1 qid:1 1:1"), {}, Parse("1 1:1")}, Indexing::kZero), DataError);
   EXPECT_NO_THROW(AgreeAll({Parse("1 qid:1 1:1"), {}, Parse("1 qid:2 1:1")}, Indexing::kZero));
+}
+
+std::vector<float> Weights(const Block& block) {
+  return {block.weights.begin(), block.weights.end()};
+}
+
+TEST(Agree, AWeightOfOneWorkerGivesAllRowsOne) {
+  std::vector<Shape> shapes;
+  const auto blocks =
+      AgreeAll({Parse("1 1:1\n0 2:1"), Parse("1 1:1\n0:3 2:1"), {}}, Indexing::kZero, &shapes);
+  EXPECT_THAT(Weights(blocks[0]), ElementsAre(1, 1));
+  EXPECT_THAT(Weights(blocks[1]), ElementsAre(1, 3));
+  EXPECT_THAT(Weights(blocks[2]), ElementsAre());
+  for (const Shape& shape : shapes) EXPECT_TRUE(shape.has_weights);
+  const auto without = AgreeAll({Parse("1 1:1"), {}}, Indexing::kZero, &shapes);
+  EXPECT_THAT(Weights(without[0]), ElementsAre());
+  EXPECT_FALSE(shapes.back().has_weights);
+}
+
+TEST(Agree, WorkersWithoutRowsKnowLabelsAndQueriesOfTheOthers) {
+  std::vector<Shape> shapes;
+  AgreeAll({{}, Parse("1,0 qid:1 1:1\n0,1 qid:1 1:1"), {}, Parse("1,0 qid:2 1:1")}, Indexing::kZero, &shapes);
+  for (const Shape& shape : shapes) {
+    EXPECT_EQ(shape.labels_per_row, 2U);
+    EXPECT_TRUE(shape.has_queries);
+  }
+}
+
+TEST(Agree, LabelsThatDifferBetweenRowsOrWorkersAreKnownToAll) {
+  for (const auto& blocks : {std::vector<Block>{Parse("1 1:1"), Parse("1,0 1:1"), {}},
+                             std::vector<Block>{Parse("1 1:1"), Parse("1,0 1:1\n1 1:1")}}) {
+    std::vector<Shape> shapes;
+    AgreeAll(blocks, Indexing::kZero, &shapes);
+    for (const Shape& shape : shapes) EXPECT_EQ(shape.labels_per_row, 0U);
+  }
+}
+
+TEST(FindShape, IsThatOfAllPartsWhicheverIsNamed) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", "1,0 1:1\n0,1 2:1\n1,1:2 7:1\n");
+  for (const char* options : {"?indexing_mode=-1", "?indexing_mode=-1&part=2&n=3"}) {
+    const DataUri uri = ParseDataUri(path + options);
+    const Shape shape = FindShape(uri).Agree(uri.options.indexing);
+    EXPECT_EQ(shape.columns, 7U);
+    EXPECT_EQ(shape.labels_per_row, 2U);
+    EXPECT_TRUE(shape.has_weights);
+    EXPECT_TRUE(shape.counted_from_one);
+    EXPECT_FALSE(shape.has_queries);
+  }
+  EXPECT_THROW(FindShape(ParseDataUri("-?format=csv")), DataError);
 }
 
 }  // namespace

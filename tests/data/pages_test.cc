@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "data/error.h"
+#include "data/text/libsvm.h"
 #include "tests/data/show_rows.h"
 #include "tests/data/temporary_folder.h"
 
@@ -97,6 +99,25 @@ TEST_P(PagesTest, RewindingInTheMiddleBeginsAtTheFirstRow) {
   pages.Rewind();
   ASSERT_TRUE(pages.Next(page));
   EXPECT_EQ(page.labels[0], 0);
+}
+
+TEST_P(PagesTest, AWeightOfAnotherWorkerGivesAllRowsOne) {
+  const DataUri uri = Uri(folder_.Write("a", Rows(3000)));
+  ShapeFinder other;
+  Block weighted;
+  ParseLibSvmPlainly("1,0:2 99:1", FirstIndex::kZero, weighted, [](const Fault&) { FAIL(); });
+  other.Add(weighted.View());
+  const Pages<std::uint32_t> alone(uri, {}, Small());
+  EXPECT_FALSE(alone.shape().has_weights);
+  Pages<std::uint32_t> pages(uri, {}, Small(), [&](std::uint64_t* values, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) values[i] = std::max(values[i], other.words()[i]);
+  });
+  EXPECT_EQ(pages.columns(), 100U);
+  EXPECT_EQ(pages.shape().labels_per_row, 0U);
+  ForEach(pages, [&](const RowView<std::uint32_t>& page) {
+    ASSERT_EQ(page.weights.size(), page.rows());
+    for (const float weight : page.weights) EXPECT_EQ(weight, 1);
+  });
 }
 
 TEST_P(PagesTest, NoQueryIsOnTwoPages) {

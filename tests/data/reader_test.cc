@@ -453,5 +453,21 @@ TEST(Reader, NoRowsIsNoError) {
   EXPECT_EQ(Read(folder.Write("comments", "# nothing\n\n")).rows(), 0U);
 }
 
+TEST(Reader, ExactPathsAreThatFileAloneWhateverCharactersTheyHave) {
+  const TemporaryFolder folder;
+  folder.Write("x", "8 0:1\n");
+  folder.Write("y.svm", "9 0:1\n");
+  double label = 0;
+  for (const char* name :
+       {"x;y.svm", "x?bad_rows=skip", "x#y.svm", "*", "[xy].svm", "?", "-", "s:", "a%20b"}) {
+    const std::string path = folder.Write(name, fmt::format("{} 0:1\n", ++label));
+    const auto rows = ReadAll<std::uint32_t>(DataUriOf({path}, ""));
+    ASSERT_EQ(rows.rows(), 1U) << name;
+    EXPECT_EQ(rows.labels[0], label) << name;
+  }
+  EXPECT_THROW(ReadAll<std::uint32_t>(DataUriOf({folder / "y.sv?"}, "")), DataError);
+  EXPECT_THROW(ReadAll<std::uint32_t>(DataUriOf({folder / "x;" + folder / "y.svm"}, "")), DataError);
+}
+
 }  // namespace
 }  // namespace warren::data

@@ -83,5 +83,17 @@ TEST(DataUri, WhatIsWrongIsSaidWithWhatIsRight) {
   EXPECT_THAT(ErrorOf("x#"), HasSubstr("expected the name of a cache"));
 }
 
+TEST(DataUri, ExactPathsAreNamesInWhichNoCharacterHasAMeaning) {
+  const DataUri uri = DataUriOf({"a;b?bad_rows=skip#c", "*.svm"}, "format=csv&label_column=1");
+  EXPECT_THAT(uri.paths, ElementsAre("a;b?bad_rows=skip#c", "*.svm"));
+  EXPECT_EQ(uri.paths_are, Paths::kExact);
+  EXPECT_EQ(uri.options.format, Format::kCsv);
+  EXPECT_EQ(uri.options.csv.label_column, 1);
+  EXPECT_FALSE(uri.options.skip_bad_rows);
+  EXPECT_EQ(uri.cache, "");
+  EXPECT_THROW(DataUriOf({}, ""), DataError);
+  EXPECT_THROW(DataUriOf({"a"}, "formt=csv"), DataError);
+}
+
 }  // namespace
 }  // namespace warren::data

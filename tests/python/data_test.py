@@ -77,9 +77,73 @@ class Read(unittest.TestCase):
         rows = data.read(self.write("# nothing\n"))
         self.assertEqual((rows.offsets.tolist(), rows.values.size, rows.labels.size), ([0], 0, 0))
 
+    def test_all_shares_have_what_the_data_set_has(self):
+        ours = {"columns": (5, "?indexing_mode=-1"), "labels": (2, ""), "weights": (None, ""), "queries": (None, "")}
+        for what, text in (("columns", "1 1:1\n0 2:1\n1 5:1\n"), ("columns", "# only this\n1 5:1 1:1\n"), ("labels", "1,0 0:1\n0,1 1:1\n"),
+                           ("weights", "1 0:1\n0 1:1\n1:3 2:1\n"), ("queries", "1 qid:1 0:1\n0 qid:1 1:1\n1 qid:2 0:1\n"),
+                           ("queries", "1:2 qid:1 0:1\n0:2 qid:1 1:1\n1 qid:2 0:1\n")):
+            path, options = self.write(text), ours[what][1]
+            whole = data.load(path + options)
+            for shares in (2, 3, 5):
+                with self.subTest(text=text, shares=shares):
+                    for one_by_one in (lambda k, n: data.load(path + options, rank=k, world=n),
+                                       lambda k, n: data.load(f"{path}{options}{'&' if options else '?'}part={k}&n={n}"),
+                                       lambda k, n: next(data.batches(path + options, rank=k, world=n), None)):
+                        found = [share for share in (one_by_one(k, shares) for k in range(shares)) if share is not None]
+                        for share in found:
+                            self.assertEqual(share.features.shape[1], whole.features.shape[1])
+                            for name in ("label", "weight", "qid"):
+                                one, of_all = getattr(share, name), getattr(whole, name)
+                                self.assertEqual(None if one is None else (one.dtype, one.shape[1:], len(one)),
+                                                 None if of_all is None else (of_all.dtype, of_all.shape[1:], len(share)), name)
+                        np.testing.assert_array_equal(np.concatenate([share.features.toarray() for share in found]), whole.features.toarray())
+                        np.testing.assert_array_equal(np.concatenate([share.label for share in found]), whole.label)
+                        if whole.weight is not None:
+                            np.testing.assert_array_equal(np.concatenate([share.weight for share in found]), whole.weight)
+                    rows = [data.read(path + options, k, shares) for k in range(shares)]
+                    self.assertEqual({one.columns for one in rows}, {whole.features.shape[1]})
+
+    def test_a_part_of_a_stream_cannot_know_the_columns_of_all(self):
+        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read once only", data.read, "-", 0, 2)
+        self.assertRaisesRegex(ValueError, "-: is a stream, which can be read once only", data.load, "-", rank=1, world=2)
+
+    def test_a_path_and_an_element_of_a_list_are_one_file_whatever_characters_they_have(self):
+        names = ["x;y.svm", "q?bad_rows=skip", "a?format=csv", "b#c", "[xy].svm", "*.svm", "-", "~", "s3:", "a b", "x?part=0&n=2", "%41"]
+        others = ["x", "y.svm", "q", "a", "b", "x.svm"]
+        for number, name in enumerate([*names, *others]):
+            (self.folder / name).write_text(f"{number} 0:1\n")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        for number, name in enumerate(names):
+            for uri in (pathlib.Path(name), [name], (pathlib.Path(name),), pathlib.Path(self.folder / name), [f"file://{self.folder}/{name}"]):
+                with self.subTest(uri=uri):
+                    self.assertEqual(data.read(uri).labels.tolist(), [number])
+                    self.assertEqual(data.load(uri, format="libsvm").label.tolist(), [number])
+                    self.assertEqual(data.load(uri).label.tolist(), [number])
+                    self.assertEqual(next(data.batches(uri)).label.tolist(), [number])
+        found = data.load(list(names), shuffle=3)
+        self.assertEqual(sorted(found.label), list(range(len(names))))
+        self.assertEqual(sorted(data.load("x;y.svm").label), [12, 13])
+        (self.folder / "folder;1").mkdir()
+        (self.folder / "folder;1/a").write_text("99 0:1\n")
+        self.assertEqual(data.load([pathlib.Path("folder;1"), "x"]).label.tolist(), [99, 12])
+        for missing in (pathlib.Path("y.sv?"), ["x;y.sv"], ["x", "q?indexing_mode=1"]):
+            self.assertRaisesRegex(ValueError, "No such file.*a Path and an element of a list are the name of one file or folder", data.read, missing)
+            self.assertRaisesRegex(ValueError, "the name of one file or folder", data.load, missing, format="libsvm")
+        self.assertRaisesRegex(ValueError, "no file", data.read, [])
+        self.assertRaisesRegex(ValueError, "null character", data.read, ["a\0b"])
+
+    def test_options_are_said_beside_a_list(self):
+        path = self.write("1,2,3\n")
+        rows = data.read([path], options="format=csv&label_column=2")
+        self.assertEqual((rows.labels.tolist(), rows.values.tolist()), ([3], [1, 2]))
+        rows = data.read(path + "?format=csv", options="label_column=1")
+        self.assertEqual(rows.labels.tolist(), [2])
+        self.assertRaisesRegex(ValueError, "formt", data.read, [path], options="formt=csv")
+
     def test_workers_agree_on_the_columns(self):
         path = self.write("1 3:1\n")
-        rows = data.read(path, allreduce_max=lambda values: np.maximum(values, np.array([9, 0, 0, 0, 0], "uint64")))
+        rows = data.read(path, allreduce_max=lambda values: np.maximum(values, np.array([9] + 7 * [0], "uint64")))
         self.assertEqual(rows.columns, 9)
 
     def test_what_the_agreement_raises_comes_out(self):
@@ -288,7 +352,7 @@ class Remote(unittest.TestCase):
 
         def greatest(values):
             callers.append(threading.get_ident())
-            return np.maximum(values, np.array([9, 0, 0, 0, 0], "uint64"))
+            return np.maximum(values, np.array([9] + 7 * [0], "uint64"))
 
         def bad(_):
             raise KeyError("bad")

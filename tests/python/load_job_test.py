@@ -158,6 +158,53 @@ class Training(Job):
             self.assertEqual(len(re.findall(r"\n\[0\]   [012] +[0-9,]+ +3\d\.\d %", said)), 3, said)
 
 
+class Text(Job):
+    def write(self, name, rows, line):
+        path = self.folder / name
+        rng = np.random.default_rng(3)
+        path.write_text("".join(line(row, int(values[0] + values[1] > 30), " ".join(f"{at}:{value}" for at, value in enumerate(values)))
+                                for row, values in enumerate(rng.integers(0, 30, (rows, 4)))))
+        return str(path)
+
+    def test_weights_in_one_share_are_weights_in_all(self):
+        # All but the last row have the weight that goes without saying.
+        some = self.write("some.svm", 400, lambda row, label, cells: f"{label}{':9' if row == 399 else ''} {cells}\n")
+        each = self.write("each.svm", 400, lambda row, label, cells: f"{label}:{9 if row == 399 else 1} {cells}\n")
+        for what in ("xgboost", "lightgbm"):
+            alone = self.model(0, what, some)
+            self.assertEqual(alone["dump"], self.model(0, what, each)["dump"])
+            for engine in ("warren", "own")[:2 if what == "xgboost" else 1]:
+                with self.subTest(what=what, engine=engine):
+                    env = {"WARREN_XGBOOST_ENGINE": engine}
+                    found = self.model(3, what, some, env=env)
+                    self.assertEqual(found["dump"], self.model(3, what, each, env=env)["dump"])
+                    if what == "xgboost":
+                        self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+
+    def test_a_worker_without_rows_knows_how_many_labels_rows_have(self):
+        few = self.folder / "few.svm"
+        few.write_text("0,0 0:0.615 1:0.742 2:0.113\n1,0 0:0.337 1:0.031 2:0.449\n")
+        alone = self.model(0, "xgboost", str(few))
+        for named in ({}, {"quantile": True, "max_bin": 64}):
+            found = self.model(3, "xgboost", str(few), **named)
+            self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+        params = {"objective": "binary:logistic", "tree_method": "hist", "base_score": 0.5}
+        path = self.folder / "few.parquet"
+        pq.write_table(pa.table({"a": [1, 2], "y": [0, 1], "z": [1, 0]}), path)
+        alone = self.model(0, "xgboost", str(path), label=["y", "z"], params=params)
+        found = self.model(3, "xgboost", str(path), label=["y", "z"], params=params)
+        self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+
+    def test_what_is_wrong_in_one_share_is_every_workers_error(self):
+        for last, words in (("x 0:1", "bad.svm:400:1: found 'x'"), ("1,0 0:1", "row .* has 2 labels"), ("1 qid:1 0:1", "bad.svm:400:3: found 'qid:1'")):
+            path = self.write("bad.svm", 400, lambda row, label, cells: f"{last}\n" if row == 399 else f"{label} {cells}\n")  # pylint: disable=cell-var-from-loop
+            said = self.job(3, "xgboost", path, caught=True)
+            self.assertEqual(len(re.findall(f"caught rank 2: .*{words}", said)), 3, said)
+        path = self.write("bad.svm", 400, lambda row, label, cells: f"{label}{',1' if row > 150 else ''} {cells}\n")
+        said = self.job(2, "xgboost", path, caught=True)
+        self.assertEqual(len(re.findall("caught .*bad.svm: .* labels", said)), 2, said)
+
+
 class Shares(Job):
     def test_each_row_is_one_ranks_over_warrens_own_engine(self):
         from warren import data

@@ -606,16 +606,54 @@ class TextOrColumns(Folder):
                     "x.csv?delimiter=/&format=csv", "x.parquet?format=libsvm", "s3://b/x?format=libfm",
                     "no-such.svm#cache", "no-such?formt=csv"):
             self.assertTrue(_load.Wanted(uri).is_text, uri)
-        self.refused("format", self.folder / "x.svm?formt=libsvm")
+        self.refused("format", f"{self.folder}/x.svm?formt=libsvm")
 
     def test_folders_and_patterns_of_csv_are_columns_without_a_label_too(self):
         for name in ("a.csv", "b.csv"):
             (self.folder / name).write_text("x,z\n1,2\n3,4\n")
-        for uri in (self.folder, self.folder / "*.csv", self.folder / "a.csv"):
+        for uri in (self.folder, f"{self.folder}/*.csv", self.folder / "a.csv"):
             found = data.load(uri)
             self.assertEqual((found.names, found.features[:2].tolist()), (["x", "z"], [[1, 2], [3, 4]]))
             self.assertEqual(next(data.batches(uri, kind="arrow")).column_names, ["x", "z"])
         self.assertEqual(data.load(f"{self.folder}?format=csv&header=1").features.shape, (4, 2))
+
+
+class OneFileEach(Folder):
+    """Path and elements of lists."""
+
+    def test_a_list_of_text_is_text_as_the_same_names_in_a_str_are(self):
+        for name in ("a.svm", "b.svm", "c"):
+            (self.folder / name).write_text("1 0:2\n")
+        for names in (["a.svm", "b.svm"], ["a.svm"], ["c", "a.svm"], ["c"]):
+            paths = [f"{self.folder}/{name}" for name in names]
+            for uri in (";".join(paths), paths, tuple(map(pathlib.Path, paths))):
+                self.assertEqual(data.load(uri).label.tolist(), [1] * len(names), uri)
+        self.assertEqual(data.load(self.folder / "a.svm").label.tolist(), [1])
+        self.refused("neither its name nor its first bytes", [self.folder / "a.svm"], label="y")
+
+    def test_no_character_of_them_has_a_meaning_in_any_format(self):
+        names = ("x;y", "q?format=libsvm", "h#1", "[ab]", "*", "r?", "year=1")
+        whole = {name: pa.table({"a": [number], "y": [number % 2]}) for number, name in enumerate(names)}
+        others = pa.table({"a": [100], "y": [0]})
+        writers = {"parquet": pq.write_table, "feather": pa.feather.write_feather, "csv": pa.csv.write_csv}
+        for ending, write in writers.items():
+            place = self.folder / ending
+            place.mkdir()
+            for name, of in whole.items():
+                write(of, str(place / f"{name}.{ending}"))
+            for name in ("x", f"y.{ending}", "q", "h", f"a.{ending}", f"rr.{ending}"):
+                write(others, str(place / name))
+            for number, name in enumerate(names):
+                for uri in (place / f"{name}.{ending}", [str(place / f"{name}.{ending}")]):
+                    with self.subTest(uri=uri):
+                        self.assertEqual(data.load(uri, label="y").features.tolist(), [[number]])
+                        self.assertEqual(next(data.batches(uri, label="y")).features.tolist(), [[number]])
+                        self.assertEqual(next(data.batches(uri, kind="arrow"))["a"].to_pylist(), [number])
+            paths = [place / f"{name}.{ending}" for name in names]
+            self.assertEqual(data.load(paths, label="y").features[:, 0].tolist(), list(range(len(names))))
+            self.refused("no such file or folder; a Path and an element of a list are", [f"{place}/r?.{ending}x"], label="y", kind=FileNotFoundError)
+            self.refused("no such file or folder; a Path and an element of a list are", pathlib.Path(f"{place}/*.{ending}x"), label="y",
+                         kind=FileNotFoundError)
 
 
 class Arguments(Folder):

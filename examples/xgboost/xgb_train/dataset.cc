@@ -49,7 +49,7 @@ data::AllreduceMax MaxOf(Communicator& job) {
   };
 }
 
-/// As many as XGBoost's own by default: OMP_NUM_THREADS, or 0 for one a core.
+/// The number of XGBoost's own threads by default: OMP_NUM_THREADS, or 0 for one a core.
 int Threads() {
   const char* const text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
@@ -108,8 +108,9 @@ class Loader {
     data::BadRows bad_rows;
     Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
     TellOf(bad_rows);
-    data::Agree(block, uri_.options.indexing, MaxOf(job_));
-    return {DMatrix(data::MakeDMatrix(block.View())), block.rows(), DigestOf(block.View())};
+    const data::Shape shape = data::Agree(block, uri_.options.indexing, MaxOf(job_));
+    return {DMatrix(data::MakeDMatrix(block.View(), 0, shape.labels_per_row)), block.rows(),
+            DigestOf(block.View())};
   }
 
   Dataset OntoDisk(data::Share share) {

@@ -20,7 +20,7 @@ from warren.data._columnar.source import Source, shown_uri
 
 #: A batch of rows that XGBoost takes at a time, when it is to keep bins only.
 _BATCH_BYTES = 64 << 20
-#: Of external memory each batch becomes a page: of few large ones XGBoost makes better use, of which two or three are in memory.
+#: In external memory each batch becomes a page. XGBoost makes better use of few large ones; two or three are in memory.
 _PAGES_IN_MEMORY = 8
 _DEFAULT_BINS = 256
 #: Of those that do not say how many rows they have: some from all over the share.
@@ -130,6 +130,7 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
         _checked(asked, table, peers, check)
         matrix = kind(table.features, **arguments(table, options))
         matrix.warren_categories = table.categories
+        _require_labels(matrix, table, peers)
         return matrix
     with contextlib.ExitStack() as kept:
         source = asked.source(peers)
@@ -151,7 +152,20 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
                 kept.pop_all()  # XGBoost may ask the source once more
             table = converter.empty()
         matrix.warren_categories = table.categories
+        _require_labels(matrix, table, peers)
         return matrix
+
+
+def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
+    """XGBoost before 3.0 forgets how many labels rows have where there are no rows, and its workers then wait for each other. Raises
+    ValueError on all of `peers`, who call it. `table`: the rows, or none of them."""
+    if peers.world == 1 or table.label is None or table.label.ndim == 1:
+        return
+    forgotten = matrix.num_row() == 0 and matrix.get_label().ndim == 1
+    ranks = peers.greatest(np.array([peers.rank + 1 if forgotten else 0], "uint64"))
+    if ranks[0]:
+        raise ValueError(f"rank {int(ranks[0]) - 1} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with "
+                         f"{table.label.shape[1]} labels a row then: start fewer workers, or use XGBoost 3.0 or later")
 
 
 def _checked(asked: _load.Wanted, table: _table.Table, peers: Peers, check: Optional[bool]) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import hashlib
 import os
-import re
 import threading
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
@@ -289,7 +288,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
             raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "
                              "workers")
     matrix = table.features
-    if asked.is_text and re.search(r"[?&]format=csv(?=[&#]|$)", os.fsdecode(uri)):
+    if asked.is_text and asked.text_format == "csv":
         matrix = _whole_matrix(matrix)
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
     if table.names is not None:

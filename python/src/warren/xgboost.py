@@ -302,8 +302,9 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     return matrix
 
 
-def read_csr(uri: Union[str, "os.PathLike[str]"], nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
-    """What `load_dmatrix` makes a matrix of text of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`."""
+def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
+    """What `load_dmatrix` makes a matrix of text of: a scipy.sparse.csr_matrix, and the arguments `label`, `weight` and `group`, which are
+    None on all workers where no row of the data set has them. `uri`, errors and who calls it: as for `load_dmatrix`."""
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:

@@ -94,13 +94,17 @@ def _rabit() -> types.ModuleType:
     return module
 
 
-def _text(data: Any) -> Optional[str]:
-    """The data set that `DMatrix(data)` means, if it is one of text, and no matrix that XGBoost has saved."""
+def _text(data: Any) -> Any:
+    """The data set that `DMatrix(data)` means, if it is one of text, and no matrix that XGBoost has saved; else None. A Path is one file,
+    whatever characters it has."""
     if not isinstance(data, (str, os.PathLike)):
         return None
-    name, _, cache = os.fspath(data).partition("#")
+    name, cache, file_name = data, "", os.fspath(data)
+    if isinstance(data, str):
+        name, _, cache = data.partition("#")
+        file_name = name.partition("?")[0]
     with contextlib.suppress(OSError):
-        with open(name.partition("?")[0], "rb") as file:
+        with open(file_name, "rb") as file:
             if file.read(len(_SAVED_MATRIX)) == _SAVED_MATRIX:
                 return None
     if cache:

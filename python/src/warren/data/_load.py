@@ -4,7 +4,10 @@ import operator
 import os
 import re
 import warnings
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warren.data import _check, _files, _peers, _progress, _table, _text
 from warren.data._columnar import converter as _converter
@@ -22,15 +25,22 @@ _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|d
 _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
-def _paths(uri: Any) -> Uri:
-    """The names of files, those that begin with ~ in full. Raises TypeError for what is none."""
-    if isinstance(uri, (str, os.PathLike)):
-        return os.path.expanduser(uri)
+def _paths(uri: Any) -> Union[str, List[str]]:
+    """A str as it is, a list of one name for a Path, a list of names for a list; those that begin with ~ in full. Raises TypeError for
+    anything else."""
+    if isinstance(uri, str):
+        return _in_full(uri)
+    if isinstance(uri, os.PathLike):
+        return [_in_full(os.fsdecode(uri))]
     if not isinstance(uri, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in uri):
         raise TypeError(f"found a {type(uri).__name__} for a data set, expected the name of a file, a folder or a pattern, or a list of "
                         "them; rows that are in memory are for xgboost.DMatrix and lightgbm.Dataset, after warren.data.scatter where one "
                         "worker has them all")
-    return [os.path.expanduser(one) for one in uri]
+    return [_in_full(os.fsdecode(one)) for one in uri]
+
+
+def _in_full(name: str) -> str:
+    return name if not name.startswith("~") or os.path.lexists(name) else os.path.expanduser(name)
 
 
 class Wanted:
@@ -59,6 +69,7 @@ class Wanted:
                                tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])))
         self.options = Options(format, filters, shuffle, delimiter or "", storage_options)
         self.is_text = self._is_text()
+        self._shape: Optional[NDArray[Any]] = None  # what _text.shape gives, once it was needed
 
     def _is_text(self) -> bool:
         """Whether it is Warren's reader of text that reads it. All workers come to the same answer."""
@@ -67,20 +78,27 @@ class Wanted:
             if kind not in (*_TEXT, *_formats.FORMATS):
                 raise ValueError(f"format is {kind!r}, expected one of {', '.join((*_TEXT, *_formats.FORMATS))}")
             return kind in _TEXT
-        if not isinstance(self.uri, (str, os.PathLike)):
+        if isinstance(self.uri, str):
+            options = _TEXT_OPTIONS.search(self.uri.partition("#")[0])
+            if options and (_formats.by_name(self.uri[:options.start()]) in (None, "csv") or "format=" in options[1]):
+                return True
+        if self.request != Request() or self.options.filters is not None:
             return False
-        text = os.fsdecode(self.uri)
-        options = _TEXT_OPTIONS.search(text.partition("#")[0])
-        if options and (_formats.by_name(text[:options.start()]) in (None, "csv") or "format=" in options[1]):
-            return True
-        if self.request != Request() or self.options.filters is not None or _formats.by_name(text):
+        if any(map(_formats.by_name, [self.uri] if isinstance(self.uri, str) else self.uri)):
             return False
-        return not self._looks_like_columns(text)
+        return not self._looks_like_columns()
 
-    def _looks_like_columns(self, text: str) -> bool:
-        """Of a name that says nothing: whether the first file's name or content does."""
+    @property
+    def text_format(self) -> str:
+        """The format of a data set of text, such as "libsvm"."""
+        found = _TEXT_OPTIONS.search(self.uri.partition("#")[0]) if isinstance(self.uri, str) else None
+        said = [option[len("format="):] for option in (found[1].split("&") if found else []) if option.startswith("format=")]
+        return self.options.format or (said[-1] if said else "libsvm")
+
+    def _looks_like_columns(self) -> bool:
+        """Whether the first file is one with columns, by its name or its content, where the names of the data set say nothing."""
         try:
-            files = _files.find(text, storage_options=self.options.storage_options)
+            files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
             return False  # the reader of text says what is wrong
         for file in files:
@@ -92,18 +110,30 @@ class Wanted:
         return False
 
     def text(self, peers: Peers) -> Table:
-        """This worker's share of a data set of text. Raises ValueError with file, line and column of what is wrong."""
+        """This worker's share of a data set of text. All of `peers` call it. Raises ValueError with file, line and column of what is
+        wrong, the same on all of them."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
             raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text has its labels, weights and queries in it, "
                              "and its features have numbers: leave label, weight, qid, features, filters and categories out")
-        uri = os.fsdecode(self.uri) if isinstance(self.uri, (str, os.PathLike)) else ";".join(map(os.fsdecode, self.uri))
         more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
-        rows = _text.read(uri + ("&" if "?" in uri else "?") * bool(more) + "&".join(more), peers.rank, peers.world,
-                          threads=self.nthread, allreduce_max=peers.greatest if peers.world > 1 and peers.connected else None,
-                          storage_options=self.options.storage_options)
+        how: Dict[str, Any] = {"options": "&".join(more), "threads": self.nthread, "storage_options": self.options.storage_options}
+
+        def read(greatest: Optional[_peers.Greatest]) -> _text.Rows:
+            return _text.read(self.uri, peers.rank, peers.world, allreduce_max=greatest, **how)
+
+        if peers.world == 1:
+            rows = read(None)
+        elif peers.connected:
+            rows = _peers.with_greatest(peers, read)
+        else:
+            # Nobody can be asked what the other shares have: the whole data set is.
+            if self._shape is None:
+                self._shape = _text.shape(self.uri, **how)
+            shape = self._shape
+            rows = read(lambda values: np.maximum(values, shape))
         if rows.bad_rows > 0:
-            warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(uri)} were left out, such as {rows.first_bad_row}",
+            warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(self.uri)} were left out, such as {rows.first_bad_row}",
                           stacklevel=4)
         return _table.of_rows(rows)
 
@@ -151,10 +181,10 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
          progress: bool = True, **wanted: Any) -> Table:
     """This worker's share of a data set, in memory.
 
-    `uri`: a file, a folder (with those in it), a pattern, several of them in a list or between ";": paths, or s3://, gs://,
-    abfs://, hdfs://, http(s):// and what else fsspec opens. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm";
-    None: what names and contents say. Of LibSVM, libfm and CSV text as `read` takes it (with a "?") nothing below but `shuffle`
-    has a meaning.
+    `uri`: a str is a file, a folder (with those in it), a pattern, or several of them between ";": paths, or s3://, gs://,
+    abfs://, hdfs://, http(s):// and what else fsspec opens. A Path, and each element of a list, is one file or folder, whatever
+    characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None: what names and contents say. Of
+    LibSVM, libfm and CSV text as `read` takes it (with a "?") nothing below but `shuffle` has a meaning.
 
     `label`, `weight`, `qid`, `base_margin`: names of columns; `label` and `base_margin` may be several. `features`: names or
     patterns, None: all others; `exclude`: those not. `categorical`: columns of words or numbers that are categories; dictionary
@@ -166,7 +196,9 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
 
     `rank`, `world`: which share, of how many; None: those of the job that this process has joined (XGBoost's communicator,
     Warren's, torch.distributed's), or all. Shares are about equal in bytes; one after the other they are the data set, each row
-    once, in the same order for any number of workers. Queries are never torn. A share may have no rows.
+    once, in the same order for any number of workers. Queries are never torn. A share may have no rows. All shares have the same
+    columns, and the same of labels, weights and queries. Workers of a job agree on them; where `rank` and `world` are given,
+    categories have to be, and all of a data set of text is read once more for them.
 
     `check`: prints a table of what each worker got on rank 0's standard error (None: where dmlc-submit was told --check-data).
     `progress`: on rank 0's terminal, if it has one; in a job of dmlc-submit that of all workers, by it.
@@ -178,7 +210,7 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
 
 
 def bar(source: Source, progress: bool) -> _progress.Progress:
-    """Of this rank's share, for reading all of it."""
+    """The progress of reading all of this rank's share."""
     return _progress.Progress(f"reading {shown_uri(source.uri)}", source.rows, source.bytes, progress, draws=source.peers.rank == 0)
 
 

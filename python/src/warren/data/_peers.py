@@ -15,6 +15,7 @@ from warren import _sealed
 
 T = TypeVar("T")
 Piece = Union[memoryview, bytes, bytearray]
+Greatest = Callable[[NDArray[Any]], NDArray[Any]]
 _ALLGATHER, _BROADCAST = "warren.data allgather", "warren.data broadcast"
 
 #: Objects of up to so many bytes, of all ranks together, are gathered by one allreduce, which sends each byte about twice as
@@ -343,6 +344,26 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
     if failure is not None:
         raise failure
     return result
+
+
+def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
+    """What `work` gives, which gets a function that gives the greatest values of all workers, and calls it once. An error that it raises
+    before is raised on all workers, that of the lowest such rank. All call it."""
+    asked = False
+
+    def greatest(values: NDArray[Any]) -> NDArray[Any]:
+        nonlocal asked
+        asked = True
+        agree(peers, None)
+        return peers.greatest(values)
+
+    try:
+        return work(greatest)
+    except Exception as error:  # pylint: disable=broad-except
+        if asked:
+            raise
+        agree(peers, error)
+        raise
 
 
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import os
 import queue
 import re
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,16 @@ _LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, _ADD_FI
 _READ_AT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t,
                             ctypes.c_void_p, ctypes.c_size_t)
 
+T = TypeVar("T")
+Uri = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 _AllreduceMax = Callable[[NDArray[Any]], NDArray[Any]]
 
 #: A path with a scheme among the paths of a data set. file:// is the reader's own.
-_REMOTE = re.compile(rb"(?:^|;)(?!file://)[^;#]*?://")
-#: Of a URI: messages are shown and logged.
+_REMOTE = re.compile(rb"(?:^|;)(?!file://)[A-Za-z0-9+.-]*://")
+_REMOTE_PATH = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
+#: Where the options of a data set begin: another '?' is a wildcard of a path.
+_OPTIONS = re.compile(rb"\?[a-z_]+=")
+#: A password in a URI, which no message shows.
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 #: Opening one costs a request, and one that is open holds no connection.
 _MOST_OPEN_FILES = 1024
@@ -49,6 +54,15 @@ class _Files(ctypes.Structure):
     _fields_ = [("context", ctypes.c_void_p), ("list", _LIST), ("read_at", _READ_AT)]
 
 
+class _DataSet(ctypes.Structure):
+    _fields_ = [("uri", ctypes.c_char_p), ("paths", ctypes.POINTER(ctypes.c_char_p)), ("path_count", ctypes.c_size_t),
+                ("options", ctypes.c_char_p), ("files", ctypes.POINTER(_Files)), ("threads", ctypes.c_int)]
+
+
+#: The number of values that `shape` gives.
+_SHAPE_WORDS = 8
+
+
 class Rows(NamedTuple):
     """A share of a data set in CSR form. Entry e of row r is offsets[r] <= e < offsets[r + 1]: values[e] in column
     indices[e], counted from 0; what is not there is missing."""
@@ -56,10 +70,10 @@ class Rows(NamedTuple):
     offsets: NDArray[Any]  #: int64, rows + 1
     indices: NDArray[Any]  #: int32; int64 where there are more than 2^31 columns
     values: NDArray[Any]  #: float32
-    columns: int  #: of the whole data set
-    labels: NDArray[Any]  #: float32, (rows) or (rows, labels)
-    weights: Optional[NDArray[Any]]  #: float32, one a row, or a query; None: all weigh 1
-    group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None: there are no queries
+    columns: int  #: the number of columns of the whole data set
+    labels: NDArray[Any]  #: float32, (rows) or (rows, labels), the same in all shares
+    weights: Optional[NDArray[Any]]  #: float32, one a row, or a query; None: no row of the data set has one, all weigh 1
+    group_sizes: Optional[NDArray[Any]]  #: uint32, rows of each query; None: the data set has no queries
     bad_rows: int  #: left out with bad_rows=skip
     first_bad_row: Optional[str]  #: where, and what was wrong with it
 
@@ -131,12 +145,13 @@ class _OpenFiles:
 
 
 class _RemoteFiles:
-    """The callbacks by which the reader finds and reads files behind a scheme, from threads of its own. The first exception of
-    any is `failure`. After `stop` they fail at once, but for those that are under way: these end as the store's deadlines
-    say."""
+    """Callbacks by which the reader finds and reads files behind a scheme, from threads of its own. With `exact` the reader's
+    paths are no patterns. The first exception of any is `failure`. After `stop` they fail at once, but for those that are under
+    way: these end as the store's deadlines say."""
 
-    def __init__(self, storage_options: Optional[Mapping[str, Any]]) -> None:
-        self._find: Callable[[str], List[Any]] = functools.partial(_files.find, storage_options=storage_options)
+    def __init__(self, storage_options: Optional[Mapping[str, Any]], exact: bool) -> None:
+        self._exact = exact
+        self._find: Callable[[Any], List[Any]] = functools.partial(_files.find, storage_options=storage_options)
         self._open_files = _OpenFiles(functools.partial(_files.Ranges, storage_options=storage_options),
                                       _MOST_OPEN_FILES)
         self._found: Dict[bytes, Any] = {}
@@ -165,7 +180,8 @@ class _RemoteFiles:
 
     def _list(self, _: object, path: bytes, add: Any, files: int, _message: int, _message_bytes: int) -> int:
         def find() -> None:
-            for file in self._find(os.fsdecode(path)):
+            uri = os.fsdecode(path)
+            for file in self._find([uri] if self._exact else uri):
                 name = os.fsencode(file.uri)
                 self._found[name] = file
                 add(files, name, file.size)
@@ -184,50 +200,111 @@ class _RemoteFiles:
 
 def _library() -> ctypes.CDLL:
     library = _native.library("libwarren_data.so")
-    library.warren_data_read_from.argtypes = [ctypes.POINTER(_Files), ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                                              _REDUCE, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
+    library.warren_data_read_set.argtypes = [ctypes.POINTER(_DataSet), ctypes.c_int, ctypes.c_int, _REDUCE, ctypes.c_void_p,
+                                             ctypes.POINTER(ctypes.c_void_p)]
+    library.warren_data_shape.argtypes = [ctypes.POINTER(_DataSet), ctypes.POINTER(ctypes.c_uint64)]
     library.warren_data_last_error.restype = ctypes.c_char_p
     library.warren_data_free.argtypes = [ctypes.c_void_p]
     library.warren_data_free.restype = None
     return library
 
 
-def read(uri: Union[str, "os.PathLike[str]"], part: int = 0, parts: int = 1, *, threads: int = 0,
+class _Named:
+    """A data set as the reader of text is told of it. `uri`: a str is path[;path...][?key=value...]; a Path, and each element of a list,
+    is one file or folder. `options`: more of them, key=value[&key=value...]. Raises ValueError for what no file can be called."""
+
+    def __init__(self, uri: Uri, options: str, threads: int, storage_options: Optional[Mapping[str, Any]]) -> None:
+        if not -2**31 <= operator.index(threads) < 2**31:
+            raise ValueError(f"threads is {threads}, which is no number of threads")
+        self.exact = not isinstance(uri, str)
+        self.names = [os.fsencode(one) for one in ([uri] if isinstance(uri, (str, os.PathLike)) else uri)]
+        if any(b"\0" in one for one in self.names):
+            raise ValueError(f"{uri!r}: no path has a null character")
+        self.options, self.threads, self.storage_options = options.encode(), threads, storage_options
+        self.is_remote = any(_REMOTE_PATH.match(one) if self.exact else _REMOTE.search(one) for one in self.names)
+        if storage_options and not self.is_remote:
+            raise ValueError(f"{self.shown()}: storage_options are given, but no path has a scheme, such as s3://, that "
+                             "would use them; leave them out")
+
+    def shown(self) -> str:
+        """For messages."""
+        return _shown(b"; ".join(self.names))
+
+    def struct(self, files: Optional[_Files]) -> _DataSet:
+        """Refers to this object's bytes."""
+        found = _DataSet(threads=self.threads, files=None if files is None else ctypes.pointer(files))
+        if self.exact:
+            found.paths = (ctypes.c_char_p * len(self.names))(*self.names)
+            found.path_count, found.options = len(self.names), self.options
+        else:
+            head, hash_, cache = self.names[0].partition(b"#")
+            more = (b"&" if _OPTIONS.search(head) else b"?") + self.options if self.options else b""
+            found.uri = head + more + hash_ + cache
+        return found
+
+    def call(self, function: Callable[[_DataSet], int], files: Optional[_Files]) -> None:
+        """Raises ValueError with the reader's words where `function`, of the library, fails."""
+        if function(self.struct(files)) == 0:
+            return
+        words = _shown(_library().warren_data_last_error())
+        missing = [one for one in map(os.fsdecode, self.names) if self.exact and not os.path.exists(one)]
+        raise ValueError(words + (_files.hint_of_exact(missing[0]) if missing else ""))
+
+
+def read(uri: Uri, part: int = 0, parts: int = 1, *, options: str = "", threads: int = 0,
          allreduce_max: Optional[_AllreduceMax] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
     """Reads part `part` of `parts`, or the one that `uri` names.
 
-    `allreduce_max` makes the workers agree on the columns: it takes an array of uint64 and returns it with the greatest of
-    all workers for each element; it is called in this thread. `storage_options` are for the stores of paths with a scheme
+    `uri`: a str is "path[;path...][?key=value[&key=value...]]", see docs/how-to/data-text.md. A Path, and each element of a list, is the
+    name of one file or folder, whatever characters it has. `options`: key=value[&key=value...], as behind the "?".
+
+    All parts have the same columns, labels, weights and queries. `allreduce_max` makes the workers agree on them: it takes an array of
+    uint64 and returns it with the greatest of all workers for each element; it is called in this thread. Without it, or where `uri`
+    names a part, the whole data set is read once more for them. `storage_options` are for the stores of paths with a scheme
     (s3://...), as pandas has them. Raises ValueError with file, line and column of what is wrong, and what a store raises
     (OSError: FileNotFoundError, ...) as it is. KeyboardInterrupt ends the read of remote files: requests that are under way go
     on until they are answered or given up.
     """
-    for name, number in (("part", part), ("parts", parts), ("threads", threads)):
+    for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
-            raise ValueError(f"{name} is {number}, which is no number of parts or threads")
-    path = os.fsencode(uri)
-    if b"\0" in path:
-        raise ValueError(f"{uri!r}: no path has a null character")
+            raise ValueError(f"{name} is {number}, which is no number of parts")
+    named = _Named(uri, options, threads, storage_options)
+    return _with_files(named, allreduce_max, lambda files, allreduce: _read(named, part, parts, allreduce, files))
 
-    if not _REMOTE.search(path):
-        if storage_options:
-            raise ValueError(f"{os.fsdecode(path)}: storage_options are given, but no path has a scheme, such as s3://, that "
-                             "would use them; leave them out")
-        return _read(path, part, parts, threads, allreduce_max, None)
 
-    remote = _RemoteFiles(storage_options)
+def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Optional[Mapping[str, Any]] = None) -> NDArray[Any]:
+    """What `allreduce_max` gives to those who read all parts of a data set, from reading all of it: for callers who read several parts
+    and have no job. The arguments and errors are those of `read`."""
+    named = _Named(uri, options, threads, storage_options)
 
-    def read_remote(allreduce: Optional[_AllreduceMax]) -> Rows:
+    def find(files: Optional[_Files], _: Optional[_AllreduceMax]) -> NDArray[Any]:
+        words = np.zeros(_SHAPE_WORDS, "uint64")
+        named.call(lambda data_set: int(_library().warren_data_shape(data_set, words.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)))),
+                   files)
+        return words
+    return _with_files(named, None, find)
+
+
+def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
+                work: Callable[[Optional[_Files], Optional[_AllreduceMax]], T]) -> T:
+    """What `work` gives, which gets the callbacks that read remote files (None: all are local) and what to agree by."""
+    if not named.is_remote:
+        return work(None, allreduce_max)
+    remote = _RemoteFiles(named.storage_options, named.exact)
+
+    def with_remote_files(allreduce: Optional[_AllreduceMax]) -> T:
         try:
-            return _read(path, part, parts, threads, allreduce, remote)
+            return work(remote.callbacks, allreduce)
+        except ValueError:
+            if remote.failure is not None:
+                raise remote.failure from None
+            raise
         finally:
             remote.close()
-    return _in_another_thread(read_remote, allreduce_max, remote.stop)
+    return _in_another_thread(with_remote_files, allreduce_max, remote.stop)
 
 
-def _read(path: bytes, part: int, parts: int, threads: int, allreduce_max: Optional[_AllreduceMax],
-          remote: Optional[_RemoteFiles]) -> Rows:
-    library = _library()
+def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_AllreduceMax], files: Optional[_Files]) -> Rows:
     failure = []
 
     def reduce(_: object, values: "ctypes._Pointer[ctypes.c_uint64]", count: int) -> int:
@@ -240,29 +317,27 @@ def _read(path: bytes, part: int, parts: int, threads: int, allreduce_max: Optio
             failure.append(error)
             return -1
 
-    handle = ctypes.c_void_p()
-    code = library.warren_data_read_from(
-        None if remote is None else ctypes.byref(remote.callbacks), path, part, parts, threads,
-        _REDUCE(0) if allreduce_max is None else _REDUCE(reduce), None, ctypes.byref(handle))
-    if failure:
-        raise failure[0]
-    if code != 0:
-        if remote is not None and remote.failure is not None:
-            raise remote.failure
-        raise ValueError(_shown(library.warren_data_last_error()))
-    return _rows(library, handle, path)
+    library, handle = _library(), ctypes.c_void_p()
+    callback = _REDUCE(0) if allreduce_max is None else _REDUCE(reduce)
+    try:
+        named.call(lambda data_set: int(library.warren_data_read_set(data_set, part, parts, callback, None, ctypes.byref(handle))), files)
+    except ValueError:
+        if failure:
+            raise failure[0] from None
+        raise
+    return _rows(library, handle, named)
 
 
 def _shown(text: bytes) -> str:
-    """Of the library, without the passwords that URIs in it may have."""
+    """A message of the library, without the passwords that URIs in it may have."""
     return _PASSWORD.sub(r"\1:***@", text.decode(errors="replace"))
 
 
-def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, path: bytes) -> Rows:
+def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
     owner = _Owner(library, handle)
     arrays = _Arrays()
     if library.warren_data_arrays(handle, ctypes.byref(arrays)) != 0:
-        raise ValueError(_shown(path + b": " + library.warren_data_last_error()))
+        raise ValueError(f"{named.shown()}: {_shown(library.warren_data_last_error())}")
     labels = owner.array(arrays.labels, arrays.rows * arrays.labels_of_a_row, ctypes.c_float, "float32")
     if arrays.labels_of_a_row != 1:
         labels = labels.reshape(arrays.rows, arrays.labels_of_a_row)
@@ -278,14 +353,14 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, path: bytes) -> Rows:
         _shown(arrays.first_bad_row) if arrays.first_bad_row else None)
 
 
-def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], Rows], allreduce_max: Optional[_AllreduceMax],
-                       stop: Callable[[], None]) -> Rows:
-    """work(allreduce_max), in a thread of its own, while this one calls `allreduce_max` for it: communicators belong to
-    threads. A signal's exception (KeyboardInterrupt) does not have to wait until `work` ends, which `stop` asks it to; only the
+def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
+                       stop: Callable[[], None]) -> T:
+    """What `work(allreduce_max)` gives. It runs in a thread of its own, for which this one calls `allreduce_max`: communicators belong
+    to threads. A signal's exception (KeyboardInterrupt) does not have to wait until `work` ends, which `stop` asks it to; only the
     process does, before it exits."""
     asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce; at the end None
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or the exception
-    results: List[Rows] = []
+    results: List[T] = []
     failures: List[BaseException] = []
 
     def ask(values: NDArray[Any]) -> NDArray[Any]:

@@ -89,7 +89,7 @@ class Source:
     def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options,
                  files: Optional[Sequence[_files.File]] = None, of_all: Optional[Sequence[_files.File]] = None) -> None:
         self.uri, self.peers, self.options = uri, peers, options
-        same_on_all(peers, {"the data set": os.fsdecode(uri) if isinstance(uri, (str, os.PathLike)) else [*map(os.fsdecode, uri)],
+        same_on_all(peers, {"the data set": uri if isinstance(uri, str) else [*map(os.fsdecode, [uri] if isinstance(uri, os.PathLike) else uri)],
                             **request._asdict(), **options._asdict(), "storage_options": None})
         self._request = request
         self._filter_columns = _columns_of(options.filters)
@@ -422,7 +422,7 @@ def shown_uri(uri: Uri) -> str:
     """For messages: without passwords and keys."""
     if isinstance(uri, (str, bytes, os.PathLike)):
         return ";".join(map(_files.shown, os.fsdecode(uri).split(";")))
-    return "; ".join(_files.shown(str(one)) for one in uri)
+    return "; ".join(_files.shown(os.fsdecode(one)) for one in uri)
 
 
 def _field_of_both(first: Any, other: Any) -> Any:

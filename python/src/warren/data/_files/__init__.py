@@ -17,9 +17,9 @@ What is where:
 - stores: where files are, a module for each kind of store.
 """
 from warren.data._files.listing import File, find
-from warren.data._files.names import shown
+from warren.data._files.names import hint_of_exact, shown
 from warren.data._files.output import open_output
 from warren.data._files.ranges import Ranges, open_arrow
 from warren.data._files.retry import Retry
 
-__all__ = ["File", "Ranges", "Retry", "find", "open_arrow", "open_output", "shown"]
+__all__ = ["File", "Ranges", "Retry", "find", "hint_of_exact", "open_arrow", "open_output", "shown"]

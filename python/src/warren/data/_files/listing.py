@@ -3,8 +3,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar, Union
 
-from warren.data._files.names import (SCHEME, Options, Path, below, has_magic, is_hidden, matches, partition_of, segment_matches,
-                                      shown, split_pattern)
+from warren.data._files.names import (SCHEME, Options, Path, below, has_magic, hint_of_exact, is_hidden, matches, partition_of,
+                                      segment_matches, shown, split_pattern)
 from warren.data._files.retry import Retry, persist
 from warren.data._files.stores import Entry, Store, locate
 
@@ -26,24 +26,25 @@ class File:
 def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
     """The files that a name stands for: a file, a folder (all files below it; names that begin with "." or "_" are left out), a
     pattern (*, ?, [..] within a segment, ** over segments; a folder that matches stands for what is below it), several of those
-    separated by ";", or a sequence of those, whose names may have a ";". Those of each name in the order of their paths'
-    bytes. Empty files are files.
+    separated by ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. Files of each
+    name come in the order of their paths' bytes. Empty files are files.
 
     http and https name files only: they cannot list. Thread safe; tries again after transient errors.
 
     Raises FileNotFoundError where a name stands for no file, ValueError for a file that is named twice or a bad name, ImportError
     with what to install, and OSError for what the store says.
     """
-    if isinstance(uri, (str, os.PathLike)):
-        items = [one for one in os.fspath(uri).split(";") if one]
+    exact = not isinstance(uri, str)
+    if isinstance(uri, str):
+        items = [one for one in uri.split(";") if one]
     else:
-        items = [os.fspath(one) for one in uri]
+        items = [os.fspath(one) for one in ([uri] if isinstance(uri, os.PathLike) else uri)]
     if not items or not all(isinstance(one, str) and one for one in items):
         raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
     found: List[File] = []
     named: Dict[str, str] = {}
     for item in items:
-        for file in _find_one(item, storage_options):
+        for file in _find_one(item, storage_options, exact):
             same = os.path.normpath(file.uri) if not SCHEME.match(file.uri) else file.uri
             if same in named:
                 raise ValueError(f"{shown(file.uri)} is named twice, by '{shown(named[same])}' and by '{shown(item)}'; its "
@@ -53,7 +54,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     return found
 
 
-def _find_one(item: str, storage_options: Options) -> List[File]:
+def _find_one(item: str, storage_options: Options, exact: bool) -> List[File]:
     store, given = locate(item, storage_options)
     name = given.rstrip("/") or ("/" if given.startswith("/") else "")
     must_be_folder = given.endswith("/")
@@ -63,7 +64,7 @@ def _find_one(item: str, storage_options: Options) -> List[File]:
         return persist(lambda: call(of), what, retry)
 
     entry = None if must_be_folder and not store.lists else ask(store.info, name)
-    if not store.lists and (must_be_folder or (entry.is_folder if entry else has_magic(name.split("?")[0]))):
+    if not store.lists and (must_be_folder or (entry.is_folder if entry else not exact and has_magic(name.split("?")[0]))):
         raise ValueError(f"{shown(store.uri(given))}: http and https cannot say which files there are; name each file")
     if entry is not None and not entry.is_folder:
         if must_be_folder:
@@ -71,11 +72,12 @@ def _find_one(item: str, storage_options: Options) -> List[File]:
         return [File(store.uri(name), entry.size, entry.tag)]
     if entry is not None:
         base, files = name, _shown_files(name, ask(store.walk, name))
-    elif has_magic(name) and store.lists:
+    elif has_magic(name) and store.lists and not exact:
         base, pattern = split_pattern(name)
         files = _expand(store, ask, base, pattern)
     else:
-        raise FileNotFoundError(f"{what}: there is no such file" + (" or folder" if store.lists else " on the server"))
+        raise FileNotFoundError(f"{what}: there is no such file" + (" or folder" if store.lists else " on the server")
+                                + (hint_of_exact(name) if exact else ""))
     if not files:
         raise FileNotFoundError(f"{what}: no file found. {_instead(store, ask, base)}")
     # A listing may tell no tags; the file itself may.

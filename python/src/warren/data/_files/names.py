@@ -78,6 +78,14 @@ def has_magic(path: str) -> bool:
     return _MAGIC.search(path) is not None
 
 
+def hint_of_exact(name: str) -> str:
+    """For messages about a name that is taken as it is, and that no file has: "", or what its characters would mean elsewhere."""
+    if not has_magic(name) and ";" not in name:
+        return ""
+    return ("; a Path and an element of a list are the name of one file or folder: give several names, patterns and options as one "
+            "str, such as 'a/*.svm;b.svm?indexing_mode=1'")
+
+
 def split_pattern(name: str) -> Tuple[str, List[str]]:
     """The folder before the first segment that is a pattern, and the segments from there on."""
     segments = name.split("/")

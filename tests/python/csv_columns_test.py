@@ -4,15 +4,19 @@ import bz2
 import contextlib
 import gzip
 import importlib.util
+import lzma
 import os
 import pathlib
 import random
 import tempfile
 import unittest
+import zipfile
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 
 from warren_testing import BIN
 
@@ -105,7 +109,6 @@ class Names(Folder):
                           ("https://h/x?y=.csv2", None),
                           ("/data/x.csv?a", None), ("/data/a#b.parquet", "parquet"), ("s3://b/x#y.feather", "arrow")):
             self.assertEqual(formats.by_name(uri), name, uri)
-        self.assertEqual(formats.Csv.codec("https://h/x.csv.GZ?sig=1"), "gzip")
 
 
 class Errors(Folder):
@@ -219,6 +222,51 @@ class Rows(Folder):
         self.assertEqual(self.estimated(self.write("a.csv", "a,y\n"), categorical=None), 0)
         path = self.write("b.csv", "a,y\n" + "1,0\n3,1\n" * 50000)
         self.assertLess(abs(self.estimated(path, filters=[("a", ">", 2)]) / 50000 - 1), 0.05)
+
+
+class Content(Folder):
+    """What is in a file called .csv."""
+
+    def test_compression_is_seen_in_the_content_whatever_the_name_says(self):
+        text = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (row, 2 * row, row % 2) for row in range(5000))
+        whole = data.load(self.write("plain.csv", text), label="y")
+        for name, content in (("a.csv", gzip.compress(text)), ("b.csv", gzip.compress(text[:3000]) + gzip.compress(text[3000:])),
+                              ("c.csv", bz2.compress(text)), ("d.csv", pa.compress(text, "zstd", asbytes=True)), ("e.csv.gz", text),
+                              ("f.csv.zst", gzip.compress(text)), ("g.csv.gz", gzip.compress(text))):
+            path = self.write(name, content)
+            with self.subTest(name=name):
+                for found in (data.load(path, label="y"), data.load([path], label="y", format="csv")):
+                    np.testing.assert_array_equal(found.features, whole.features)
+                shares = [data.load(path, label="y", rank=rank, world=3) for rank in range(3)]
+                np.testing.assert_array_equal(np.concatenate([share.features for share in shares]), whole.features)
+                self.assertEqual(sum(map(len, data.batches(path, 700, label="y"))), 5000)
+        self.assertEqual(len(data.load([self.folder / "a.csv", self.folder / "plain.csv"], label="y")), 10000)
+
+    def test_what_is_no_csv_is_named(self):
+        pq.write_table(pa.table({"a": [1]}), self.folder / "a.csv")
+        pa.feather.write_feather(pa.table({"a": [1]}), str(self.folder / "b.csv"))
+        self.write("c.csv", lzma.compress(b"a,b\n1,2\n"))
+        with zipfile.ZipFile(self.folder / "d.csv", "w") as file:
+            file.writestr("a.csv", "a,b\n1,2\n")
+        for name, words in (("a", "is a Parquet file, expected CSV"), ("b", "is an Arrow file"), ("c", "is compressed with xz"), ("d", "is a ZIP archive")):
+            with self.assertRaisesRegex(ValueError, rf"{name}\.csv: {words}"):
+                data.load(self.folder / f"{name}.csv")
+        for name in ("PAR1", "BZh"):
+            self.assertEqual(data.load(self.write("e.csv", f"{name},b\n1,2\n".encode())).names, [name, "b"])
+
+    def test_another_delimiter_is_hinted_at(self):
+        for ours, written in ((None, ";"), (None, "\t"), (None, "|"), (";", ",")):
+            path = self.write("a.csv", written.join("aby").encode() + b"\n" + written.join("123").encode() + b"\n")
+            for named in ({"label": "y"}, {}, {"features": ["a"]}, {"filters": [("a", ">", 0)]}):
+                with self.subTest(written=written, **named):
+                    with self.assertRaisesRegex(ValueError, "; the line of names has no '[,;]': is delimiter=.* what is meant") as caught:
+                        data.load(path, delimiter=ours, **named)
+                    self.assertIn(f"is delimiter={written!r} what", str(caught.exception))
+            self.assertEqual(data.load(path, label="y", delimiter=written).features.tolist(), [[1, 2]])
+        with self.assertRaises(ValueError) as caught:
+            data.load(self.write("a.csv", b"a;b,y\n1,2\n"), label="z")
+        self.assertNotIn("delimiter", str(caught.exception))
+        self.assertEqual(data.load(self.write("a.csv", b"a;b\n1\n")).names, ["a;b"])
 
 
 if __name__ == "__main__":

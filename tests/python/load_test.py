@@ -118,6 +118,25 @@ class Formats(Folder):
         self.assertEqual(found.names, ["v.0", "v.1"])
         np.testing.assert_array_equal(found.features, [[1, 2], [np.nan, np.nan], [5, np.nan]])
 
+    def test_extension_types_are_what_they_are_stored_as(self):
+        bools = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None, 5], pa.int8()))
+        pictures = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [2, 2]),
+                                                  pa.array([[1, 2, 3, 4], None, [5, 6, 7, 8], [0, 0, 0, None]], pa.list_(pa.float32(), 4)))
+        whole = pa.table({"b": bools, "p": pictures, "y": [1, 2, 3, 4]})
+        pa.feather.write_feather(whole, self.folder / "a.feather")
+        for path in (self.parquet("a.parquet", whole), self.folder / "a.feather"):
+            found = data.load(path, label="y")
+            self.assertEqual((found.names, found.types), (["b", "p.0", "p.1", "p.2", "p.3"], ["i", "q", "q", "q", "q"]))
+            np.testing.assert_array_equal(found.features, [[1, 1, 2, 3, 4], [0, np.nan, np.nan, np.nan, np.nan], [np.nan, 5, 6, 7, 8],
+                                                           [1, 0, 0, 0, np.nan]])
+            self.assertEqual(data.load(path, label="b", features="y", filters=[("y", "!=", 3)]).label.tolist(), [1, 0, 1])
+            self.assertEqual(data.load(path, categorical="b", features=["b"]).categories, {"b": [False, True]})
+
+    def test_lists_without_elements_are_named(self):
+        path = self.parquet("a.parquet", pa.table({"v": pa.array([[], []], pa.list_(pa.float32(), 0)), "x": [1, 2]}))
+        self.refused(r"column 'v' is fixed_size_list<.*>\[0\], whose lists have no elements: leave it out with exclude=", path)
+        self.assertEqual(data.load(path, exclude="v").names, ["x"])
+
     def test_format_is_seen_in_the_content_of_files_without_an_ending(self):
         (self.parquet("a.parquet", table(50))).rename(self.folder / "part-0")
         self.assertEqual(len(data.load(self.folder)), 50)
@@ -321,16 +340,51 @@ class Categories(Folder):
     def test_every_type_that_is_one(self):
         import datetime
         import decimal
-        for values in ([True, False], [3, 1], [1.5, 0.5], ["b", "a"], [b"b", b"a"], [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)],
-                       [datetime.datetime(2024, 1, 2), datetime.datetime(2024, 1, 1)], [decimal.Decimal("2.50"), decimal.Decimal("1.00")]):
-            with self.subTest(values=values):
-                self.assertEqual(self.codes(pa.array([*values, values[0]])), ([1, 0, 1], values[::-1]))
+        import json
+        day, noon = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 12)
+        for values, words in (([True, False], None), ([3, 1], None), ([2**63 - 1, -2**63], None), ([1.5, 0.5], None), (["b", "a"], None),
+                              ([b"b", b"a"], ["b'b'", "b'a'"]), ([day, day.replace(day=1)], ["2024-01-02", "2024-01-01"]),
+                              ([noon, noon.replace(day=1)], ["2024-01-02 12:00:00", "2024-01-01 12:00:00"]),
+                              ([noon.time(), datetime.time(1)], ["12:00:00", "01:00:00"]),
+                              ([datetime.timedelta(2), datetime.timedelta(1)], ["2 days, 0:00:00", "1 day, 0:00:00"]),
+                              ([decimal.Decimal("2.50"), decimal.Decimal("1.00")], ["2.5", "1"])):
+            for column in (pa.array([*values, values[0]]), pa.array([*values, values[0]]).dictionary_encode()):
+                with self.subTest(values=values, kind=column.type):
+                    codes, found = self.codes(column)
+                    self.assertEqual((codes, found), ([1, 0, 1], (words or values)[::-1]))
+                    # As docs advise: kept as JSON beside the model.
+                    for given in (found, json.loads(json.dumps(found)), values[::-1], [*found, "another"]):
+                        self.assertEqual(self.codes(column, categories={"c": given})[0], [1, 0, 1])
+        with self.assertRaisesRegex(ValueError, r"categories\['c'\] has \[1\], expected words or numbers"):
+            self.codes(pa.array([1]), categories={"c": [[1]]})
         whole = pa.table({"c": pa.array(["b", None, "a"], pa.string_view()), "y": [0, 1, 2]})
         with pa.ipc.new_file(self.folder / "a.arrow", whole.schema) as file:
             file.write_table(whole)
         found = data.load(self.folder / "a.arrow", label="y", categorical="c")
         np.testing.assert_array_equal(found.features[:, 0], [1, np.nan, 0])
         self.assertEqual(found.categories, {"c": ["a", "b"]})
+
+    def test_decimals_are_their_values_however_many_digits_a_file_stores(self):
+        import decimal
+        import json
+        for name, kind, value in (("a", pa.decimal128(5, 2), "1.10"), ("b", pa.decimal128(9, 4), "1.1000"), ("c", pa.decimal128(9, 4), "100")):
+            pq.write_table(pa.table({"c": pa.array([decimal.Decimal(value)], kind), "y": [0]}), self.folder / f"{name}.parquet")
+        found = data.load(self.folder, label="y", categorical="c")
+        self.assertEqual((found.features[:, 0].tolist(), found.categories), ([0, 0, 1], {"c": ["1.1", "100"]}))
+        again = data.load(self.folder, label="y", categories=json.loads(json.dumps(found.categories)))
+        np.testing.assert_array_equal(again.features, found.features)
+
+    def test_zeros_of_both_signs_are_one_category(self):
+        for kind in (pa.float16(), pa.float32(), pa.float64()):
+            zeros = np.array([0.0, -0.0, 1.0, -0.0], kind.to_pandas_dtype())
+            for column in (pa.array(zeros), pa.array(zeros[::-1]), pa.array(zeros).dictionary_encode(),
+                           pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(zeros[1:]))):
+                with self.subTest(kind=column.type):
+                    codes, values = self.codes(column)
+                    self.assertEqual(codes, [float(value.as_py()) for value in column])
+                    self.assertEqual([str(value) for value in values], ["0.0", "1.0"])
+                    for given in ([0.0, 1.0], [-0.0, 1.0], [0, 1], np.array([-0.0, 1], "float32")):
+                        self.assertEqual(self.codes(column, categories={"c": given})[0], codes)
 
     def test_polars_files_are_read(self):
         import polars as pl
@@ -782,9 +836,9 @@ class OpenFiles(Folder):
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
 
     def test_where_a_piece_is_needs_no_open_file(self):
-        for kind, uri, said in ((formats.Parquet, "no.parquet", "row group 3"), (formats.Arrow, "no.arrow", "record batch 3"),
-                                (formats.Csv, "no.csv", "bytes 10 to 17"), (formats.Csv, "no.CSV.gz", "the file")):
-            self.assertEqual(kind.place(_files.File(uri, 100, ""), Piece(0, 3, -1, 7, 10)), said)
+        for kind, uri, begin, said in ((formats.Parquet, "no.parquet", 0, "row group 3"), (formats.Arrow, "no.arrow", 0, "record batch 3"),
+                                       (formats.Csv, "no.csv", 10, "bytes 10 to 17"), (formats.Csv, "no.CSV.gz", 0, "the file")):
+            self.assertEqual(kind.place(_files.File(uri, 100, ""), Piece(0, 3, -1, 7, begin)), said)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,14 @@ class Jobs(unittest.TestCase):
         self.assertIn("said by 0\n", output)
         self.assertIn("said by 1\n", output)
 
+    def test_a_message_with_a_nul_is_shown_to_its_end(self):
+        output = job(2, """
+            with rabit.context():
+                rabit.tracker_print(f"before\\0behind {rabit.get_rank()}\\n")
+        """)
+        self.assertIn("before\\x00behind 0\n", output)
+        self.assertIn("before\\x00behind 1\n", output)
+
     def test_prepare_is_not_called_for_what_is_known_and_a_killed_worker_goes_on(self):
         with tempfile.TemporaryDirectory() as folder:
             output = job(3, f"""

@@ -188,7 +188,7 @@ def _rows(source: Source) -> int:
         return sum(len(batch.table) for one in slices for batch in source.batches_of(one, columns))
 
     def is_compressed(one: Slice) -> bool:
-        return source.format_name == "csv" and _formats.Csv.codec(source.files[one.piece.file].uri) is not None
+        return source.format_name == "csv" and _formats.Csv.is_compressed(one.piece)
 
     compressed = [one for one in source.slices if is_compressed(one)]
     plain = [one for one in source.slices if not is_compressed(one)]

@@ -113,8 +113,8 @@ def is_distributed() -> bool:
 
 
 def tracker_print(msg: Any) -> None:
-    """Shows `str(msg)` to the user who watches the job."""
-    text = str(msg)
+    """Shows `str(msg)` to the user who watches the job; a NUL, at which the message would end, as \\x00."""
+    text = str(msg).replace("\0", "\\x00")
     if is_distributed():
         _check(_LIB.RabitTryTrackerPrint(text.encode()))
     else:

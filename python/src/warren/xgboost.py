@@ -242,9 +242,9 @@ def get_world_size() -> int:
 
 
 def tracker_print(message: Any) -> None:
-    """Shows `str(message)` to the user who watches the job."""
+    """Shows `str(message)` to the user who watches the job; a NUL, at which the message would end, as \\x00."""
     module = _collective()
-    (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message))
+    (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message).replace("\0", "\\x00"))
 
 
 def broadcast(value: Any, root: int = 0) -> Any:

@@ -1,8 +1,9 @@
 """Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
+import decimal
 import difflib
 import fnmatch
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 Names = Union[str, Sequence[str], None]
 #: Rows that are turned from columns into rows at a time: a block of them stays in the processor's cache.
 _BLOCK_ROWS = 4096
-#: Columns of which a message says what is wrong with them.
+#: Booleans that are stored in a byte each.
+_BOOL8 = "arrow.bool8"
+#: The number of columns of which a message says what is wrong with them.
 _MOST_WRONG = 8
 
 
@@ -36,7 +39,7 @@ class Column(NamedTuple):
 
     name: str
     kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
-    width: int = 1  #: of vectors
+    width: int = 1  #: the number of elements of a vector
 
 
 class Layout(NamedTuple):
@@ -51,7 +54,7 @@ class Layout(NamedTuple):
         return list(dict.fromkeys([*(column.name for column in self.features), *self.request.others()]))
 
     def names(self) -> List[str]:
-        """Of the features: vectors have one for each element."""
+        """The names of the features: vectors have one for each element."""
         return [name for column in self.features for name in
                 ([column.name] if column.kind != "vector" else [f"{column.name}.{k}" for k in range(column.width)])]
 
@@ -77,7 +80,8 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
-    if isinstance(kind, pa.ExtensionType):
+    is_bool8 = getattr(kind, "extension_name", "") == _BOOL8
+    if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if types.is_dictionary(kind) or declared:
         value = kind.value_type if types.is_dictionary(kind) else kind
@@ -85,13 +89,15 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
         if types.is_nested(value) or (fine and value.unit == "ns"):
             return f"is {kind}, which is no category: turn it into words or numbers, or leave it out with exclude=[...]", 0
         return "category", 1
-    if types.is_boolean(kind):
+    if types.is_boolean(kind) or is_bool8:
         return "bool", 1
     if types.is_integer(kind):
         return "integer", 1
     if types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
         return "number", 1
     if types.is_fixed_size_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        if kind.list_size == 0:
+            return f"is {kind}, whose lists have no elements: leave it out with exclude=[...]", 0
         return "vector", int(kind.list_size)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return f"is {kind}, expected numbers: name it in categorical=[...], or leave it out with exclude=[...]", 0
@@ -235,12 +241,20 @@ def _said(column: Column) -> str:
             "vector": f"a vector of {column.width}"}[column.kind]
 
 
+def _storage(array: Any) -> Any:
+    """What an extension array is stored as; bool8 as booleans."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if not isinstance(array, pa.ExtensionArray):
+        return array
+    return array.storage.cast(pa.bool_()) if array.type.extension_name == _BOOL8 else array.storage
+
+
 def numbers(chunk: Any) -> NDArray[Any]:
     """An array of pyarrow as one of NumPy, missing values as NaN, without a copy where that can be."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-    if isinstance(chunk, pa.ExtensionArray):
-        chunk = chunk.storage
+    chunk = _storage(chunk)
     kind = chunk.type
     if pa.types.is_dictionary(kind):
         return numbers(chunk.dictionary_decode())
@@ -254,7 +268,7 @@ def numbers(chunk: Any) -> NDArray[Any]:
 
 
 def identifiers(chunk: Any) -> NDArray[Any]:
-    """Values that are compared alone: whole numbers, or objects of Python. There is none missing."""
+    """Values that are only compared: whole numbers, or objects of Python. None is missing."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if pa.types.is_dictionary(chunk.type):
@@ -268,10 +282,7 @@ def identifiers(chunk: Any) -> NDArray[Any]:
 
 def vectors(chunk: Any, width: int) -> NDArray[Any]:
     """The same of fixed_size_list: (rows, width)."""
-    import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
-    if isinstance(chunk, pa.ExtensionArray):
-        chunk = chunk.storage
+    chunk = _storage(chunk)
     found = numbers(chunk.values)[chunk.offset * width:(chunk.offset + len(chunk)) * width].reshape(len(chunk), width)
     if chunk.null_count:
         found = found.astype("float64")
@@ -280,41 +291,44 @@ def vectors(chunk: Any, width: int) -> NDArray[Any]:
 
 
 def _plain(values: Any) -> Any:
-    """Of the types that pyarrow compares; NaN as missing."""
+    """The values as a type that pyarrow compares, with NaN as missing and -0.0 as 0.0, which it equals."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
+    values = _storage(values)
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
     if pa.types.is_floating(values.type):
         values = values.cast(pa.float64())
-        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)  # pylint: disable=no-member
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), pc.add(values, 0.0))  # pylint: disable=no-member
     return values
 
 
 class Categories:
     """The values of the categorical features, and their codes: 0 for the first one. Alike on all workers. Raises ValueError for
-    values that are there twice, or missing ones."""
+    values that are there twice, missing ones, and what is no single value."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
-        self.values = {name: list(of_one) for name, of_one in values.items()}
+        # -0.0 equals 0.0.
+        self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
+                       for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
         for name, of_one in self.values.items():
+            lists = [value for value in of_one if not isinstance(value, Hashable)]
+            if lists:
+                raise ValueError(f"categories[{name!r}] has {lists[0]!r}, expected words or numbers")
             missing = [value for value in of_one if value is None or value != value]
             if missing or len(set(of_one)) < len(of_one):
                 raise ValueError(f"categories[{name!r}] has {'a missing value' if missing else 'a value twice'}: {shown(list(map(str, of_one)))}")
             self._codes[name] = {value: code for code, value in enumerate(of_one)}
 
     def codes(self, name: str, chunk: Any) -> NDArray[Any]:
-        """Float32, missing values as NaN. Raises ValueError for a value that is none of the categories; its words follow on where
+        """The codes as float32, missing values as NaN. Raises ValueError for a value that is none of the categories; its words follow on where
         that is."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         indices = None
-        if isinstance(chunk, pa.ExtensionArray):
-            chunk = chunk.storage
+        chunk = _storage(chunk)
         if pa.types.is_dictionary(chunk.type):
             indices, chunk = numbers(chunk.indices), chunk.dictionary
         values = _plain(chunk)
@@ -331,12 +345,14 @@ class Categories:
         return codes
 
     def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
-        """Codes of these, NaN for what is none of the categories."""
+        """The codes of values, NaN for what is none of the categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
         known = self._codes[name]
         try:
+            if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+                raise TypeError("categories that are words are no bytes")
             # Words are compared as words: "007" is not 7.
             text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
             value_set = pa.array([str(value) if text else value for value in known], values.type)
@@ -344,9 +360,28 @@ class Categories:
             return codes.astype("float32") if len(known) else np.full(len(values), np.nan, "float32")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError):
             by_word = {str(value): code for value, code in known.items()}
-            # As Python compares them, and else, where there is a number here and a word there, as words.
-            found = [None if value is None else known.get(value, by_word.get(str(value))) for value in values.to_pylist()]
-            return np.array([np.nan if code is None else code for code in found], "float32")
+            # As Python compares them, and else, where there is a number here and a word there, as words: each value once.
+            try:
+                encoded = values.dictionary_encode()
+                values = encoded.dictionary
+                places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            except pa.ArrowNotImplementedError:
+                places = np.arange(len(values))
+            found = [None if value is None else known.get(value, by_word.get(_word(value), by_word.get(str(value))))
+                     for value in values.to_pylist()]
+            codes = np.array([np.nan if code is None else code for code in [*found, None]], "float32")
+            result: NDArray[Any] = codes[places]
+            return result
+
+
+def for_json(value: Any) -> Any:
+    """A category as what JSON has: words and numbers stay, all others become words. `Categories` knows both."""
+    return value if isinstance(value, (str, bool, int, float)) else _word(value)
+
+
+def _word(value: Any) -> str:
+    """A value as a word: decimals without zeros at their end, of which another file may have more."""
+    return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
 def distinct(column: Any) -> List[Any]:
@@ -355,8 +390,7 @@ def distinct(column: Any) -> List[Any]:
 
     found: Dict[Any, None] = {}
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        if isinstance(chunk, pa.ExtensionArray):
-            chunk = chunk.storage
+        chunk = _storage(chunk)
         if pa.types.is_dictionary(chunk.type):
             # Those that are used: a dictionary may have more, such as those of rows that were left out.
             used = chunk.indices.unique().drop_null()

@@ -29,8 +29,9 @@ class Converter:
         if lacking:
             raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
         if self.source.format_name == "csv":
-            # Where they are words, such as 007.
-            return {name: list(map(str, values)) for name, values in categories.items()}
+            # The categories of CSV are words, such as 007. A missing value stays one, to be refused.
+            return {name: [None if value is None or value != value else str(value) for value in values]
+                    for name, values in categories.items()}
         return categories
 
     def _found(self) -> Dict[str, List[Any]]:
@@ -59,16 +60,16 @@ class Converter:
                 if len({isinstance(value, (str, bytes)) for value in values}) > 1:
                     raise ValueError(f"{shown_uri(self.source.uri)}: column {name!r} has categories of different types, such as "
                                      f"{_columns.shown(sorted(map(repr, values)))}")
-                result[name] = sorted(values)
+                result[name] = list(map(_columns.for_json, sorted(values)))
             return result
 
         return together(peers, merged)
 
     def start(self) -> None:
         """Before the share is gone through once more."""
-        self._count = 0  # of queries
-        self._last: Tuple[Any, ...] = ()  # of the last row: its file, query, weight
-        self._starts: Dict[int, List[NDArray[Any]]] = {}  # of each file, the query of each run of rows
+        self._count = 0  # the number of queries so far
+        self._last: Tuple[Any, ...] = ()  # the file, query and weight of the last row
+        self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows
 
     def empty(self) -> Table:
         """No rows, with all columns."""

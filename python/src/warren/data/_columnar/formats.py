@@ -27,15 +27,16 @@ class Contents(NamedTuple):
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
     guessed: Tuple[str, ...] = ()  #: columns of CSV in which no value was seen: their type here says nothing
+    hint: str = ""  #: what may be the cause of an error about the columns
 
 
 class Reading(NamedTuple):
     """How files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
-    delimiter: str  #: of CSV; "": what the file's name says
-    types: Mapping[str, Any]  #: of CSV's columns, which do not say it themselves
-    csv_bytes: int  #: of a range
+    delimiter: str  #: between the cells of CSV; "": what the file's name says
+    types: Mapping[str, Any]  #: the types of CSV's columns, which do not say them themselves
+    csv_bytes: int  #: the size of a range of CSV
     words: Tuple[str, ...] = ()  #: columns of CSV that are read as they are written, such as 007
     few_files: bool = False  #: fewer than several for each worker: they are cut at rows
 
@@ -92,7 +93,7 @@ class Format:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Closes the file: nothing is read any more."""
 
 
 class Parquet(Format):
@@ -186,24 +187,28 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 
 class Csv(Format):
-    """CSV with a line of names: pieces are ranges of bytes, of which the rows that begin in them are read; compressed files are
-    one piece each. Lines end with LF or CR LF, and no cell has a line end in it. What is kept: the names of the columns, and the
-    bytes and the lines up to the end of the line that has them."""
+    """CSV with a line of names: pieces are ranges of bytes, of which the rows that begin in them are read; files that begin as
+    compressed ones do, whatever their names, are one piece each. Lines end with LF or CR LF, and no cell has a line end in it. What
+    is kept: the names of the columns, the bytes and the lines up to the end of the line that has them, and the compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
-    _codecs = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+    _endings = ("", ".gz", ".zst", ".bz2")
+    #: How compressed files begin. Text can begin with BZh, and with PAR1.
+    _codecs = {rb"\x1f\x8b": "gzip", rb"\x28\xb5\x2f\xfd": "zstd", rb"BZh[1-9]1AY&SY": "bz2"}
+    _others = {rb"\xfd7zXZ\x00": "compressed with xz", rb"PK\x03\x04": "a ZIP archive", rb"\x04\x22\x4d\x18": "compressed with LZ4",
+               rb"PAR1\x15": "a Parquet file", rb"ARROW1\x00": "an Arrow file"}
 
     def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         super().__init__(file, number, reading, kept)
         self._ranges = _files.Ranges(file, storage_options=reading.storage_options)
-        self._codec = self.codec(file.uri)
-        by_its_name = "\t" if any(_ends_with(file.uri, ".tsv" + suffix) for suffix in ("", *self._codecs)) else ","
+        self._codec: Optional[str] = None if kept is None else kept[3]
+        by_its_name = "\t" if any(_ends_with(file.uri, ".tsv" + ending) for ending in self._endings) else ","
         self._delimiter = reading.delimiter or by_its_name
 
-    @classmethod
-    def codec(cls, uri: str) -> Optional[str]:
-        """What a file of this name is compressed with; None: nothing."""
-        return next((codec for suffix, codec in cls._codecs.items() if _ends_with(uri, suffix)), None)
+    @staticmethod
+    def is_compressed(piece: Piece) -> bool:
+        """Whether a piece is one of compressed text: other pieces begin behind the line of names."""
+        return piece.begin == 0
 
     def _text(self, begin: int, end: int) -> bytes:
         return self._ranges.read_at(begin, min(end, self.file.size) - begin)
@@ -214,13 +219,18 @@ class Csv(Format):
         return pa.input_stream(pa.BufferReader(content), compression=self._codec)
 
     def _first(self, most: int, content: bytes = b"") -> Tuple[bytes, bool]:
-        """The file's first bytes of text, and whether that is all. `content`: of a compressed file that was read already."""
-        if self._codec:
-            with self._decompressed(content or self._text(0, self.file.size)) as stream:
-                first = stream.read(most)
-            return first, len(first) < most
-        first = self._text(0, most)
-        return first, self.file.size <= len(first)
+        """The file's first bytes of text, and whether that is all. Finds out what it is compressed with. `content`: of a compressed
+        file that was read already."""
+        first = content[:most] or self._text(0, most)
+        for begin, what in self._others.items():
+            if re.match(begin, first):
+                raise ValueError(f"is {what}, expected CSV text, plain or compressed with gzip, zstd or bzip2")
+        self._codec = next((codec for begin, codec in self._codecs.items() if re.match(begin, first)), None)
+        if not self._codec:
+            return first, self.file.size <= len(first)
+        with self._decompressed(content or self._text(0, self.file.size)) as stream:
+            first = stream.read(most)
+        return first, len(first) < most
 
     def _options(self, types: Mapping[str, Any], columns: Optional[Sequence[str]],
                  block: Optional[int] = None) -> Tuple[Any, Any, Any]:
@@ -240,7 +250,7 @@ class Csv(Format):
             begin, end = line_of_names(first, whole)
             found = csv.read_csv(pa.BufferReader(first[begin:end].rstrip(b"\r\n") + b"\n"),
                                  parse_options=csv.ParseOptions(delimiter=self._delimiter))
-            self.kept = list(found.column_names), end, first.count(b"\n", 0, end)
+            self.kept = list(found.column_names), end, first.count(b"\n", 0, end), self._codec
         return int(self.kept[1])
 
     def contents(self, keep: Any) -> Contents:
@@ -266,19 +276,25 @@ class Csv(Format):
         # What has nothing at first may have something later.
         guessed = tuple(field.name for field in schema if pa.types.is_null(field.type))
         return Contents(pa.schema([(field.name, pa.float64() if field.name in guessed else field.type) for field in schema]), pieces,
-                        guessed)
+                        guessed, self._hint())
+
+    def _hint(self) -> str:
+        """A table of one column may be one of several between other delimiters."""
+        names = self.kept[0]
+        likely = [one for one in ",;\t|" if one != self._delimiter and one in names[0]] if len(names) == 1 else []
+        return f"; the line of names has no {self._delimiter!r}: is delimiter={likely[0]!r} what is meant?" if likely else ""
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
-        content = self._text(0, self.file.size) if self._codec else b""
+        content = self._text(0, self.file.size) if self.is_compressed(piece) else b""
         if not self.kept:
             first, whole = self._first(_CSV_LEAST_BYTES, content)
             if not whole and b"\n" not in first.lstrip():
                 first, whole = self._first(_CSV_FIRST_BYTES, content)
             self._header(first, whole)
-        if self._codec:
+        if content:
             # A block after the other, whose types have to be known: only the first one would be looked at.
             types = {**{name: pa.string() for name in columns}, **self.reading.types}
             with self._decompressed(content) as stream, self._explained(None, self.kept[2], ""):
@@ -317,7 +333,7 @@ class Csv(Format):
 
     @staticmethod
     def place(file: _files.File, piece: Piece) -> str:
-        return "the file" if Csv.codec(file.uri) else f"bytes {piece.begin} to {piece.begin + piece.size}"
+        return "the file" if Csv.is_compressed(piece) else f"bytes {piece.begin} to {piece.begin + piece.size}"
 
     def close(self) -> None:
         self._ranges.close()

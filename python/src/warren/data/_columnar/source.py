@@ -79,6 +79,15 @@ def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
         raise ValueError(f"{error} (row group{f's {pieces[0].place} to' if last > pieces[0].place else ''} {last})") from None
 
 
+@contextlib.contextmanager
+def _hinted(hint: str) -> Iterator[None]:
+    """Errors end with what may be their cause."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error}{hint}") from None
+
+
 class Source:
     """See above. Used by one thread; all workers of the job make it at the same time. Raises ValueError and OSError, the same on
     all workers.
@@ -89,7 +98,8 @@ class Source:
     def __init__(self, uri: Uri, request: _columns.Request, peers: Peers, options: Options,
                  files: Optional[Sequence[_files.File]] = None, of_all: Optional[Sequence[_files.File]] = None) -> None:
         self.uri, self.peers, self.options = uri, peers, options
-        same_on_all(peers, {"the data set": uri if isinstance(uri, str) else [*map(os.fsdecode, [uri] if isinstance(uri, os.PathLike) else uri)],
+        given = [uri] if isinstance(uri, os.PathLike) else uri
+        same_on_all(peers, {"the data set": given if isinstance(given, str) else [*map(os.fsdecode, given)],
                             **request._asdict(), **options._asdict(), "storage_options": None})
         self._request = request
         self._filter_columns = _columns_of(options.filters)
@@ -147,7 +157,8 @@ class Source:
                 try:
                     found = opened.contents(None)
                     if keep is not None:
-                        found = found._replace(pieces=self._kept(opened, file, found, keep))
+                        with _hinted(found.hint):
+                            found = found._replace(pieces=self._kept(opened, file, found, keep))
                     return number, found
                 finally:
                     opened.close()
@@ -233,7 +244,8 @@ class Source:
                 continue
             seen.append(schema)
             with _about(self.files[number]), _of_pieces(contents[number].pieces, self._format):
-                one = _columns.layout(schema, partition, self._request)
+                with _hinted(contents[number].hint):
+                    one = _columns.layout(schema, partition, self._request)
                 found = one if found is None else _columns.agreed(found, one)
                 if self._request.as_stored:
                     for name in one.read():

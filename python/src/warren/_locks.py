@@ -60,6 +60,9 @@ class Lock:
                 os.close(self._fd)
                 raise
             os.close(self._fd)  # its owner has removed it between the two calls
+        #: The line of an owner that did not release the lock: it was killed, or it runs on a host whose locks this file system does not
+        #: show here. Empty: there was none.
+        self.before = os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip()
         with contextlib.suppress(OSError):  # a full disk: the lock is there without it
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, owner.encode(), 0)

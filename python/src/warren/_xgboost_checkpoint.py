@@ -81,6 +81,9 @@ class Checkpoint:
                 time.sleep(0.2)
         if not self._lock.is_locked:
             _say(f"{self._file}: its file system has no locks; no other training may use this checkpoint at the same time")
+        elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before:
+            _say(f"{self._file}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it still "
+                 "runs, stop one of the two: file systems exist whose locks do not reach other hosts")
 
     def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
         """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's counts), and None otherwise.

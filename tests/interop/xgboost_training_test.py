@@ -192,6 +192,12 @@ class Training(Workers):
         output = self.submit_command(2, *self.command("alone_in_a_call", "broadcast on 1"), code=1)
         self.assertRegex(output, r"\[0\] RuntimeError: rank 0 calls barrier .* where rank 1 calls broadcast")
 
+    def test_18_a_digest_sees_every_value_and_the_same_in_every_process(self):
+        said = {subprocess.run(self.command("digests"), capture_output=True, text=True, timeout=LIMIT_S, check=True, cwd=self.folder,
+                               env={**environment(), "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")}
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("digests", said.pop())
+
 
 if __name__ == "__main__":
     unittest.main()

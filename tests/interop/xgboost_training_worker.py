@@ -151,5 +151,75 @@ def alone_in_a_call(how: str) -> None:
                 xgb.collective.broadcast("to nobody", wx.get_rank())
 
 
+def digests() -> None:
+    """What a digest of rows and of functions sees, and what not."""
+    import functools  # pylint: disable=import-outside-toplevel
+
+    from warren import _xgboost_digest  # pylint: disable=import-outside-toplevel
+    from warren.data._peers import Alone  # pylint: disable=import-outside-toplevel
+
+    def of(*given, kind=xgb.DMatrix, **named):  # noqa: ANN002, ANN003, ANN202
+        return _xgboost_digest.of_matrices([kind(*given, **named)], Alone())[0]["digest"]
+
+    random = np.random.default_rng(1)
+    x = random.random((1000, 5), np.float32)
+    x[3, 2] = np.nan
+    y = x[:, 0]
+    weight, sizes = np.arange(1000) % 3 + 1.0, np.full(100, 10)
+    base = of(x, y)
+    order = random.permutation(1000)
+    _xgboost_digest._ENTRIES_AT_A_TIME = 700  # pylint: disable=protected-access
+    assert of(x, y) == base and of(x[order], y[order]) == base
+    changed = [x.copy() for _ in range(4)]
+    changed[0][17, 4] += np.float32(1e-6)
+    changed[1][3, 2] = 0
+    changed[2][17, 4] = np.nan
+    changed[3][[5, 6], 1] = changed[3][[6, 5], 1]  # a value of one row in another
+    other = [of(one, y) for one in changed] + [of(x, np.roll(y, 1)), of(x[:-1], y[:-1]), of(x, y, weight=weight),
+                                               of(x, y, base_margin=weight), of(x, y, feature_names=list("abcde")),
+                                               of(np.hstack([x, x[:, :1]]), y), of(x[:, ::-1], y), of(x, y, group=sizes),
+                                               of(x, y, group=[20, *sizes[2:]]), of(x, y, group=sizes, weight=np.arange(100.)),
+                                               of(x, y, group=sizes, weight=np.arange(100.)[::-1]),
+                                               of(x, y, group=np.roll([20, *sizes[2:]], 1))]
+    assert len({base, *other}) == len(other) + 1
+    queries = np.concatenate([np.arange(10) + 10 * one for one in random.permutation(100)])
+    assert of(x[queries], y[queries], group=sizes) == of(x, y, group=sizes)
+    bins = of(x, y, kind=xgb.QuantileDMatrix)
+    assert bins == of(x, y, kind=xgb.QuantileDMatrix) != of(changed[2], y, kind=xgb.QuantileDMatrix)
+    if hasattr(xgb.QuantileDMatrix, "get_quantile_cut"):
+        _xgboost_digest._MOST_ENTRIES_OF_BINS = 0  # pylint: disable=protected-access
+        cuts = of(x, y, kind=xgb.QuantileDMatrix)
+        assert bins != cuts == of(x, y, kind=xgb.QuantileDMatrix) != of(x * 2, y, kind=xgb.QuantileDMatrix)
+        assert cuts != of(x, np.roll(y, 1), kind=xgb.QuantileDMatrix)
+        assert cuts != of(x, y, kind=xgb.QuantileDMatrix, weight=weight)
+
+    class Objective:
+        """One with a value of its own."""
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def __call__(self, predictions, matrix):  # noqa: ANN001, ANN204
+            return predictions * self.factor, predictions
+
+        def method(self, predictions, matrix):  # noqa: ANN001, ANN201
+            """An objective, too."""
+            return predictions * self.factor, predictions
+
+    def with_default(predictions, matrix, factor=2):  # noqa: ANN001, ANN202
+        return predictions * factor, predictions
+
+    def itself(predictions, matrix):  # noqa: ANN001, ANN202
+        return itself if matrix else predictions
+
+    functions = [squares, scaled(1), scaled(2), Objective(1), Objective(2), Objective(1).method, Objective(2).method, with_default,
+                 functools.partial(with_default, factor=2), functools.partial(with_default, factor=3), lambda p, m: (p, p),
+                 lambda p, m: (p, p * 2), lambda p, m: (p, p in {"a", "b"}), itself, np.sum]
+    found = [_xgboost_digest.of_function(one) for one in functions]
+    assert len(set(found)) == len(found), found
+    assert [_xgboost_digest.of_function(one) for one in (scaled(2), Objective(1))] == [found[2], found[3]]
+    print("digests", *found[:12], flush=True)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

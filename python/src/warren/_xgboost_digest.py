@@ -4,7 +4,7 @@ import contextlib
 import functools
 import hashlib
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import xgboost as xgb
@@ -113,12 +113,14 @@ def _groups(matrix: Any) -> Any:
     return matrix.get_uint_info("group_ptr")
 
 
-def _of_rows(matrix: Any, with_features: bool) -> int:
-    """The sum of a word for each row, or each query: the order of rows, and of queries, does not matter."""
+def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
+    """The sum of a word for each row, or each query, so that their order does not matter. Without features it does: the number of a row,
+    from `first` on, stands for them."""
     rows, groups = matrix.num_row(), _groups(matrix)
-    words: _Words = np.zeros(rows, np.uint64)
     if with_features and rows > 0:
-        words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
+        words: _Words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
+    else:
+        words = np.arange(first, first + rows, dtype=np.uint64)
     of_queries: List[Any] = []
     for place, name in enumerate(_PER_ROW):
         values = _per_row(matrix, name)
@@ -153,22 +155,30 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
 
     The order of the rows, and how they are shared out between ranks, do not matter: a job with another number of workers has the same.
     Queries count as a whole. Where features are in bins or on disk, and more than 2^24 of one rank, quantile cuts stand for them (before
-    XGBoost 2.0, and with pages of a DMatrix: nothing does)."""
-    most = peers.greatest(np.array(together(peers, lambda: [_seen(matrix) for matrix in matrices]), np.uint64)).tolist()
+    XGBoost 2.0, and with pages of a DMatrix: nothing does), and the order of the rows, rank by rank, matters."""
+    told = _of_all(peers, lambda: [(_seen(matrix), matrix.num_row()) for matrix in matrices])
+    most = [int(one) for one in told[:, :, 0].max(axis=0)]
+    firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]
 
     @functools.lru_cache(maxsize=None)  # the rows to train on are evaluated, too, mostly
-    def of_one(number: int, how: int) -> Tuple[int, int, int, int]:
+    def of_one(number: int, how: int, first: int) -> Tuple[int, int, int, int]:
         matrix = distinct[number]
         return (matrix.num_row(), matrix.num_nonmissing() if hasattr(matrix, "num_nonmissing") else 0,
-                _of_rows(matrix, how == VALUES), _of_cuts(matrix) if how == CUTS else 0)
+                _of_rows(matrix, how == VALUES, first), _of_cuts(matrix) if how == CUTS else 0)
 
     distinct = {id(matrix): matrix for matrix in matrices}
-    # Each rank's numbers have a place of their own: the greatest of all ranks at each place are those of all ranks.
-    own = together(peers, lambda: [of_one(id(matrix), how) for matrix, how in zip(matrices, most)])
+    found = _of_all(peers, lambda: [of_one(id(matrix), how, first) for matrix, how, first in zip(matrices, most, firsts)])
+    return [_described(matrix, how, found[:, place]) for place, (matrix, how) in enumerate(zip(matrices, most))]
+
+
+def _of_all(peers: Peers, work: Callable[[], Any]) -> _Words:
+    """The numbers that `work` gives on each rank, which all give as many, rank by rank. An error of one is raised on all."""
+    own = together(peers, work)
+    # Each rank has places of its own, in which the others have 0.
     places = np.zeros((peers.world, *np.shape(own)), np.uint64)
     places[peers.rank] = own
-    found = peers.greatest(places.ravel()).reshape(places.shape)
-    return [_described(matrix, how, found[:, place]) for place, (matrix, how) in enumerate(zip(matrices, most))]
+    found: _Words = peers.greatest(places.ravel()).reshape(places.shape)
+    return found
 
 
 def _described(matrix: Any, how: int, found: _Words) -> Dict[str, Any]:

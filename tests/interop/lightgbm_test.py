@@ -160,6 +160,12 @@ class LightGbm(unittest.TestCase):
             self.assertRegex(message, "rank 1")
             self.assertLess(at - killed_at, NAMED_S)
 
+    def test_the_traceback_shown_is_that_of_the_rank_that_evaluates_alone(self):
+        output = self.worker(2, "evaluates_alone", code=1)
+        self.assertRegex(output, r"error: worker 0 \(rank 0, ")
+        self.assertIn("[0]     print(model.eval_valid())\n", output)
+        self.assertNotIn("[1] RuntimeError", output)
+
     def test_what_cannot_be_is_refused(self):
         output = self.worker(2, "refuses")
         self.assertEqual(output.count("LightGBM trains by features in its command line alone"), 2, output)

@@ -309,5 +309,15 @@ def same_rows(how: str) -> None:
         print("trained", flush=True)
 
 
+def evaluates_alone() -> None:
+    """Rank 0 evaluates; the other leaves the job."""
+    with wl.communicator():
+        train = lgb.Dataset(*rows(wl.get_rank()))
+        valid = lgb.Dataset(*rows(10 + wl.get_rank()), reference=train)
+        model = lgb.train({**BASE, **wl.parameters()}, train, 2, valid_sets=[valid], keep_training_booster=True)
+        if wl.get_rank() == 0:
+            print(model.eval_valid())
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -37,7 +37,8 @@ std::uint64_t ParseMemorySize(const std::string& text) {
       fast_float::from_chars(text.data(), last, number, fast_float::chars_format::fixed);
   if (unit == shifts.end() || error != std::errc{} || end != last || !(number >= 0)) throw malformed();
   const double bytes = number * static_cast<double>(std::uint64_t{1} << unit->second);
-  if (bytes < 1) throw std::runtime_error(fmt::format("'{}' is too small: memory must be at least 1 byte", text));
+  if (bytes < 1)
+    throw std::runtime_error(fmt::format("'{}' is too small: memory must be at least 1 byte", text));
   if (bytes >= static_cast<double>(std::uint64_t{1} << 60)) {
     throw std::runtime_error(fmt::format("'{}' is more memory than any machine has", text));
   }

@@ -228,8 +228,9 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
     // Without bash on their hosts there are no agents, and the processes end as their launcher does.
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
-      Tell(LogLine{Severity::kWarning,
-                   fmt::format("processes that never reported are assumed to have ended as {} did", gang.name)});
+      Tell(LogLine{
+          Severity::kWarning,
+          fmt::format("processes that never reported are assumed to have ended as {} did", gang.name)});
     }
     task.state = Task::State::kIdle;
     Report(i, status.ok() && never_came ? ExitStatus{} : failure);

@@ -39,8 +39,8 @@ struct FoldedErrors {
   std::vector<std::size_t> others;  ///< others with words of their own, ascending
 };
 
-/// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty: nothing was
-/// left out. `label` has what stands in a process's brackets.
+/// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty: nothing
+/// was left out. `label` has what stands in a process's brackets.
 std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std::string_view noun,
                      const std::function<std::string(std::size_t)>& label);
 

@@ -65,7 +65,8 @@ void WriteManifest(const std::string& path, const std::string& text) {
     }
   }
   if (!whole) throw std::runtime_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
-  spdlog::info("wrote the manifest '{}'; start the job with: kubectl apply --server-side -f {}", path, ShellQuote(path));
+  spdlog::info("wrote the manifest '{}'; start the job with: kubectl apply --server-side -f {}", path,
+               ShellQuote(path));
 }
 
 bool ExportJob(const Options& options, const std::string& shown, Console& console) {

@@ -251,7 +251,9 @@ def of(rank: int, world: int) -> Peers:
 
 def over_xgboost(module: Any) -> Peers:
     """The communicator of `module`, `xgboost.collective` or `xgboost.rabit`."""
-    return _XGBoost(module) if module.get_world_size() > 1 else Alone()
+    if module.get_world_size() > 1:
+        return _XGBoost(module)
+    return Alone()
 
 
 def prove_over_xgboost(module: Any) -> None:

@@ -144,6 +144,60 @@ except IndexError:
             """)
         self.assertEqual(code, 0, output)
 
+    def test_functions_that_are_called_at_the_end_may_wait_for_further_operations(self):
+        code, output = run(2, """
+            import threading
+            box, told = world.mailbox(), []
+            named = world.coordinator()
+
+            def result_of(handle):
+                ended = threading.Event()
+                handle.when_done(lambda error: ended.set())
+                assert ended.wait(20)
+                return handle.wait()
+
+            def reduced():
+                return world.allreduce_async(np.ones(3))
+
+            def from_the_other():
+                box.send(np.ones(3), 1 - world.rank)
+                return box.recv(np.zeros(3), 1 - world.rank)
+
+            def by_name():
+                return named.allreduce("a name", np.ones(3))
+
+            makers = [reduced, from_the_other, by_name]
+            for first in makers:
+                for second in makers:
+                    ended = threading.Event()
+
+                    def go_on(error):
+                        told.append((error, float(result_of(second())[0])))
+                        ended.set()
+
+                    first().when_done(go_on)
+                    assert ended.wait(60), (first, second)
+            assert told == [(None, 1.0 if second is from_the_other else 2.0) for _ in makers for second in makers], told
+            named.close()
+            """)
+        self.assertEqual(code, 0, output)
+
+    def test_functions_are_called_in_the_order_in_which_their_operations_end(self):
+        code, output = run(2, """
+            import threading
+            order, all_called = [], threading.Event()
+
+            def call(index):
+                order.append(index)
+                if len(order) == 500:
+                    all_called.set()
+
+            for index in range(500):
+                world.allreduce_async(np.ones(3)).when_done(lambda error, index=index: call(index))
+            assert all_called.wait(60) and order == sorted(order), order
+            """)
+        self.assertEqual(code, 0, output)
+
     def test_a_program_does_not_end_while_a_function_is_called(self):
         # In a world that nobody has left.
         code, output = run(2, BY_ANOTHER + """

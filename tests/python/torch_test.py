@@ -68,6 +68,15 @@ class Torch(unittest.TestCase):
     def test_without_waiting(self):
         self.expect_well("without_waiting", (1, 3))
 
+    def test_callbacks_of_futures_begin_operations_and_wait_for_them(self):
+        self.expect_well("callbacks_that_wait", (1, 3))
+        self.expect_well("callbacks_that_wait", (2,), WARREN_SHARED_MEMORY="off")
+
+    def test_what_a_callback_waits_for_in_vain_ends_after_the_timeout(self):
+        for said, code in self.run_ranks("late_in_a_callback", 3)[:2]:
+            self.assertEqual(code, 0, said)
+            self.assertRegex(said, "rank [01]: (.|\n)*rank 2")
+
     def test_messages(self):
         self.expect_well("messages", (2, 4))
         self.expect_well("messages", (3,), WARREN_SHARED_MEMORY="off")

@@ -300,6 +300,93 @@ def without_waiting():
     dist.barrier()
 
 
+def callbacks_that_wait():
+    """Callbacks of futures begin operations and wait for them, in every way there is."""
+    rank, size = begin(timeout=datetime.timedelta(seconds=60))
+    total = size * (size - 1) // 2
+    other = dist.new_group(list(range(size)))
+
+    def reduced(group=None):
+        return dist.all_reduce(torch.full((3,), float(rank)), group=group, async_op=True)
+
+    def value(future):
+        result = future.wait()
+        return result[0] if isinstance(result, list) else result
+
+    def by_future(_):
+        return value(reduced().get_future())
+
+    def by_work(_):
+        work = reduced()
+        work.wait()
+        return work.result()[0]
+
+    def blocking(_):
+        data = torch.full((3,), float(rank))
+        dist.barrier()
+        dist.all_reduce(data)
+        return data
+
+    def in_another_group(_):
+        return value(reduced(other).get_future())
+
+    def by_messages(_):
+        got = torch.zeros(3)
+        if size > 1:
+            received = dist.irecv(got, (rank - 1) % size).get_future()
+            dist.isend(torch.full((3,), float(total)), (rank + 1) % size).wait()
+            received.wait()
+        return got + total * (size == 1)
+
+    def deep(depth):
+        return lambda _: value(reduced().get_future()) if depth == 0 else value(reduced().get_future().then(deep(depth - 1)))
+
+    ways = [by_future, by_work, blocking, in_another_group, by_messages, deep(1), deep(5)]
+    for way in ways + ways:
+        future = reduced().get_future().then(way)
+        same(future.wait(), [float(total)] * 3)
+        work = reduced()
+        future = work.get_future().then(way)
+        work.wait()
+        same(future.wait(), [float(total)] * 3)
+
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    torch.manual_seed(1)
+    inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)
+    for compressed in (False, True) if hasattr(torch, "compile") else (False,):  # PyTorch 1.13 multiplies no float16 on CPUs
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=3, start_powerSGD_iter=2, min_compression_rate=0.1)
+        hook = default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook) if compressed else powerSGD_hook.powerSGD_hook
+        together = make_model()
+        model = DistributedDataParallel(together)
+        model.register_comm_hook(state, hook)
+        train(model, inputs[rank::size], targets[rank::size], 6)
+        digests = [None] * size
+        dist.all_gather_object(digests, [parameter.tolist() for parameter in together.parameters()])
+        assert all(digest == digests[0] for digest in digests)
+
+
+def late_in_a_callback():
+    """The last rank does not make the call that the others' callbacks wait for."""
+    rank, size = begin()
+    dist.barrier()
+    dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
+
+    def second(_):
+        return dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    if rank == size - 1:
+        work.wait()
+        time.sleep(3)
+        os._exit(0)
+    try:
+        work.get_future().then(second).wait()
+    except RuntimeError as error:
+        print(f"rank {rank}: {error}", flush=True)
+        os._exit(0)
+    sys.exit("no error")
+
+
 def messages():
     rank, size = begin()
     to, source = (rank + 1) % size, (rank - 1) % size

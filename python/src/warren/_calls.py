@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Seque
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from warren import _callback_threads
 from warren import _collectives_c as _c
 
 Array = NDArray[Any]
@@ -122,10 +123,15 @@ _callback_numbers = itertools.count(1)
 
 
 def _call_back(error: Optional[bytes], number: int) -> None:
-    try:
-        _callbacks[number](None if error is None else error.decode(errors="replace"))
-    finally:
-        del _callbacks[number]
+    text = None if error is None else error.decode(errors="replace")
+
+    def call() -> None:
+        try:
+            _callbacks[number](text)
+        finally:
+            del _callbacks[number]
+
+    _callback_threads.call(call)
 
 
 #: How long the interpreter waits at its end for functions of operations that may never end.
@@ -202,8 +208,9 @@ class Handle(Generic[T]):
             self._lock.release()
 
     def when_done(self, function: Callable[[Optional[str]], None]) -> None:
-        """Calls it once the operation has ended, with its error or None, in any thread, or at once. It must not wait for
-        operations. At most one function a handle, before anybody waits for it."""
+        """Calls the function once the operation has ended, with its error or None, in a thread that carries out no operations:
+        the function may begin operations and wait for them. Functions are called in the order in which their operations end,
+        unless one of them takes long or waits. At most one function a handle, before anybody waits for it."""
         with self._lock:
             if self._handle is None:
                 raise ValueError("this handle has been waited for")

@@ -37,7 +37,7 @@ class Work(C10dWork):  # type: ignore[misc]
         self._future: Optional["Future[List[Tensor]]"] = None
         # Whoever waits may be the one that carries it out, and hears of its end on the way.
         self._lock = threading.RLock()
-        self._is_finished = False
+        self._is_finished = self._is_told = False
         keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
@@ -60,6 +60,7 @@ class Work(C10dWork):  # type: ignore[misc]
                 _poll(self._handle.done, timeout.total_seconds())
             self._finish(self._handle.wait)
         let_go(self)
+        self._tell()
         if self._error is not None:
             raise self._error
         return True
@@ -88,9 +89,15 @@ class Work(C10dWork):  # type: ignore[misc]
             # An error that `set_exception` sets is one in Python alone; one that is raised in `then` is so in C++, too.
             self._ended = Future()
             self._future = self._ended.then(self._value)
+        if self._handle.done():
+            self._finish(self._handle.wait)
+        if self._is_finished:
+            self._tell()
+            return self._future
         try:
             self._handle.when_done(self._when_done)
-        except ValueError:  # it has been waited for
+        except ValueError:  # it has been waited for meanwhile
+            self._finish(self._handle.wait)
             self._tell()
         return self._future
 
@@ -108,7 +115,11 @@ class Work(C10dWork):  # type: ignore[misc]
         return self._result
 
     def _tell(self) -> None:
-        assert self._ended is not None
+        """Completes the future, if there is one, once."""
+        with self._lock:
+            if self._ended is None or self._is_told:
+                return
+            self._is_told = True
         self._ended.set_result(None)
         let_go(self)
 

@@ -193,6 +193,29 @@ def digests() -> None:
         assert cuts != of(x, np.roll(y, 1), kind=xgb.QuantileDMatrix)
         assert cuts != of(x, y, kind=xgb.QuantileDMatrix, weight=weight)
 
+    class Batches(xgb.DataIter):
+        """Two, for pages on disk."""
+
+        def __init__(self, features, label) -> None:  # noqa: ANN001
+            self.parts, self.at = [(features[:500], label[:500]), (features[500:], label[500:])], 0
+            super().__init__(cache_prefix=os.path.join(os.getcwd(), "pages"))
+
+        def next(self, input_data) -> int:  # noqa: ANN001
+            """One more."""
+            if self.at == len(self.parts):
+                return 0
+            input_data(data=self.parts[self.at][0], label=self.parts[self.at][1])
+            self.at += 1
+            return 1
+
+        def reset(self) -> None:
+            """From the first again."""
+            self.at = 0
+
+    for kind in [xgb.DMatrix] + ([xgb.ExtMemQuantileDMatrix] if hasattr(xgb, "ExtMemQuantileDMatrix") else []):
+        pages = of(Batches(x, y), kind=kind)
+        assert pages == of(Batches(x, y), kind=kind) != of(Batches(x, np.roll(y, 1)), kind=kind)
+
     class Objective:
         """One with a value of its own."""
 

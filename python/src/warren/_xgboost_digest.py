@@ -20,6 +20,8 @@ _FEW_ENTRIES = 1 << 16
 #: Fields with one number for each row, or several (label, base_margin), besides its features.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
 _DEEPEST = 6
+#: Matrices whose quantile cuts are known when they are made: to ask others for theirs is work, and a collective call.
+_WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The most characters of a value in a message.
 _SHORT = 60
 
@@ -74,6 +76,11 @@ def _has_slices(matrix: Any) -> bool:
     return True
 
 
+def _is_in_bins(matrix: Any) -> bool:
+    """Whether the matrix is in memory, in bins, which XGBoost can turn back into values."""
+    return hasattr(xgb, "QuantileDMatrix") and isinstance(matrix, xgb.QuantileDMatrix)
+
+
 def _parts(matrix: Any) -> Iterator[Any]:
     """The features as csr_matrices, in the order of rows."""
     rows = matrix.num_row()
@@ -92,14 +99,14 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
         return None
     if _has_slices(matrix):
         return matrix.slice(places, allow_groups=True).get_data()
-    return matrix.get_data() if matrix.num_nonmissing() <= _FEW_ENTRIES else None
+    return matrix.get_data() if _is_in_bins(matrix) and matrix.num_nonmissing() <= _FEW_ENTRIES else None
 
 
 def _seen(matrix: Any) -> int:
     """How much of this rank's features can be looked at, at a cost in keeping with the matrix: VALUES, CUTS or NOTHING."""
-    if hasattr(matrix, "get_data") and (_has_slices(matrix) or matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
+    if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
         return VALUES
-    return CUTS if isinstance(matrix, xgb.QuantileDMatrix) and hasattr(matrix, "get_quantile_cut") else NOTHING
+    return CUTS if isinstance(matrix, _WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
 
 
 def _per_row(matrix: Any, name: str) -> Any:
@@ -154,8 +161,9 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
     weights, base margins, bounds and queries. A collective call with as many matrices on all ranks; the result is the same on all.
 
     The order of the rows, and how they are shared out between ranks, do not matter: a job with another number of workers has the same.
-    Queries count as a whole. Where features are in bins or on disk, and more than 2^24 of one rank, quantile cuts stand for them (before
-    XGBoost 2.0, and with pages of a DMatrix: nothing does), and the order of the rows, rank by rank, matters."""
+    Queries count as a whole. Quantile cuts stand for the features of matrices of bins on disk, and of those in memory that have more than
+    2^24 values on a rank (nothing does before XGBoost 2.0, and for pages of a DMatrix); there the order of the rows matters, rank by
+    rank."""
     told = _of_all(peers, lambda: [(_seen(matrix), matrix.num_row()) for matrix in matrices])
     most = [int(one) for one in told[:, :, 0].max(axis=0)]
     firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]

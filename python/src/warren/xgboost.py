@@ -352,9 +352,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     is left out, with a line that says what differs, and replaced by the next save. A training is told by its parameters (all but
     nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of features, labels, weights, margins and
     queries, whatever their order and the number of workers), the evaluation sets, `obj`, `custom_metric` (name and code, not what they
-    find in global names), early stopping, learning rates, and the version of XGBoost. Other callbacks are not looked at. Of more than 2^24
-    values of a QuantileDMatrix on a worker the digest sees the quantiles, of more in external memory of a DMatrix only their number; there
-    the order of the rows counts.
+    find in global names), early stopping, learning rates, and the version of XGBoost. Other callbacks are not looked at. The digest
+    sees the quantiles, and not the features, of a QuantileDMatrix of more than 2^24 values on a worker and of an ExtMemQuantileDMatrix, and
+    neither of a DMatrix in external memory; there the order of the rows counts.
     The digest costs a pass over the data: about a second for 20 million values, and up to 200 MB meanwhile.
 
     The model is that of an undisturbed run, bit for bit. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from

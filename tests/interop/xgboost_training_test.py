@@ -85,8 +85,8 @@ class Training(Workers):
                 next(line for line in first.stdout if "waits" in line)
                 held = (self.folder / "c.ubj").read_bytes()
                 output = self.checkpointed(code=1, seed=1)
-                self.assertRegex(output, r"RuntimeError: rank 0: c.ubj: another training has this checkpoint now \(host \S+, pid \d+, a worker "
-                                         r"of the job of the tracker at \S+, since .*\): give each training a path of its own")
+                self.assertRegex(output, r"RuntimeError: rank 0: c.ubj: another training has this checkpoint now \(host \S+, pid \d+, a "
+                                         r"worker of the job of the tracker at \S+, since .*\): give each training a path of its own")
                 self.assertEqual((self.folder / "c.ubj").read_bytes(), held)
             finally:
                 go_on.touch()
@@ -127,8 +127,8 @@ class Training(Workers):
             limited = {} if disk else {"file_limit": room // 2}
             path = f"{disk or self.folder}/c.ubj"
             output = self.submit_command(2, *self.command("checkpointed", path, halt=11, **limited), code=9)
-            said = re.search(r"the checkpoint after round (\d+) could not be saved: \[Errno \d+\] (No space left on device|File too large): "
-                             r"'\S*c.ubj'; the checkpoint of round (\d+) stays, training goes on", output)
+            said = re.search(r"the checkpoint after round (\d+) could not be saved: \[Errno \d+\] (No space left on device|File too large)"
+                             r": '\S*c.ubj'; the checkpoint of round (\d+) stays, training goes on", output)
             self.assertEqual(output.count("[0] warren: the checkpoint after"), 1, output)
             self.assertEqual(int(said[1]), int(said[3]) + 1)
             self.assertEqual(sorted(name for name in os.listdir(os.path.dirname(path)) if "c.ubj" in name), [".c.ubj.lock", "c.ubj"])
@@ -156,7 +156,8 @@ class Training(Workers):
         output = self.submit_command(workers, *self.command("same_rows", how))
         self.assertEqual(output.count("trained"), workers, output)
         self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)
-        return len(re.findall(rf"SameRowsWarning: all {workers} workers train on the same \d+ rows, so that each row counts {workers} times", output))
+        said = rf"SameRowsWarning: all {workers} workers train on the same \d+ rows, so that each row counts {workers} times"
+        return len(re.findall(said, output))
 
     def test_12_workers_that_all_train_on_the_same_rows_are_noticed_once(self):
         for how in ("whole", "quantile", "estimator", "by hand", "objective"):

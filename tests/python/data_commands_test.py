@@ -192,9 +192,9 @@ class Commands(unittest.TestCase):
         (self.folder / "out").mkdir()
         limited = ("-c", "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
                    "from warren.data import _commands\nsys.exit(_commands.main(sys.argv[1:]))")
-        for words, name in ((("convert", path, self.folder / "out/b.parquet"), "b.parquet"), (("convert", path, self.folder / "out/b.arrow"), "b.arrow"),
-                            (("convert", path, self.folder / "out/b.csv"), "b.csv"), (("convert", path, self.folder / "out/b.svm", "--exclude", "word"), "b.svm"),
-                            (("shard", path, "2", self.folder / "out"), "part-00000-of-00002.parquet")):
+        written = [(("convert", path, self.folder / "out" / name, "--exclude", "word"), name)
+                   for name in ("b.parquet", "b.arrow", "b.csv", "b.svm")]
+        for words, name in (*written, (("shard", path, "2", self.folder / "out"), "part-00000-of-00002.parquet")):
             said = self.run_it(*words, program=limited, code=1)
             self.assertIn(f"File too large: '{self.folder}/out/{name}'", said)
             self.assertEqual(os.listdir(self.folder / "out"), [])

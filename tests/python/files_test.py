@@ -377,7 +377,8 @@ class Local(Folder):
         other = self.write(".other.7.00c0ffee.unfinished")
         killed = self.write(".out.7.00c0ffee.unfinished")
         code = ("import os, sys\nfrom warren.data._files import open_output\n"
-                "with open_output(sys.argv[1]) as file:\n    file.write(b'half')\n    file.flush()\n    print(flush=True)\n    sys.stdin.read()")
+                "with open_output(sys.argv[1]) as file:\n    file.write(b'half')\n    file.flush()\n    print(flush=True)\n"
+                "    sys.stdin.read()")
         with subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as living:
             living.stdout.readline()
             self.assertFalse(os.path.exists(killed))

@@ -82,8 +82,8 @@ class Checkpoint:
         if not self._lock.is_locked:
             _say(f"{self._file}: its file system has no locks; no other training may use this checkpoint at the same time")
         elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before:
-            _say(f"{self._file}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it still "
-                 "runs, stop one of the two: file systems exist whose locks do not reach other hosts")
+            _say(f"{self._file}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it "
+                 "still runs, stop one of the two: file systems exist whose locks do not reach other hosts")
 
     def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
         """Returns the model in the file if it belongs to this `run` (see _xgboost_digest.of_training; rank 0's counts), and None otherwise.
@@ -91,7 +91,7 @@ class Checkpoint:
         checkpoint."""
         # All ranks look at the same bytes: asking a model may be a collective call.
         self._run = json.loads(from_root(self._peers, json.dumps(run).encode()))
-        found = from_root(self._peers, together(self._peers, lambda: self._file.read_bytes() if self._lock and self._file.exists() else b""))
+        found = from_root(self._peers, together(self._peers, self._read))
         if not found:
             return None
         model, of_run = self._opened(found)
@@ -105,6 +105,9 @@ class Checkpoint:
         self._saved = rounds
         model.set_attr(**{_RUN: None})
         return model
+
+    def _read(self) -> bytes:
+        return self._file.read_bytes() if self._peers.rank == 0 and self._file.exists() else b""
 
     def _opened(self, found: bytes) -> Any:
         try:
@@ -134,7 +137,8 @@ class Checkpoint:
         except OSError as error:
             if not self._fails:
                 kept = "there is no checkpoint" if self._saved is None else f"the checkpoint of round {self._saved} stays"
-                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training goes on, and later rounds are tried")
+                _say(f"the checkpoint after round {rounds} could not be saved: {error}; {kept}, training goes on, and later rounds are "
+                     "tried")
             self._fails = True
             return
         if self._fails:

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -162,6 +163,26 @@ FoundCommand FindCommand(const std::string& name, const std::string& path) {
   }
   CheckRunnable(here);
   return {here, here, {}};
+}
+
+std::string PythonEnvironmentOf(const std::string& file) {
+  const std::filesystem::path bin = std::filesystem::absolute(file).lexically_normal().parent_path();
+  if (bin.filename() != "bin") return {};
+  std::error_code error;
+  const std::filesystem::path directory = bin.parent_path();
+  const bool found = std::filesystem::exists(directory / "pyvenv.cfg", error) ||
+                     std::filesystem::exists(directory / "conda-meta", error);
+  return found ? directory.string() : std::string();
+}
+
+std::string ActivePythonEnvironment() {
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* directory = std::getenv(name);
+    if (directory == nullptr) continue;
+    std::string found = PythonEnvironmentOf(fmt::format("{}/bin/python", directory));
+    if (!found.empty()) return found;
+  }
+  return {};
 }
 
 std::vector<std::string> SplitWords(const std::string& line) {

@@ -22,9 +22,12 @@ struct FoundCommand {
   std::string argv0;  ///< what the process sees as its name: as written, or "./name"
   std::string file;   ///< what is executed
   std::string note;   ///< something the user may not expect; empty: nothing
+  /// The directory of the environment of Python (a virtual environment, or one of conda) that the processes
+  /// are to use on other hosts, too; empty: none.
+  std::string python_environment = {};
 };
 
-/// The value of PATH; where there is none, the usual one.
+/// The value of PATH, or the usual one if it is not set.
 std::string SearchPath();
 
 /// Looks for `name` as users expect it: with a '/' it is the file itself; else it is searched on `path` (the
@@ -34,9 +37,15 @@ FoundCommand FindCommand(const std::string& name, const std::string& path);
 
 /// What a command is called where others may read it: metrics, titles, queues, lists of jobs. The base name
 /// of the program or, behind Python, a POSIX shell or Rscript, of the script or module that it runs:
-/// "train.py" of
-/// {"python3", "-u", "dir/train.py", "--key=1"}. Never code (python -c, bash -c), an argument, or an option.
+/// "train.py" of {"python3", "-u", "dir/train.py", "--key=1"}. Never code (python -c, bash -c), an argument,
+/// or an option.
 std::string NameOfCommand(const std::vector<std::string>& words);
+
+/// The directory of the Python environment whose `bin` has this file; empty if it is in none.
+std::string PythonEnvironmentOf(const std::string& file);
+/// The Python environment that is active where dmlc-submit runs (VIRTUAL_ENV, CONDA_PREFIX); empty if there
+/// is none.
+std::string ActivePythonEnvironment();
 
 /// The words of a line as a shell would split it, with '', "" and \ but no expansions. Throws
 /// std::runtime_error at a quote without its other end.

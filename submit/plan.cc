@@ -88,6 +88,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.file = context.command.file;
   process.argv = options.command;
   process.argv.front() = context.command.argv0;
+  process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
   // Tells the engine that a peer that dies will be there again.
   if (options.num_restarts > 0) {

@@ -20,13 +20,14 @@ inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
 
 struct PlannedProcess {
   tracker::Role role = tracker::Role::kWorker;
-  int task_id = 0;                   ///< 0-based within the role
-  std::string file;                  ///< what is executed
-  std::vector<std::string> argv;     ///< with the command's own name in front
-  tracker::Environment environment;  ///< added to what is inherited, for the first attempt
-  std::vector<std::string> unset;    ///< inherited variables that would mislead the process
-  std::string log_file;              ///< where its output is kept too; empty: nowhere
-  CoreList cores = {};               ///< of this machine, to which it is bound; empty: it is not
+  int task_id = 0;                      ///< 0-based within the role
+  std::string file;                     ///< what is executed
+  std::vector<std::string> argv;        ///< with the command's own name in front
+  tracker::Environment environment;     ///< added to what is inherited, for the first attempt
+  std::vector<std::string> unset;       ///< inherited variables that would mislead the process
+  std::string log_file;                 ///< where its output is kept too; empty: nowhere
+  CoreList cores = {};                  ///< of this machine, to which it is bound; empty: it is not
+  std::string python_environment = {};  ///< of other hosts, that it is to use: see FoundCommand
 };
 
 /// What torch.distributed and its like take from the environment of each process, as torchrun sets it: of the

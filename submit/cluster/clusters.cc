@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -40,6 +41,28 @@ std::string PathOfProcesses(const Options& options) {
     if (name == "PATH") path = value;
   }
   return path;
+}
+
+/// Where this directory is on a host that gets a copy of the current one.
+std::string OnHosts(const Options& options, const std::string& path) {
+  if (options.sync_dst_dir.empty()) return path;
+  const std::filesystem::path relative =
+      std::filesystem::path(path).lexically_relative(std::filesystem::current_path());
+  const bool is_copied = !relative.empty() && *relative.begin() != "..";
+  return is_copied ? (std::filesystem::path(options.sync_dst_dir) / relative).lexically_normal().string()
+                   : path;
+}
+
+/// A command of an environment of Python is that environment's on every host; other hosts do not have it on
+/// PATH.
+void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
+  const bool is_path = command.argv0.find('/') != std::string::npos;
+  std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);
+  if (!own.empty()) {
+    own = OnHosts(options, own);
+    command.argv0 = fmt::format("{}/bin/{}", own, command.argv0);
+  }
+  command.python_environment = own.empty() ? OnHosts(options, ActivePythonEnvironment()) : own;
 }
 
 }  // namespace
@@ -94,12 +117,15 @@ std::vector<std::string> KnownHosts(const Options& options) {
 
 FoundCommand CommandOf(const Options& options) {
   const std::string& name = options.command.front();
+  const ClusterEntry& cluster = ClusterOf(options);
+  FoundCommand found{name, name, {}};
   try {
-    return FindCommand(name, PathOfProcesses(options));
+    found = FindCommand(name, PathOfProcesses(options));
   } catch (const CommandError&) {
-    if (ClusterOf(options).runs_here) throw;
-    return {name, name, {}};
+    if (cluster.runs_here) throw;
   }
+  if (!cluster.runs_here && !cluster.has_own_directories) UseEnvironmentElsewhere(options, found);
+  return found;
 }
 
 }  // namespace warren::submit

@@ -30,6 +30,11 @@ std::string EnvironmentFunction(const tracker::Environment& environment) {
   return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
 
+/// For enter_environment and missing_interpreter of common.sh.
+std::string PythonEnvironment(const PlannedProcess& process) {
+  return fmt::format("python_environment={}\n", Quoted(process.python_environment));
+}
+
 std::string ShareFunction(const CoreShare& share) {
   const bool shares = !share.workers.empty() || !share.cores.empty();
   return shares ? fmt::format("share() {{ share_cores \"{}\" \"{}\" {}; }}\n", share.workers, share.cores,
@@ -93,6 +98,7 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
   std::string script =
       fmt::format("{{\njob={}\nindex={}\nattempt={}\nmark=$job.$index.$attempt\ndirectory={}\nbinds={}\n",
                   job_mark, index, attempt, Quoted(directory), binds ? "1" : "");
+  script += PythonEnvironment(process);
   script += EnvironmentFunction(EnvironmentOfAttempt(process, attempt)) + ShareFunction(cores);
   script += fmt::format("set -- {}\n", CommandWords(process));
   return script + AgentFunctions() + kWatchedScript + "}\n";
@@ -114,6 +120,7 @@ std::string GangScript(const PlannedProcess& process, std::size_t first, std::si
       context.job_mark, context.rank, count, first, Quoted(context.directory),
       Quoted(context.rendezvous_host), context.rendezvous_port, PortVariable(process),
       Quoted(context.secrets_file), context.secrets_file.empty() ? context.agent_key : "");
+  script += PythonEnvironment(process);
   script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
   script += PlaceFunction(process, context.local_rank, context.local_size, "$master");
   script += fmt::format("set -- {}\n", CommandWords(process));

@@ -21,6 +21,7 @@ FACTS = {
     "machine": "x86_64",
     "python": "3.11.2",
     "python_path": "/usr/bin/python3",
+    "python_wanted": "python3",
     "cores": 8,
     "dmlc_submit": None,
     "packages": {
@@ -104,7 +105,7 @@ class Findings(unittest.TestCase):
                 self.only(survey(Asked("x", (kind, said))), "problem", "ssh", said, advice, ["x"])
 
     def test_a_host_without_python(self):
-        self.only(survey(Asked("x", ("python", "Linux 6.1 "))), "problem", "python", "has no python3 (Linux 6.1)", "--python",
+        self.only(survey(Asked("x", ("python", "has no python3 (Linux 6.1)"))), "problem", "python", "has no python3 (Linux 6.1)", "--python",
                   ["x"])
 
     def test_a_clock_that_is_off_but_not_one_that_may_be_right(self):
@@ -167,6 +168,14 @@ class Findings(unittest.TestCase):
         }), "warning", "names", "takes a for 10.9.9.9, and this machine for 10.0.0.1", "agree", ["b"])
         self.assertEqual(troubles(survey(names={**here, "b": {**right, "a": ["10.0.0.1", "fd00::1"]}})), [])
         self.assertEqual(troubles(survey(names={"a": {"10.0.0.7": []}})), [])
+
+    def test_the_interpreter_is_named(self):
+        wanted = "/opt/venv/bin/python"
+        self.only(survey(asked("x", python_wanted=wanted)), "problem", "python", f"has no {wanted}", "make this environment", ["x"])
+        self.only(survey(asked("x", python_wanted=wanted, python_path=wanted, packages={**FACTS["packages"], "xgboost": None})), "warning",
+                  "packages", "not installed on x", f"{wanted} -m pip install xgboost==3.4.1")
+        self.assertEqual(hosts.pythons_of("/v/bin/python", "/v", "/usr"), ["/v/bin/python", "python3"])
+        self.assertEqual(hosts.pythons_of("/usr/bin/python3", "/usr", "/usr"), ["python3"])
 
     def test_versions_that_differ(self):
         self.only(survey(asked("x", python="3.9.1")), "warning", "python", "3.11 on this machine, a, b; 3.9 on x")

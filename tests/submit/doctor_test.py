@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import ssh_hosts
 from ssh_hosts import SshHosts
@@ -97,6 +98,23 @@ class Doctor(unittest.TestCase):
         found = self.doctor("--python", "no-such-python", code=1)
         self.assertEqual({key[:2] for key in found}, {("problem", "python")})
         self.assertIn("Linux", next(iter(found.values())))
+
+    def doctor_of(self, environment, code):
+        """The same of the doctor in an environment of Python."""
+        subprocess.run([PYTHON, "-m", "venv", "--without-pip", environment], check=True)
+        with unittest.mock.patch(f"{__name__}.PYTHON", str(environment / "bin/python")):
+            return self.doctor(code=code)
+
+    def test_hosts_are_asked_about_the_environment_of_python_that_asks(self):
+        environment = self.directory / "venv"
+        self.assertEqual(self.doctor_of(environment, 0), {})
+        self.assertEqual({host["facts"]["python_path"] for host in self.found["hosts"]}, {f"{environment}/bin/python"})
+
+    def test_hosts_without_the_environment_that_asks_are_named(self):
+        environment = self.hosts.own_directory / "venv"
+        found = self.doctor_of(environment, 1)
+        self.assertEqual(list(found), [("problem", "python", "n0", "n1")])
+        self.assertIn(f"has no {environment}/bin/python, which `python` means", next(iter(found.values())))
 
     def test_a_name_that_only_this_machine_knows(self):
         text = self.hosts.config.read_text()

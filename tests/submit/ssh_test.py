@@ -142,6 +142,39 @@ class Ssh(ClusterBehaviour, SshCase):
         self.assertRegex(self.last_line(process), "could not be copied to /proc/nowhere on n[01]: rsync exited with code")
         self.assertFalse(self.file("started").exists())
 
+    def environment_of_python(self, directory):
+        """A virtual environment, with a package that only it has."""
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", directory], check=True)
+        (next(pathlib.Path(directory).glob("lib/python*/site-packages")) / "only_there.py").write_text("")
+        return {"PATH": f"{directory}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(directory)}
+
+    def test_python_is_that_of_the_users_environment(self):
+        directory = self.directory / "my venv"
+        active = self.environment_of_python(directory)
+        code = "import only_there, sys; print(sys.executable)"
+        on_path_alone = {"PATH": active["PATH"]}
+        for words, environment in ((["python", "-c", code], active), (["python3", "-c", code], on_path_alone),
+                                   (["sh", "-c", f"python -c '{code}'"], active)):
+            process = self.submit("--num-workers", 2, "--quiet", *words, environment=environment)
+            self.assertEqual(process.returncode, 0, process.err)
+            self.assertEqual({line.split("] ")[1].rpartition("/")[0] for line in process.out.splitlines()}, {f"{directory}/bin"}, process.out)
+        process = self.submit("--num-workers", 1, "--quiet", "env", "python3", "-c", "import sys; print(sys.prefix)", environment=on_path_alone)
+        self.assertTrue(process.out.startswith("[0] /usr"), process.out + process.err)
+
+    def test_an_environment_of_python_that_a_host_lacks_is_named_with_the_host(self):
+        directory = self.hosts.own_directory / "venv"
+        process = self.submit("--num-workers", 1, "python", "train.py", environment=self.environment_of_python(directory))
+        self.assertEqual(process.returncode, 1, process.err)
+        self.assertIn(f"there is no '{directory}/bin/python' on host-0", process.err)
+        self.assertIn("'env python' takes the one on their PATH", process.err)
+
+    def test_an_environment_of_python_in_the_directory_that_is_copied_is_the_copy(self):
+        target = self.hosts.own_directory / "copy"
+        active = self.environment_of_python(self.directory / "venv")
+        process = self.submit("--num-workers", 1, "--quiet", "--sync-dst-dir", target, "python", "-c",
+                              "import only_there, sys; print(sys.executable)", environment=active)
+        self.assertEqual(process.out, f"[0] {target}/venv/bin/python\n", process.err)
+
     def test_a_directory_that_is_not_there_is_named(self):
         here = self.hosts.own_directory / "only here"
         here.mkdir()

@@ -17,6 +17,21 @@ await() {
   pid= # it may become another's
 }
 
+# The environment of Python, $python_environment, that the user has where dmlc-submit runs: puts its commands in front on
+# PATH, as activating it does, if it is on this host, too.
+enter_environment() {
+  [ -z "$python_environment" ] || [ ! -x "$python_environment/bin/python" ] || export PATH="$python_environment/bin:$PATH"
+}
+
+# missing_interpreter COMMAND...: if the command is one of that environment and not on this host, says so.
+missing_interpreter() {
+  case $1 in
+    "${python_environment:-none}"/*) [ -x "$1" ] || echo "there is no '$1' on $(uname -n), and that is what the command means" \
+      "where dmlc-submit runs: make that environment of Python on this host, too, or give the path of the hosts' interpreter" \
+      "('env ${1##*/}' takes the one on their PATH)" ;;
+  esac
+}
+
 # How many cores may be used here: by the affinity mask and the control groups' quota.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)

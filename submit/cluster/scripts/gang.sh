@@ -31,6 +31,7 @@ unpack_all || {
 # What the process finds in its environment; `attempt`, `port` and `master`, the address of worker 0's host, are as dmlc-submit said last.
 begin() {
   share # first: the environment may have a PATH of its own
+  enter_environment
   environment
   eval "$secrets"
   export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
@@ -71,6 +72,11 @@ trap : PIPE # a message that nobody reads any more is no reason to go before the
 
 # Standard output and error pass through pipes, as programs expect, and from there to dmlc-submit.
 run() {
+  missing=$(missing_interpreter "$@")
+  [ -z "$missing" ] || {
+    report fail "$missing"
+    exit 1
+  }
   [ -z "$secrets_file" ] || secrets=$(cat -- "$secrets_file") || {
     report fail "the hosts have to share the directory that dmlc-submit is started in, and $host cannot read the job's" \
       "token in '$secrets_file'"

@@ -11,6 +11,11 @@ setsid=$(command -v setsid) || {
   report fail "there is no setsid on $(uname -n) (package util-linux)"
   exit 1
 }
+missing=$(missing_interpreter "$@")
+[ -z "$missing" ] || {
+  report fail "$missing"
+  exit 1
+}
 exec 3<&0 </dev/null
 # Which cores are this process's is decided where all processes of the host are known.
 bound=
@@ -28,6 +33,7 @@ trap : PIPE  # messages that nobody reads any more are no reason to go before th
 (
   exec 3<&-
   share # first: the environment may have a PATH of its own
+  enter_environment
   environment
   export DMLC_SUBMIT_MARK="$mark;"
   exec ${bound:+"$taskset" -c "$bound"} "$setsid" "$@"

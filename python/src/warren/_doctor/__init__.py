@@ -8,11 +8,11 @@ import shutil
 import sys
 import textwrap
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from warren._doctor import model
 from warren._doctor.findings import diagnose
-from warren._doctor.hosts import Host, HostError, Probe, hosts_of, real_name
+from warren._doctor.hosts import Host, HostError, Probe, hosts_of, pythons_of, real_name
 from warren._doctor.model import Asked, Link, Survey
 from warren._printable import printable
 
@@ -37,8 +37,8 @@ def parser() -> argparse.ArgumentParser:
                       help="options of ssh, such as '-i key -J jump'")
     made.add_argument("--python",
                       metavar="PROGRAM",
-                      default="python3",
-                      help="the Python on the hosts whose packages count; else python3")
+                      help="the Python on the hosts whose packages count; else that of the environment that runs this, where a host has it, "
+                      "and python3 on all others")
     made.add_argument("--json", action="store_true", help="findings and facts as JSON")
     return made
 
@@ -52,16 +52,16 @@ def offset_of(trips: Sequence[Tuple[float, float, float]]) -> Tuple[float, float
 
 class _Visit:
     """A host, while it is asked."""
-    def __init__(self, host: Host, ssh_options: Sequence[str], python: str) -> None:
+    def __init__(self, host: Host, ssh_options: Sequence[str], python: Optional[str]) -> None:
         self.asked = Asked(host.shown, here=not host.name)
         self.host = host
         self.probe: Any = None
         self.name = ""  # where others reach it
         self.ports: Dict[str, int] = {}
         try:
-            self.probe = Probe(host, ssh_options, python)
+            self.probe = Probe(host, ssh_options, [python] if python else pythons_of(sys.executable, sys.prefix, sys.base_prefix))
             self.asked.seconds = self.probe.seconds
-            self.asked.facts = self.probe.ask("facts")
+            self.asked.facts = {**self.probe.ask("facts"), "python_wanted": self.probe.wanted}
             self.name = real_name(host, ssh_options) if host.name else ""
             self._ask_clock()
             listening = self.probe.ask("listen", first=model.TRACKER_PORTS[0], last=model.TRACKER_PORTS[1])
@@ -118,7 +118,7 @@ def _try_links(visit: _Visit, visits: Sequence[_Visit], here_from: Dict[str, str
         visit.fail(error)
 
 
-def survey_of(hosts: Sequence[Host], ssh_options: Sequence[str], python: str) -> Survey:
+def survey_of(hosts: Sequence[Host], ssh_options: Sequence[str], python: Optional[str]) -> Survey:
     """Asks all of them, at most _AT_ONCE at a time."""
     with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         visits = list(pool.map(lambda host: _Visit(host, ssh_options, python), hosts))

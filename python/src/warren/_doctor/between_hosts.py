@@ -23,9 +23,8 @@ def ssh(survey: Survey) -> List[Finding]:
     for host in survey.hosts:
         if host.trouble:
             kind, text = host.trouble
-            what = f"has no python3 ({text.strip()})" if kind == "python" else text
             found.append(
-                Finding(PROBLEM, "python" if kind == "python" else "ssh", what,
+                Finding(PROBLEM, "python" if kind == "python" else "ssh", text,
                         _SSH_ADVICE.get(kind, "try by hand: ssh -v -o BatchMode=yes {host}").format(host=host.name), [host.name]))
     answered = [host for host in survey.answered if not host.here]
     if answered:

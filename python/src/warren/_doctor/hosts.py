@@ -135,11 +135,19 @@ def kind_of(said: str) -> str:
     return next((kind for words, kind in _SAID if words in said), "other")
 
 
+def pythons_of(executable: str, prefix: str, base_prefix: str) -> List[str]:
+    """The interpreters to ask on hosts, best first: this one, if it is that of an environment (dmlc-submit starts the same on hosts
+    that have it), and python3."""
+    is_environment = prefix != base_prefix or os.path.isdir(os.path.join(prefix, "conda-meta"))
+    return [executable, "python3"] if is_environment else ["python3"]
+
+
 class Probe:
     """A probe that runs on a host, and answers one request after the other. Not thread safe."""
-    def __init__(self, host: Host, options: Sequence[str] = (), python: str = "python3") -> None:
-        """Starts it. Raises HostError."""
+    def __init__(self, host: Host, options: Sequence[str] = (), pythons: Sequence[str] = ("python3",)) -> None:
+        """Starts it, with the first of `pythons` that the host has. Raises HostError."""
         self.host = host
+        self.wanted = pythons[0] if host.name else sys.executable
         began = time.monotonic()
         self._lines: "queue.Queue[Optional[str]]" = queue.Queue()
         mark = f"warren-doctor-{secrets.token_hex(8)}"
@@ -159,15 +167,15 @@ class Probe:
         self._errors = threading.Thread(target=self._read_errors, daemon=True)
         self._errors.start()
         try:
-            python = sys.executable if not host.name else python
+            names = " ".join(map(_quoted, pythons if host.name else [sys.executable]))
             # One line, and nothing behind it before Python reads: some shells read more than they need.
             self._write(
-                f"if command -v {_quoted(python)} >/dev/null 2>&1; then exec {_quoted(python)} -c {_quoted(_LOADER)} {mark}; "
-                f"else echo {mark} no-python `uname -sr` `df -k /dev/shm 2>/dev/null | tail -1`; exit; fi\n")
+                f"for python in {names}; do if command -v \"$python\" >/dev/null 2>&1; then exec \"$python\" -c {_quoted(_LOADER)} {mark}; "
+                f"fi; done; echo {mark} no-python `uname -sr` `df -k /dev/shm 2>/dev/null | tail -1`; exit\n")
             first = self._line_with(mark)
             self.seconds = time.monotonic() - began
             if "no-python" in first:
-                raise HostError("python", first.partition("no-python ")[2])
+                raise HostError("python", f"has no {self.wanted} ({first.partition('no-python ')[2].strip()})")
             code = PROBE.read_text(encoding="utf-8")
             self._write(f"{len(code)}\n{code}")
         except BaseException:

@@ -1,4 +1,5 @@
 """From what hosts say of themselves to what is wrong with versions, memory, kernels and GPUs. Pure."""
+import os
 from typing import Dict, List, Optional, Sequence
 
 from warren._doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, grouped, size
@@ -17,6 +18,12 @@ def versions(survey: Survey) -> List[Finding]:
         found.append(
             Finding(WARNING, "machine", f"hosts have different processors: {differing(machines)}",
                     "programs and wheels must be there for each; sums may differ in their last bits"))
+    lacking = by_value([host for host in hosts if _lacks_environment(host)], lambda host: str(host.facts["python_wanted"]))
+    for wanted, names in lacking.items():
+        found.append(
+            Finding(PROBLEM, "python", f"has no {wanted}, which `python` means in a job that is started from here",
+                    "make this environment there, too, or give the path of the hosts' own interpreter in the command; python3 was asked",
+                    names))
     pythons = by_value(hosts, lambda host: ".".join(host.facts["python"].split(".")[:2]))
     old = [host.name for host in hosts if tuple(map(int, host.facts["python"].split(".")[:2])) < (3, 9)]
     if old:
@@ -28,9 +35,20 @@ def versions(survey: Survey) -> List[Finding]:
             Finding(
                 WARNING, "python", f"versions differ: {differing(pythons)}", "pickled objects and wheels may not fit: use one "
                 "version, such as that of a virtual environment that all hosts see (--python PROGRAM asks it here)"))
-    elif pythons and not old:
+    elif pythons and not old and not lacking:
         found.append(Finding(OK, "python", next(iter(pythons)) + " everywhere"))
     return found + _packages(hosts)
+
+
+def _lacks_environment(host: Asked) -> bool:
+    """Whether another interpreter was asked because the host has none at this path."""
+    return os.path.isabs(host.facts.get("python_wanted") or "") and host.facts["python_path"] != host.facts["python_wanted"]
+
+
+def _pip_of(hosts: Sequence[Asked]) -> str:
+    """The command by which a package is installed for the interpreters that were asked, if one is the same for all."""
+    paths = {host.facts["python_path"] for host in hosts}
+    return f"{paths.pop()} -m pip" if len(paths) == 1 else "pip"
 
 
 def _packages(hosts: Sequence[Asked]) -> List[Finding]:
@@ -53,11 +71,11 @@ def _packages(hosts: Sequence[Asked]) -> List[Finding]:
         elif len(versions) == 1:
             same.append(f"{package} {next(iter(versions))}")
         else:
+            wanted = max((str(one) for one in versions if one), key=lambda one: len(versions[one]))
+            others = [host for host in hosts if version(host) != wanted]
             found.append(
-                Finding(
-                    WARNING, "packages", f"{package}: {differing(versions, lambda one: one or 'not installed')}",
-                    f"install the same everywhere: pip install {package}=="
-                    f"{max((str(one) for one in versions if one), key=lambda one: len(versions[one]))}"))
+                Finding(WARNING, "packages", f"{package}: {differing(versions, lambda one: one or 'not installed')}",
+                        f"install the same everywhere: {_pip_of(others)} install {package}=={wanted}"))
     if same or nowhere:
         found.append(
             Finding(OK, "packages",

@@ -28,6 +28,7 @@
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
+#include "submit/separate_programs.h"
 #include "tracker/host_address.h"
 #include "tracker/server.h"
 #include "wire/job_token.h"
@@ -316,6 +317,13 @@ class JobRun : public JobView {
     if (!console_.interactive()) return;
     console_.Message(Severity::kInfo, fmt::format("all {} workers are up ({:.1f} s)",
                                                   server_->job().world_size(), up.took.count()));
+  }
+
+  void Do(const TellOfSeparatePrograms& programs) {
+    std::vector<std::string> words = options_.command;
+    words.front() = command_.file;
+    const std::string story = SeparateProgramsStory(programs.num_workers, words, SearchPath());
+    if (!story.empty()) Do(LogLine{Severity::kWarning, story});
   }
 
   void Do(const FinishJob& finish) {

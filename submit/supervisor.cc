@@ -340,6 +340,7 @@ void Supervisor::Replanned(TimePoint now) {
   }
   num_started_ = num_succeeded_ = 0;
   num_joined_ = 0;
+  any_joined_ = false;
   linked_ = false;
   settling_.clear();
   left_unjoined_.clear();
@@ -371,6 +372,7 @@ std::optional<std::size_t> Supervisor::WorkerOfTask(const std::string& task_id) 
 void Supervisor::Joined(int joined, int expected, TimePoint now) {
   now_ = now;
   num_joined_ = joined;
+  any_joined_ = any_joined_ || joined > 0;
   if (!linked_ && is_running()) Do(ShowProgress{joined, expected});
   CheckThatJobCanStart();
 }
@@ -497,6 +499,8 @@ void Supervisor::Finish() {
   if (!story_.empty()) {
     Do(ShowErrors{culprit_, true});
     Do(LogLine{Severity::kError, story_});
+  } else if (view_.has_tracker() && !any_joined_ && processes_.size() > 1) {
+    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // with a tracker all are workers
   }
   Do(FinishJob{result_, story_, story_.empty() ? std::nullopt : culprit_});
   phase_ = Phase::kFinished;

@@ -78,6 +78,10 @@ struct HideProgress {};
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };
+/// No worker has joined the job, and all have succeeded: says so where they were meant to.
+struct TellOfSeparatePrograms {
+  int num_workers;
+};
 /// The job is over; no action comes after it.
 struct FinishJob {
   JobResult result;
@@ -86,7 +90,7 @@ struct FinishJob {
 };
 using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, StopTracker, StopAll,
                             KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress, HideProgress,
-                            TellAllAreUp, FinishJob>;
+                            TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
 // --- what it asks ------------------------------------------------------------------------------------------
 
@@ -240,6 +244,7 @@ class Supervisor {
   std::size_t num_running_ = 0;
   std::size_t num_succeeded_ = 0;
   int num_joined_ = 0;
+  bool any_joined_ = false;  ///< a worker has, in this start of the job
   int job_restarts_ = 0;
   bool linked_ = false;
   std::vector<Settling> settling_;

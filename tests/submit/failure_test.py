@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -27,6 +28,19 @@ while len(list(pathlib.Path('.').glob('up-*'))) < int(os.environ['DMLC_NUM_WORKE
 class Failure(SubmitCase):
     def test_exit_code_is_0_when_all_succeed(self):
         self.assertEqual(self.submit("--num-workers", 3, "true").returncode, 0)
+
+    def test_programs_that_never_joined_their_job_are_told_of_and_the_exit_code_stays_0(self):
+        self.file("xgboost.py").write_text("")  # stands in for the library
+        self.file("plain.py").write_text("import xgboost\n")
+        process = self.submit("--num-workers", 2, "--quiet", sys.executable, "plain.py")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(process.err.count("no worker joined the job: 2 separate programs ran. plain.py uses xgboost"), 1, process.err)
+        for words in (["--num-workers", 1, sys.executable, "plain.py"], ["--num-workers", 2, "--no-tracker", sys.executable, "plain.py"],
+                      ["--num-workers", 2, "hostname"], ["--num-workers", 2, "sh", "-c", "echo $RANK; sleep 0.1"],
+                      ["--num-workers", 2, *python("print('xgboost')")]):  # fmt: skip
+            process = self.submit(*words)
+            self.assertEqual(process.returncode, 0, process.err)
+            self.assertNotIn("joined", process.err)
 
     def test_exit_code_is_that_of_the_first_worker_that_failed(self):
         process = self.submit("--num-workers", 3, *python(ONE_FAILS + "sys.exit(42)"))

@@ -364,6 +364,7 @@ class SimulatedJob : public JobView {
   }
   void Do(const HideProgress&) {}
   void Do(const TellAllAreUp&) {}
+  void Do(const TellOfSeparatePrograms&) { Happened("-> separate programs"); }
 
   void Do(const FinishJob& finish) {
     Happened(fmt::format("-> finish {}", finish.result.exit_code));

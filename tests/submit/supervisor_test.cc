@@ -79,6 +79,8 @@ class SupervisorTest : public testing::Test {
                          (errors->culprit ? " " + std::to_string(*errors->culprit) : ""));
       } else if (const auto* finish = std::get_if<FinishJob>(&*action)) {
         wanted.push_back("finish " + std::to_string(finish->result.exit_code));
+      } else if (const auto* separate = std::get_if<TellOfSeparatePrograms>(&*action)) {
+        wanted.push_back("separate " + std::to_string(separate->num_workers));
       } else if (const auto* say = std::get_if<LogLine>(&*action)) {
         if (say->severity != Severity::kDebug) said_ = say->text;
       }
@@ -101,11 +103,52 @@ class SupervisorTest : public testing::Test {
 TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
   view_.assigned = true;
   Begin(2);
+  supervisor_->Joined(2, 2, now_);
+  Settle();
   Exit(0, 0);
   EXPECT_THAT(Settle(), IsEmpty());
   Exit(1, 0);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
   EXPECT_EQ(supervisor_->NextDeadline(), std::nullopt);
+}
+
+TEST_F(SupervisorTest, AJobThatNoWorkerJoinedIsToldOf) {
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("separate 2", "finish 0"));
+}
+
+TEST_F(SupervisorTest, OneProgramIsNotSeparateAndWithoutATrackerAllAre) {
+  Begin(1);
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+  view_.tracker = false;
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
+TEST_F(SupervisorTest, AJobThatFailsIsNotToldToHaveBeenSeparate) {
+  Begin(2);
+  Exit(0, 0);
+  Exit(1, 3);
+  EXPECT_THAT(Settle(), testing::Not(testing::Contains("separate 2")));
+}
+
+TEST_F(SupervisorTest, WhoJoinedAnEarlierStartOfTheJobDoesNotCount) {
+  Begin(2, {.num_restarts = 0, .max_restarts = 1});
+  supervisor_->Joined(1, 2, now_);
+  Exit(1, 9);
+  Settle();
+  Exit(0, 143);
+  EXPECT_THAT(Settle(), testing::Contains("replan"));
+  supervisor_->Replanned(now_);
+  StartAll();
+  Exit(0, 0);
+  Exit(1, 0);
+  EXPECT_THAT(Settle(), ElementsAre("separate 2", "finish 0"));
 }
 
 TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {

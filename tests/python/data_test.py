@@ -216,6 +216,7 @@ class StoreInMemory:
 
     def find(self, uri, *, storage_options=None):
         self.options.append(storage_options)
+        (uri,) = [uri] if isinstance(uri, str) else uri
         found = [StoredFile(name, len(content)) for name, content in sorted(self.files.items())
                  if name == uri or name.startswith(uri.rstrip("/") + "/")]
         if not found:
@@ -283,6 +284,18 @@ class Remote(unittest.TestCase):
                                                storage_options={"key": "K"}).labels for part in range(parts)])
             np.testing.assert_array_equal(labels, np.arange(9000))
         self.assertEqual(set(map(str, store.options)), {"{'key': 'K'}"})
+
+    def test_an_element_of_a_list_is_one_file_of_a_store_whatever_characters_it_has(self):
+        names = ("mem://b/x;y", "mem://b/q?part=0&n=2", "mem://b/h#c", "mem://b/*")
+        self.use({**{name: numbered_rows(10 * at, 10) for at, name in enumerate(names)}, "mem://b/q": numbered_rows(90, 10), "y": b""})
+        for at, name in enumerate(names):
+            np.testing.assert_array_equal(data.read([name]).labels, np.arange(10 * at, 10 * at + 10))
+        np.testing.assert_array_equal(data.read(list(names), options="shuffle=1").labels.shape, [40])
+        with tempfile.TemporaryDirectory() as folder:
+            local = pathlib.Path(folder) / "s;mem:"
+            local.write_bytes(numbered_rows(0, 5))
+            np.testing.assert_array_equal(data.read([local, names[0]]).labels, [*range(5), *range(10)])
+            np.testing.assert_array_equal(data.read([f"file://{local}"]).labels, range(5))
 
     def test_local_and_remote_paths_go_together(self):
         self.use({"mem://a": numbered_rows(0, 10)})

@@ -507,6 +507,15 @@ class Wrong(Folder):
         path = self.parquet("b.parquet", pa.table({"x": range(4), "q": [1, 1, 2, 2], "w": [1, 1, 1, 2]}), 2)
         self.refused(r"b\.parquet, row group 1: the rows of query 2 \(column 'q'\) have different weights", path, qid="q", weight="w")
 
+    def test_a_query_that_comes_again_in_another_share_is_refused_without_a_job_too(self):
+        for queries in (list(range(20)) * 2, [f"q{k}" for k in range(20)] * 2):
+            path = self.parquet("a.parquet", pa.table({"x": range(400), "q": np.repeat(queries, 10)}), 50)
+            for rank in range(2):
+                self.refused(r"a\.parquet: the rows of query q?0 \(column 'q'\) are not together: sort the file by it", path, qid="q", rank=rank,
+                             world=2)
+        path = self.parquet("a.parquet", pa.table({"x": range(400), "q": np.repeat(range(40), 10)}), 50)
+        self.assertEqual(sum(len(data.load(path, qid="q", rank=rank, world=3)) for rank in range(3)), 400)
+
     def test_weights_that_differ_in_a_query_that_goes_on_in_the_next_row_group(self):
         path = self.parquet("a.parquet", pa.table({"x": range(4), "q": [1, 1, 1, 1], "w": [1, 1, 2, 2]}), 2)
         self.refused(r"row group 1: the rows of query 1 \(column 'q'\) have different weights", path, qid="q", weight="w")

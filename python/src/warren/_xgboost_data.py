@@ -157,15 +157,15 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
 
 
 def _require_labels(matrix: Any, table: _table.Table, peers: Peers) -> None:
-    """XGBoost before 3.0 forgets how many labels rows have where there are no rows, and its workers then wait for each other. Raises
-    ValueError on all of `peers`, who call it. `table`: the rows, or none of them."""
+    """XGBoost before 3.2 (3.0.5 does, 3.2.0 does not) forgets how many labels rows have where there are no rows, and its workers then
+    make different calls. Raises ValueError on all of `peers`, who call it. `table`: the rows, or none of them."""
     if peers.world == 1 or table.label is None or table.label.ndim == 1:
         return
     forgotten = matrix.num_row() == 0 and matrix.get_label().ndim == 1
     ranks = peers.greatest(np.array([peers.rank + 1 if forgotten else 0], "uint64"))
     if ranks[0]:
         raise ValueError(f"rank {int(ranks[0]) - 1} of {peers.world} has no rows, and XGBoost {xgb.__version__} cannot train with "
-                         f"{table.label.shape[1]} labels a row then: start fewer workers, or use XGBoost 3.0 or later")
+                         f"{table.label.shape[1]} labels a row then: start fewer workers, or use XGBoost 3.2 or later")
 
 
 def _checked(asked: _load.Wanted, table: _table.Table, peers: Peers, check: Optional[bool]) -> None:

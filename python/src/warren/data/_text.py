@@ -247,7 +247,7 @@ class _Named:
         if function(self.struct(files)) == 0:
             return
         words = _shown(_library().warren_data_last_error())
-        missing = [one for one in map(os.fsdecode, self.names) if self.exact and not os.path.exists(one)]
+        missing = [os.fsdecode(one) for one in self.names if self.exact and "No such file" in words and not os.path.exists(one)]
         raise ValueError(words + (_files.hint_of_exact(missing[0]) if missing else ""))
 
 

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.data import _queries
 from warren.data._columnar import columns as _columns
 from warren.data._columnar.columns import Categories
 from warren.data._columnar.source import Batch, Source, shown_uri
@@ -158,37 +159,28 @@ class Converter:
         if self.layout.request.qid is None:
             return
         ours = together(peers, self.check_own_queries)
-        if peers.world == 1 or not peers.connected:
+        if peers.connected:
+            _queries.require_together(peers, ours, self._refuse)
             return
-        # Where sorted files are shared by workers, the least and the greatest say that nothing comes again.
-        ends = {file: (queries.min(), queries.max()) for file, queries in ours.items()}
-        spans = peers.allgather(ends, objects=True)
-        shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
-        if not shared:
-            return
-        # A query that goes on behind a cut begins with the worker behind it: each is of one worker, if it comes once.
-        parts = peers.allgather({file: ours[file] for file in shared if file in ours}, objects=True)
-        for file in sorted(shared):
-            self._refuse_repeated(file, np.concatenate([one[file] for one in parts if file in one]))
+        # Nobody can be asked what the other shares have of a file.
+        for file in ours:
+            queries = self.source.queries_of_file(file)
+            query = None if queries is None else _queries.repeated(queries)
+            if query is not None:
+                self._refuse(file, query)
 
     def check_own_queries(self) -> Dict[int, NDArray[Any]]:
         """The same among this worker's rows. The queries of each file."""
         ours = {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
         for file, queries in ours.items():
-            self._refuse_repeated(file, queries)
+            query = _queries.repeated(queries)
+            if query is not None:
+                self._refuse(file, query)
         return ours
 
-    def _refuse_repeated(self, file: int, queries: NDArray[Any]) -> None:
-        values, counts = np.unique(queries, return_counts=True)
-        if (counts > 1).any():
-            query = values[int(np.flatnonzero(counts > 1)[0])]
-            raise ValueError(f"{shown(self.source.files[file].uri)}: the rows of query {query!s} (column {self.layout.request.qid!r}) are not "
-                             "together: sort the file by it")
-
-
-def _overlap(spans: Sequence[Tuple[Any, Any]]) -> bool:
-    in_order = sorted(spans)
-    return any(before[1] >= after[0] for before, after in zip(in_order, in_order[1:]))
+    def _refuse(self, file: int, query: Any) -> None:
+        raise ValueError(f"{shown(self.source.files[file].uri)}: the rows of query {query!s} (column {self.layout.request.qid!r}) are not "
+                         "together: sort the file by it")
 
 
 def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:

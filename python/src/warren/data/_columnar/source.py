@@ -339,6 +339,19 @@ class Source:
                 # Stores say nothing of an object that is overwritten between two reads: once more, whether it is the one listed.
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
+    def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
+        """The query of each run of rows of a file that other shares have rows of, too; None where this share has all of them."""
+        qid = self._request.qid
+        pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
+        if qid is None or not set(pieces) - set(self.slices):
+            return None
+        parts = [_queries(batch.table, qid) for one in pieces for batch in self._batches(one, [qid], filtered=True)]
+        queries: NDArray[Any] = np.concatenate(parts) if parts else np.empty(0)
+        begins = np.ones(len(queries), bool)
+        begins[1:] = queries[1:] != queries[:-1]
+        found: NDArray[Any] = queries[begins]
+        return found
+
     def batches_of(self, one: Slice, columns: Sequence[str]) -> Iterator[Batch]:
         """The same of one slice, without reading ahead."""
         return self._batches(one, columns, filtered=True)

@@ -1,0 +1,37 @@
+"""Queries whose rows are not together: they end, and come again on this worker or another."""
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.data._peers import Peers
+
+Key = TypeVar("Key", int, str)
+
+
+def repeated(queries: NDArray[Any]) -> Optional[Any]:
+    """The least query that is there twice, or None."""
+    values, counts = np.unique(queries, return_counts=True)
+    return values[int(np.flatnonzero(counts > 1)[0])] if (counts > 1).any() else None
+
+
+def require_together(peers: Peers, ours: Mapping[Key, NDArray[Any]], refuse: Callable[[Key, Any], None]) -> None:
+    """Calls `refuse` on all workers with a file and one of its queries that several workers have: shares are cut between queries, so
+    that each is of one worker, if its rows are together. `ours`: this worker's queries by file, each once. All workers call it."""
+    if peers.world == 1 or not peers.connected:
+        return
+    # Where sorted files are shared by workers, the least and the greatest say that nothing comes again.
+    spans = peers.allgather({file: (queries.min(), queries.max()) for file, queries in ours.items() if len(queries)}, objects=True)
+    shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
+    if not shared:
+        return
+    parts = peers.allgather({file: ours[file] for file in shared if file in ours}, objects=True)
+    for file in sorted(shared):
+        query = repeated(np.concatenate([one[file] for one in parts if file in one]))
+        if query is not None:
+            refuse(file, query)
+
+
+def _overlap(spans: Sequence[Tuple[Any, Any]]) -> bool:
+    in_order: List[Tuple[Any, Any]] = sorted(spans)
+    return any(before[1] >= after[0] for before, after in zip(in_order, in_order[1:]))

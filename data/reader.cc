@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -69,6 +70,8 @@ class Reader<Index>::Work {
     most_under_way_ = 2 * static_cast<std::uint64_t>(threads) + 2;
     try {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (const std::system_error&) {
+      // Fewer threads, then; without any, the caller parses.
     } catch (...) {
       Stop();  // those that did start
       throw;

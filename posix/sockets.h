@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 namespace warren::posix {
 
@@ -27,6 +28,25 @@ inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else
 inline constexpr int kKeepIdle = TCP_KEEPALIVE;
 #endif
+
+/// Whether accept failed with this error for one connection, which is gone: the next one may be accepted.
+inline bool ConcernsOneConnection(int error) {
+  switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case EOPNOTSUPP:
+    case EPERM:  // a rule of the firewall
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// The connection breaks when bytes that were sent stay unacknowledged for so long; 0: when the kernel's
 /// patience ends.

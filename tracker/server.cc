@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "tls/first_record.h"
 #include "tls/session.h"
@@ -261,6 +262,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       error_code error;
       acceptor.accept(socket, remote, error);
       if (error == asio::error::would_block) break;
+      if (error && posix::ConcernsOneConnection(error.value())) continue;
       if (error) return MakeRoom(acceptor, error);
       Add(std::move(socket), remote);
     }
@@ -274,9 +276,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
           "tracker: cannot accept more connections than the {} that are open: {}; dropping those of reports, "
-          "and "
-          "silent ones",
-          connections_.size(), why.message());
+          "and silent ones. {}",
+          connections_.size(), why.message(), posix::ShortageAdvice(why.value()));
     }
     const bool made_room = job_.MakeRoom(steady_clock::now());
     Perform();

@@ -8,9 +8,11 @@
 #include <thread>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "posix/thread.h"
 #include "rabit_engine/api/forced_unwind.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 
 namespace warren::api {
 namespace {
@@ -80,8 +82,14 @@ void CallQueue::StartThread() {
   try {
     std::thread([self = shared_from_this()] { self->Serve(); }).detach();
     has_thread_ = true;
-  } catch (const std::system_error&) {
+  } catch (const std::system_error& error) {
     has_thread_ = false;
+    if (!std::exchange(has_said_so_, true)) {
+      Say("rabit: no thread can be started for calls that nobody waits for yet; they run when they are "
+          "waited "
+          "for. {}: {}",
+          error.what(), posix::ShortageAdvice(error.code().value()));
+    }
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

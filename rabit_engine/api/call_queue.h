@@ -70,6 +70,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::deque<std::shared_ptr<QueuedCall>> waiting_;
   bool is_running_ = false;  ///< somebody runs one
   bool has_thread_ = false;
+  bool has_said_so_ = false;  ///< the missing thread was reported
   bool is_closed_ = false;
   const std::uint64_t num_forks_ = NumForks();  ///< of the process that it is of
   bool is_to_be_woken_ = false;                 ///< the thread; else it looks by itself before long

@@ -17,6 +17,7 @@
 #include "rabit_engine/base/descriptor.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/reduce/identity.h"
 #include "rabit_engine/reduce/reduction.h"
@@ -165,8 +166,7 @@ void NamedCalls::StartThread() {
   } catch (const std::system_error& error) {
     has_thread_ = false;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw EngineError(
-        fmt::format("named operations need a thread, and it cannot be started: {}", error.what()));
+    ThrowShortage("named operations need a thread of this process", "pthread_create", error.code().value());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

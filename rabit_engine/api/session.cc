@@ -104,7 +104,9 @@ std::string Place(const std::string& who, const Call& call) {
   try {
     throw;
   } catch (const LostPeer& error) {
-    throw LostPeer(error.rank(), fmt::format("{}: {}", place, error.what()));
+    throw LostPeer(error.rank(), fmt::format("{}: {}", place, error.what()), error.shortage());
+  } catch (const LocalShortage& error) {
+    throw LocalShortage(error.error(), fmt::format("{}: {}", place, error.what()));
   } catch (const Misuse& error) {
     throw Misuse(fmt::format("{}: {}", place, error.what()));
   } catch (const TimedOut& error) {
@@ -420,6 +422,9 @@ void Session::Communicate(const Call& call, Function&& function) {
   } catch (const EngineError& error) {
     first_error_ = error.what();
     RethrowFor(Place(place_, call));
+  } catch (const std::exception& error) {
+    first_error_ = error.what();
+    throw;
   } catch (...) {
     first_error_ = "an exception of the caller's reduction function";
     throw;

@@ -19,18 +19,34 @@ class PeerError : public EngineError {
  public:
   /// The rank that was lost or waited for, or -1 when only "somebody" is known.
   int rank() const { return rank_; }
+  /// The errno for which that rank gave up, if it has reported a shortage of its own; 0 otherwise.
+  int shortage() const { return shortage_; }
 
  protected:
-  PeerError(int rank, const std::string& message) : EngineError(message), rank_(rank) {}
+  PeerError(int rank, const std::string& message, int shortage = 0)
+      : EngineError(message), rank_(rank), shortage_(shortage) {}
 
  private:
   int rank_;
+  int shortage_;
 };
 
 /// A peer is gone: its process ended or its connection broke.
 class LostPeer : public PeerError {
  public:
-  LostPeer(int rank, const std::string& message) : PeerError(rank, message) {}
+  LostPeer(int rank, const std::string& message, int shortage = 0) : PeerError(rank, message, shortage) {}
+};
+
+/// This process or its host lacks what a call needs: descriptors, memory, ports, threads, permission. No peer
+/// is at fault, and being linked again would not help. base/shortage.h throws it.
+class LocalShortage : public EngineError {
+ public:
+  LocalShortage(int error, const std::string& message) : EngineError(message), error_(error) {}
+  /// The errno of the call that failed.
+  int error() const { return error_; }
+
+ private:
+  int error_;
 };
 
 /// A deadline passed.

@@ -15,8 +15,10 @@
 #include <thread>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/bootstrap/slurm_stream.h"
 #include "wire/bytes.h"
 
@@ -115,11 +117,26 @@ std::string Answer(bool well, std::string_view text) {
   return wire::Writer().Int(well ? 0 : 1).String(text).Take();
 }
 
+/// Tells the ranks of all open connections that the job cannot go on, and why. The connections are closed.
+void TellAll(std::vector<DeadlineStream>& connections, const std::string& story) {
+  for (DeadlineStream& connection : connections) {
+    try {
+      if (connection.is_open()) connection.Send(Answer(false, story), Clock::now() + 1s);
+    } catch (const EngineError&) {
+      // The other rank notices that the connection is closed.
+    }
+    connection.Close();
+  }
+}
+
 // --- rank 0 ------------------------------------------------------------------------------------------------
 
 tcp::Socket ListenOn(int port) {
   tcp::Socket listener(posix::NewSocket(AF_INET, posix::Blocking::kNo));
-  if (!listener) throw EngineError(tcp::ErrorText(errno));
+  if (!listener) {
+    ThrowIfShortage("rank 0 cannot listen for the other ranks", "socket", errno);
+    throw EngineError(tcp::ErrorText(errno));
+  }
   const int on = 1;
   setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
@@ -138,6 +155,8 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
   for (const int port : step.meeting_ports) {
     try {
       return ListenOn(port);
+    } catch (const LocalShortage&) {
+      throw;
     } catch (const EngineError& error) {
       tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", port, error.what());
     }
@@ -183,10 +202,24 @@ class Door {
   void AcceptAll() {
     for (;;) {
       tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kYes));
+      if (!socket && posix::ConcernsOneConnection(errno)) continue;
+      if (!socket && posix::IsLocalShortage(errno)) return MakeRoom(errno);
       if (!socket) return;
       tcp::Stream stream(std::move(socket));
       if (tls_) stream.Encrypt(*tls_, tls::Role::kServer);
       pending_.emplace_back(DeadlineStream(std::move(stream)));
+    }
+  }
+
+  /// The oldest pending connection goes, so that another can be accepted. Without one the job cannot go on.
+  void MakeRoom(int shortage) {
+    if (!pending_.empty()) return pending_.pop_front();
+    try {
+      ThrowShortage(fmt::format("{} cannot take a connection of another rank", Who(step_)), "accept",
+                    shortage);
+    } catch (const LocalShortage& error) {
+      TellAll(seats_, error.what());
+      throw;
     }
   }
 
@@ -236,13 +269,7 @@ class Door {
         "{}: {} of the others did not come in time (ranks {}{}); see what became of them, or set "
         "WARREN_CONNECT_TIMEOUT higher",
         Who(step_), num_missing, fmt::join(missing, ", "), num_missing > kRanksToName ? ", ..." : "");
-    for (DeadlineStream& seat : seats_) {
-      if (!seat.is_open()) continue;
-      try {
-        seat.Send(Answer(false, story), Clock::now() + 1s);
-      } catch (const EngineError&) {  // it finds out by itself
-      }
-    }
+    TellAll(seats_, story);
     throw TimedOut(story);
   }
 
@@ -297,22 +324,15 @@ class MeetingHost : public Bootstrap {
       function(guests_[rank]);
     } catch (const TimedOut&) {
       const std::string story = fmt::format("{} was silent for {} s", begin, timeout_.count());
-      TellAll(story);
+      TellAll(guests_, story);
       throw TimedOut(story);
+    } catch (const LocalShortage& error) {
+      TellAll(guests_, error.what());
+      throw;
     } catch (const EngineError& error) {
       const std::string story = fmt::format("{} is lost: {}", begin, error.what());
-      TellAll(story);
+      TellAll(guests_, story);
       throw LostPeer(rank, story);
-    }
-  }
-
-  void TellAll(const std::string& story) {
-    for (DeadlineStream& guest : guests_) {
-      try {
-        if (guest.is_open()) guest.Send(Answer(false, story), Clock::now() + 1s);
-      } catch (const EngineError&) {  // it finds out by itself
-      }
-      guest.Close();
     }
   }
 
@@ -375,6 +395,8 @@ class MeetingGuest : public Bootstrap {
       for (const int port : step_.meeting_ports) {
         try {
           return Greet(port, tls, std::min(deadline, Clock::now() + kGreetingTime));
+        } catch (const LocalShortage&) {
+          throw;
         } catch (const EngineError& error) {
           seen = fmt::format("{}:{}: {}", step_.meeting_host, port, error.what());
         }
@@ -407,6 +429,8 @@ class MeetingGuest : public Bootstrap {
       if (failed != 0) throw Refused(fmt::format("{}: {}: rank 0 gave up: {}", Who(step_), doing, text));
       return text;
     } catch (const Refused&) {
+      throw;
+    } catch (const LocalShortage&) {
       throw;
     } catch (const TimedOut&) {
       throw TimedOut(fmt::format("{}: {}: rank 0 was silent for {} s", Who(step_), doing, timeout_.count()));

@@ -1,11 +1,14 @@
 #include "rabit_engine/bootstrap/slurm_stream.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 
 namespace warren {
 
@@ -17,6 +20,7 @@ DeadlineStream DeadlineStream::Connect(const std::string& host, int port, Clock:
                                        const std::optional<tls::Context>& tls) {
   int error = 0;
   std::string seen;
+  tcp::ConnectFailures failures;
   for (const tcp::Address& address : tcp::Resolve(host, port)) {
     tcp::Stream stream(tcp::ConnectUntil(address, deadline, error));
     if (stream && tls) {
@@ -25,7 +29,10 @@ DeadlineStream DeadlineStream::Connect(const std::string& host, int port, Clock:
     }
     if (stream && error == 0) return DeadlineStream(std::move(stream));
     seen = stream.TextOf(error);
+    failures.Add(address, error, seen);
   }
+  const std::string doing = fmt::format("this rank cannot connect to rank 0 ({})", failures.Text());
+  ThrowIfShortage(doing, "socket or connect", failures.OwnShortage());
   if (error == ETIMEDOUT) throw TimedOut(seen);
   throw EngineError(seen);
 }
@@ -42,7 +49,10 @@ void DeadlineStream::Send(std::string_view bytes, Clock::time_point deadline) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       WaitFor(POLLOUT, deadline);
     } else if (errno != EINTR) {
-      throw EngineError(stream_.TextOf(errno));
+      const int error = errno;
+      if (!posix::ConcernsAddress(error))
+        ThrowIfShortage("no bytes can be sent while the ranks meet", "send", error);
+      throw EngineError(stream_.TextOf(error));
     }
   }
 }

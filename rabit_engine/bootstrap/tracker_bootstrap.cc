@@ -17,9 +17,11 @@
 #include <thread>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/bootstrap/tracker_connection.h"
 
@@ -186,8 +188,9 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
     tracker.Send(classic::Encode(good));
     classic::LinkPlan plan = tracker.ReadLinkPlan("the list of ranks to link with", deadline);
     std::vector<std::string> failures;
+    int shortage = 0;
     for (const classic::Endpoint& peer : plan.connect) {
-      const std::string failure = ConnectTo(peer);
+      const std::string failure = ConnectTo(peer, shortage);
       if (!failure.empty()) {
         failures.push_back(fmt::format("rank {} at {}:{} ({})", peer.rank, peer.host, peer.port, failure));
       }
@@ -196,9 +199,15 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
       tracker.Send(classic::Encode(classic::LinkErrors{0}));
       return plan;
     }
+    const bool has_tried_enough = round >= std::max(1, settings_.connect_retry);
+    if (has_tried_enough && shortage != 0) {
+      ThrowShortage(
+          fmt::format("{} cannot link with {}, tried {} times", Name(), fmt::join(failures, ", "), round),
+          "socket or connect", shortage);
+    }
     // A peer that died may be restarted meanwhile, so the number of rounds alone is no limit.
     if (round == 1) give_up = Clock::now() + settings_.connect_timeout;
-    if (round >= std::max(1, settings_.connect_retry) && Clock::now() >= give_up) {
+    if (has_tried_enough && Clock::now() >= give_up) {
       throw LostPeer(
           plan.connect.size() == 1 ? plan.connect.front().rank : -1,
           fmt::format("{} cannot connect to {}, tried {} times. Have they ended, or does a firewall stand "
@@ -211,10 +220,12 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
   }
 }
 
-// Returns what went wrong, nothing when there is a link now.
-std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
+// Returns what went wrong, nothing when there is a link now. `shortage` becomes the error by which this host
+// kept this rank from connecting, if it did.
+std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shortage) {
   if (!IsNeighbor(peer.rank)) return "it is no neighbour of this rank";
   std::string failure = "its name has no address";
+  tcp::ConnectFailures failures;
   try {
     for (const tcp::Address& address : tcp::Resolve(peer.host, peer.port)) {
       const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
@@ -222,8 +233,10 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
       tcp::Stream stream(tcp::ConnectUntil(address, deadline, error));
       if (!stream) {
         failure = tcp::ErrorText(error);
+        failures.Add(address, error, failure);
         continue;
       }
+      failures.Add(address, 0, "connected");
       tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
       tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
       if (tls_) stream.Encrypt(*tls_, tls::Role::kClient);
@@ -271,9 +284,13 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer) {
       links_[peer.rank] = std::move(stream);
       return "";
     }
+  } catch (const LocalShortage& error) {
+    shortage = error.error();
+    return error.what();
   } catch (const EngineError& error) {
     failure = error.what();
   }
+  if (const int error = failures.OwnShortage(); error != 0) shortage = error;
   return failure;
 }
 
@@ -297,7 +314,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     tracker.ThrowIfBroken();  // it would send nobody here
     // Whoever is to come may have given up this meeting and wait for all others in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
-      if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], "it closed the connection");
+      if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
     }
     std::size_t i = 1;
     for (auto connection = pending.begin(); connection != pending.end();) {
@@ -317,12 +334,10 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
         pending.push_back(
             {.stream = tcp::Stream(std::move(socket)), .deadline = Clock::now() + settings_.connect_timeout});
         if (tls_) pending.back().stream.Encrypt(*tls_, tls::Role::kServer);
-      } else if (errno == EMFILE || errno == ENFILE) {
-        if (pending.empty()) {
-          throw EngineError(
-              fmt::format("{} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", Name(),
-                          tcp::ErrorText(errno)));
-        }
+      } else if (const int error = errno;
+                 !posix::ConcernsOneConnection(error) && posix::IsLocalShortage(error)) {
+        if (pending.empty())
+          ThrowShortage(fmt::format("{} cannot take a connection of another rank", Name()), "accept", error);
         pending.pop_front();
       }
     }
@@ -527,7 +542,7 @@ void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
       if (count > 0) {
         awaited.erase(rank);
       } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        ThrowLost(rank, count == 0 ? "it closed the connection" : links_.at(rank).TextOf(errno));
+        ThrowLost(rank, count == 0 ? 0 : errno);
       }
     }
     if (awaited.empty()) return;
@@ -567,15 +582,21 @@ void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       WaitForBytes(peer, deadline);
     } else if (count == 0 || errno != EINTR) {
-      ThrowLost(peer, count == 0 ? "it closed the connection" : link->second.TextOf(errno));
+      ThrowLost(peer, count == 0 ? 0 : errno);
     }
   }
 }
 
-void TrackerBootstrap::ThrowLost(int peer, const std::string& why) const {
-  throw LostPeer(peer,
-                 fmt::format("{} lost rank {} at {} while the ranks met: {}. Look at what it printed last.",
-                             Name(), peer, tcp::Address::Remote(links_.at(peer).fd()).ToString(), why));
+/// `error` 0: the peer has closed the connection.
+void TrackerBootstrap::ThrowLost(int peer, int error) const {
+  const tcp::Stream& stream = links_.at(peer);
+  const std::string place = fmt::format("rank {} at {}", peer, tcp::Address::Remote(stream.fd()).ToString());
+  if (!posix::ConcernsAddress(error))
+    ThrowIfShortage(fmt::format("{} cannot exchange its record with {}", Name(), place), "send or recv",
+                    error);
+  throw LostPeer(
+      peer, fmt::format("{} lost {} while the ranks met: {}. Look at what it printed last.", Name(), place,
+                        error == 0 ? "it closed the connection" : stream.TextOf(error)));
 }
 
 // Waits until the peer has sent something or any link breaks: nobody has gone on without this rank, and
@@ -591,7 +612,7 @@ void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const 
   const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
   if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
   for (std::size_t i = 0; i < waits.size() && ready > 0; ++i) {
-    if (ranks[i] != peer && waits[i].revents != 0) ThrowLost(ranks[i], "it closed the connection");
+    if (ranks[i] != peer && waits[i].revents != 0) ThrowLost(ranks[i], 0);
   }
   if (ready == 0 && Clock::now() >= deadline) {
     throw TimedOut(fmt::format("{} waited for the records of rank {} at {}: no answer in time", Name(), peer,
@@ -612,9 +633,7 @@ void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
       if (tcp::WaitFor(fd, POLLOUT, Clock::now() + patience_)) continue;
       throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
     } else if (errno != EINTR) {
-      throw LostPeer(peer,
-                     fmt::format("{} lost rank {} at {}: {}. Look at what it printed last.", Name(), peer,
-                                 tcp::Address::Remote(fd).ToString(), link->second.TextOf(errno)));
+      ThrowLost(peer, errno);
     }
   }
 }

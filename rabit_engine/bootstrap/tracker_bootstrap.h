@@ -51,7 +51,7 @@ class TrackerBootstrap final : public Bootstrap {
 
   void Join(wire::classic::Command command);
   wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
-  std::string ConnectTo(const wire::classic::Endpoint& peer);
+  std::string ConnectTo(const wire::classic::Endpoint& peer, int& shortage);
   void AcceptLinks(int count, TrackerConnection& tracker);
   bool Greet(PendingConnection& connection);
   bool Answer(PendingConnection& connection, const std::string& message);
@@ -66,7 +66,7 @@ class TrackerBootstrap final : public Bootstrap {
   void ReadFrom(int peer, void* data, std::size_t bytes, Clock::time_point deadline);
   void WaitForBytes(int peer, Clock::time_point deadline) const;
   void SayThatItLeavesUntold(const TrackerLost& error) const;
-  [[noreturn]] void ThrowLost(int peer, const std::string& why) const;
+  [[noreturn]] void ThrowLost(int peer, int error) const;
   wire::classic::Hello Hello(wire::classic::Command command) const;
   void MeetRingNeighbors(Clock::time_point deadline);
   std::string ReadRecord(int peer, Clock::time_point deadline);

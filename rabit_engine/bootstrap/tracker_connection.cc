@@ -11,7 +11,9 @@
 #include <string_view>
 #include <thread>
 
+#include "posix/shortage.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/tls_context.h"
 #include "wire/authentication.h"
 
@@ -52,6 +54,7 @@ void TrackerConnection::Connect() {
   milliseconds pause = kFirstPause;
   std::string failure;
   for (int round = 1; round <= rounds; ++round) {
+    tcp::ConnectFailures failures;
     try {
       for (const tcp::Address& address : tcp::Resolve(settings_.tracker_host, settings_.tracker_port)) {
         int error = 0;
@@ -61,10 +64,18 @@ void TrackerConnection::Connect() {
           tcp::PrepareLink(connection_.fd(), true);
           return;
         }
-        failure = fmt::format("{}: {}", address.ToString(), tcp::ErrorText(error));
+        failures.Add(address, error, tcp::ErrorText(error));
       }
+      failure = failures.Text();
+    } catch (const LocalShortage&) {
+      if (round == rounds) throw;
     } catch (const EngineError& error) {
       failure = error.what();
+    }
+    if (round == rounds && failures.OwnShortage() != 0) {
+      ThrowShortage(fmt::format("this worker cannot connect to the tracker at {}, tried {} times ({})",
+                                tracker_, rounds, failure),
+                    "socket or connect", failures.OwnShortage());
     }
     if (round == rounds) break;
     std::this_thread::sleep_for(pause);
@@ -165,14 +176,20 @@ void TrackerConnection::Send(const std::string& bytes) {
       if (tcp::WaitFor(connection_.fd(), POLLOUT, deadline)) continue;
       throw TimedOut(fmt::format("the tracker at {} has not read what this worker says for {} s", tracker_,
                                  settings_.connect_timeout.count()));
-    } else if (errno != EINTR) {
+    } else if (const int error = errno; error != EINTR) {
+      ThrowIfShort("send", error);
       throw TrackerLost(
           TrackerLost::When::kTalking,
           fmt::format("the connection to the tracker at {} broke: {}. The tracker's console says "
                       "more.",
-                      tracker_, connection_.TextOf(errno)));
+                      tracker_, connection_.TextOf(error)));
     }
   }
+}
+
+void TrackerConnection::ThrowIfShort(const char* call, int error) const {
+  if (posix::ConcernsAddress(error)) return;
+  ThrowIfShortage(fmt::format("this worker cannot talk with the tracker at {}", tracker_), call, error);
 }
 
 /// Waits for more of what the tracker says.
@@ -185,6 +202,7 @@ void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
       return;
     }
     if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+      if (count < 0) ThrowIfShort("recv", errno);
       throw TrackerLost(
           TrackerLost::When::kTalking,
           fmt::format("the tracker at {} closed the connection where {} was expected ({}): it has "

@@ -23,7 +23,8 @@ class TrackerConnection {
   /// with the descriptor; what it throws ends the attempt.
   explicit TrackerConnection(const Settings& settings, const std::function<void(int)>& connected = {});
   /// Connects, as often as the settings allow, and says hello. Throws TrackerLost, EngineError or TimedOut
-  /// that names the tracker and what to do. `more` follows the hello at once.
+  /// that names the tracker and what to do, LocalShortage where this process is kept from connecting. `more`
+  /// follows the hello at once.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
                     const std::string& more = {});
 
@@ -49,6 +50,7 @@ class TrackerConnection {
   void Authenticate();
   void ExchangeMagics();
   void Receive(const char* what, Clock::time_point deadline);
+  void ThrowIfShort(const char* call, int error) const;
   template <typename Message>
   Message Read(std::optional<Message> (wire::classic::TrackerStream::*next)(), const char* what,
                Clock::time_point deadline);

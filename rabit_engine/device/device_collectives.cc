@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/slices.h"
 #include "rabit_engine/device/device_library.h"
 #include "rabit_engine/device/host_reduction.h"
@@ -153,7 +155,13 @@ void DeviceCollectives::Execute(std::span<const Collective> calls) {
   } else {
     for (const Collective& call : calls) streams_.insert(call.stream);
   }
-  if (host_.world_size > 1 && !watch_.joinable()) watch_ = std::thread([this] { Watch(); });
+  if (host_.world_size == 1 || watch_.joinable()) return;
+  try {
+    watch_ = std::thread([this] { Watch(); });
+  } catch (const std::system_error& error) {
+    ThrowShortage("collectives on devices need a thread of this process", "pthread_create",
+                  error.code().value());
+  }
 }
 
 /// The result goes into memory of the group's, is kept on the host, and only then comes where the program

@@ -22,7 +22,7 @@ void Job::SetSegment(std::shared_ptr<HostSegment> segment) {
 void Job::NoteLoss(const PeerError& loss) {
   const std::lock_guard lock(mutex_);
   if (loss_) return;
-  loss_.emplace(loss.rank(), loss.what());
+  loss_.emplace(loss.rank(), loss.what(), loss.shortage());
   has_lost_ = true;
 }
 

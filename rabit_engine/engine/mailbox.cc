@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 
 namespace warren {
 
@@ -75,9 +77,9 @@ void Mailbox::StartThread() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     thread_ = std::thread([this] { Serve(); });
-  } catch (...) {
+  } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw EngineError("there is no thread for messages: too many threads, or too little memory");
+    ThrowShortage("messages need a thread of this process", "pthread_create", error.code().value());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -108,7 +110,10 @@ void Mailbox::Serve() {
     FailAll(std::make_exception_ptr(
         EngineError("the communicator of this message was left before it had ended")));
   } catch (const PeerError& error) {
-    transport_->Abort(error.rank() >= 0 ? error.rank() : transport_->rank());
+    transport_->Abort(error.rank() >= 0 ? error.rank() : transport_->rank(), error.shortage());
+    FailAll(std::current_exception());
+  } catch (const LocalShortage& error) {
+    transport_->Abort(transport_->rank(), error.error());
     FailAll(std::current_exception());
   } catch (...) {
     transport_->Abort(transport_->rank());

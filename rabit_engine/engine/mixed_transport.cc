@@ -58,9 +58,9 @@ void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point
   });
 }
 
-void MixedTransport::Abort(int lost_rank) noexcept {
-  local_.Abort(lost_rank);
-  remote_.Abort(lost_rank);
+void MixedTransport::Abort(int lost_rank, int shortage) noexcept {
+  local_.Abort(lost_rank, shortage);
+  remote_.Abort(lost_rank, shortage);
 }
 
 }  // namespace warren

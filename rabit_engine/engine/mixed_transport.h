@@ -24,7 +24,8 @@ class MixedTransport final : public Transport, private WaitObserver {
   Link& To(int peer) override { return local_.Reaches(peer) ? local_.To(peer) : remote_.To(peer); }
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
-  void Abort(int lost_rank) noexcept override;
+  using Transport::Abort;
+  void Abort(int lost_rank, int shortage) noexcept override;
   void Interrupt() override { local_.Interrupt(); }
   void Resume() override { local_.Resume(); }
   void ExpectPeersToLeave() override {

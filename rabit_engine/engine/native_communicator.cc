@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -45,7 +47,7 @@ NativeCommunicator::NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Lis
   }
   job_->SetWorld({.look_for_losses = [this] { Attempt([this] { ThrowIfLost(); }); },
                   .has_ended = [this](int rank) { return tcp_->HasEnded(rank); },
-                  .give_up = [this](int rank) { GiveUp(rank); },
+                  .give_up = [this](int rank) { GiveUp(rank, 0); },
                   .print = [this](const std::string& text) { bootstrap_->Print(text); }});
   if (settings_.debug) ReportPlace(links.size());
   BeginReports();
@@ -409,20 +411,26 @@ void NativeCommunicator::Attempt(Body&& body) {
   try {
     body();
   } catch (const PeerError& error) {
-    GiveUp(error.rank() >= 0 ? error.rank() : me());
+    GiveUp(error.rank() >= 0 ? error.rank() : me(), error.shortage());
     is_world() ? job_->NoteLoss(error) : job_->ReportLoss(error);
     throw;
+  } catch (const LocalShortage& error) {
+    GiveUp(me(), error.error());
+    throw;
+  } catch (const std::bad_alloc&) {
+    GiveUp(me(), ENOMEM);
+    throw;
   } catch (...) {
-    GiveUp(me());
+    GiveUp(me(), 0);
     throw;
   }
 }
 
-void NativeCommunicator::GiveUp(int lost) noexcept {
+void NativeCommunicator::GiveUp(int lost, int shortage) noexcept {
   if (NumForks() != num_forks_) return;  // the memory and the peers are the parent's
   if (reporter_ != nullptr && is_followed_) reporter_->statistics().Leave(Clock::now());
-  if (segment_) segment_->Abort(lost);
-  if (tcp_) tcp_->Abort(lost);
+  if (segment_) segment_->Abort(lost, shortage);
+  if (tcp_) tcp_->Abort(lost, shortage);
 }
 
 void NativeCommunicator::LookForLosses() {

@@ -79,7 +79,7 @@ class NativeCommunicator final : public Communicator {
   bool has_timeouts() const override { return true; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override;
-  void GiveUp() noexcept override { GiveUp(rank_); }
+  void GiveUp() noexcept override { GiveUp(rank_, 0); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
   /// How long a call may wait for a peer that lives, from the next call on; 0: for ever.
@@ -148,7 +148,7 @@ class NativeCommunicator final : public Communicator {
   void Attempt(Body&& body);
   void ThrowIfLost();
   /// `lost`: the rank whose loss began it.
-  void GiveUp(int lost) noexcept;
+  void GiveUp(int lost, int shortage) noexcept;
   void CheckBuffer(const void* buffer, std::size_t bytes, const char* call) const;
   void CheckRoot(int root, const char* call) const;
   void CheckOffsets(std::span<const std::size_t> offsets, const char* call) const;

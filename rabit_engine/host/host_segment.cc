@@ -12,19 +12,25 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/host/cores.h"
 #include "rabit_engine/host/kernel.h"
 
 namespace warren {
 
 struct HostSegment::Header {
-  std::atomic<std::uint64_t>
-      aborted;  ///< 0, or the lost rank + 1, and the one that says so in the upper half
+  /// 0, or, from the lowest bits up: the lost rank + 1 (32), the rank that says so (24), the shortage (8).
+  std::atomic<std::uint64_t> aborted;
   std::atomic<std::uint64_t> reserved;   ///< bytes behind the segment that were given out
   std::atomic<std::uint64_t> have_left;  ///< members
 };
 
 namespace {
+
+constexpr int kByShift = 32;
+constexpr int kShortageShift = 56;
+constexpr std::uint64_t kByMask = 0xffffff;
+constexpr std::uint64_t kShortageMask = 0xff;
 
 constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) {
   return (bytes + unit - 1) / unit * unit;
@@ -66,7 +72,10 @@ HostSegment::Memory HostSegment::Map(std::shared_ptr<const CloseOnForkDescriptor
   void* base =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor->fd(), static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
-    throw EngineError(fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+    const int error = errno;
+    const std::string doing = fmt::format("this rank cannot map {} bytes of shared memory", bytes);
+    ThrowIfShortage(doing, "mmap", error);
+    throw EngineError(fmt::format("{}: {}", doing, std::strerror(error)));
   }
   std::shared_ptr<std::byte> mapped(static_cast<std::byte*>(base),
                                     [bytes](std::byte* memory) { munmap(memory, bytes); });
@@ -146,10 +155,12 @@ std::uint32_t HostSegment::SayCore() {
   return core;
 }
 
-void HostSegment::Abort(int lost_rank) noexcept {
+void HostSegment::Abort(int lost_rank, int shortage) noexcept {
   std::uint64_t nobody = 0;
-  const auto by = static_cast<std::uint64_t>(ranks_[local_index_]);
-  header_->aborted.compare_exchange_strong(nobody, by << 32 | static_cast<std::uint32_t>(lost_rank + 1));
+  const auto by = static_cast<std::uint64_t>(ranks_[local_index_]) & kByMask;
+  const auto why = static_cast<std::uint64_t>(shortage) & kShortageMask;
+  header_->aborted.compare_exchange_strong(
+      nobody, why << kShortageShift | by << kByShift | static_cast<std::uint32_t>(lost_rank + 1));
   for (int local = 0; local < local_size(); ++local) {
     WakeSleepers(local);
     if (lines_[local].needs_doorbell.load() != 0) members_[local].doorbell->Ring();
@@ -159,7 +170,8 @@ void HostSegment::Abort(int lost_rank) noexcept {
 std::optional<HostSegment::Aborted> HostSegment::aborted() const {
   const std::uint64_t word = header_->aborted.load(std::memory_order_relaxed);
   if (word == 0) return std::nullopt;
-  return Aborted{static_cast<int>(static_cast<std::uint32_t>(word)) - 1, static_cast<int>(word >> 32)};
+  return Aborted{static_cast<int>(static_cast<std::uint32_t>(word)) - 1,
+                 static_cast<int>(word >> kByShift & kByMask), static_cast<int>(word >> kShortageShift)};
 }
 
 // --- which call a rank is in: a sequence lock for each record (Boehm, "Can seqlocks get along with

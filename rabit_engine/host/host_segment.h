@@ -180,11 +180,12 @@ class HostSegment {
   std::optional<WaitRecord> WaitOf(int local) const;
 
   /// Makes all waiting in this segment end with LostPeer naming `lost_rank`: this rank itself when it gives
-  /// up after an error of its own. Only the first counts.
-  void Abort(int lost_rank) noexcept;
+  /// up after an error of its own. `shortage` is that of Transport::Abort. Only the first counts.
+  void Abort(int lost_rank, int shortage = 0) noexcept;
   struct Aborted {
-    int lost;  ///< the rank that Abort was called for
-    int by;    ///< the rank that called it
+    int lost;      ///< the rank that Abort was called for
+    int by;        ///< the rank that called it
+    int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
   /// World ranks of the members whose process has ended or that have left; where members may leave, of those
@@ -249,6 +250,7 @@ class HostSegment::Offer {
   CloseOnForkDescriptor listener_;
   std::string socket_name_;
   std::string text_;
+  std::string trouble_;  ///< why there is no text
 };
 
 /// Equal for processes that run on one kernel and in one network namespace, where abstract sockets meet;

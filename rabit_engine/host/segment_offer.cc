@@ -12,8 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -22,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/host/host_segment.h"
 #include "rabit_engine/host/sharing.h"
@@ -29,7 +30,7 @@
 namespace warren {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5741'5252'454e'0006;  // "WARREN", layout 6
+constexpr std::uint64_t kMagic = 0x5741'5252'454e'0007;  // "WARREN", layout 7
 /// For one step of handing out descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
@@ -76,6 +77,33 @@ bool SendDescriptors(int socket, const Greeting& greeting, std::span<const int> 
   } while (sent < descriptors.size());
   return true;
 }
+
+/// What keeps this rank from sharing memory: the first call that failed, for one line to the user.
+class Trouble {
+ public:
+  /// Returns `succeeded`. Notes errno if it is false.
+  bool Check(const char* call, bool succeeded) {
+    const int error = errno;
+    if (!succeeded && text_.empty())
+      text_ = fmt::format("{}: {}. {}", call, std::strerror(error), posix::ShortageAdvice(error));
+    return succeeded;
+  }
+  /// Whether this process can have no other descriptor at this moment, which is noted.
+  bool IsOutOfDescriptors() {
+    const int shortage = posix::DescriptorShortage();
+    if (shortage == 0) return false;
+    Note(fmt::format("there is no room for the descriptors of other ranks: {}. {}", std::strerror(shortage),
+                     posix::ShortageAdvice(shortage)));
+    return true;
+  }
+  void Note(const std::string& text) {
+    if (text_.empty()) text_ = text;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 /// Messages are packets: each arrives whole with its descriptors.
 bool ReceiveDescriptors(int socket, Greeting& greeting, std::vector<CloseOnForkDescriptor>& descriptors) {
@@ -136,7 +164,8 @@ bool IsOwnUser(int socket) {
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
-  if (lifeline) return lifeline;
+  const bool is_short = posix::IsLocalShortage(errno) && !posix::ConcernsAddress(errno);
+  if (lifeline || is_short) return lifeline;
 #endif
   static const auto& pipe = *[] {
     auto* ends = new std::pair<CloseOnForkDescriptor, CloseOnForkDescriptor>;
@@ -165,7 +194,7 @@ std::string RandomName() {
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
 /// None where the kernel has no room; beyond the limit of file sizes (ulimit -f) it would send SIGXFSZ.
-CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
+CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
     Say("rabit: rank {}: the shared memory of this host takes {} bytes, and its limit of file sizes "
@@ -174,11 +203,12 @@ CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank) {
     return {};
   }
   CloseOnForkDescriptor memory(memfd_create("warren", MFD_CLOEXEC));
-  if (!memory) return {};
+  if (!trouble.Check("memfd_create", static_cast<bool>(memory))) return {};
   const std::size_t most = std::clamp<std::size_t>(limit.rlim_cur, bytes, kMemoryBytes);
   for (const std::size_t length : {most, bytes}) {
     if (ftruncate(memory.fd(), static_cast<off_t>(length)) == 0) return memory;
   }
+  trouble.Check("ftruncate", false);
   return {};
 }
 
@@ -191,19 +221,24 @@ HostSegment::Member MakeMember(int rank, CloseOnForkDescriptor lifeline, CloseOn
 /// other connections are closed.
 bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<CloseOnForkDescriptor>>& received,
-                   std::map<int, CloseOnForkDescriptor>& sockets) {
+                   std::map<int, CloseOnForkDescriptor>& sockets, Trouble& trouble) {
   while (received.size() < expected.size()) {
     pollfd ready{listener, POLLIN, 0};
     const int polled = poll(&ready, 1, kStepTimeoutMs);
     if (polled < 0 && errno == EINTR) continue;
+    if (polled == 0) trouble.Note("another rank of this host did not hand over its descriptors in time");
     if (polled <= 0) return false;
     CloseOnForkDescriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return false;
+    if (!socket && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
+      return trouble.Check("accept4", false);
     if (!socket || !IsOwnUser(socket.fd())) continue;
     SetTimeouts(socket.fd());
     Greeting greeting;
     std::vector<CloseOnForkDescriptor> descriptors;
-    if (!ReceiveDescriptors(socket.fd(), greeting, descriptors) || descriptors.size() != 2) continue;
+    if (!ReceiveDescriptors(socket.fd(), greeting, descriptors) || descriptors.size() != 2) {
+      if (trouble.IsOutOfDescriptors()) return false;
+      continue;
+    }
     if (std::find(expected.begin(), expected.end(), greeting.rank) == expected.end()) continue;
     received[greeting.rank] = std::move(descriptors);
     sockets[greeting.rank] = std::move(socket);
@@ -219,10 +254,12 @@ HostSegment::Offer::Offer(const std::string& group) : socket_name_(RandomName())
   const std::string key = HostKey();
   CloseOnForkDescriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const AbstractAddress address(socket_name_);
-  if (key.empty() || !listener || bind(listener.fd(), address.get(), address.bytes) != 0 ||
-      listen(listener.fd(), kMaxLocalRanks) != 0) {
-    return;  // no text: this rank shares with nobody
-  }
+  Trouble trouble;
+  const bool listens = trouble.Check("socket", static_cast<bool>(listener)) &&
+                       trouble.Check("bind", bind(listener.fd(), address.get(), address.bytes) == 0) &&
+                       trouble.Check("listen", listen(listener.fd(), kMaxLocalRanks) == 0);
+  trouble_ = trouble.text();
+  if (key.empty() || !listens) return;  // no text: this rank shares with nobody
   listener_ = std::move(listener);
   text_ = key + "/" + group + " " + socket_name_;
 }
@@ -237,16 +274,25 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
 
   // Step 1: the leader makes the memory, the others reach its socket and send their descriptors.
   bool ok = group.size() > 1;
+  Trouble trouble;
   CloseOnForkDescriptor memory;
   CloseOnForkDescriptor to_leader;
-  CloseOnForkDescriptor lifeline = MakeLifeline();
-  CloseOnForkDescriptor doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  ok = ok && lifeline && doorbell;
+  CloseOnForkDescriptor lifeline;
+  CloseOnForkDescriptor doorbell;
+  if (ok) {
+    lifeline = MakeLifeline();
+    ok = trouble.Check("pidfd_open or pipe2", static_cast<bool>(lifeline));
+  }
+  if (ok) {
+    doorbell = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    ok = trouble.Check("eventfd", static_cast<bool>(doorbell));
+  }
   if (ok && is_leader) {
-    memory = MakeMemory(Bytes(group.size()), me);
+    memory = MakeMemory(Bytes(group.size()), me, trouble);
     ok = static_cast<bool>(memory);
   } else if (ok) {
     to_leader = CloseOnForkDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    trouble.Check("socket", static_cast<bool>(to_leader));
     const std::string& offer = offers[group.front()];
     const AbstractAddress address(offer.substr(offer.rfind(' ') + 1));
     const std::array<int, 2> own{lifeline.fd(), doorbell.fd()};
@@ -265,7 +311,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
   if (ok && is_leader) {
     std::map<int, std::vector<CloseOnForkDescriptor>> received;
     std::map<int, CloseOnForkDescriptor> sockets;
-    ok = AcceptMembers(listener_.fd(), std::span(group).subspan(1), received, sockets);
+    ok = AcceptMembers(listener_.fd(), std::span(group).subspan(1), received, sockets, trouble);
     if (ok) {
       members.push_back(MakeMember(me, std::move(lifeline), std::move(doorbell)));
       for (auto& [rank, descriptors] : received) {
@@ -283,6 +329,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
     Greeting greeting;
     std::vector<CloseOnForkDescriptor> all;
     ok = ReceiveDescriptors(to_leader.fd(), greeting, all) && all.size() == 1 + 2 * group.size();
+    if (!ok) trouble.IsOutOfDescriptors();
     if (ok) {
       memory = std::move(all[0]);
       for (std::size_t i = 0; i < group.size(); ++i) {
@@ -297,17 +344,18 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
       auto descriptor = std::make_shared<const CloseOnForkDescriptor>(std::move(memory));
       segment = std::make_unique<HostSegment>(Map(std::move(descriptor), 0, Bytes(group.size())),
                                               std::move(members), local);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       segment = nullptr;  // told to all in the next step: nobody of this host shares
+      trouble.Note(error.what());
     }
   }
 
-  if (!segment && is_leader && group.size() > 1) {
-    std::fprintf(
-        stderr,
-        "rabit: rank %d and the %zu others of its host share no memory, though they could: something went "
-        "wrong when it was handed out (is ulimit -n large enough?). They talk TCP.\n",
-        me, group.size() - 1);
+  if (offers[me].empty()) trouble.Note(trouble_);
+  if (!segment && is_leader && group.size() > 1)
+    trouble.Note("another rank of this host could not take its part");
+  if (!trouble.text().empty()) {
+    Say("rabit: rank {} shares no memory with the other ranks of its host, though it could, and uses TCP: {}",
+        me, trouble.text());
   }
 
   // Step 3: all know who shares.

@@ -29,7 +29,8 @@ class ShmTransport : public Transport {
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
-  void Abort(int lost_rank) noexcept override { segment_.Abort(lost_rank); }
+  using Transport::Abort;
+  void Abort(int lost_rank, int shortage) noexcept override { segment_.Abort(lost_rank, shortage); }
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
   void Interrupt() override;
   void Resume() override { is_interrupted_ = false; }

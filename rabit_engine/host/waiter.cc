@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/host/kernel.h"
 #include "rabit_engine/transport/late_peer.h"
 
@@ -43,12 +44,16 @@ void Waiter::ThrowIfAborted() {
                     "lost it. Look at what rank {} printed last.",
                     me, aborted->by, aborted->by));
   }
-  const std::string why = aborted->lost == aborted->by
-                              ? std::string("gave up after an error")
-                              : fmt::format("was lost, as rank {} has noticed", aborted->by);
-  throw LostPeer(aborted->lost, fmt::format("rank {}: the collective cannot end because rank {} {}. Look at "
-                                            "what rank {} printed last.",
-                                            me, aborted->lost, why, aborted->lost));
+  const std::string gave_up = aborted->shortage != 0
+                                  ? fmt::format("gave up {}", DescribeShortage(aborted->shortage))
+                                  : std::string("gave up after an error");
+  const std::string lost =
+      fmt::format("{}, as rank {} has noticed", aborted->shortage != 0 ? gave_up : "was lost", aborted->by);
+  throw LostPeer(aborted->lost,
+                 fmt::format("rank {}: the collective cannot end because rank {} {}. Look at what rank {} "
+                             "printed last.",
+                             me, aborted->lost, aborted->lost == aborted->by ? gave_up : lost, aborted->lost),
+                 aborted->shortage);
 }
 
 void Waiter::ThrowLost(int rank) {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/tls_context.h"
@@ -164,8 +165,12 @@ void Reporter::StartThread() {
   try {
     std::thread([this] { Serve(); }).detach();
     has_thread_ = true;
-  } catch (const std::system_error&) {
-    if (settings_.debug) Say("rabit: no thread can be started for reports to the tracker");
+  } catch (const std::system_error& error) {
+    if (!std::exchange(has_said_so_, true)) {
+      Say("rabit: no thread can be started for reports to the tracker, which will not know what this process "
+          "does. {}: {}",
+          error.what(), posix::ShortageAdvice(error.code().value()));
+    }
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

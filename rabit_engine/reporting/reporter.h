@@ -91,6 +91,7 @@ class Reporter {
   std::condition_variable due_;      ///< for the thread
   std::condition_variable changed_;  ///< for those that wait
   bool has_thread_ = false;
+  bool has_said_so_ = false;        ///< the missing thread was reported
   bool ends_with_process_ = false;  ///< End is called
   const void* owner_ = nullptr;
   int rank_ = -1;

@@ -41,7 +41,7 @@ inline int FirstOf(std::span<const Interest> awaited, int rank) {
 using Clock = std::chrono::steady_clock;
 inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 
-/// Is told while a rank waits in vain.
+/// Called while a rank waits in vain.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
@@ -85,8 +85,10 @@ class Transport {
 
   /// Tells every linked peer that this rank gives up, so that they do not wait for it: their calls throw
   /// LostPeer naming `lost_rank` (the rank whose loss began it, this rank itself for an error of its own).
-  /// After it the transport can only be destroyed.
-  virtual void Abort(int lost_rank) noexcept = 0;
+  /// `shortage` is the error of the call for which that rank lacked something of its own, 0 if none is known;
+  /// the peers pass it on in their messages. After it the transport can only be destroyed.
+  virtual void Abort(int lost_rank, int shortage) noexcept = 0;
+  void Abort(int lost_rank) noexcept { Abort(lost_rank, 0); }
 
   /// From now on a peer that ends is no loss unless this rank still waits for it. Called by all ranks before
   /// the barrier that ends the job: whoever is through it may be gone before the others have left it.

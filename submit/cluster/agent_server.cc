@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "tracker/host_address.h"
 
@@ -99,7 +100,12 @@ std::uint16_t AgentServer::port() const {
 void AgentServer::Accept() {
   acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
-    if (error) {  // out of descriptors, for one: others may end meanwhile
+    if (error && posix::ConcernsOneConnection(error.value())) return Accept();
+    if (error) {  // others may end meanwhile
+      if (!std::exchange(warned_of_shortage_, true)) {
+        spdlog::warn("cannot accept another connection of a host: {}; trying again until it can be had. {}",
+                     error.message(), posix::ShortageAdvice(error.value()));
+      }
       sessions_.DropOldestPending();
       loop_.Run();
       accept_pause_.expires_after(std::chrono::milliseconds{100});

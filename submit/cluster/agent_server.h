@@ -59,6 +59,7 @@ class AgentServer {
   std::function<void(const AgentEvent&)> on_event_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_pause_;
+  bool warned_of_shortage_ = false;
   AgentSessions sessions_;
   ActionLoop<AgentSessions, AgentAction> loop_;
   std::map<ConnectionId, std::shared_ptr<Connection>> connections_;

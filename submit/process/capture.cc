@@ -1,6 +1,7 @@
 #include "submit/process/capture.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -10,9 +11,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <stdexcept>
 
 #include "posix/descriptor.h"
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "submit/command.h"
 #include "submit/process/environment.h"
@@ -44,6 +47,11 @@ bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
   }
 }
 
+[[noreturn]] void ThrowShortage(const std::string& program, const char* call, int error) {
+  throw std::runtime_error(fmt::format("cannot start '{}': {} failed: {}. {}", program, call,
+                                       std::strerror(error), posix::ShortageAdvice(error)));
+}
+
 }  // namespace
 
 Captured Capture(const std::vector<std::string>& words, const std::string& path,
@@ -56,7 +64,7 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
     return captured;
   }
   std::array<int, 2> ends{};
-  if (!posix::NewPipe(ends)) return captured;
+  if (!posix::NewPipe(ends)) ThrowShortage(words.front(), "pipe", errno);
   const posix::Descriptor read_end(ends[0]);
   posix::Descriptor write_end(ends[1]);
 
@@ -81,6 +89,8 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
                                 Pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
+  if (error == EAGAIN || (posix::IsLocalShortage(error) && !posix::ConcernsAddress(error)))
+    ThrowShortage(words.front(), "posix_spawn", error);
   if (error != 0) return captured;
   write_end.reset();
   if (!ReadUntil(read_end.get(), Clock::now() + patience, captured.out)) {

@@ -13,7 +13,8 @@ struct Captured {
 };
 
 /// Runs the command, looked for on `path` (a value of PATH), without standard input or standard error. One
-/// that cannot be started or takes longer than `patience` has said nothing.
+/// that cannot be started or takes longer than `patience` has said nothing. Throws std::runtime_error where
+/// this process has no descriptor, memory or process left to start it with.
 Captured Capture(const std::vector<std::string>& words, const std::string& path,
                  std::chrono::milliseconds patience = std::chrono::seconds{10});
 

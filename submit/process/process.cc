@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "posix/process.h"
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "submit/command.h"
 #include "submit/process/watchdog.h"
@@ -27,7 +28,9 @@ struct Pipe {
 Pipe MakePipe() {
   std::array<int, 2> ends{};
   if (!posix::NewPipe(ends)) {
-    throw StartError(fmt::format("cannot make a pipe: {}", std::strerror(errno)), 1);
+    const int error = errno;
+    throw StartError(
+        fmt::format("cannot make a pipe: {}. {}", std::strerror(error), posix::ShortageAdvice(error)), 1);
   }
   return {posix::Descriptor(ends[0]), posix::Descriptor(ends[1])};
 }

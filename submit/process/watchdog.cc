@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "posix/process.h"
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "submit/process/orphans.h"
 #include "submit/process/process.h"
@@ -183,7 +184,9 @@ Watchdog::Watchdog() {
 void Watchdog::Start() {
   std::array<int, 2> ends{};
   if (!posix::NewPipe(ends)) {
-    throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}", std::strerror(errno)));
+    const int error = errno;
+    throw std::runtime_error(fmt::format("cannot make a pipe to the watchdog: {}. {}", std::strerror(error),
+                                         posix::ShortageAdvice(error)));
   }
   posix::Descriptor read_end(ends[0]);
   pipe_.reset(ends[1]);
@@ -202,7 +205,10 @@ void Watchdog::Start() {
   }
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid_ < 0) throw std::runtime_error(fmt::format("cannot start the watchdog: {}", std::strerror(error)));
+  if (pid_ < 0) {
+    throw std::runtime_error(
+        fmt::format("cannot start the watchdog: {}. {}", std::strerror(error), posix::ShortageAdvice(error)));
+  }
 }
 
 bool Watchdog::SetCleanupCommand(const std::string& commands) {

@@ -43,8 +43,8 @@ def make_programs(folder: pathlib.Path) -> None:
 
 
 def environment(programs: pathlib.Path, packages: bool) -> Dict[str, str]:
-    """The environment of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with PYTHONUNBUFFERED a
-    line is written in pieces, and those of two processes mix."""
+    """The environment of a command; without packages its Python is Debian's. Nothing that this shell sets for Python reaches it: with
+    PYTHONUNBUFFERED a line is written in pieces, and those of two processes mix."""
     ours = ("DMLC_", "RABIT_", "WARREN_", "rabit_", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     python = f":{ENVIRONMENT / 'bin'}" if packages else ""

@@ -7,7 +7,8 @@
 //                                         <-   Hello: kLink, from, to, nonce    proved for both nonces
 //   Proof (32 bytes) for both nonces      ->                                    now raw bytes follow
 //
-//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost; closes
+//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, for a
+//                                                  `shortage` of its own if it is known; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
 //   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes. Whoever waits
@@ -27,7 +28,7 @@
 
 namespace warren::tcp {
 
-/// What all ranks of a job know and nobody else, made anew whenever they meet.
+/// A secret of the job's ranks, made anew whenever they meet.
 using LinkKey = wire::Digest;
 
 enum class HelloKind : std::uint16_t {
@@ -39,7 +40,7 @@ enum class HelloKind : std::uint16_t {
   kIWait = 6
 };
 
-/// Sent as it lies in memory.
+/// The message is sent as it lies in memory.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
   static constexpr std::uint16_t kVersion = 4;
@@ -49,9 +50,9 @@ struct Hello {
   HelloKind kind = HelloKind::kLink;
   std::int32_t from = -1;
   std::int32_t to = -1;
-  std::int32_t lost = -1;  ///< of an alarm
-  std::int32_t reserved = 0;
-  CallTag call;  ///< of a question
+  std::int32_t lost = -1;     ///< alarms: the rank that was lost
+  std::int32_t shortage = 0;  ///< alarms: the errno of a shortage, see Transport::Abort
+  CallTag call;               ///< questions: the call that `from` waits in
   WaitProbe probe;
   wire::Nonce nonce{};  ///< another in each hello
   wire::Digest proof{};

@@ -18,8 +18,10 @@
 #include <memory>
 #include <system_error>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 
 namespace warren::tcp {
 namespace {
@@ -46,10 +48,10 @@ Socket NewSocket(int family) {
   return Socket(posix::NewSocket(family, posix::Blocking::kNo));
 }
 
-Socket TryListen(int family, std::string& why) {
+Socket TryListen(int family, int& error) {
   Socket listener = NewSocket(family);
   if (!listener) {
-    why = ErrorText(errno);
+    error = errno;
     return {};
   }
   sockaddr_storage any{};
@@ -58,7 +60,7 @@ Socket TryListen(int family, std::string& why) {
   const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
       listen(listener.fd(), kBacklog) != 0) {
-    why = ErrorText(errno);
+    error = errno;
     return {};
   }
   return listener;
@@ -166,8 +168,14 @@ std::vector<Address> Resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw EngineError(fmt::format("the name \"{}\" cannot be resolved: {}", host,
-                                  error == EAI_SYSTEM ? ErrorText(errno) : gai_strerror(error)));
+    // Without a descriptor for its files and sockets, the resolver says that there is no such name.
+    const int shortage = error == EAI_SYSTEM   ? errno
+                         : error == EAI_MEMORY ? ENOMEM
+                                               : posix::DescriptorShortage();
+    const std::string doing = fmt::format("the name \"{}\" cannot be resolved", host);
+    ThrowIfShortage(doing, "getaddrinfo", shortage);
+    throw EngineError(
+        fmt::format("{}: {}", doing, error == EAI_SYSTEM ? ErrorText(shortage) : gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, &freeaddrinfo);
   std::vector<Address> addresses;
@@ -205,11 +213,50 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
 }
 
 Socket ListenAnywhere() {
-  std::string why;
-  Socket listener = TryListen(AF_INET6, why);  // takes IPv4 connections too
-  if (!listener) listener = TryListen(AF_INET, why);
-  if (!listener) throw EngineError(fmt::format("no port can be opened to listen for other ranks: {}", why));
-  return listener;
+  int error = 0;
+  Socket listener = TryListen(AF_INET6, error);  // takes IPv4 connections too
+  if (!listener) listener = TryListen(AF_INET, error);
+  if (listener) return listener;
+  const std::string doing = "no port can be opened to listen for other ranks";
+  ThrowIfShortage(doing, "socket, bind or listen", error);
+  throw EngineError(fmt::format("{}: {}", doing, ErrorText(error)));
+}
+
+// --- failures ----------------------------------------------------------------------------------------------
+
+void ConnectFailures::Add(const Address& address, int error, const std::string& why) {
+  failures_.push_back({address, error, why});
+}
+
+int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) const {
+  int refused_here = 0;  // by this host, for one of its own addresses
+  int refused_away = 0;  // by this host, for another's address
+  bool failed_here = false;
+  bool failed_away = false;
+  for (const Failure& failure : failures_) {
+    const bool is_here =
+        std::find(own_hosts.begin(), own_hosts.end(), failure.address.host()) != own_hosts.end();
+    if (!posix::IsLocalShortage(failure.error)) {
+      (is_here ? failed_here : failed_away) = true;
+    } else if (!posix::ConcernsAddress(failure.error)) {
+      return failure.error;
+    } else if (failure.error == EACCES && failure.address.family() == AF_INET6) {
+      failed_away = true;  // a router may say so, too (ICMPv6, "administratively prohibited")
+    } else {
+      (is_here ? refused_here : refused_away) = failure.error;
+    }
+  }
+  if (failed_away) return 0;
+  if (refused_away != 0) return refused_away;
+  return failed_here ? 0 : refused_here;
+}
+
+std::string ConnectFailures::Text() const {
+  std::string text;
+  for (const Failure& failure : failures_) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", failure.address.ToString(), failure.why);
+  }
+  return text;
 }
 
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host) {

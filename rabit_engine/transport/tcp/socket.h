@@ -23,7 +23,7 @@ class Address {
   Address(const sockaddr* address, socklen_t length);
   /// "10.0.0.1:9091" or "[fe80::1]:9091"; nothing when the text is neither.
   static std::optional<Address> Parse(std::string_view text);
-  /// Of this end of a socket, or of the other; family AF_UNSPEC when it has none.
+  /// The address of this end of a socket, or of its other end; family AF_UNSPEC if it has none.
   static Address Local(int fd);
   static Address Remote(int fd);
 
@@ -41,7 +41,8 @@ class Address {
   socklen_t length_ = sizeof(sockaddr_storage);
 };
 
-/// All addresses of a name. Throws EngineError that names it.
+/// All addresses of a name. Throws EngineError that names it, LocalShortage where this process has no
+/// descriptor or memory left for the question.
 std::vector<Address> Resolve(const std::string& host, int port);
 
 /// Begins to connect. Returns the socket, or none with `error` set to the reason. The connection is made, or
@@ -52,11 +53,35 @@ int ConnectError(int fd);
 /// Connects and waits for it. Returns none with `error` set (ETIMEDOUT after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
+/// Why no connection to one peer could be made, by address.
+class ConnectFailures {
+ public:
+  /// `error` 0: the connection was made, and did not lead to the peer.
+  void Add(const Address& address, int error, const std::string& why);
+  /// The error by which this host itself keeps this process from connecting, or 0 if the peer, its host or
+  /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts if no other one
+  /// has led away from this host: `own_hosts` are the addresses of this one, where a peer elsewhere is not
+  /// found.
+  int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
+  /// "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
+  std::string Text() const;
+  bool empty() const { return failures_.empty(); }
+  void Clear() { failures_.clear(); }
+
+ private:
+  struct Failure {
+    Address address;
+    int error;
+    std::string why;
+  };
+  std::vector<Failure> failures_;
+};
+
 /// Silence after which a host is taken for gone, where nobody has said otherwise.
 inline constexpr std::chrono::seconds kHostTimeout{30};
 
 /// Listens at a port of the kernel's choice on every address of this machine, IPv6 where there is any.
-/// Throws EngineError.
+/// Throws EngineError, LocalShortage.
 Socket ListenAnywhere();
 /// Where others may reach a listening socket: "address:port" for every address of this machine, `first_host`
 /// first, loopback addresses last, without link-local ones (they mean nothing on another host).

@@ -62,12 +62,12 @@ struct MessageBuffer {
 using HelloBuffer = MessageBuffer<tcp::Hello>;
 using ProofBuffer = MessageBuffer<wire::Digest>;
 
-/// Somebody who connected to us and has not proved yet who it is.
+/// A connection whose peer has not proved yet which rank it is.
 struct TcpTransport::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   HelloBuffer hello = {};
-  int peer = -1;               ///< who it says it is, once it was answered
+  int peer = -1;               ///< the rank it claims, once this rank has answered
   wire::Digest expected = {};  ///< its proof, then
   ProofBuffer proof = {};
 };
@@ -78,14 +78,14 @@ struct TcpTransport::Dial {
 
   int peer = -1;
   Step step = Step::kPause;
-  Clock::time_point deadline = kNoDeadline;  ///< of the step
+  Clock::time_point deadline = kNoDeadline;  ///< for the current step
   std::size_t next_address = 0;
   int round = 0;  ///< how often all addresses were tried
   tcp::Stream stream;
-  std::string address;
+  tcp::Address address;
   tcp::Hello hello;
   HelloBuffer answer;
-  std::string last_failure;
+  tcp::ConnectFailures failures;  ///< in the current round
 };
 
 }  // namespace warren

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/transport/tcp/tcp_connections.h"
 
 namespace warren {
@@ -17,7 +18,8 @@ static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR &&
 
 void TcpTransport::OpenEvents() {
   events_ = CloseOnForkDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!events_) throw EngineError(fmt::format("epoll_create1 failed: {}", tcp::ErrorText(errno)));
+  if (!events_)
+    ThrowShortage(fmt::format("rank {} cannot wait for other ranks", rank_), "epoll_create1", errno);
 }
 
 void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
@@ -27,7 +29,11 @@ void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
   // Known already: another interest, or a handshake that has become a link. The kernel tells its state anew.
   if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
-  throw EngineError(fmt::format("epoll_ctl failed: {}", tcp::ErrorText(errno)));
+  const int error = errno;
+  const std::string doing = fmt::format("rank {} cannot wait for events of one more connection", rank_);
+  ThrowIfShortage(doing, "epoll_ctl", error);
+  throw EngineError(fmt::format("{}: epoll_ctl failed: {}{}", doing, tcp::ErrorText(error),
+                                error == ENOSPC ? ". Raise fs.epoll.max_user_watches (sysctl)" : ""));
 }
 
 void TcpTransport::WatchForRoom(const TcpLink& link, bool watch) {

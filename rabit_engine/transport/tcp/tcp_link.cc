@@ -10,7 +10,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/transport/tcp/connection_state.h"
 
 namespace warren {
@@ -68,6 +70,12 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
   }
 }
 
+/// The kernel of this host had nothing left for the call; what it says of addresses comes from the network.
+void TcpLink::ThrowIfShort(const char* call, int error) const {
+  if (posix::ConcernsAddress(error)) return;
+  ThrowIfShortage(fmt::format("no bytes can be exchanged with rank {} at {}", peer_, address_), call, error);
+}
+
 void TcpLink::NoteFull() {
   may_send_ = false;
   if (!watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = true);
@@ -76,6 +84,7 @@ void TcpLink::NoteFull() {
 // What the peer said before it went may explain why (another collective than ours): let that be read first.
 // The transport's Wait throws when nobody reads it.
 std::size_t TcpLink::FailedSend(int error) {
+  ThrowIfShort("send", error);
   if (error_ == 0) error_ = error;
   ended_ = true;
   may_send_ = false;
@@ -128,6 +137,7 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
       return 0;
     }
     if (errno == EINTR) continue;
+    ThrowIfShort("recv", errno);
     ended_ = true;
     if (error_ == 0) error_ = errno;
     owner_.ThrowLost(peer_, DescribeEnd());

@@ -68,6 +68,7 @@ class TcpLink final : public Link {
  private:
   std::size_t Receive(void* data, std::size_t bytes);
   std::size_t FailedSend(int error);
+  void ThrowIfShort(const char* call, int error) const;
   void NoteFull();
 
   Owner& owner_;

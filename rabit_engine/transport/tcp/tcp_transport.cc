@@ -14,8 +14,10 @@
 #include <string_view>
 #include <utility>
 
+#include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/shortage.h"
 #include "rabit_engine/transport/late_peer.h"
 #include "rabit_engine/transport/tcp/tcp_connections.h"
 
@@ -136,8 +138,7 @@ bool TcpTransport::AnyReady(std::span<const Interest> interests) const {
 
 void TcpTransport::AllowInterrupts() {
   interrupt_ = Event::Make();
-  if (!interrupt_)
-    throw EngineError(fmt::format("no descriptor is left for an event: {}", tcp::ErrorText(errno)));
+  if (!interrupt_) ThrowShortage(fmt::format("rank {} cannot make an event", rank_), "eventfd", errno);
   Watch(interrupt_.fd(), Key(Subject::kInterrupt, 0), POLLIN);
 }
 
@@ -233,13 +234,18 @@ void TcpTransport::ThrowIfTold() {
 
 void TcpTransport::ThrowLost(int peer, const std::string& seen) {
   AwaitAlarm();
+  const int shortage = alarm_ ? alarm_->shortage : 0;
+  const std::string gave_up =
+      shortage != 0 ? fmt::format("gave up {}", DescribeShortage(shortage)) : "gave up after an error";
   if (!alarm_ || alarm_->lost == peer) {
-    const bool itself = alarm_ && alarm_->from == peer;
-    throw LostPeer(peer, fmt::format("rank {} lost {}: {}. {}", rank_, PeerName(peer),
-                                     itself         ? "it gave up after an error"
-                                     : seen.empty() ? fmt::format("rank {} says so", alarm_->from)
-                                                    : seen,
-                                     "Look at what it printed last."));
+    const bool itself = alarm_ && (alarm_->from == peer || shortage != 0);
+    throw LostPeer(peer,
+                   fmt::format("rank {} lost {}: {}. {}", rank_, PeerName(peer),
+                               itself         ? fmt::format("it {}", gave_up)
+                               : seen.empty() ? fmt::format("rank {} says so", alarm_->from)
+                                              : seen,
+                               "Look at what it printed last."),
+                   shortage);
   }
   if (alarm_->lost == rank_) {
     throw LostPeer(alarm_->from, fmt::format("rank {} lost {}: it gave up because it lost the connection to "
@@ -247,10 +253,13 @@ void TcpTransport::ThrowLost(int peer, const std::string& seen) {
                                              rank_, PeerName(alarm_->from)));
   }
   throw LostPeer(alarm_->lost,
-                 fmt::format("rank {} gives up because {} is lost: {} {}. Look at what rank {} "
-                             "printed last.",
-                             rank_, PeerName(alarm_->lost), PeerName(alarm_->from),
-                             alarm_->from == alarm_->lost ? "gave up" : "has noticed it", alarm_->lost));
+                 fmt::format("rank {} gives up because {} is lost: {}. Look at what rank {} printed last.",
+                             rank_, PeerName(alarm_->lost),
+                             alarm_->from == alarm_->lost || shortage != 0
+                                 ? fmt::format("it {}", gave_up)
+                                 : fmt::format("{} has noticed it", PeerName(alarm_->from)),
+                             alarm_->lost),
+                 shortage);
 }
 
 // --- events ------------------------------------------------------------------------------------------------
@@ -288,18 +297,16 @@ void TcpTransport::AcceptAll() {
   for (;;) {
     tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kNo));
     if (!socket) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      const bool no_descriptors = errno == EMFILE || errno == ENFILE;
-      if (!no_descriptors) return;
+      const int error = errno;
+      if (posix::ConcernsOneConnection(error)) continue;
+      if (!posix::IsLocalShortage(error)) return;
       if (spare_) {
         spare_.Close();
         continue;
       }
-      if (pending_.empty()) {
-        throw EngineError(
-            fmt::format("rank {} cannot take a connection of a peer: {}; raise the limit (ulimit -n)", rank_,
-                        tcp::ErrorText(errno)));
-      }
+      if (pending_.empty())
+        ThrowShortage(fmt::format("rank {} cannot take a connection of another rank", rank_), "accept",
+                      error);
       DropPending();
       continue;
     }
@@ -433,7 +440,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
       if (dial.step == Dial::Step::kPause) {
         DialNext(dial);
       } else {
-        TryNextAddress(dial, tcp::ErrorText(ETIMEDOUT));
+        TryNextAddress(dial, ETIMEDOUT, tcp::ErrorText(ETIMEDOUT));
       }
     }
     if (now >= deadline && !std::all_of(peers.begin(), peers.end(), linked)) {
@@ -452,10 +459,11 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
 // Begins the next connection of this dial; after the last address a pause, after the last round the end.
 void TcpTransport::DialNext(Dial& dial) {
   const std::vector<std::string>& addresses = addresses_[dial.peer];
+  if (dial.next_address == 0) dial.failures.Clear();
   while (dial.next_address < addresses.size()) {
-    dial.address = addresses[dial.next_address++];
-    const auto address = tcp::Address::Parse(dial.address);
+    const auto address = tcp::Address::Parse(addresses[dial.next_address++]);
     int error = EINVAL;
+    dial.address = address.value_or(tcp::Address());
     if (address) dial.stream = tcp::Stream(tcp::StartConnect(*address, error));
     if (dial.stream) {
       const bool hurry = dial.round == 0 && addresses.size() > 1;
@@ -466,24 +474,36 @@ void TcpTransport::DialNext(Dial& dial) {
             kStreamEvents | POLLOUT);
       return;
     }
-    dial.last_failure = fmt::format("{}: {}", dial.address, tcp::ErrorText(error));
+    dial.failures.Add(dial.address, error, tcp::ErrorText(error));
   }
   ++dial.round;
-  if (addresses.empty() || dial.round >= std::max(1, options_.connect_retry)) {
-    ThrowLost(dial.peer,
-              addresses.empty()
-                  ? std::string("there is no address to connect to")
-                  : fmt::format("no connection could be made in {} rounds over its addresses {} ({})",
-                                dial.round, fmt::join(addresses, ", "), dial.last_failure));
-  }
+  if (addresses.empty() || dial.round >= std::max(1, options_.connect_retry)) ThrowUnreachable(dial);
   dial.next_address = 0;
   dial.step = Dial::Step::kPause;
   dial.deadline =
       Clock::now() + std::min(kMaxRetryPause, kFirstRetryPause * (1 << std::min(dial.round - 1, 5)));
 }
 
-void TcpTransport::TryNextAddress(Dial& dial, const std::string& why) {
-  dial.last_failure = fmt::format("{}: {}", dial.address, why);
+/// The last round is over. The one to blame is the peer, unless this host has kept this rank from connecting.
+void TcpTransport::ThrowUnreachable(const Dial& dial) {
+  std::vector<std::string> own_hosts;
+  for (const std::string& text : addresses_[rank_]) {
+    if (const auto address = tcp::Address::Parse(text)) own_hosts.push_back(address->host());
+  }
+  if (const int shortage = dial.failures.OwnShortage(own_hosts); shortage != 0) {
+    ThrowShortage(fmt::format("rank {} cannot link with {}, tried {} times ({})", rank_, PeerName(dial.peer),
+                              dial.round, dial.failures.Text()),
+                  "socket or connect", shortage);
+  }
+  ThrowLost(dial.peer, dial.failures.empty()
+                           ? std::string("there is no address to connect to")
+                           : fmt::format("no connection could be made in {} rounds over its addresses ({})",
+                                         dial.round, dial.failures.Text()));
+}
+
+/// `error` 0: the connection was made, and did not lead to the peer.
+void TcpTransport::TryNextAddress(Dial& dial, int error, const std::string& why) {
+  dial.failures.Add(dial.address, error, why);
   dial.stream.Close();
   DialNext(dial);
 }
@@ -496,7 +516,7 @@ void TcpTransport::ContinueDial(int peer) {
     pollfd writable{dial->stream.fd(), POLLOUT, 0};
     if (poll(&writable, 1, 0) == 0) return;
     const int error = tcp::ConnectError(dial->stream.fd());
-    if (error != 0) return TryNextAddress(*dial, tcp::ErrorText(error));
+    if (error != 0) return TryNextAddress(*dial, error, tcp::ErrorText(error));
     tcp::PrepareLink(dial->stream.fd(), options_.no_delay, options_.host_timeout);
     if (options_.tls) dial->stream.Encrypt(*options_.tls, tls::Role::kClient);
     dial->step = Dial::Step::kHandshake;
@@ -505,10 +525,10 @@ void TcpTransport::ContinueDial(int peer) {
   if (dial->step == Dial::Step::kHandshake) {
     const int error = dial->stream.Handshake();
     if (error == EAGAIN) return;
-    if (error != 0) return TryNextAddress(*dial, dial->stream.TextOf(error));
+    if (error != 0) return TryNextAddress(*dial, error, dial->stream.TextOf(error));
     dial->hello = tcp::Proved(MakeHello(tcp::HelloKind::kLink, peer), key_);
     if (!SendWhole(dial->stream, dial->hello)) {
-      return TryNextAddress(*dial, "the connection broke at once");
+      return TryNextAddress(*dial, 0, "the connection broke at once");
     }
     dial->step = Dial::Step::kAnswer;
     dial->answer = {};
@@ -522,14 +542,15 @@ void TcpTransport::ReadAnswer(Dial& dial) {
   if (state == HelloBuffer::State::kMore) return;
   if (state == HelloBuffer::State::kEnded) {
     return TryNextAddress(
-        dial, error == 0 ? "it closed the connection during the handshake" : dial.stream.TextOf(error));
+        dial, error,
+        error == 0 ? "it closed the connection during the handshake" : dial.stream.TextOf(error));
   }
   const auto answer = tcp::ReadHello(dial.answer.bytes, key_, rank_, world_size(), dial.hello.nonce);
   if (!answer || answer->kind != tcp::HelloKind::kLink || answer->from != dial.peer) {
-    return TryNextAddress(dial, "somebody else answered");
+    return TryNextAddress(dial, 0, "somebody else answered");
   }
   if (!SendWhole(dial.stream, tcp::LinkProof(key_, dial.hello, *answer))) {
-    return TryNextAddress(dial, "the connection broke during the handshake");
+    return TryNextAddress(dial, 0, "the connection broke during the handshake");
   }
   Watch(dial.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
   AddLink(dial.peer, std::move(dial.stream));
@@ -612,9 +633,14 @@ void TcpTransport::SendQuestion(std::uint64_t id) {
 
 // --- giving up ---------------------------------------------------------------------------------------------
 
-void TcpTransport::Abort(int lost_rank) noexcept {
+void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
   try {
-    SendAlarms(lost_rank);
+    // Alarms need descriptors.
+    spare_.Close();
+    std::erase_if(pending_, [](const auto& pending) { return pending.second.peer < 0; });
+    dials_.clear();
+    own_questions_.clear();
+    SendAlarms(lost_rank, shortage);
   } catch (const std::exception&) {
     // Out of memory or descriptors: the end of the links says it too, if less clearly.
   }
@@ -624,9 +650,13 @@ void TcpTransport::Abort(int lost_rank) noexcept {
   listener_.Close();
 }
 
-void TcpTransport::SendAlarms(int lost_rank) {
+void TcpTransport::SendAlarms(int lost_rank, int shortage) {
   struct Alarm {
     tcp::Stream stream;
+    int peer;
+  };
+  struct Target {
+    tcp::Address address;
     int peer;
   };
   std::vector<int> peers = linked_;
@@ -636,21 +666,34 @@ void TcpTransport::SendAlarms(int lost_rank) {
   for (const auto& [id, pending] : pending_) {  // these have an answer, and with it a link on their side
     if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
   }
-  std::vector<Alarm> alarms;
-  for (const int peer : peers) {
+  std::erase_if(peers, [&](int peer) {
     const bool ended = links_[peer] && links_[peer]->ended();
-    if (peer == lost_rank || ended || (alarm_ && alarm_->from == peer)) continue;
-    const std::size_t count = std::min(kAlarmAddresses, addresses_[peer].size());
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto address = tcp::Address::Parse(addresses_[peer][i]);
-      int error = 0;
-      tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
-      if (socket) alarms.push_back({tcp::Stream(std::move(socket)), peer});
+    return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
+  });
+  // The last one is the next: the likeliest address of each peer.
+  std::vector<Target> targets;
+  for (std::size_t i = kAlarmAddresses; i-- > 0;) {
+    for (const int peer : peers) {
+      const auto address =
+          i < addresses_[peer].size() ? tcp::Address::Parse(addresses_[peer][i]) : std::nullopt;
+      if (address) targets.push_back({*address, peer});
     }
   }
+  std::vector<Alarm> alarms;
+  // As many at once as there are descriptors.
+  const auto begin = [&] {
+    while (!targets.empty()) {
+      int error = 0;
+      tcp::Socket socket = tcp::StartConnect(targets.back().address, error);
+      const bool may_come_later = posix::IsLocalShortage(error) && !posix::ConcernsAddress(error);
+      if (may_come_later && !alarms.empty()) return;
+      if (socket) alarms.push_back({tcp::Stream(std::move(socket)), targets.back().peer});
+      targets.pop_back();
+    }
+  };
   const Clock::time_point end = Clock::now() + kAlarmLimit;
   std::vector<pollfd> waits;
-  while (!alarms.empty() && Clock::now() < end) {
+  for (begin(); !alarms.empty() && Clock::now() < end; begin()) {
     waits.clear();
     for (const Alarm& alarm : alarms) waits.push_back({alarm.stream.fd(), POLLOUT, 0});
     if (poll(waits.data(), waits.size(),
@@ -662,7 +705,9 @@ void TcpTransport::SendAlarms(int lost_rank) {
       if (tcp::ConnectError(alarms[i].stream.fd()) == 0) {
         tcp::Hello hello = MakeHello(tcp::HelloKind::kAlarm, alarms[i].peer);
         hello.lost = lost_rank;
-        SendWhole(alarms[i].stream, tcp::Proved(hello, key_));
+        hello.shortage = shortage;
+        if (SendWhole(alarms[i].stream, tcp::Proved(hello, key_)))
+          std::erase_if(targets, [&](const Target& target) { return target.peer == hello.to; });
       }
       alarms.erase(alarms.begin() + static_cast<std::ptrdiff_t>(i));
     }

@@ -78,7 +78,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
-  void Abort(int lost_rank) noexcept override;
+  using Transport::Abort;
+  void Abort(int lost_rank, int shortage) noexcept override;
   void ExpectPeersToLeave() override { peers_may_leave_ = true; }
   void AllowInterrupts() override;
   void Interrupt() override;
@@ -171,9 +172,10 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void DialNext(Dial& dial);
   void ContinueDial(int peer);
   void ReadAnswer(Dial& dial);
-  void TryNextAddress(Dial& dial, const std::string& why);
+  void TryNextAddress(Dial& dial, int error, const std::string& why);
+  [[noreturn]] void ThrowUnreachable(const Dial& dial);
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
-  void SendAlarms(int lost_rank);
+  void SendAlarms(int lost_rank, int shortage);
   void Tell(const tcp::Hello& hello);
   void SendQuestion(std::uint64_t id);
 
@@ -182,9 +184,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   tcp::Socket listener_;
   std::vector<std::vector<std::string>> addresses_;
   tcp::LinkKey key_;
-  CloseOnForkDescriptor events_;                 ///< the epoll, where there is one
-  CloseOnForkDescriptor spare_;                  ///< for a connection that comes when there is none left
-  std::vector<std::unique_ptr<TcpLink>> links_;  ///< by rank; null where there is none
+  CloseOnForkDescriptor events_;  ///< the epoll, where there is one
+  CloseOnForkDescriptor spare_;   ///< given up for a connection or alarms when no descriptor is left
+  std::vector<std::unique_ptr<TcpLink>> links_;  ///< indexed by rank; null without a link
   std::vector<int> linked_;                      ///< the ranks that have one
   bool peers_may_leave_ = false;
   Event interrupt_;

@@ -91,7 +91,8 @@ class MemoryWorld::QueueTransport : public Transport {
     if (world_.aborted_) throw LostPeer(-1, "another rank failed");
   }
 
-  void Abort(int) noexcept override {
+  using Transport::Abort;
+  void Abort(int /*lost_rank*/, int /*shortage*/) noexcept override {
     const std::lock_guard lock(world_.mutex_);
     world_.aborted_ = true;
     for (const auto& rank : world_.ranks_) rank->changed_.notify_all();

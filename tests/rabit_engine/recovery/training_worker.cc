@@ -4,13 +4,17 @@
 // end.
 //
 //   training_worker <versions> <elements> [sleep=<ms>] [hosts=<number>] [leaves=<rank>] [killed=<rank>]
-//   [faulty=<rank>] [seed=<number>] [before=<calls>] [lazy] [tell] [key=value of rabit...]
+//   [faulty=<rank>] [seed=<number>] [before=<calls>] [files=<task>,<number>[,init]] [lazy] [tell] [key=value
+//   of rabit...]
 //
 // leaves=1: this rank exits with success after the first version, without Finalize. hosts=2: the tasks think
 // themselves on so many hosts: shared memory inside, TCP between. seed=1: another model, by the same calls.
 // before=2: so many sums before LoadCheckPoint, for rabit_bootstrap_cache=1.
 // killed=1, faulty=1: this rank ends by SIGKILL, SIGABRT after Finalize.
+// files=1,20: the first process of this task may open files with numbers below 20 only, after its first
+// version; with ",init" before it joins the job.
 #include <rabit/rabit.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -96,6 +100,19 @@ void Train(Model& global, Model& local, int version) {
   }
 }
 
+void LimitFiles(rlim_t most) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool IsFirstProcessOf(int task) {
+  const char* own = std::getenv("DMLC_TASK_ID");
+  const char* attempt = std::getenv("DMLC_NUM_ATTEMPT");
+  return own != nullptr && std::atoi(own) == task && (attempt == nullptr || std::atoi(attempt) == 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,6 +125,7 @@ int main(int argc, char** argv) {
   bool tells = false;
   int seed = 0;
   int before = 0;
+  int file_limit = 0;
   useconds_t pause_us = 0;
   for (int i = 3; i < argc; ++i) {
     if (std::strcmp(argv[i], "lazy") == 0) lazy = true;
@@ -123,6 +141,10 @@ int main(int argc, char** argv) {
     if (std::strncmp(argv[i], "leaves=", 7) == 0) leaver = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "killed=", 7) == 0) killed = std::atoi(argv[i] + 7);
     if (std::strncmp(argv[i], "faulty=", 7) == 0) faulty = std::atoi(argv[i] + 7);
+    if (std::strncmp(argv[i], "files=", 6) == 0 && IsFirstProcessOf(std::atoi(argv[i] + 6))) {
+      file_limit = std::atoi(std::strchr(argv[i], ',') + 1);
+      if (std::strstr(argv[i], ",init") != nullptr) LimitFiles(static_cast<rlim_t>(file_limit));
+    }
     if (std::strncmp(argv[i], "sleep=", 6) == 0)
       pause_us = static_cast<useconds_t>(std::atoi(argv[i] + 6)) * 1000;
   }
@@ -141,6 +163,7 @@ int main(int argc, char** argv) {
   for (; version < versions; ++version) {
     if (lazy) local.values.assign(5 + rank, 0.25 * (rank + 1) + version);
     if (version == 1 && rank == leaver) _exit(0);
+    if (version == 1 && file_limit > 0) LimitFiles(static_cast<rlim_t>(file_limit));
     Train(global, local, version);
     if (pause_us > 0) usleep(pause_us);
     if (lazy) {

@@ -6,6 +6,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
+#include <cerrno>
+#include <initializer_list>
+#include <utility>
+
 #include "rabit_engine/base/error.h"
 
 namespace warren::tcp {
@@ -40,6 +44,36 @@ TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
     EXPECT_TRUE(text.ends_with(port)) << text;
     EXPECT_TRUE(Address::Parse(text)) << text;
   }
+}
+
+int OwnShortage(std::initializer_list<std::pair<const char*, int>> failures) {
+  ConnectFailures all;
+  for (const auto& [address, error] : failures) all.Add(*Address::Parse(address), error, ErrorText(error));
+  return all.OwnShortage({"10.0.0.1", "127.0.0.1", "::1"});
+}
+
+TEST(ConnectFailures, AreThisHostsOwnWhereItHasNothingLeftToConnectWith) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS}) {
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}}), error);
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", ECONNREFUSED}, {"10.0.1.2:1", error}}), error)
+        << "one was not tried";
+  }
+  for (const int error : {ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, 0}) {
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}}), 0);
+  }
+}
+
+TEST(ConnectFailures, AreThisHostsOwnWhereItRefusesEachAddressThatLeadsAway) {
+  for (const int error : {EADDRNOTAVAIL, EPERM, EACCES}) {
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}}), error);
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}, {"10.0.1.2:1", error}}), error);
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}, {"127.0.0.1:1", ECONNREFUSED}}), error) << "nobody is here";
+    EXPECT_EQ(OwnShortage({{"10.0.0.2:1", error}, {"10.0.1.2:1", ECONNREFUSED}}), 0);
+  }
+  // A peer on this host that has ended, where there is no IPv6.
+  EXPECT_EQ(OwnShortage({{"10.0.0.1:1", ECONNREFUSED}, {"[::1]:1", EADDRNOTAVAIL}}), 0);
+  // An IPv6 router may say so.
+  EXPECT_EQ(OwnShortage({{"[2001:db8::7]:1", EACCES}}), 0);
 }
 
 std::string CongestionControl(int fd) {

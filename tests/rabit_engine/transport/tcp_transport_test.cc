@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -299,6 +300,64 @@ TEST(TcpTransport, AnUnauthenticatedPeerEndsNoRankThatHasNoDescriptorLeft) {
   world.ConnectAll();
   Send(world[0], 1, "fine");
   EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+}
+
+/// While it lives, this process can open no file.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int lowest = open("/dev/null", O_RDONLY);
+    const rlimit low{static_cast<rlim_t>(lowest), before_.rlim_max};
+    close(lowest);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  }
+  ~NoDescriptorLeft() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
+  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(TcpTransport, ARankThatHasNoDescriptorToConnectWithBlamesNoPeer) {
+  TcpOptions options;
+  options.connect_retry = 2;
+  World world(2, options);
+  world[0];
+  world[1];
+  const NoDescriptorLeft none;
+  const int peer = 1;
+  try {
+    world[0].Connect({&peer, 1});
+    ADD_FAILURE() << "it connected without a descriptor";
+  } catch (const LocalShortage& shortage) {
+    EXPECT_EQ(shortage.error(), EMFILE);
+    EXPECT_THAT(shortage.what(), HasSubstr("rank 0 cannot link with rank 1"));
+    EXPECT_THAT(shortage.what(), HasSubstr("Too many open files"));
+    EXPECT_THAT(shortage.what(), HasSubstr("files that this process may open (ulimit -n) are open"));
+  }
+}
+
+TEST(TcpTransport, ARankThatGivesUpForAShortageOfItsOwnTellsAllThoughItHasNoDescriptorLeft) {
+  World world(4);
+  world.Link(0, 1);
+  world.Link(1, 2);
+  world.Link(2, 3);
+  {
+    const NoDescriptorLeft none;
+    world[1].Abort(1, EMFILE);
+  }
+  for (const int rank : {0, 2}) {
+    const LostPeer lost = LossWhileWaitingFor(world[rank], 1);
+    EXPECT_EQ(lost.rank(), 1);
+    EXPECT_EQ(lost.shortage(), EMFILE);
+    EXPECT_THAT(lost.what(), HasSubstr("it gave up for a shortage of its own (Too many open files)"));
+  }
+  world[2].Abort(1, EMFILE);
+  const LostPeer told = LossWhileWaitingFor(world[3], 2);
+  EXPECT_EQ(told.rank(), 1);
+  EXPECT_THAT(told.what(), HasSubstr("it gave up for a shortage of its own (Too many open files)"));
 }
 
 TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {

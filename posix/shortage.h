@@ -1,0 +1,87 @@
+// Errors of system calls that say what this process or its host lacks, as opposed to what a peer has done. A
+// caller that takes one of them for the loss of a peer blames the wrong process, and may try for ever. Needs
+// nothing else of the tree.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+namespace warren::posix {
+
+/// Whether a call that failed with this error was refused by this host: descriptors, memory, ports, threads
+/// or permission are missing here.
+inline bool IsLocalShortage(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EADDRNOTAVAIL:
+    case EACCES:
+    case EPERM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether such an error concerns one address only: another address of the same peer may work.
+inline bool ConcernsAddress(int error) {
+  return error == EADDRNOTAVAIL || error == EACCES || error == EPERM;
+}
+
+/// The error with which this process is refused a descriptor at this moment; 0 if it can have one. For calls
+/// that do not say why they failed, as getaddrinfo.
+inline int DescriptorShortage() {
+  const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return IsLocalShortage(errno) ? errno : 0;
+  close(fd);
+  return 0;
+}
+
+/// "64 of the 64 files that this process may open (ulimit -n) are open".
+inline std::string DescribeOpenFiles() {
+  constexpr rlim_t kMostCounted = 65'536;  // a few milliseconds; /proc/self/fd would need a descriptor
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
+  const rlim_t most = std::min(limit.rlim_cur, kMostCounted);
+  rlim_t open_files = 0;
+  for (rlim_t fd = 0; fd < most; ++fd) open_files += fcntl(static_cast<int>(fd), F_GETFD) >= 0 ? 1 : 0;
+  return std::to_string(open_files) + " of the " + std::to_string(limit.rlim_cur) +
+         " files that this process may open (ulimit -n) are open";
+}
+
+/// What is short, as far as it can be told, and what to do about it: one or two sentences.
+inline std::string ShortageAdvice(int error) {
+  switch (error) {
+    case EMFILE:
+      return DescribeOpenFiles() +
+             ": raise the limit, as by ulimit -n 65536 before the job, or find out what keeps files open.";
+    case ENFILE:
+      return "This host has no room for another open file of any process: raise fs.file-max (sysctl).";
+    case ENOMEM:
+    case ENOBUFS:
+      return "The kernel of this host, or the memory limit of this process (ulimit -v, a container's), has "
+             "no "
+             "memory left: use fewer processes here, or raise the limit.";
+    case EADDRNOTAVAIL:
+      return "This host has no local address or no free port for it: see ip address, and sysctl "
+             "net.ipv4.ip_local_port_range; ports of closed connections are free again after a minute.";
+    case EACCES:
+    case EPERM:
+      return "This host does not let this process do it: see its firewall's rules for outgoing connections, "
+             "SELinux, and the restrictions of its container or service.";
+    case EAGAIN:
+      return "This host or user has no room for another thread: raise the limit of processes (ulimit -u, "
+             "pids.max of the container).";
+    default:
+      return "";
+  }
+}
+
+}  // namespace warren::posix

@@ -23,7 +23,7 @@ std::string_view WithoutLineEnd(std::string_view line) {
 }
 
 /// Where lines begin an error by their first words.
-constexpr std::array<std::string_view, 11> kFirstWords = {
+constexpr std::array<std::string_view, 14> kFirstWords = {
     "terminate called ",  // libstdc++: "after throwing an instance of", "without an active exception"
     "libc++abi: terminating",
     "Fatal Python error: ",
@@ -34,10 +34,13 @@ constexpr std::array<std::string_view, 11> kFirstWords = {
     "munmap_chunk(): ",
     "corrupted size vs. prev_size",
     "*** stack smashing detected ***",
-    "AssertError:",  // rabit's own
+    "AssertError:",        // rabit's own
+    "SyntaxError: ",       // without a line of the file, for a wrong encoding
+    "usage: ",             // argparse's, before what is wrong with the arguments
+    "ERROR: LoadError: ",  // Julia's
 };
 /// And by words anywhere in them: behind a progress bar that has not ended its line, or a "==4242==".
-constexpr std::array<std::string_view, 7> kTracebacks = {
+constexpr std::array<std::string_view, 10> kTracebacks = {
     "Traceback (most recent call last):",
     "ERROR: AddressSanitizer",
     "ERROR: LeakSanitizer",
@@ -45,6 +48,9 @@ constexpr std::array<std::string_view, 7> kTracebacks = {
     ": runtime error: ",
     "WARNING: MemorySanitizer",
     ": Assertion `",
+    ": can't open file '",  // Python has no such script
+    ": error while loading shared libraries: ",
+    ": command not found",
 };
 
 /// "[12:00:00] /path/file.cc:123: Check failed: ...", behind "rabit: " or "what(): ", too.
@@ -63,6 +69,27 @@ bool IsErrorOfEngine(std::string_view line) {
   line.remove_prefix(end);
   if (line.starts_with(" on ")) return line.find(" lost rank ") != std::string_view::npos;
   return line.starts_with(": Rabit") || line.starts_with(": Warren");
+}
+
+/// "/usr/bin/python3.11: No module named train", said by Python itself; not a line of a log.
+bool IsMissingModule(std::string_view line) {
+  const std::size_t found = line.find(": No module named ");
+  if (found == std::string_view::npos) return false;
+  const std::string_view program = line.substr(0, found);
+  const std::size_t name = program.rfind("python");
+  return name != std::string_view::npos &&
+         program.find_first_not_of("0123456789.", name + 6) == std::string_view::npos;
+}
+
+/// `  File "train.py", line 3`: Python could not compile the file, and no traceback stands before it. A frame
+/// of a traceback goes on behind the number.
+bool IsPlaceOfSyntaxError(std::string_view line) {
+  if (!line.starts_with("  File \"")) return false;
+  constexpr std::string_view kLine = "\", line ";
+  const std::size_t found = line.rfind(kLine);
+  if (found == std::string_view::npos) return false;
+  line.remove_prefix(found + kLine.size());
+  return !line.empty() && std::all_of(line.begin(), line.end(), IsDigit);
 }
 
 constexpr std::array<std::string_view, 6> kExceptionEndings = {"Error", "Exception", "Interrupt",
@@ -100,7 +127,7 @@ bool BeginsError(std::string_view line) {
   const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
   return std::any_of(kFirstWords.begin(), kFirstWords.end(), begins) ||
          std::any_of(kTracebacks.begin(), kTracebacks.end(), has) || IsFailedCheck(line) ||
-         IsErrorOfEngine(line);
+         IsErrorOfEngine(line) || IsMissingModule(line) || IsPlaceOfSyntaxError(line);
 }
 
 bool ContinuesError(std::string_view line) {

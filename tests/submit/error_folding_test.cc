@@ -58,24 +58,38 @@ std::string Label(std::size_t index) {
 
 TEST(BeginsError, KnowsTheFirstLinesOfErrors) {
   for (const char* line :
-       {"Traceback (most recent call last):\n", "  + Exception Group Traceback (most recent call last):\n",
+       {"Traceback (most recent call last):\n",
+        "  + Exception Group Traceback (most recent call last):\n",
         " 50%|###  | 5/10Traceback (most recent call last):\r\n",
         "terminate called after throwing an instance of 'std::bad_alloc'\n",
-        "terminate called without an active exception\n", "Fatal Python error: Segmentation fault\n",
+        "terminate called without an active exception\n",
+        "Fatal Python error: Segmentation fault\n",
         "[12:00:00] /build/src/data.cc:123: Check failed: n > 0 (0 vs. 0) : no rows\n",
         "[12:00:00] src/data.cc:123: Check failed: n > 0\n",
         "rank 0 on vm lost rank 1 at 10.0.0.1:4000: reset. Look at what it printed last.\n",
         "rank 12: RabitAllreduce: rank 12: rank 1, on the same host, has ended without being done\n",
         "AssertError:must not be negative\n",
-        "==4242==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "free(): invalid pointer\n",
-        "train: main.cc:3: int main(): Assertion `a == b' failed.\n"}) {
+        "==4242==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n",
+        "free(): invalid pointer\n",
+        "train: main.cc:3: int main(): Assertion `a == b' failed.\n",
+        "  File \"train.py\", line 2\n",
+        "  File \"<string>\", line 1\r\n",
+        "SyntaxError: Non-UTF-8 code starting with '\\xff' in file a.py\n",
+        "/usr/bin/python3: can't open file '/tmp/train.py': [Errno 2] No such file or directory\n",
+        "/usr/bin/python3: No module named train\n",
+        "usage: train.py [-h]\n",
+        "./train: error while loading shared libraries: librabit.so: cannot open shared object file\n",
+        "bash: line 1: pyhton: command not found\n"}) {
     EXPECT_TRUE(BeginsError(line)) << line;
   }
-  for (const char* line : {"[12:00:00] INFO: src/learner.cc:123: rounds\n",
-                           "[12:00:00] WARNING: src/gbm.cc:5: Check your data\n", "[0]\ttrain-rmse:0.3\n",
-                           "ranking 3 on vm: yes\n", "rank 3 is ready\n", "rank 3: 1000 rows\n",
-                           "rank 3 on vm: up\n", "rabit: allreduce: ring\n", "\n", "I/O error: none\n",
-                           "ValueError: told by a logger\n", "Check failed: x\n"}) {
+  for (const char* line :
+       {"[12:00:00] INFO: src/learner.cc:123: rounds\n",
+        "[12:00:00] WARNING: src/gbm.cc:5: Check your data\n", "[0]\ttrain-rmse:0.3\n",
+        "ranking 3 on vm: yes\n", "rank 3 is ready\n", "rank 3: 1000 rows\n", "rank 3 on vm: up\n",
+        "rabit: allreduce: ring\n", "\n", "I/O error: none\n", "ValueError: told by a logger\n",
+        "Check failed: x\n", "  File \"train.py\", line 3, in <module>\n", "  File \"train.py\", line\n",
+        "File \"train.py\", line 3\n", "usage of memory: 3 GB\n",
+        "WARNING: No module named cupy; going on without it\n"}) {
     EXPECT_FALSE(BeginsError(line)) << line;
   }
 }
@@ -163,6 +177,21 @@ TEST(ErrorFolding, EqualWordsAreCounted) {
       Describe(folded, 5, "workers", Label),
       "[1] [2] failed with the same error as the first, [3] failed as a consequence (--show-all-errors shows "
       "their words)");
+}
+
+TEST(ErrorFolding, ASyntaxErrorOfAllIsShownOnce) {
+  const std::vector<std::string> error = {"  File \"train.py\", line 2\n", "    with communicator()\n",
+                                          "                       ^\n", "SyntaxError: expected ':'\n"};
+  Folding job(3);
+  for (std::size_t index = 0; index < 3; ++index) {
+    job.Say(index, error);
+    job.folding.Ended(index, false);
+  }
+  EXPECT_THAT(job.shown, IsEmpty());
+  EXPECT_THAT(job.folding.Fold(1).same, ElementsAre(0, 2));
+  job.folding.ShowHeld(1);
+  job.folding.ShowAllHeld();
+  EXPECT_THAT(job.shown, ElementsAre(std::pair(1, Joined(error))));
 }
 
 TEST(ErrorFolding, ManyProcessesAreCountedInsteadOfNamed) {

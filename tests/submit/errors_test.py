@@ -52,6 +52,14 @@ class Errors(SubmitCase):
         for task in range(4):  # nothing is folded there
             self.assertIn(TRACEBACK, self.file(f"logs/worker-{task}.log").read_text())
 
+    def test_a_program_that_cannot_start_says_so_once(self):
+        self.file("syntax.py").write_text("if True\n    pass\n")
+        for command, said in ((["syntax.py"], "SyntaxError: "), (["nonesuch.py"], "can't open file"), (["-m", "nonesuch"], "No module named"),
+                              (["-c", "import argparse; argparse.ArgumentParser().parse_args(['--x'])"], "error: unrecognized arguments")):
+            process = self.submit("--num-workers", 3, python("")[0], *command)
+            self.assertEqual(process.err.count(said), 1, process.err)
+            self.assertNotEqual(process.returncode, 0)
+
     def test_all_errors_are_shown_as_they_come_when_asked_for(self):
         process = self.submit("--num-workers", 4, "--show-all-errors", *one_raises())
         self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # and in the last output

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -41,7 +42,48 @@ std::optional<std::string> FindOnPath(const std::string& name, std::string_view 
   }
 }
 
-void CheckRunnable(const std::string& file) {
+/// What runs files with these endings.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kInterpreters = {{{".py", "python"},
+                                                                                         {".sh", "sh"},
+                                                                                         {".bash", "bash"},
+                                                                                         {".R", "Rscript"},
+                                                                                         {".r", "Rscript"},
+                                                                                         {".jl", "julia"},
+                                                                                         {".pl", "perl"}}};
+
+/// "python train.py" for train.py; empty: it is no script of a known kind.
+std::string ScriptCommand(const std::string& file, const std::string& name, const std::string& path) {
+  for (const auto& [ending, interpreter] : kInterpreters) {
+    if (!file.ends_with(ending)) continue;
+    const bool is_python3 =
+        interpreter == "python" && !FindOnPath("python", path) && FindOnPath("python3", path);
+    return fmt::format("{}{} {}", interpreter, is_python3 ? "3" : "", ShellQuote(name));
+  }
+  return {};
+}
+
+/// Whether a script says what runs it.
+bool NamesInterpreter(const std::string& file) {
+  std::ifstream stream(file);
+  return stream.get() == '#' && stream.get() == '!';
+}
+
+/// A hint at what the user may have meant by a command that does not exist; empty, or begins with "; ".
+std::string HintForMissing(const std::string& name, const std::string& path) {
+  const std::size_t blank = name.find_first_of(" \t");
+  if (blank != std::string::npos && blank > 0 && FindOnPath(name.substr(0, blank), path)) {
+    return fmt::format(
+        "; the command and its arguments are words of their own, without quotes around all: {}", name);
+  }
+  const std::size_t equals = name.find('=');
+  if (equals != std::string::npos && equals > 0) {
+    return fmt::format("; did you mean --env {}", ShellQuote(name));
+  }
+  if (name == "python" && FindOnPath("python3", path)) return "; did you mean python3";
+  return {};
+}
+
+void CheckRunnable(const std::string& file, const std::string& name, const std::string& path) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
     const int error = errno;
@@ -51,9 +93,17 @@ void CheckRunnable(const std::string& file) {
   if (S_ISDIR(status.st_mode)) {
     throw CommandError(fmt::format("cannot start '{}': it is a directory", file), kNotExecutable);
   }
+  const std::string script = ScriptCommand(file, name, path);
+  const std::string meant = script.empty() ? "" : fmt::format("; did you mean: {}", script);
   if (access(file.c_str(), X_OK) != 0) {
-    throw CommandError(fmt::format("cannot start '{}': it is not executable (chmod +x makes it so)", file),
-                       kNotExecutable);
+    throw CommandError(
+        fmt::format("cannot start '{}': it is not executable (chmod +x makes it so){}", file, meant),
+        kNotExecutable, !script.empty());
+  }
+  if (!script.empty() && !NamesInterpreter(file)) {
+    throw CommandError(
+        fmt::format("cannot start '{}': it has no first line such as #!/usr/bin/env python3{}", file, meant),
+        kNotExecutable, true);
   }
 }
 
@@ -145,7 +195,7 @@ std::string SearchPath() {
 
 FoundCommand FindCommand(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) {
-    CheckRunnable(name);
+    CheckRunnable(name, name, path);
     return {name, name, {}};
   }
   const std::string here = "./" + name;
@@ -157,11 +207,11 @@ FoundCommand FindCommand(const std::string& name, const std::string& path) {
     return {name, *found, std::move(note)};
   }
   if (!IsFile(here)) {
-    throw CommandError(
-        fmt::format("cannot start '{}': it is neither on PATH nor a file in this directory", name),
-        kNotFound);
+    throw CommandError(fmt::format("cannot start '{}': it is neither on PATH nor a file in this directory{}",
+                                   name, HintForMissing(name, path)),
+                       kNotFound);
   }
-  CheckRunnable(here);
+  CheckRunnable(here, name, path);
   return {here, here, {}};
 }
 

@@ -14,8 +14,10 @@ inline constexpr int kNotFound = 127;
 /// The command cannot be run; dmlc-submit exits with `exit_code`.
 class CommandError : public std::runtime_error {
  public:
-  CommandError(const std::string& message, int code) : std::runtime_error(message), exit_code(code) {}
+  CommandError(const std::string& message, int code, bool lacks_interpreter = false)
+      : std::runtime_error(message), exit_code(code), is_bare_script(lacks_interpreter) {}
   int exit_code;
+  bool is_bare_script;  ///< a script such as train.py, without the program that runs it
 };
 
 struct FoundCommand {

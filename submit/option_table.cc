@@ -176,7 +176,7 @@ std::vector<Option> MakeTable() {
            "Number of workers to start. Required.",
            Count<&Options::num_workers, 1, kMaxWorkers>,
            false,
-           {"-n"}},
+           {"-n", "-np"}},
           {"--cluster",
            "NAME",
            "$DMLC_SUBMIT_CLUSTER, else local",
@@ -317,7 +317,7 @@ std::vector<Option> MakeTable() {
           {"--host-file",
            "FILE",
            "$HOSTFILE",
-           "File with the hosts, one per line: [user@]host[:port] [slots=N]; IPv6 as [address]:port. # starts a comment.",
+           "File with the hosts, one per line: [user@]host [slots=N] [max_slots=N] [port=N]. Also accepted: node[01-12], node1,node2, node1*4, user@host:port, [IPv6]:port. # starts a comment.",
            Text<&Options::host_file>,
            false,
            {"-H", "--hostfile"}},
@@ -328,14 +328,17 @@ std::vector<Option> MakeTable() {
   }
   add("Help", true,
       {
-          {"--help", "", "", "Print this help.", Ask<Request::kHelp>},
+          {"--help", "", "", "Print this help.", Ask<Request::kHelp>, false, {"-h"}},
           {"--help-markdown", "", "", "Print docs/reference/options.md.", Ask<Request::kHelpMarkdown>},
           {"--help-environment", "", "", "Print the table of environment variables, in Markdown.",
            Ask<Request::kHelpEnvironment>},
           {"--help-man", "", "", "Print the manual page dmlc-submit.1.", Ask<Request::kHelpMan>},
           {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
            StoreCompletion},
-          {"--version", "", "", "Print the version.", Ask<Request::kVersion>},
+          {"--show-hosts", "", "",
+           "Print the hosts of --host-file as they are understood, one per line, and start nothing.",
+           Ask<Request::kShowHosts>},
+          {"--version", "", "", "Print the version.", Ask<Request::kVersion>, false, {"-V"}},
       });
   for (const auto& [name, value] : kWithoutEffect) {
     add("Without effect", false, {{name, value, "", "Accepted for old scripts; has no effect.", Drop}});

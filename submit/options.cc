@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
+#include "cli/arguments.h"
 #include "submit/cluster/clusters.h"
 #include "submit/monitor/web_request.h"
 
@@ -27,89 +26,24 @@ const Option* FindOption(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-std::string_view WithoutDashes(std::string_view name) {
-  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements from `a` to `b`.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+/// How a command line may name the options of the table, in its order.
+const cli::ArgumentReader& Reader() {
+  static const cli::ArgumentReader reader = [] {
+    std::vector<cli::OptionForm> forms;
+    for (const Option& option : OptionTable()) {
+      cli::OptionForm form;
+      form.names.emplace_back(option.name);
+      form.names.insert(form.names.end(), option.other_names.begin(), option.other_names.end());
+      form.value = option.value.empty()       ? cli::ValueUse::kNone
+                   : option.value_is_optional ? cli::ValueUse::kOptional
+                                              : cli::ValueUse::kRequired;
+      form.value_name = option.value;
+      form.is_number = option.value.size() == 1;  // "N", "M", "K"
+      forms.push_back(std::move(form));
     }
-  }
-  return row.back();
-}
-
-/// The option a user most likely meant: one that goes on where `name` ends, else the fewest edits away.
-std::string_view NearestOption(std::string_view name) {
-  const std::string_view typed = WithoutDashes(name);
-  for (const Option& option : OptionTable()) {
-    if (!typed.empty() && WithoutDashes(option.name).substr(0, typed.size()) == typed) return option.name;
-  }
-  const auto& table = OptionTable();
-  return std::min_element(table.begin(), table.end(),
-                          [&](const Option& a, const Option& b) {
-                            return EditDistance(WithoutDashes(a.name), typed) <
-                                   EditDistance(WithoutDashes(b.name), typed);
-                          })
-      ->name;
-}
-
-/// The options of a command line, each word as the parser takes it, and the command behind them.
-struct Split {
-  std::vector<std::string> options;
-  std::vector<std::string> command;
-};
-
-/// Finds where the command begins. "--name value" becomes "--name=value", so that no value is taken for an
-/// option.
-Split SplitCommandLine(const std::vector<std::string>& arguments) {
-  Split split;
-  std::size_t i = 0;
-  for (; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--") {
-      ++i;
-      break;
-    }
-    if (word.size() < 2 || word[0] != '-') break;
-    const std::size_t equals = word.find('=');
-    const std::string typed = word.substr(0, equals);
-    const Option* option = FindOption(typed);
-    if (option == nullptr) {
-      throw UsageError(fmt::format("unknown option '{}'; the nearest is {}", typed, NearestOption(typed)));
-    }
-    const std::string name(option->name);
-    if (option->value.empty()) {
-      if (equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
-      split.options.push_back(name);
-      continue;
-    }
-    if (option->value_is_optional) {
-      // The word behind it may be the command.
-      split.options.push_back(name);
-      split.options.push_back(equals == std::string::npos ? std::string() : word.substr(equals + 1));
-      continue;
-    }
-    if (equals == std::string::npos && ++i == arguments.size()) {
-      throw UsageError(fmt::format("{} needs a value: {} {}", name, name, option->value));
-    }
-    const std::string value = equals == std::string::npos ? arguments[i] : word.substr(equals + 1);
-    if (value.empty()) {
-      split.options.insert(split.options.end(), {name, value});
-    } else {
-      split.options.push_back(fmt::format("{}={}", name, value));
-    }
-  }
-  split.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i, arguments.size())),
-                       arguments.end());
-  return split;
+    return cli::ArgumentReader(std::move(forms));
+  }();
+  return reader;
 }
 
 void Store(const Option& option, Options& options, const std::string& value) {
@@ -124,35 +58,20 @@ void Store(const Option& option, Options& options, const std::string& value) {
   }
 }
 
-/// Runs CLI11 over the words and stores what it found. Returns the names of the options that were given.
-std::vector<std::string_view> StoreGiven(std::vector<std::string> words, Options& options) {
-  CLI::App app;
-  app.set_help_flag();
-  std::vector<std::pair<const Option*, CLI::Option*>> parsed;
-  for (const Option& option : OptionTable()) {
-    const std::string name(option.name);
-    CLI::Option* made = option.value.empty() ? app.add_flag(name) : app.add_option(name)->expected(1);
-    if (!option.value.empty()) {
-      made->multi_option_policy(option.repeatable ? CLI::MultiOptionPolicy::TakeAll
-                                                  : CLI::MultiOptionPolicy::TakeLast);
-    }
-    parsed.emplace_back(&option, made);
+/// Stores the values in the order of the table; the last one of an option that is not repeatable counts.
+/// Returns the names of the options that were given.
+std::vector<std::string_view> StoreGiven(const std::vector<cli::GivenOption>& given, Options& options) {
+  std::vector<std::vector<std::string>> values(OptionTable().size());
+  for (const cli::GivenOption& one : given) values[one.form].push_back(one.value);
+  std::vector<std::string_view> names;
+  for (std::size_t place = 0; place < values.size(); ++place) {
+    if (values[place].empty()) continue;
+    const Option& option = OptionTable()[place];
+    names.push_back(option.name);
+    const std::size_t first = option.repeatable ? 0 : values[place].size() - 1;
+    for (std::size_t i = first; i < values[place].size(); ++i) Store(option, options, values[place][i]);
   }
-  std::reverse(words.begin(), words.end());  // CLI11 takes words from the end
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
-  }
-  std::vector<std::string_view> given;
-  for (const auto& [option, made] : parsed) {
-    if (made->count() == 0) continue;
-    given.push_back(option->name);
-    const std::vector<std::string>& values = made->results();
-    const std::size_t first = option->repeatable ? 0 : values.size() - 1;  // the last one counts
-    for (std::size_t i = first; i < values.size(); ++i) Store(*option, options, values[i]);
-  }
-  return given;
+  return names;
 }
 
 void TakeClusterFromEnvironment(Options& options) {
@@ -165,11 +84,15 @@ void TakeClusterFromEnvironment(Options& options) {
   }
 }
 
-/// A word of the command that looks like the option `name`: the user may have meant it for dmlc-submit.
-bool StandsInCommand(const Options& options, std::string_view name) {
-  return std::any_of(options.command.begin(), options.command.end(), [&](const std::string& word) {
-    return word == name || word.rfind(fmt::format("{}=", name), 0) == 0;
-  });
+/// The word of the command that names the number of workers; empty: none does. The user may have meant it for
+/// dmlc-submit.
+std::string NumWorkersInCommand(const Options& options) {
+  const Option& option = *FindOption("--num-workers");
+  for (const std::string& word : options.command) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name == option.name || Contains(option.other_names, name)) return name;
+  }
+  return {};
 }
 
 bool IsNumber(const std::string& word) {
@@ -178,11 +101,12 @@ bool IsNumber(const std::string& word) {
 
 void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
   if (!Contains(given, "--num-workers")) {
-    throw UsageError(
-        StandsInCommand(options, "--num-workers")
-            ? "--num-workers stands behind the command and belongs to it; options of dmlc-submit "
-              "go before the command"
-            : "--num-workers N is missing: how many workers to start");
+    const std::string in_command = NumWorkersInCommand(options);
+    throw UsageError(in_command.empty()
+                         ? "--num-workers N is missing: how many workers to start"
+                         : fmt::format("--num-workers N is missing: the {} behind the command belongs to "
+                                       "the command; options of dmlc-submit go before it",
+                                       in_command));
   }
   if (options.command.empty()) {
     throw UsageError("the command to run is missing: dmlc-submit [options] command [arguments...]");
@@ -219,10 +143,12 @@ void CheckWhole(Options& options, const std::vector<std::string_view>& given) {
 }  // namespace
 
 Options ParseOptions(const std::vector<std::string>& arguments) {
-  Split split = SplitCommandLine(arguments);
+  std::size_t command_begin = 0;
+  const std::vector<cli::GivenOption> read = Reader().ReadOptions(arguments, command_begin);
+  if (command_begin < arguments.size() && arguments[command_begin] == "--") ++command_begin;
   Options options;
-  options.command = std::move(split.command);
-  const std::vector<std::string_view> given = StoreGiven(std::move(split.options), options);
+  options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(command_begin), arguments.end());
+  const std::vector<std::string_view> given = StoreGiven(read, options);
   if (options.request != Request::kRun) return options;
   TakeClusterFromEnvironment(options);
   CheckWhole(options, given);

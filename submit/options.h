@@ -7,12 +7,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "submit/monitor/web_address.h"
 #include "submit/output/line_format.h"
 #include "submit/process/binding.h"
@@ -30,7 +30,7 @@ enum class Mode {
   kMpi,  ///< the workers among each other: there are no servers
 };
 /// What is asked for besides running a job.
-enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion, kHelpEnvironment };
+enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion, kHelpEnvironment, kShowHosts };
 /// For whom --completion writes.
 enum class Shell { kBash, kZsh, kFish };
 
@@ -143,13 +143,11 @@ struct Option {
 const std::vector<Option>& OptionTable();
 
 /// The command line cannot be understood. `what()` is for the user; dmlc-submit exits with 2.
-class UsageError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using cli::UsageError;
 
-/// Reads the command line without the program's name. Options end at the first word that is none; from there
-/// on (or after "--") everything is the command, word for word. DMLC_SUBMIT_CLUSTER and `--env KEY` are
-/// looked up in the environment. Throws UsageError.
+/// Reads the command line without the program's name, options in all forms of cli/arguments.h. Options end at
+/// the first word that is none; from there on (or after "--") everything is the command, word for word.
+/// DMLC_SUBMIT_CLUSTER and `--env KEY` are looked up in the environment. Throws UsageError.
 Options ParseOptions(const std::vector<std::string>& arguments);
 
 /// The text of --help, for a terminal.

@@ -12,10 +12,12 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "submit/cluster/clusters.h"
+#include "submit/cluster/host_file.h"
 #include "submit/command.h"
 #include "submit/completion/completion.h"
 #include "submit/options.h"
@@ -53,7 +55,8 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// Answers --help and the like; true when that was all.
+/// Answers --help and the like; true when that was all. Throws std::runtime_error for a host file that is
+/// wrong.
 bool Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:
@@ -70,6 +73,9 @@ bool Answer(const Options& options) {
       return true;
     case Request::kCompletion:
       Print(CompletionScript(options.shell));
+      return true;
+    case Request::kShowHosts:
+      for (const Host& host : ReadHosts(options.host_file)) Print(host.Line() + '\n');
       return true;
     case Request::kVersion:
       Print("dmlc-submit (Warren) " WARREN_VERSION "\n");
@@ -145,7 +151,12 @@ int RunProgram(int argc, char** argv) {
     fmt::print(stderr, "dmlc-submit: error: {}\ndmlc-submit: --help lists the options\n", error.what());
     return kUsage;
   }
-  if (Answer(options)) return 0;
+  try {
+    if (Answer(options)) return 0;
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "dmlc-submit: error: {}\n", error.what());
+    return kTrouble;
+  }
   boost::asio::io_context io(1);
   Console console(io, {options.color, options.log_format, options.quiet});
   const JobResult result = SubmitOrExplain(io, console, options);

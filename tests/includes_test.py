@@ -8,13 +8,14 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 # What each top-level folder may include besides itself.
 TOP = {
+    "cli": set(),
     "posix": set(),
-    "data": {"posix"},
+    "data": {"cli", "posix"},
     "wire": {"posix"},
     "tls": {"posix", "wire"},
-    "tracker": {"posix", "wire", "tls"},
+    "tracker": {"cli", "posix", "wire", "tls"},
     "rabit_engine": {"posix", "wire", "tls"},
-    "submit": {"posix", "wire", "tls", "tracker"},
+    "submit": {"cli", "posix", "wire", "tls", "tracker"},
 }
 
 

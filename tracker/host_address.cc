@@ -53,14 +53,41 @@ tcp::resolver::results_type Resolve(asio::io_context& io, const std::string& hos
   return results;
 }
 
+bool IsAddress(const std::string& text) {
+  boost::system::error_code error;
+  asio::ip::make_address(text, error);
+  return !error;
+}
+
+/// "[::1]", as IPv6 addresses stand before a port, without its brackets.
+std::string WithoutBrackets(const std::string& host) {
+  if (!host.starts_with('[') || !host.ends_with(']')) return host;
+  std::string address = host.substr(1, host.size() - 2);
+  return IsAddress(address) ? address : host;
+}
+
+/// "[::1]:9091", "10.0.0.1:9091" and "name:9091".
+bool HasPort(const std::string& host) {
+  const std::size_t colon = host.rfind(':');
+  const bool is_number = colon != std::string::npos && colon + 1 < host.size() &&
+                         std::all_of(host.begin() + static_cast<std::ptrdiff_t>(colon) + 1, host.end(),
+                                     [](char c) { return c >= '0' && c <= '9'; });
+  return is_number && !IsAddress(host) && (host.find(':') == colon || host[colon - 1] == ']');
+}
+
 }  // namespace
 
 std::string ResolveHostIp(const std::string& choice) {
   if (choice.empty() || choice == "auto") return DefaultRouteAddress();
   asio::io_context io;
   if (choice != "dns") {
-    Resolve(io, choice);
-    return choice;
+    if (HasPort(choice)) {
+      throw std::runtime_error(fmt::format(
+          "--host-ip \"{}\" has a port; give the address alone, and the port with --port", choice));
+    }
+    std::string host = WithoutBrackets(choice);
+    Resolve(io, host);
+    return host;
   }
   boost::system::error_code error;
   const std::string name = asio::ip::host_name(error);
@@ -95,7 +122,7 @@ Reached AddressTowards(const std::vector<std::string>& hosts) {
 std::set<std::string> AddressesOf(const std::string& host) {
   asio::io_context io;
   boost::system::error_code error;
-  const auto found = tcp::resolver(io).resolve(host, "", error);
+  const auto found = tcp::resolver(io).resolve(WithoutBrackets(host), "", error);
   if (error)
     throw std::runtime_error(fmt::format("cannot resolve the host \"{}\": {}", host, error.message()));
   std::set<std::string> addresses;

@@ -10,8 +10,8 @@ namespace warren::tracker {
 /// `choice` as users give it to --host-ip:
 ///   "auto" or ""  the source address of the default route; 127.0.0.1 where there is none
 ///   "dns"         this machine's fully qualified name
-///   anything else taken as it is: an IPv4 or IPv6 address, or a name that resolves
-/// Throws std::runtime_error when a name does not resolve.
+///   anything else an IPv4 or IPv6 address, or a name that resolves; "[::1]" is "::1"
+/// Throws std::runtime_error when a name does not resolve, and for an address with a port.
 std::string ResolveHostIp(const std::string& choice);
 
 /// Which address of this machine others reach it at, and which of them was asked for that.
@@ -24,8 +24,8 @@ struct Reached {
 /// and to which no loopback leads; 127.0.0.1 when loopbacks lead to all of them.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses of a host, as a connection from it may show them. Throws std::runtime_error when its name
-/// does not resolve.
+/// All addresses of a host, as a connection from it may show them; "[::1]" is "::1". Throws std::runtime_error
+/// when its name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
 /// All addresses of this machine's network interfaces.

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/parse.h"
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/man_page.h"
@@ -38,7 +39,6 @@ namespace {
 using namespace warren::tracker;
 namespace wire = warren::wire;
 
-constexpr int kExitUsage = 2;
 constexpr int kExitFailed = 1;
 constexpr int kExitSignal = 128;
 
@@ -60,7 +60,7 @@ struct Options {
 };
 
 void Declare(CLI::App& app, Options& options) {
-  app.add_option("--num-workers", options.num_workers, "workers of the job")
+  app.add_option("-n,--num-workers", options.num_workers, "workers of the job")
       ->required()
       ->check(CLI::Range(1, warren::wire::classic::kMaxWorldSize));
   app.add_option("--num-servers", options.num_servers, "parameter servers, told to the workers")
@@ -327,7 +327,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a log that has grown to the limit is no end of the job
   CLI::App app("Brings the workers of one rabit or XGBoost job together and waits until they have finished.",
                "rabit-tracker");
-  app.set_version_flag("--version", "rabit-tracker (Warren) " WARREN_VERSION);
+  app.set_version_flag("-V,--version", "rabit-tracker (Warren) " WARREN_VERSION);
   Options options;
   Declare(app, options);
   app.add_flag_callback(
@@ -338,11 +338,9 @@ int main(int argc, char** argv) {
          },
          "print the manual page rabit-tracker.1")
       ->trigger_on_parse();  // before it is seen that required options are missing
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
+  const int parsed =
+      warren::cli::ParseOrExplain(app, "rabit-tracker", argc, argv, {{"-np", "--num-workers"}});
+  if (parsed >= 0) return parsed;
   auto logger = spdlog::stderr_color_st("rabit-tracker");
   logger->set_pattern("%Y-%m-%d %H:%M:%S %^%l%$ %v");
   logger->set_level(options.log_level);

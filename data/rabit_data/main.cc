@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/parse.h"
 #include "data/rabit_data/commands.h"
 #include "data/text/format.h"
 #include "data/text/registry.h"
@@ -64,13 +65,10 @@ int main(int argc, char** argv) {
   convert->add_option("--to", arguments.to, "libsvm or cache")->check(CLI::IsMember({"libsvm", "cache"}));
   shard->add_option("parts", arguments.parts, "how many")->required()->check(CLI::PositiveNumber);
   shard->add_option("output", arguments.output, "names are <output>.part<k>-of-<n>")->required();
-  app.set_version_flag("--version", "rabit-data (Warren) " WARREN_VERSION);
+  app.set_version_flag("-V,--version", "rabit-data (Warren) " WARREN_VERSION);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUsage;
-  }
+  const int parsed = warren::cli::ParseOrExplain(app, "rabit-data", argc, argv);
+  if (parsed >= 0) return parsed;
   try {
     if (arguments.share.index >= arguments.share.count) {
       fmt::print(stderr, "rabit-data: --part {} of --parts {}: parts count from 0\n", arguments.share.index,

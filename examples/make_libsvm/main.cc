@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/parse.h"
 #include "data/cache/atomic_file.h"
 #include "examples/make_libsvm/generator.h"
 
@@ -75,12 +76,13 @@ void AddOptions(CLI::App& app, Options& options, Format& format, std::string& ou
 
 int main(int argc, char** argv) {
   CLI::App app("Writes LibSVM data that can be learned from: the same bytes for one seed on any machine.");
-  app.set_version_flag("--version", "make_libsvm (Warren) " WARREN_VERSION);
+  app.set_version_flag("-V,--version", "make_libsvm (Warren) " WARREN_VERSION);
   Options options;
   Format format = Format::kText;
   std::string output = "-";
   AddOptions(app, options, format, output);
-  CLI11_PARSE(app, argc, argv);
+  const int parsed = warren::cli::ParseOrExplain(app, "make_libsvm", argc, argv);
+  if (parsed >= 0) return parsed;
   try {
     Validate(options);
     Write(options, format, output);

@@ -121,8 +121,10 @@ FoundCommand CommandOf(const Options& options) {
   FoundCommand found{name, name, {}};
   try {
     found = FindCommand(name, PathOfProcesses(options));
-  } catch (const CommandError&) {
+  } catch (const CommandError& error) {
     if (cluster.runs_here) throw;
+    // The same file may be another one where the processes run.
+    if (error.is_bare_script) found.note = error.what();
   }
   if (!cluster.runs_here && !cluster.has_own_directories) UseEnvironmentElsewhere(options, found);
   return found;

@@ -102,13 +102,17 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   std::string text;
   for (const Host& host : hosts) {
     if (IsOpenMpi(kind)) {
-      text += fmt::format("{} slots={}", host.Login(), host.slots);
-      if (host.port != 0) text += fmt::format(" port={}", host.port);
+      text += host.Line();
     } else {
       if (host.port != 0) {
         throw std::runtime_error(fmt::format(
             "the mpirun of MPICH and Intel MPI takes no ports of hosts; give {} its port {} in ~/.ssh/config",
             host.name, host.port));
+      }
+      if (host.max_slots != 0) {
+        throw std::runtime_error(fmt::format(
+            "the mpirun of MPICH and Intel MPI takes no max_slots; leave it out of the line of {}",
+            host.name));
       }
       text += fmt::format("{}:{}", host.Login(), host.slots);
     }

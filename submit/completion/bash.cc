@@ -26,6 +26,8 @@ _dmlc_submit_from() {
     case ${COMP_WORDS[i]} in
       --) _dmlc_submit_command $((i + 1)); return ;;
       -*=*) ((i += 1)); continue ;;
+      @NAMES_LIKE_JOINED@) ;;
+      @JOINED@) ((i += 1)); continue ;;
       -?*) ;;
       *) _dmlc_submit_command "$i"; return ;;
     esac
@@ -125,7 +127,7 @@ std::string BashCompletion() {
       "_dmlc_submit_options='{}'\n\n"
       "_dmlc_submit_is_flag() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n\n"
       "_dmlc_submit_value() {{\n  case $1 in\n{}  esac\n}}\n{}",
-      names, flags, cases, kWalk);
+      names, flags, cases, WithJoinedValues(kWalk, "|", ""));
 }
 
 }  // namespace warren::submit

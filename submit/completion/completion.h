@@ -26,6 +26,10 @@ struct ValueHint {
 ValueHint HintFor(const Option& option);
 /// All names of an option, with their dashes.
 std::vector<std::string_view> NamesOf(const Option& option);
+/// A script with @JOINED@ and @NAMES_LIKE_JOINED@ replaced: patterns of words with a letter and its value,
+/// such as -n?*, and the names of one dash that these fit, too, such as -np. `between` them, and each in
+/// `quotes`.
+std::string WithJoinedValues(std::string_view script, std::string_view between, std::string_view quotes);
 /// The first sentence of its help, without the full stop.
 std::string ShortHelp(const Option& option);
 

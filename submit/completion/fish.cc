@@ -20,6 +20,10 @@ function __dmlc_submit_command_at
                 return 0
             case '-*=*' $__dmlc_submit_flags
                 set i (math $i + 1)
+            case @NAMES_LIKE_JOINED@
+                set i (math $i + 2)
+            case @JOINED@
+                set i (math $i + 1)
             case '-?*'
                 set i (math $i + 2)
             case '*'
@@ -82,8 +86,9 @@ std::string ValueWords(const Option& option) {
 std::string NameWords(const Option& option) {
   std::string words;
   for (const std::string_view name : NamesOf(option)) {
+    const bool is_letter = name.size() == 2;
     words += name.starts_with("--") ? fmt::format(" -l {}", name.substr(2))
-                                    : fmt::format(" -s {}", name.substr(1));
+                                    : fmt::format(" -{} {}", is_letter ? 's' : 'o', name.substr(1));
   }
   return words;
 }
@@ -102,7 +107,7 @@ std::string FishCompletion() {
   return fmt::format(
       "# Completion of dmlc-submit in fish, written by dmlc-submit --completion fish.\n"
       "set -g __dmlc_submit_flags{}\n{}{}",
-      flags, kWalk, lines);
+      flags, WithJoinedValues(kWalk, " ", "'"), lines);
 }
 
 }  // namespace warren::submit

@@ -176,6 +176,15 @@ class Usage(RabitDataTest):
             with self.subTest(arguments=arguments):
                 self.run_program(2, *arguments)
 
+    def test_options_are_taken_in_the_forms_of_argparse(self):
+        self.write("a", "1 0:1\n0 1:2\n")
+        expected = self.run_program(0, "inspect", "a", "--threads", "1", "--part", "1", "--parts", "2")
+        self.assertEqual(self.run_program(0, "inspect", "a", "--thr=1", "--part", "1", "--parts", "2").splitlines()[:3],
+                         expected.splitlines()[:3])
+        self.assertIn("ambiguous option '--par': it could be --part, --parts", self.run_program(2, "inspect", "a", "--par", "1"))
+        self.assertIn("unknown option '--thraeds'; the nearest is --threads", self.run_program(2, "inspect", "a", "--thraeds", "1"))
+        self.assertEqual(self.run_program(0, "convert", "-h"), self.run_program(0, "convert", "--help"))
+
     def test_missing_files_and_bad_names_are_exit_code_1(self):
         self.assertIn("nowhere: looking for it failed: No such file or directory", self.run_program(1, "inspect", "nowhere"))
         self.assertIn("expected one of csv, libfm, libsvm", self.run_program(1, "inspect", "a?format=parquet"))

@@ -49,7 +49,7 @@ class Command(unittest.TestCase):
         self.assertEqual(warren("help", "jobs")[0], warren("jobs", "--help")[0])
         self.assertEqual(warren("help")[0], warren("--help")[0])
         self.assertIn("there is no command 'sumbit'; did you mean submit?", warren("help", "sumbit", code=2)[1])
-        for name in ("tracker", "jobs", "doctor", "bench"):
+        for name in ("submit", "tracker", "jobs", "doctor", "bench"):
             self.assertEqual(warren(name, "-h")[0], warren(name, "--help")[0])
 
     def test_programs_are_reached_by_it(self):

@@ -266,21 +266,20 @@ class HostFiles(unittest.TestCase):
         ])
         self.assertEqual([host.shown for host in hosts.parse_hosts(text, "h")[2:4]], ["alice@node3:2222", "[fe80::1]:22"])
 
-    def test_errors_are_those_of_dmlc_submit(self):
-        """Of the options' tests in C++, by the program itself."""
-        submit = os.path.join(os.environ["WARREN_BIN"], "dmlc-submit")
-        for line in ("@node", "node:x", "node:0", "node:70000", "[fe80::1", "[fe80::1]x", "[fe80::1]:", "-oops", ":22", "node 4",
-                     "node slots=0", "node:", "node slot=3"):
-            with self.subTest(line=line), tempfile.NamedTemporaryFile("w", suffix=".hosts") as file:
-                file.write(f"# first\n{line}\n")
-                file.flush()
-                with self.assertRaises(ValueError) as raised:
-                    hosts.parse_hosts(pathlib.Path(file.name).read_text(), file.name)
-                done = subprocess.run([submit, "-n", "1", "--cluster", "ssh", "--dry-run", "--host-file", file.name, "true"],
-                                      text=True,
-                                      capture_output=True,
-                                      check=False)
-                self.assertIn(str(raised.exception), done.stderr)
+    def test_errors_name_the_source_and_the_line(self):
+        for line, words in (("@node", "no user"), ("node:4", "'node slots=4' or 'node port=4'"), ("nöde", "'nöde' is no host name"),
+                            ("node slot=3", "not understood"), ("\udcff", "is no host name")):
+            with self.subTest(line=line), self.assertRaisesRegex(ValueError, f"^rack.hosts:2: .*{words}"):
+                hosts.parse_hosts(f"# first\n{line}\n", "rack.hosts")
+
+    def test_names_on_the_command_line_are_read_in_the_same_way(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"HOSTFILE": ""}):
+            file = pathlib.Path(folder, "hosts")
+            file.write_bytes(b"\xef\xbb\xbfnode[1-2]*4\r\n")
+            found = hosts.hosts_of(str(file), "node2,alice@node3:2222")
+        self.assertEqual([host.shown for host in found], ["this machine", "node1", "node2", "alice@node3:2222"])
+        with self.assertRaisesRegex(ValueError, "^--hosts:1: 'node1:2' may mean"):
+            hosts.hosts_of(None, "node1:2")
 
     def test_what_ssh_says_has_a_kind(self):
         for said, kind in (("ssh: Could not resolve hostname nobody: Name or service not known",

@@ -25,7 +25,9 @@ class CommandLine(SubmitCase):
         self.assertIn("'x' is not a whole number", self.refused("--num-workers=x", *command))
         self.assertIn("is too big", self.refused("--num-workers", 10**12, *command))
         self.assertIn("the command to run is missing", self.refused("--num-workers", 2))
-        self.assertIn("the nearest is --num-workers", self.refused("--num-worker", 2, *command))
+        self.assertIn("the nearest is --num-workers", self.refused("--num-wrkers", 2, *command))
+        self.assertIn("it could be --num-workers, --num-servers", self.refused("--num", 2, *command))
+        self.assertIn("the -np behind the command belongs to the command", self.refused(*command, "-np", 2))
         self.assertIn("not a memory size", self.refused("--num-workers", 2, "--worker-memory", "4", *command))
         self.assertIn("UNSET_ is not set", self.refused("--num-workers", 2, "--env", "UNSET_", *command))
         self.assertIn("--env DMLC_ROLE", self.refused("--num-workers", 2, "--env", "DMLC_ROLE=x", *command))
@@ -95,8 +97,34 @@ class CommandLine(SubmitCase):
                 self.assertTrue(self.file("got").read_text().splitlines()[-1].startswith(last), "the whole of it")
                 self.assertFalse(self.file("broken").exists())
 
+    def test_options_are_taken_in_the_forms_of_argparse(self):
+        for words in (["-n2"], ["-np", 2], ["-np=2"], ["--num-w", 2], ["-qn2"], ["--num-workers=2"]):
+            process = self.submit("-q", *words, "echo", "-n3", "-np", "4", "-h")
+            self.assertEqual(process.out.count("-n3 -np 4 -h\n"), 2, (words, process.out, process.err))
+        for words in (["--host-ip", "[::1]"], ["--host-ip=::1"], ["--host-i", "[::1]"]):
+            process = self.submit("-qn1", *words, "printenv", "DMLC_TRACKER_URI")
+            self.assertEqual((process.out, process.err), ("[0] ::1\n", ""))
+        self.assertIn("has a port; give the address alone, and the port with --port",
+                      self.submit("-n1", "--host-ip", "[::1]:9091", "true").err)
+
+    def test_a_script_without_its_interpreter_is_understood(self):
+        self.file("train.py").write_text("print(1)\n")
+        self.file("run me.sh").write_text("echo 1\n")
+        for words, meant in ((["train.py", "x"], "; did you mean: python3? train.py$"), (["./train.py"], "python3? ./train.py$"),
+                             (["./run me.sh"], "did you mean: sh './run me.sh'$"),
+                             (["python3 train.py"], "words of their own, without quotes around all: python3 train.py$"),
+                             (["A=1", "python3", "train.py"], "; did you mean --env A=1$")):
+            process = self.submit("-n1", *words)
+            self.assertIn(process.returncode, (126, 127))
+            self.assertRegex(process.err, f"(?m){meant}")
+        self.file("train.py").chmod(0o755)
+        self.assertRegex(self.submit("-n1", "train.py").err, "no first line such as #!/usr/bin/env python3; did you mean: python")
+        self.file("train.py").write_text("#!/bin/sh\necho ran\n")
+        self.assertEqual(self.submit("-n1", "train.py").out, "[0] ran\n")
+
     def test_help_and_version_are_on_standard_output(self):
         self.assertIn("--local-num-attempt K", self.submit("--help").out)
+        self.assertEqual(self.submit("-h").out, self.submit("--help").out)
         self.assertTrue(self.submit("--help-markdown").out.startswith("# Options of dmlc-submit"))
         self.assertRegex(self.submit("--version").out, r"^dmlc-submit \(Warren\) \d+\.\d+\.\d+\n$")
 

@@ -55,6 +55,10 @@ class Completion(unittest.TestCase):
                                ("dmlc-submit --env=A=B --bi", ["--bind"]),
                                ("dmlc-submit --host-ip h:1 --env A= --bi", ["--bind"]),
                                ("dmlc-submit --env A=ho", []),
+                               ("dmlc-submit -n3 cat a", ["a b.txt"]),
+                               ("dmlc-submit -n3 -Hx --bi", ["--bind"]),
+                               ("dmlc-submit -np 3 cat a", ["a b.txt"]),
+                               ("dmlc-submit -np 3 --bi", ["--bind"]),
                                ("dmlc-submit -n 3 bash --bi", []), ("dmlc-submit -n 3 cat a", ["a b.txt"]), ("dmlc-submit -- hos",
                                                                                                              ["hosts.txt"])):
             with self.subTest(line=line):

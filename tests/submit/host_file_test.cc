@@ -32,8 +32,8 @@ TEST(HostFile, TakesNamesUsersPortsSlotsAndComments) {
       "  node2 slots=4 max_slots=8  # big\n"
       "alice@node3:2222\tslots=2\r\n",
       "hosts.txt");
-  EXPECT_THAT(hosts,
-              ElementsAre(Host{"node1", "", 0, 1}, Host{"node2", "", 0, 4}, Host{"node3", "alice", 2222, 2}));
+  EXPECT_THAT(hosts, ElementsAre(Host{"node1", "", 0, 1}, Host{"node2", "", 0, 4, 8},
+                                 Host{"node3", "alice", 2222, 2}));
   EXPECT_EQ(hosts[2].Login(), "alice@node3");
 }
 
@@ -44,8 +44,99 @@ TEST(HostFile, TakesIpv6AddressesWithAndWithoutPort) {
 }
 
 TEST(HostFile, AHostThatIsNamedAgainGetsTheSlotsOfBothLines) {
-  EXPECT_THAT(ParseHosts("a slots=2\nb\na slots=3\na:22\n", "f"),
-              ElementsAre(Host{"a", "", 0, 5}, Host{"b", "", 0, 1}, Host{"a", "", 22, 1}));
+  EXPECT_THAT(ParseHosts("a slots=2\nb\na slots=3\na:2222\n", "f"),
+              ElementsAre(Host{"a", "", 0, 5}, Host{"b", "", 0, 1}, Host{"a", "", 2222, 1}));
+  EXPECT_THAT(ParseHosts("a slots=2 max_slots=4\na\na max-slots=2\n", "f"),
+              ElementsAre(Host{"a", "", 0, 4, 7}));
+}
+
+TEST(HostFile, SkipsAByteOrderMark) {
+  EXPECT_THAT(ParseHosts("\xEF\xBB\xBFnode1 slots=2\r\nnode2\r\n", "f"),
+              ElementsAre(Host{"node1", "", 0, 2}, Host{"node2", "", 0, 1}));
+  EXPECT_THAT(ErrorOf(std::string("\xFF\xFEn\0\n", 5)), HasSubstr("hosts.txt:1: "));
+}
+
+TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
+  const auto names = [](const std::string& text) {
+    std::string joined;
+    for (const Host& host : ParseHosts(text, "f")) joined += (joined.empty() ? "" : " ") + host.name;
+    return joined;
+  };
+  EXPECT_EQ(names("node1,node2\n"), "node1 node2");
+  EXPECT_EQ(names("node[1-3]"), "node1 node2 node3");
+  EXPECT_EQ(names("node[08-11,3,007]"), "node08 node09 node10 node11 node3 node007");
+  EXPECT_EQ(names("node[8-11]"), "node8 node9 node10 node11");
+  EXPECT_EQ(names("node[0-1]"), "node0 node1");
+  EXPECT_EQ(names("n[1-2].rack[3-4].example,m1"),
+            "n1.rack3.example n2.rack3.example n1.rack4.example n2.rack4.example m1");
+  EXPECT_EQ(names("[1-2]n"), "1n 2n");
+  EXPECT_THAT(ParseHosts("alice@node[1-2]:2222 slots=3", "f"),
+              ElementsAre(Host{"node1", "alice", 2222, 3}, Host{"node2", "alice", 2222, 3}));
+  for (const char* bad : {"node[]", "node[a-c]", "node[3-1]", "node[1-]", "node[-1]", "node[1-3/2]",
+                          "node[1,]", "node[01-3]", "node[1-010]", "node[1--2]", "node[1234567890]"}) {
+    EXPECT_THAT(ErrorOf(bad), HasSubstr("is no range of hosts; write them as in node[1-3,7]")) << bad;
+  }
+  EXPECT_THAT(ErrorOf("node[1-3"), HasSubstr("the ']' is missing"));
+  EXPECT_THAT(ErrorOf("node1-3]"), HasSubstr("there is a ']' without its '['"));
+  EXPECT_THAT(ErrorOf("node[1-999999999]"), HasSubstr("names more than 100000 hosts"));
+  EXPECT_THAT(ErrorOf("node[1-90000],m[1-90000]"), HasSubstr("more than 100000 hosts"));
+  EXPECT_THAT(ErrorOf("node1,"), HasSubstr("there is no host name"));
+}
+
+TEST(HostFile, TakesSlotsBehindAStar) {
+  EXPECT_THAT(ParseHosts("node1*2\nnode[2-3]*4 max_slots=8\n", "f"),
+              ElementsAre(Host{"node1", "", 0, 2}, Host{"node2", "", 0, 4, 8}, Host{"node3", "", 0, 4, 8}));
+  EXPECT_THAT(ErrorOf("node*"), HasSubstr("'' is no number of slots"));
+  EXPECT_THAT(ErrorOf("node1*2 slots=3"), HasSubstr("two numbers of slots"));
+}
+
+TEST(HostFile, RefusesANumberBehindAColonThatMayBeSlots) {
+  EXPECT_THAT(
+      ErrorOf("# Horovod's\nnode1:2\n"),
+      StartsWith(
+          "hosts.txt:2: 'node1:2' may mean 2 slots or port 2; write 'node1 slots=2' or 'node1 port=2'"));
+  EXPECT_THAT(ErrorOf("10.0.0.1:22"), HasSubstr("may mean 22 slots or port 22"));
+  EXPECT_THAT(ErrorOf("node1:2,node2:2"), HasSubstr("'node1:2' may mean"));
+  EXPECT_THAT(ParseHosts("a:1024\nb:22 slots=3\nalice@c:22\n[fd00::1]:22\nd port=22\n", "f"),
+              ElementsAre(Host{"a", "", 1024, 1}, Host{"b", "", 22, 3}, Host{"c", "alice", 22, 1},
+                          Host{"fd00::1", "", 22, 1}, Host{"d", "", 22, 1}));
+  EXPECT_THAT(ErrorOf("a:2222 port=2223"), HasSubstr("two ports, 2222 and 2223"));
+}
+
+TEST(HostFile, RefusesWhatIsNoHostName) {
+  for (const char* bad : {"node!",         "n\xC3\xB6",  "\"node1\"", "node1;node2", "node1|x",  "host=node1",
+                          "node1/2",       "a..b",       "-a",        "a.-b",        "a-.b",     "1.2.3",
+                          "10.0.0.256",    "4",          "1:2:3",     "node1:2:3",   "a::b::c",  "$(reboot)",
+                          "node1\x1b[31m", "node{1..3}", "user@",     "fd00::1::2",  "[node1:x]"}) {
+    EXPECT_THAT(ErrorOf(bad), StartsWith("hosts.txt:1: ")) << bad;
+    EXPECT_THAT(ErrorOf(bad), testing::Not(HasSubstr("\x1b"))) << bad;
+  }
+  EXPECT_THAT(ErrorOf("node{1..3}"), HasSubstr("several hosts are written node[1-3]"));
+  EXPECT_THAT(ErrorOf(std::string(64, 'a')), HasSubstr("a part of it is too long"));
+  EXPECT_THAT(ErrorOf("-oProxyCommand=x@node1"), HasSubstr("would be taken for an option"));
+  EXPECT_THAT(ParseHosts("Node_1.example.com.\n10.0.0.1\nfe80::1%eth0\nxn--nde-sna\n", "f"),
+              testing::SizeIs(4));
+}
+
+TEST(HostFile, SaysTheRightFormOfWhatIsNotUnderstood) {
+  EXPECT_THAT(ErrorOf("node1 4 all.q@node1 UNDEFINED"), HasSubstr("for 4 slots write: node1 slots=4"));
+  EXPECT_THAT(ErrorOf("node1 slots = 4"), HasSubstr("'slots' is not understood; a line is one host"));
+  EXPECT_THAT(ErrorOf("node1 cpu=4"), HasSubstr("slots=N, max_slots=N or port=N behind it"));
+  EXPECT_THAT(ErrorOf("10.0.0.1 node1"), HasSubstr("'node1' is not understood; a line is one host"));
+  for (const char* line : {"a slots=4 max_slots=2", "a*4 max_slots=2", "a,b*4 max_slots=2"}) {
+    EXPECT_THAT(ErrorOf(line), HasSubstr("max_slots=2 is below slots=4")) << line;
+  }
+  EXPECT_THAT(ErrorOf("a[1]@node"), HasSubstr("'a[1]' is no name of a user"));
+  EXPECT_THAT(
+      [] { ReadHosts("node1,node2"); },
+      ThrowsMessage<std::runtime_error>(HasSubstr("--host-file (-H) takes a file with one host a line")));
+}
+
+TEST(HostFile, LinesAreReadBackAsTheyAreShown) {
+  const auto hosts = ParseHosts("node[1-2]*3\nalice@[fd00::1]:22 max_slots=4\nb:2222\n", "f");
+  std::string text;
+  for (const Host& host : hosts) text += host.Line() + '\n';
+  EXPECT_EQ(ParseHosts(text, "f"), hosts) << text;
 }
 
 TEST(HostFile, ErrorsNameTheLineAndWhatItShouldBe) {
@@ -80,6 +171,11 @@ TEST(HostFile, PlacesFillTheSlotsInTurnAndBeginAgain) {
   const auto hosts = ParseHosts("a slots=2\nb\n", "f");
   EXPECT_THAT(PlacesOn(hosts, 5), ElementsAre(0, 0, 1, 0, 0));
   EXPECT_THAT(PlacesOn(hosts, 1), ElementsAre(0));
+  const auto limited = ParseHosts("a slots=2 max_slots=3\nb max_slots=2\n", "f");
+  EXPECT_THAT(PlacesOn(limited, 5), ElementsAre(0, 0, 1, 0, 1));
+  EXPECT_THAT(
+      [&] { PlacesOn(limited, 6); },
+      ThrowsMessage<std::runtime_error>(HasSubstr("place for 5 processes by their max_slots, and 6 are")));
 }
 
 }  // namespace

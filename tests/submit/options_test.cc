@@ -112,14 +112,36 @@ TEST_F(OptionsTest, EnvironmentVariableThatIsNotSetIsAnError) {
 TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
   EXPECT_EQ(ErrorOf({"--num-wrokers", "3", "run"}),
             "unknown option '--num-wrokers'; the nearest is --num-workers");
-  EXPECT_EQ(ErrorOf({"--log", "x", "run"}), "unknown option '--log'; the nearest is --log-dir");
+  EXPECT_EQ(ErrorOf({"--logdir", "x", "run"}), "unknown option '--logdir'; the nearest is --log-dir");
   EXPECT_EQ(ErrorOf({"-num", "3", "run"}), "unknown option '-num'; the nearest is --num-workers");
+}
+
+TEST_F(OptionsTest, OptionsAreTakenInTheFormsOfArgparse) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"-n2", "run"},
+                                                                                     {"-np", "2", "run"},
+                                                                                     {"--num-w=2", "run"},
+                                                                                     {"-qn2", "run"},
+                                                                                     {"-q", "-n=2", "run"}}) {
+    EXPECT_EQ(ParseOptions(words).num_workers, 2) << words.front();
+  }
+  EXPECT_EQ(ParseOptions({"-Hhosts", "-n2", "-s1", "run"}).host_file, "hosts");
+  EXPECT_EQ(ParseOptions({"-h"}).request, Request::kHelp);
+  EXPECT_EQ(ParseOptions({"-n", "2", "-h", "--vers"}).request, Request::kVersion);
+  EXPECT_EQ(ErrorOf({"--log", "x", "run"}),
+            "ambiguous option '--log': it could be --log-dir, --log-level, --log-file, --log-format");
+  const Options options = ParseOptions({"-n2", "run", "-n3", "-np", "4", "-h", "--num-w=5", "--dry"});
+  EXPECT_EQ(options.num_workers, 2);
+  EXPECT_FALSE(options.dry_run);
+  EXPECT_THAT(options.command, ElementsAre("run", "-n3", "-np", "4", "-h", "--num-w=5", "--dry"));
 }
 
 TEST_F(OptionsTest, NumberOfWorkersMustBeASensibleNumber) {
   EXPECT_THAT(ErrorOf({"run"}), HasSubstr("--num-workers N is missing"));
-  EXPECT_THAT(ErrorOf({"run", "--num-workers", "3"}),
-              HasSubstr("options of dmlc-submit go before the command"));
+  for (const char* name : {"--num-workers", "-n", "-np"}) {
+    EXPECT_EQ(ErrorOf({"run", name, "3"}),
+              std::string("--num-workers N is missing: the ") + name +
+                  " behind the command belongs to the command; options of dmlc-submit go before it");
+  }
   EXPECT_EQ(ErrorOf({"--num-workers"}), "--num-workers needs a value: --num-workers N");
   for (const char* small : {"0", "-3"}) {
     EXPECT_THAT(ErrorOf({"--num-workers", small, "run"}), HasSubstr("is too small, at least 1")) << small;

@@ -75,6 +75,17 @@ class Program(unittest.TestCase):
                 worker.shutdown()
             self.assertEqual(tracker.finish()[0], 0)
 
+    def test_options_are_taken_in_the_forms_of_argparse(self):
+        for words in (["-n2"], ["-np", "2"], ["--num-w=2"], ["-n=2"]):
+            done = subprocess.run([BIN / "rabit-tracker", *words, "--host-i", "[::1]", "--port=0", "--until-stdin"], capture_output=True,
+                                  text=True, timeout=30, stdin=subprocess.DEVNULL)
+            self.assertIn("DMLC_NUM_WORKER=2\n", done.stdout, done.stderr)
+            self.assertIn("DMLC_TRACKER_URI=::1\n", done.stdout)
+        shown = [subprocess.run([BIN / "rabit-tracker", word], capture_output=True, text=True, timeout=30) for word in ("-h", "--help")]
+        self.assertEqual({(done.returncode, done.stdout) for done in shown}, {(0, shown[0].stdout)})
+        refused = subprocess.run([BIN / "rabit-tracker", "-n2", "--host-ip", "127.0.0.1:9091"], capture_output=True, text=True, timeout=30)
+        self.assertIn("has a port; give the address alone, and the port with --port", refused.stderr)
+
     def test_it_names_the_missing_workers_at_the_timeout_and_exits_1(self):
         with local("--num-workers", 3, "--timeout", "1.5") as tracker:
             wires = [worker.hello("start") for worker in workers_for(tracker, 3)[:2]]
@@ -92,6 +103,9 @@ class Program(unittest.TestCase):
             (["--num-workers", "2", "--sortby", "age"], "--sortby"),
             (["--num-workers", "2", "--port", "99999"], "--port"),
             (["--num-workers", "2", "--no-such-option"], "--no-such-option"),
+            (["--num-wrokers", "2"], "unknown option '--num-wrokers'; the nearest is --num-workers"),
+            (["--num", "2"], "ambiguous option '--num': it could be --num-workers, --num-servers"),
+            (["-n"], "--num-workers needs a value"),
         ):
             done = subprocess.run([BIN / "rabit-tracker", *options], capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, 2, done.stderr)

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import queue
-import re
 import secrets
 import subprocess
 import sys
@@ -13,11 +12,12 @@ import threading
 import time
 from typing import Any, List, Optional, Sequence
 
+from warren import _native
+
 PROBE = pathlib.Path(__file__).with_name("probe.py")
 #: As dmlc-submit has them (submit/cluster/ssh.cc), so that what reaches a host here reaches it there.
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
         "ControlMaster=no", "-o", "ClearAllForwardings=yes")
-_MOST_SLOTS = 100_000
 _PATIENCE_S = 60.0
 #: Reads the probe itself from what comes behind the shell's lines.
 _LOADER = ("import sys; print(sys.argv[1], flush=True); n = int(sys.stdin.readline()); "
@@ -47,55 +47,18 @@ class Host:
         return f"{self.user}@" * bool(self.user) + name + f":{self.port}" * bool(self.port)
 
 
-def _number(text: str, most: int, what: str) -> int:
-    if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= most:
-        raise ValueError(f"'{text}' is no {what}: a number from 1 to {most}")
-    return int(text)
-
-
-def _address(word: str) -> Host:
-    user, at, word = word.rpartition("@")
-    if at and not user:
-        raise ValueError("there is no user in front of the '@'")
-    port: Optional[str] = None
-    if word.startswith("["):
-        name, bracket, rest = word[1:].partition("]")
-        if not bracket:
-            raise ValueError("the ']' is missing")
-        if rest and not rest.startswith(":"):
-            raise ValueError(f"after ']' comes :PORT or nothing, not '{rest}'")
-        port = rest[1:] if rest else None
-    elif word.count(":") == 1:
-        name, _, port = word.partition(":")
-    else:
-        name = word  # with several colons it is an IPv6 address
-    if not name:
-        raise ValueError("there is no host name")
-    if name.startswith("-"):
-        raise ValueError(f"'{name}' would be taken for an option")
-    return Host(name, user, 0 if port is None else _number(port, 65535, "port"))
-
-
 def parse_hosts(text: str, source: str) -> List[Host]:
-    """The hosts of a host file as dmlc-submit reads it, each once. Raises ValueError that names `source` and the line."""
-    hosts: List[Host] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        try:
-            if not words:
-                continue
-            host = _address(words[0])
-            for word in words[1:]:
-                key, equals, value = word.partition("=")
-                if not equals or key not in ("slots", "max_slots", "max-slots"):
-                    raise ValueError(f"'{word}' is not understood; a line is a host and slots=N")
-                _number(value, _MOST_SLOTS, "number of slots")
-        except ValueError as error:
-            raise ValueError(f"{source}:{number}: {error}") from None
-        if host not in hosts:
-            hosts.append(host)
-    if not hosts:
-        raise ValueError(f"{source}: there is no host in it")
+    """The hosts of a host file as dmlc-submit, which is asked, reads it. Raises ValueError that names `source` and the line."""
+    words = [_native.program("dmlc-submit"), "--show-hosts", "--host-file", "/dev/stdin"]
+    done = subprocess.run(words, input=text, capture_output=True, check=False, encoding="utf-8", errors="surrogateescape")
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip().replace("dmlc-submit: error: ", "", 1).replace("/dev/stdin", source, 1))
+    hosts = []
+    for line in done.stdout.splitlines():
+        login, *settings = line.split()
+        user, _, name = login.rpartition("@")
+        port = dict(setting.split("=") for setting in settings).get("port", "0")
+        hosts.append(Host(name, user, int(port)))
     return hosts
 
 
@@ -261,7 +224,7 @@ def hosts_of(host_file: Optional[str], names: Optional[str]) -> List[Host]:
     found = [Host("")]
     path = host_file or (os.environ.get("HOSTFILE") if names is None else None)
     if path:
-        found += parse_hosts(pathlib.Path(path).read_text(encoding="utf-8"), path)
+        found += parse_hosts(pathlib.Path(path).read_text(encoding="utf-8", errors="surrogateescape"), path)
     for name in (names or "").split(","):
         if name.strip():
             found += [host for host in parse_hosts(name, "--hosts") if host not in found]

@@ -27,7 +27,7 @@ struct PlannedProcess {
   std::vector<std::string> unset;       ///< inherited variables that would mislead the process
   std::string log_file;                 ///< where its output is kept too; empty: nowhere
   CoreList cores = {};                  ///< of this machine, to which it is bound; empty: it is not
-  std::string python_environment = {};  ///< of other hosts, that it is to use: see FoundCommand
+  std::string python_environment = {};  ///< that it uses on other hosts: see FoundCommand
 };
 
 /// What torch.distributed and its like take from the environment of each process, as torchrun sets it: of the

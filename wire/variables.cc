@@ -29,7 +29,8 @@ constexpr std::string_view kParameters = "Parameters of rabit";
 // group, name, former name, values, default, meaning, reader
 constexpr Variable kVariables[] = {
     {kJob, "DMLC_TRACKER_URI", nullptr, "a host name or address, or NULL", "none",
-     "Where the tracker runs. Unset or `NULL`: a job of one process, without a tracker. As an argument also "
+     "Where the tracker runs. Unset or `NULL`: a job without a tracker (`WARREN_BOOTSTRAP`). As an argument "
+     "also "
      "`rabit_tracker_uri`.",
      kEngine},
     {kJob, "DMLC_TRACKER_PORT", nullptr, "a port from 1 to 65535", "9000",
@@ -63,8 +64,10 @@ constexpr Variable kVariables[] = {
     {kCollectives, "WARREN_ENGINE", "RABIT_ENGINE", "native or mpi", "native; mpi with librabit_mpi",
      "`mpi`: run the collectives over MPI.", kRabit},
     {kCollectives, "WARREN_BOOTSTRAP", "RABIT_BOOTSTRAP", "auto, tracker, mpi, slurm or none", "auto",
-     "How ranks find each other. `auto`: through the tracker if there is one; otherwise programs that use "
-     "`warren/c_api.h` do so through the launcher that started them. `slurm`: through Slurm or PMI.",
+     "How ranks find each other. `auto`: through the tracker if there is one, otherwise through the launcher "
+     "that "
+     "started several processes. `slurm`: through Slurm or PMI. `none`: processes of a launcher are separate "
+     "programs.",
      kRabit},
     {kCollectives, "WARREN_SHARED_MEMORY", "RABIT_SHARED_MEMORY", "auto or off", "auto",
      "`off`: use TCP between ranks on the same host, too.", kEngine},

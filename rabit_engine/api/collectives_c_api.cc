@@ -34,7 +34,6 @@ using warren::api::Attempt;
 using warren::api::Call;
 using warren::api::CallOptions;
 using warren::api::LastError;
-using warren::api::Launchers;
 using warren::api::Reduce;
 using warren::api::Reducing;
 using warren::api::Session;
@@ -361,7 +360,7 @@ int SendRecvOn(const Way& way, WarrenComm comm, const void* send, size_t send_co
 // --- the job -----------------------------------------------------------------------------------------------
 
 int WarrenInit(int argc, char** argv) {
-  return Attempt([&] { Session::Init(Call{"WarrenInit"}, argc, argv, Launchers::kJoin); });
+  return Attempt([&] { Session::Init(Call{"WarrenInit"}, argc, argv); });
 }
 
 int WarrenFinalize() {

@@ -137,7 +137,7 @@ SessionOptions OptionsOf(const Settings& settings) {
 
 }  // namespace
 
-void Session::Init(const Call& call, int argc, const char* const* argv, Launchers launchers) {
+void Session::Init(const Call& call, int argc, const char* const* argv) {
   RequireOwner(call);
   if (Find(Threads::kSeparate)) return;
   std::vector<std::string> arguments;
@@ -146,15 +146,15 @@ void Session::Init(const Call& call, int argc, const char* const* argv, Launcher
   }
   try {
     Settings settings = ReadSettings(arguments);
-    const bool is_told = settings.bootstrap != BootstrapKind::kAuto || !settings.tracker_host.empty();
-    if (launchers == Launchers::kJoin && !is_told)
-      settings.bootstrap = BootstrapOfLauncher(MpiCluesOfThisProcess(), &wire::FromEnvironment);
     if (settings.role != "worker") {
       // Jobs with parameter servers start one command in every role; rabit programs are for workers.
       Say("rabit: this process was started as a {}, and only workers have something to do; exit 0",
           settings.role);
       std::exit(0);
     }
+    const bool is_told = settings.bootstrap != BootstrapKind::kAuto || !settings.tracker_host.empty() ||
+                         settings.engine == EngineKind::kMpi;
+    if (!is_told) settings.bootstrap = BootstrapOfLauncher(MpiCluesOfThisProcess(), &wire::FromEnvironment);
     auto communicator = recovery::RecoverableCommunicator::Join(settings);
     SessionOptions options = OptionsOf(settings);
     options.timeline = reporting::NewTimeline(settings, *communicator);

@@ -61,32 +61,28 @@ struct NamedCallOptions {
 struct SessionOptions {
   device::DeviceOptions device;
   NamedCallOptions named;
-  std::shared_ptr<Timeline> timeline;  ///< none: nobody wants one
+  std::shared_ptr<Timeline> timeline;  ///< null if no timeline is written
 };
 
-/// Whose session a thread uses that has called no Init itself.
+/// Which session a thread uses that has not called Init.
 enum class Threads {
   kShare,    ///< the process's, if there is just one
-  kSeparate  ///< none: it has not joined anything
+  kSeparate  ///< no session: the thread has not joined a job
 };
-
-/// Whether a process that no tracker and no setting tells of a job is of the one of mpirun or srun. Programs
-/// of rabit and XGBoost that these start are alone then, as they always were.
-enum class Launchers { kJoin, kLeaveAlone };
 
 class Session {
  public:
-  /// Joins the job for this thread unless it has joined already.
-  static void Init(const Call& call, int argc, const char* const* argv,
-                   Launchers launchers = Launchers::kLeaveAlone);
-  /// The session this thread uses; null when there is none.
+  /// Joins the job for this thread unless it has joined already: that of the tracker or bootstrap which the
+  /// settings name, else that of the launcher which started this process, else one of this process alone.
+  static void Init(const Call& call, int argc, const char* const* argv);
+  /// The session this thread uses, or null.
   static std::shared_ptr<Session> Find(Threads threads);
-  /// The same, with Misuse when there is none.
+  /// The session this thread uses. Throws Misuse if it has none.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
   /// A session of ranks that meet over this bootstrap, of no thread in particular. Each rank leaves it by
   /// itself, when it destroys its own.
   static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
-  /// Ends this thread's session. True also when there is none; false when an error had ended the job before.
+  /// Ends this thread's session, if it has one. False if an error had ended the job before.
   static bool Finalize(const Call& call, Threads threads);
 
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,

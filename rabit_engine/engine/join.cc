@@ -1,5 +1,9 @@
 #include "rabit_engine/engine/join.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/bootstrap/none_bootstrap.h"
 #include "rabit_engine/bootstrap/slurm_bootstrap.h"
@@ -9,6 +13,20 @@
 #include "rabit_engine/mpi/mpi_engine.h"
 
 namespace warren {
+namespace {
+
+/// The world size that torchrun, or what does as it does, gives its workers; 1 if it did not start this
+/// process. WORLD_SIZE alone says nothing: other programs set it, too.
+int TorchWorldSize(const wire::LookUp& look_up) {
+  if (!look_up("RANK") || !look_up("MASTER_ADDR") || !look_up("MASTER_PORT")) return 1;
+  const std::string text = look_up("WORLD_SIZE").value_or("");
+  int size = 1;
+  std::from_chars(text.data(), text.data() + text.size(), size);
+  return size;
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> Join(const Settings& settings) {
   if (settings.engine == EngineKind::kMpi) {
     if (settings.tls) {
@@ -37,6 +55,18 @@ std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstra
 }
 
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up) {
+  // In a job with parameter servers the launcher has started these, too, and they are no ranks.
+  if (look_up("DMLC_PS_ROOT_URI")) return BootstrapKind::kNone;
+  const int torch_size = look_up("DMLC_JOB_CLUSTER") ? 1 : TorchWorldSize(look_up);
+  if (torch_size > 1 && torch_size != clues.launched_processes) {
+    throw Misuse(
+        fmt::format("RANK={}, WORLD_SIZE={}, MASTER_ADDR and MASTER_PORT are set, so torchrun or its like "
+                    "started {} processes, "
+                    "and no tracker is named by which they could become one job: start the program with "
+                    "dmlc-submit --num-workers "
+                    "{}, or set WARREN_BOOTSTRAP=none if they are separate programs",
+                    *look_up("RANK"), torch_size, torch_size, torch_size));
+  }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
   // An MPI that is in the process has taken what the launcher offers, or will.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;

@@ -16,8 +16,9 @@ namespace warren {
 /// Blocks until all ranks have come. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
 
-/// By which way the ranks of a launcher, mpirun or srun, find each other; kNone where none has started this
-/// process, or it alone.
+/// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, or
+/// started it alone, or parameter servers with it. Throws Misuse if torchrun or its like
+/// started several processes: they meet through PyTorch, which this library does not know.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
 /// Whether Join goes through a tracker: then ranks can be linked again after a loss.

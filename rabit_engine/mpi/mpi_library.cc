@@ -69,11 +69,13 @@ const WarrenMpi& Load(const MpiClues& clues) {
     }
     if (const WarrenMpi* table = TableOf(library, file, tried)) return *table;
   }
-  throw EngineError(fmt::format(
-      "WARREN_ENGINE=mpi or WARREN_BOOTSTRAP=mpi needs a plugin for MPI ({}), and none could be loaded:{}\n"
-      "Build Warren with libopenmpi-dev or libmpich-dev installed, put the plugin beside librabit, or name "
-      "it in WARREN_MPI_LIBRARY.",
-      WhyThese(clues), tried));
+  throw EngineError(
+      fmt::format("this process needs a plugin for MPI to find its peers ({}), and none could be loaded:{}\n"
+                  "Start the job with dmlc-submit --cluster mpi, which needs no plugin; or build Warren with "
+                  "libopenmpi-dev or "
+                  "libmpich-dev installed, put the plugin beside librabit, or name it in WARREN_MPI_LIBRARY. "
+                  "WARREN_BOOTSTRAP=none says that the launcher's processes are separate programs.",
+                  WhyThese(clues), tried));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -82,6 +83,18 @@ class AnyXgboost(Workers):
             rows = [int(count) for count in re.findall(r"rows (\d+) columns 13", output)]
             self.assertEqual((len(rows), sum(rows)), (workers, 270), output)
             (self.folder / "model.json").unlink()
+
+    # Not in the table of docs/how-to/xgboost.md, which is about dmlc-submit.
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
+    def test_processes_of_mpirun_train_one_model(self):
+        done = subprocess.run(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON,
+                               FOLDER / "any_xgboost_worker.py", "train", f"{HEART}?indexing_mode=1", "model.json", "4"],
+                              text=True, capture_output=True, check=False, cwd=self.folder, timeout=LIMIT_S,
+                              env={**environment(), "PYTHONUNBUFFERED": ""})  # else lines mix
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [int(count) for count in re.findall(r"rows (\d+) columns 13", done.stdout)]
+        self.assertEqual((len(rows), sum(rows)), (3, 270), done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("evaluation"), 1, done.stdout)
 
     def test_18_a_preloaded_library_says_when_it_cannot_serve_this_xgboost(self):
         def said(code):

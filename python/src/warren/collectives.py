@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from warren import _collectives_c as _c
-from warren import _leaving
+from warren import _launched, _leaving
 from warren._calls import (Array, Call, Combine, Custom, DeviceCall, Handle, Op, c_int_of, c_name, c_sizes, contiguous,
                            device_arrays, on_device, result_array, type_code, wait_all)
 from warren._coordinator import Coordinator
@@ -54,9 +54,10 @@ __all__ = ["Array", "Call", "Combine", "Communicator", "Coordinator", "Handle", 
 
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. Raises RuntimeError when the job
-    cannot be joined."""
+    """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. Processes that mpirun, srun or torchrun
+    started are one job, unless WARREN_BOOTSTRAP is `none`. Raises RuntimeError when the job cannot be joined."""
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
+    _launched.before_init(words)
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
 
 
@@ -71,6 +72,7 @@ def finalize() -> None:
     num_left += 1
     with _leaving.after_the_others():
         _c.check(_c.LIB.WarrenFinalize())
+    _launched.left()
 
 
 def world() -> "Communicator":

@@ -1,4 +1,4 @@
-"""LightGBM in a job that dmlc-submit started, over Warren's engine: no list of machines, no ports.
+"""LightGBM in a job that dmlc-submit, mpirun, srun or torchrun started, over Warren's engine: no list of machines, no ports.
 
     import lightgbm, warren.lightgbm
     with warren.lightgbm.communicator():
@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Unio
 import lightgbm
 import numpy as np
 
-from warren import _native, _same_rows, data, rabit
+from warren import _launched, _native, _same_rows, data, rabit
 from warren._replacing import replaced
 
 _TREE_LEARNERS = ("data", "voting")
@@ -44,10 +44,16 @@ def get_world_size() -> int:
 def _check_joined(what: str) -> None:
     """Raises RuntimeError where this process was started as one of several workers and is not inside `communicator`: it would
     train alone, on rows that are the job's."""
+    if _inside is not None:
+        return
     workers = os.environ.get("DMLC_NUM_WORKER", "1")
-    if _inside is None and os.environ.get("DMLC_TRACKER_URI") and workers != "1":
+    if os.environ.get("DMLC_TRACKER_URI") and workers != "1":
         raise RuntimeError(f"{what}: this process is one of {workers} workers of a job and has "
                            f"{'left it' if _left else 'not joined it'}; call it inside `with warren.lightgbm.communicator():`")
+    found = _launched.launched()
+    if found is not None:
+        raise RuntimeError(f"{what}: {found.story()} and has {'left' if _left else 'not joined'} their job; call it inside `with "
+                           "warren.lightgbm.communicator():`, or set WARREN_BOOTSTRAP=none if they are separate programs")
 
 
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:
@@ -227,7 +233,7 @@ def _network() -> Iterator[None]:
 
 @contextlib.contextmanager
 def communicator() -> Iterator[None]:
-    """Joins the job that dmlc-submit started, and leaves it at the end: what this thread trains in between, with `parameters`,
+    """Joins the job that dmlc-submit, mpirun, srun or torchrun started, and leaves it at the end: what this thread trains in between, with `parameters`,
     is trained by all workers together. Metrics are those of all workers' rows, and so early stopping stops all at once (see
     docs/how-to/lightgbm.md for metrics that are no means over rows). Does nothing outside of a job. A job has one communicator: who
     has left cannot join again. Errors of other workers, a lost one's among them, are LightGBMError; RuntimeError when the job

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar, 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _leaving, _native, _sealed
+from warren import _launched, _leaving, _native, _sealed
 
 T = TypeVar("T")
 
@@ -74,9 +74,11 @@ def _check(result: int) -> None:
 
 def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standard") -> None:
     """Joins the job. `args` are `key=value`, sys.argv by default; others are left alone. `lib` is there for old programs:
-    whatever they name, it is Warren's. Raises RuntimeError when the job cannot be joined."""
+    whatever they name, it is Warren's. Processes that mpirun, srun or torchrun started are one job, unless WARREN_BOOTSTRAP is
+    `none`. Raises RuntimeError when the job cannot be joined."""
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
+    _launched.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
     _check(_LIB.RabitTryInit(len(words), array))
 
@@ -86,6 +88,7 @@ def finalize() -> None:
     is over in any case."""
     with _leaving.after_the_others():
         _check(_LIB.RabitTryFinalize())
+    _launched.left()
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""XGBoost of any version in a job that dmlc-submit started.
+"""XGBoost of any version in a job that dmlc-submit, mpirun, srun or torchrun started.
 
     import xgboost, warren.xgboost
     with warren.xgboost.communicator():
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import xgboost as xgb
 
-from warren import _leaving
+from warren import _launched, _leaving
 from warren import _xgboost_checkpoint as _checkpoint
 from warren import _xgboost_data, data
 from warren import _xgboost_digest as _digest
@@ -68,14 +68,18 @@ def _arguments() -> Dict[str, Any]:
 
 
 def init(**arguments: Any) -> None:
-    """Joins the job; does nothing outside of one. `arguments` are those of XGBoost's own `init`, to which they are passed on:
+    """Joins the job; does nothing outside of one. Processes of mpirun, srun or torchrun are one, with a tracker that rank 0 runs, unless
+    WARREN_BOOTSTRAP is `none`. `arguments` are those of XGBoost's own `init`, to which they are passed on:
     `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`; `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name the job of
     a tracker that the environment does not. A job has one communicator: who has left cannot join again. Raises RuntimeError
     in one that has joined, and where WARREN_XGBOOST_ENGINE=warren asks for what cannot be: `left_in_the_end` then is to leave
     the job."""
     global _joined  # pylint: disable=global-statement
     if not any(name.lower() in ("dmlc_tracker_uri", "rabit_tracker_uri") for name in arguments) and not in_job():
-        return
+        launched = _launched.launched()
+        if launched is None:
+            return
+        _launched.share_tracker(launched)
     if _joined:
         raise RuntimeError("this worker has joined its job already: there is one communicator, from start to end")
     _check_not_left(arguments)
@@ -114,6 +118,10 @@ def _timeout_of(arguments: Dict[str, Any]) -> Any:
 
 def finalize() -> None:
     """Leaves the job; does nothing outside of one."""
+    _leave(failed=False)
+
+
+def _leave(failed: bool) -> None:
     global _joined, _left  # pylint: disable=global-statement
     if _joined:
         _joined, _left = False, _tracker
@@ -122,6 +130,7 @@ def finalize() -> None:
                 _end_engine(failed=False)
         finally:
             _collective().finalize()
+            _launched.left(failed)
 
 
 def _end_engine(failed: bool) -> None:
@@ -147,15 +156,15 @@ def left_in_the_end() -> Iterator[None]:
                 _end_engine(failed=True)
             with contextlib.suppress(Exception):
                 # To end its threads, without which the process may crash on its way out. The tracker knows better.
-                finalize()
+                _leave(failed=True)
         raise
     finalize()
 
 
 @contextlib.contextmanager
 def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
-    """Joins the job that dmlc-submit started, and leaves it at the end; does nothing outside of a job. The arguments are those
-    of `init`, and what `as` gives.
+    """Joins the job that dmlc-submit, mpirun, srun or torchrun started, and leaves it at the end; does nothing outside of a job. The
+    arguments are those of `init`, and what `as` gives.
 
     After an exception, sys.exit with a failure included, the job is not left as if this worker were done: the tracker is
     told (XGBoost 2.1 and later), and the others stop.

@@ -56,7 +56,8 @@ struct BitOR;  ///< integers only
 inline namespace warren_v1 {
 
 /// Joins the job. `key=value` arguments (rabit_tracker_uri=host, rabit_task_id=3...) win over the environment
-/// (DMLC_TRACKER_URI...); other arguments are left alone. Without a tracker the job is this process alone.
+/// (DMLC_TRACKER_URI...); other arguments are left alone. Without a tracker the job is that of the launcher
+/// (mpirun, srun), and without one this process alone; WARREN_BOOTSTRAP=none keeps launched processes apart.
 /// Blocks until all ranks have come. A second call in the same thread does nothing. Returns true, or throws.
 /// A process that was started as a server or scheduler (DMLC_ROLE) has nothing to do here: it ends with
 /// exit(0).

@@ -95,8 +95,8 @@ typedef struct WarrenCustomOp {
 typedef struct WarrenComm_* WarrenComm;
 
 /* Joins the job; argv has `key=value` arguments, others are left alone, and may be NULL when argc is 0.
- * Without a job around it the process is a world of one. A thread that has joined already, by rabit's API
- * too, stays where it is. */
+ * Without a tracker the job is that of the launcher (mpirun, srun); a process that nobody launched is a world
+ * of one. A thread that has joined already, by rabit's API too, stays where it is. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
 /* Leaves the job, when all ranks do. Communicators may be freed afterwards, too. */
 WARREN_DLL int WarrenFinalize(void);

@@ -66,6 +66,49 @@ TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
             BootstrapKind::kNone);
 }
 
+std::map<std::string, std::string> Torchrun(const std::string& rank, const std::string& size) {
+  return {{"RANK", rank}, {"WORLD_SIZE", size}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
+}
+
+TEST(Launchers, ThatMeetThroughPyTorchAreRefusedWithWhatWasSeen) {
+  try {
+    LauncherOf(Torchrun("1", "2"));
+    FAIL() << "joined nobody, and did not say so";
+  } catch (const Misuse& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("RANK=1, WORLD_SIZE=2"),
+                                             testing::HasSubstr("dmlc-submit --num-workers 2"),
+                                             testing::HasSubstr("WARREN_BOOTSTRAP=none")));
+  }
+  // One torchrun a node, each under a task of srun: the processes are torchrun's.
+  std::map<std::string, std::string> in_step = Torchrun("3", "8");
+  in_step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
+  EXPECT_THROW(LauncherOf(in_step), Misuse);
+}
+
+TEST(Launchers, AreNotSeenInVariablesThatOtherProgramsSet) {
+  EXPECT_EQ(LauncherOf({{"WORLD_SIZE", "4"}}), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf({{"RANK", "0"}, {"WORLD_SIZE", "4"}}), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf(Torchrun("0", "1")), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf(Torchrun("0", "many")), BootstrapKind::kNone);
+  // The shell of salloc is a step of one task, in newer versions.
+  EXPECT_EQ(
+      LauncherOf({{"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
+      BootstrapKind::kNone);
+}
+
+TEST(Launchers, MayBeGivenTorchsVariablesToo) {
+  std::map<std::string, std::string> step = Torchrun("0", "5");
+  step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
+  EXPECT_EQ(LauncherOf(step), BootstrapKind::kSlurm);
+}
+
+TEST(Launchers, AreLeftAloneWhereDmlcSubmitStartedServersOrSeparatePrograms) {
+  std::map<std::string, std::string> without_tracker = Torchrun("0", "2");
+  without_tracker.emplace("DMLC_JOB_CLUSTER", "local");
+  EXPECT_EQ(LauncherOf(without_tracker), BootstrapKind::kNone);
+  EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"DMLC_PS_ROOT_URI", "n1"}}), BootstrapKind::kNone);
+}
+
 TEST(MpiLibrary, HydraAndSrunWithPmi2AreKnownByPmiRank) {
   const MpiClues clues = CluesFrom({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}});
   EXPECT_EQ(clues.launcher, MpiKind::kMpich);

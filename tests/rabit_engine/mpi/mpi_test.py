@@ -142,6 +142,7 @@ class AnyMpi:
             run = self.run_ranks(self.launcher, 1, "collectives", program=copy)
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("none could be loaded", run.stderr)
+        self.assertIn("dmlc-submit --cluster mpi", run.stderr)
         self.assertIn(self.plugin.name, run.stderr)
 
     def test_the_death_of_a_rank_ends_the_job(self):

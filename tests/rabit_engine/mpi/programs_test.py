@@ -32,6 +32,16 @@ class AnyMpi:
                     self.assertEqual(over_mpi, own)
 
 
+    def test_a_program_of_rabit_joins_its_launcher_without_any_setting(self):
+        own = self.digests(3)
+        self.assertEqual(own, self.digests(3, WARREN_ENGINE="mpi"))
+        self.assertEqual(own, self.digests(3, RANK="0", WORLD_SIZE="3", MASTER_ADDR="n1", MASTER_PORT="1"))
+
+    def test_programs_that_are_said_to_be_separate_are(self):
+        run = self.run_ranks(self.launcher, 2, program=WORKER, limit_s=LIMIT_S, WARREN_RANDOM_PROGRAMS="1", WARREN_BOOTSTRAP="none")
+        self.assertEqual(self.well(run), [("0", "1"), ("0", "1")], run.stdout + run.stderr)
+
+
 @needs_openmpi
 class OpenMpi(AnyMpi, Ranks):
     launcher = OPENMPI

@@ -108,6 +108,31 @@ class Srun(Ranks):
             self.skipTest("SKIPPED: this Slurm has no PMIx; apt-get install slurm-wlm-basic-plugins")
         self.expect_well(self.srun(2, "print", "hello\n", mpi="pmix"), 2)
 
+    def run_python(self, launcher, code, **more):
+        return self.run_alone([*launcher, PYTHON, "-W", "ignore", "-c", code], **self.cluster.environment(),
+                              WARREN_NATIVE=str(BIN.parent), PYTHONPATH=str(SOURCE / "python/src"), OMP_NUM_THREADS="1", **more)
+
+    def test_programs_of_rabit_and_xgboost_join_their_step(self):
+        rabit = "from warren import rabit\nwith rabit.context([]):\n    print('joined', rabit.get_rank(), rabit.get_world_size())\n"
+        xgboost = ("import warren.xgboost as wx\nwith wx.communicator():\n    print('joined', wx.get_rank(), wx.get_world_size())\n")
+        with_xgboost = subprocess.run([PYTHON, "-c", "import xgboost"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+        for code in (rabit, xgboost) if with_xgboost else (rabit,):
+            for mpi in ("none", "pmi2"):
+                with self.subTest(code=code, mpi=mpi):
+                    run = self.run_python(["srun", f"--mpi={mpi}", "-n", "3"], code)
+                    self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                    self.assertEqual(sorted(re.findall(r"joined (\d) (\d)", run.stdout)), [("0", "3"), ("1", "3"), ("2", "3")],
+                                     run.stdout + run.stderr)
+        run = self.run_python(["srun", "--mpi=none", "-n", "3"], rabit, WARREN_BOOTSTRAP="none")
+        self.assertEqual(re.findall(r"joined (\d) (\d)", run.stdout), [("0", "1")] * 3, run.stdout + run.stderr)
+
+    def test_a_program_in_an_allocation_that_srun_did_not_start_is_alone(self):
+        code = ("import os\nfrom warren import rabit\nimport warren.data\nwith rabit.context([]):\n"
+                "    print('joined', rabit.get_rank(), rabit.get_world_size(), os.environ['SLURM_NTASKS'])\n"
+                "print(warren.data.current_peers().world)\n")
+        run = self.run_python(["salloc", "-n", "3"], code)
+        self.assertEqual(run.stdout, "joined 0 1 3\n1\n", run.stdout + run.stderr)
+
     def test_pytorch_runs_under_a_plain_srun_and_its_pmi(self):
         if subprocess.run([PYTHON, "-c", "import numpy, torch"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest(f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch")

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, S
 import numpy as np
 from numpy.typing import NDArray
 
-from warren import _sealed
+from warren import _launched, _sealed
 
 T = TypeVar("T")
 Piece = Union[memoryview, bytes, bytearray]
@@ -294,8 +294,8 @@ def _of_torch() -> Optional[Peers]:
 
 def current() -> Peers:
     """The job that this process is in: XGBoost's communicator, else Warren's, else the default group of torch.distributed, else
-    none (Alone). Only libraries that are imported already are looked at. Raises RuntimeError in a worker of a job of several that
-    has not joined it: alone it would take all rows for its own."""
+    none (Alone). Only libraries that are imported already are looked at. Raises RuntimeError in a worker of a job of several, or one
+    of several processes of mpirun, srun or torchrun, that has not joined it: alone it would take all rows for its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -306,6 +306,13 @@ def current() -> Peers:
             f"this is one of {workers} workers of a job (DMLC_TRACKER_URI is set), and has not joined it: do this inside of "
             "`with warren.xgboost.communicator(): ...`, `with warren.lightgbm.communicator(): ...` or "
             "`with warren.collectives.context(): ...`, or after torch.distributed.init_process_group")
+    launched = _launched.launched()
+    if launched is not None:
+        raise RuntimeError(
+            f"{launched.story()}, and has not joined their job: do this inside of `with warren.xgboost.communicator(): ...`, `with "
+            "warren.lightgbm.communicator(): ...` or `with warren.collectives.context(): ...`, or after "
+            "torch.distributed.init_process_group; say rank= and world= for a share without a job, or set WARREN_BOOTSTRAP=none if "
+            "the processes are separate programs")
     return Alone()
 
 

@@ -1,0 +1,177 @@
+"""Processes that mpirun, srun or torchrun started, and not dmlc-submit: what says so, and how they become one job.
+
+librabit finds the ranks of mpirun and srun by itself (rabit_engine/bootstrap). Two things need a tracker: XGBoost's own
+communicator, and torchrun, whose ranks meet through PyTorch. Then rank 0 runs one until it ends, and all ranks learn its address
+in the way that the launcher offers. WARREN_BOOTSTRAP=none says that the processes are separate programs.
+"""
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Union
+
+import numpy as np
+
+#: Seconds that the ranks may be missing at the tracker: they have all just met.
+_PATIENCE_S = 300
+#: Seconds that the tracker of a rank 0 that has failed stays for the others.
+_FAREWELL_S = 3
+_MOST_ADDRESS_BYTES = 4096
+_TRACKER_NAMES = ("dmlc_tracker_uri", "rabit_tracker_uri")
+
+#: What has to live as long as this process: rank 0's tracker, and the store of torchrun's ranks.
+_kept: List[Any] = []
+#: Rank 0's tracker, whose end `left` waits for.
+_awaited: List[Any] = []
+
+
+class Launched(NamedTuple):
+    """One of several processes that a launcher started."""
+
+    launcher: str  #: "mpirun", "srun" or "torchrun"
+    seen: str  #: in the environment, as "OMPI_COMM_WORLD_SIZE=2"
+    rank: int
+    size: int
+
+    def story(self) -> str:
+        """For errors: what this process is taken for, and why."""
+        return f"this is rank {self.rank} of {self.size} processes that {self.launcher} started ({self.seen})"
+
+
+def _number(name: str) -> Optional[int]:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else None
+
+
+def _of_torch() -> Optional[Launched]:
+    """torchrun, or what sets all that it sets. WORLD_SIZE alone says nothing: other programs set it, too."""
+    rank, size = _number("RANK"), _number("WORLD_SIZE")
+    address, port = os.environ.get("MASTER_ADDR"), _number("MASTER_PORT")
+    # dmlc-submit sets the same, also where it runs no tracker.
+    if rank is None or size is None or not address or port is None or "DMLC_JOB_CLUSTER" in os.environ or not rank < size:
+        return None
+    return Launched("torchrun", f"RANK={rank}, WORLD_SIZE={size}, MASTER_ADDR={address}, MASTER_PORT={port}", rank, size)
+
+
+def _of_launcher() -> Optional[Launched]:
+    """As rabit_engine/engine/join.cc decides. SLURM_NTASKS is in the shell of salloc, too, which is one process; a step's tasks
+    are what srun starts."""
+    for launcher, rank_name, size_name in (("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+                                           ("mpirun", "PMI_RANK", "PMI_SIZE"), ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")):
+        rank, size = _number(rank_name), _number(size_name)
+        if launcher == "srun" and "SLURM_STEP_ID" not in os.environ:
+            continue
+        if rank is not None and size is not None:
+            return Launched("srun" if "SLURM_STEP_ID" in os.environ and rank_name == "PMI_RANK" else launcher, f"{size_name}={size}", rank,
+                            size)
+    return None
+
+
+def launched() -> Optional[Launched]:
+    """What this process is one of, where a launcher started several and nothing else says how they meet; None where a tracker is
+    named, WARREN_BOOTSTRAP is `none` or `tracker`, or the process is alone."""
+    tracker = os.environ.get("DMLC_TRACKER_URI")
+    if (tracker and tracker != "NULL") or "DMLC_PS_ROOT_URI" in os.environ:
+        return None
+    # As librabit reads it: the new name first, then the one it had.
+    if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
+        return None
+    torch, launcher = _of_torch(), _of_launcher()
+    # torchrun may run in each task of srun; a script may also give PyTorch the numbers of mpirun.
+    if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
+        return torch
+    return launcher if launcher is not None and launcher.size > 1 else None
+
+
+def before_init(args: Iterable[Union[str, bytes]]) -> None:
+    """Before librabit's Init with these arguments: gives torchrun's ranks a tracker, since librabit does not know PyTorch. Does
+    nothing for others. Raises RuntimeError where that cannot be done."""
+    words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
+    if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
+        return
+    found = launched()
+    if found is not None and found.launcher == "torchrun":
+        share_tracker(found)
+
+
+def share_tracker(found: Launched) -> None:
+    """A collective call of all processes of the launcher: rank 0 runs a tracker until it ends, and the environment of each names
+    it, as dmlc-submit does. Raises RuntimeError where the ranks do not find each other, or the tracker does not start."""
+    from warren.tracker import Tracker  # pylint: disable=import-outside-toplevel
+
+    exchange: Union[_TorchStore, _LauncherWorld] = _TorchStore(found) if found.launcher == "torchrun" else _LauncherWorld(found)
+    told: Dict[str, str] = {}
+    if found.rank == 0:
+        try:
+            # Ranks are the launcher's.
+            tracker = Tracker(found.size, host_ip="127.0.0.1" if exchange.is_one_host else None, sortby="task", timeout=_PATIENCE_S)
+            tracker.start()
+            told = {name: str(value) for name, value in tracker.worker_envs().items()}
+            _kept.append(tracker)
+        except ValueError as error:
+            told = {"error": str(error)}
+    told = json.loads(exchange.from_rank_zero(json.dumps(told)))
+    if "error" in told:
+        raise RuntimeError(f"{found.story()}: rank 0 cannot run their tracker: {told['error']}")
+    os.environ.update(told, DMLC_TASK_ID=str(found.rank))
+    _awaited[:] = _kept[-1:] if found.rank == 0 else []
+
+
+def left(failed: bool = False) -> None:
+    """After this process has left its job: where it runs the tracker, waits until all ranks have left, who need it for that. If it
+    has `failed`, others may never come, and get a moment to hear of it."""
+    while _awaited:
+        try:
+            _awaited.pop().wait_for(_FAREWELL_S if failed else None)
+        except ValueError as error:
+            if not failed:
+                sys.stderr.write(f"warren: rank 0 has left the job, and not all others have: {error}\n")
+
+
+class _TorchStore:
+    """The key-value store of torchrun's ranks."""
+
+    def __init__(self, found: Launched) -> None:
+        self._rank = found.rank
+        self.is_one_host: bool = _number("LOCAL_WORLD_SIZE") == found.size
+        try:
+            from torch.distributed import rendezvous  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            raise RuntimeError(f"{found.story()}, and Warren finds these through PyTorch, which is not installed: start the program with "
+                               f"dmlc-submit --num-workers {found.size}, or set WARREN_BOOTSTRAP=none if they are separate programs") from None
+        self._store, *_ = next(iter(rendezvous("env://")))
+        _kept.append(self._store)
+
+    def from_rank_zero(self, text: str) -> str:
+        """Rank 0's text, on all ranks."""
+        if self._rank == 0:
+            self._store.set("warren/tracker", text)
+            return text
+        return bytes(self._store.get("warren/tracker")).decode()
+
+
+class _LauncherWorld:
+    """The ranks of mpirun or srun, as librabit finds them; left again, if this process was not in a job of theirs before."""
+
+    def __init__(self, found: Launched) -> None:
+        from warren import collectives  # pylint: disable=import-outside-toplevel
+
+        self._leave: Optional[Callable[[], None]] = None
+        try:
+            self._world = collectives.world()
+        except RuntimeError:
+            collectives.init([])
+            self._leave = collectives.finalize
+            self._world = collectives.world()
+        if (self._world.rank, self._world.size) != (found.rank, found.size):
+            raise RuntimeError(f"{found.story()}, and joined a job as rank {self._world.rank} of {self._world.size}")
+        local = self._world.local()
+        self.is_one_host: bool = local.size == found.size
+        local.free()
+
+    def from_rank_zero(self, text: str) -> str:
+        """Rank 0's text, on all ranks."""
+        address = np.frombuffer(text.encode().ljust(_MOST_ADDRESS_BYTES), np.uint8).copy()
+        received = self._world.broadcast(address, 0).tobytes().decode()
+        if self._leave is not None:
+            self._leave()
+        return received

@@ -1,0 +1,214 @@
+"""Processes that a launcher other than dmlc-submit started: one job, or an error that says what was seen; never several jobs of one.
+
+With Debian's XGBoost and PyTorch, or those of the Python that WARREN_LAUNCHERS_PYTHON names."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+from warren import _launched
+from warren_testing import BIN, SOURCE, free_ports
+
+PYTHON = os.environ.get("WARREN_LAUNCHERS_PYTHON", "/usr/bin/python3")
+LIMIT_S = 120
+FOREIGN = re.compile(r"(OMPI_|PMI_|PMIX_|SLURM_|HYDRA_|DMLC_|RABIT_|WARREN_BOOTSTRAP|RANK$|WORLD_SIZE$|LOCAL_|MASTER_)")
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3"]
+MPICH = ["mpirun.mpich", "-n", "3"]
+
+RABIT = """
+import numpy
+from warren import rabit
+with rabit.context([]):
+    print(f"joined {rabit.get_rank()} {rabit.get_world_size()} {rabit.allreduce(numpy.ones(1), rabit.SUM)[0]}\\n", end="")
+"""
+COLLECTIVES = """
+import numpy
+from warren import collectives
+with collectives.context([]) as world:
+    print(f"joined {world.rank} {world.size} {world.allreduce(numpy.ones(1))[0]}\\n", end="")
+"""
+XGBOOST = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy, xgboost, warren.xgboost
+with warren.xgboost.communicator():
+    rank, size = warren.xgboost.get_rank(), warren.xgboost.get_world_size()
+    matrix = warren.xgboost.load_dmatrix("rows.svm", progress=False)
+    model = xgboost.train({"base_score": 0.5, "nthread": 1}, matrix, 2)
+    count = getattr(xgboost, "collective", None) or xgboost.rabit
+    rows = float(count.allreduce(numpy.array([float(matrix.num_row())]), count.Op.SUM)[0])
+    print(f"joined {rank} {size} {rows}\\n", end="")
+"""
+LOAD = """
+import warren.data
+print(f"alone with {len(warren.data.load('rows.svm', format='libsvm', progress=False))} rows")
+"""
+
+
+def has(*modules):
+    code = "import " + ", ".join(modules)
+    return subprocess.run([PYTHON, "-W", "ignore", "-c", code], capture_output=True, check=False).returncode == 0
+
+
+needs_openmpi = unittest.skipUnless(shutil.which("mpirun.openmpi"), "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
+needs_mpich = unittest.skipUnless(shutil.which("mpirun.mpich"), "SKIPPED: no mpirun.mpich; apt-get install mpich")
+needs_xgboost = unittest.skipUnless(has("xgboost"), f"SKIPPED: {PYTHON} has no XGBoost; apt-get install python3-xgboost")
+needs_torch = unittest.skipUnless(has("torch"), f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch")
+
+
+class Launchers(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-launchers-")))
+        (self.folder / "rows.svm").write_text("".join(f"{i % 2} 0:{i} 1:{i % 7}\n" for i in range(90)))
+
+    def environment(self, **more):
+        clean = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+        return {**clean, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE / "python/src"),
+                "WARREN_CONNECT_TIMEOUT": "60", "OMPI_MCA_mpi_yield_when_idle": "1", **more}
+
+    def run_all(self, launcher, code, **more):
+        """Exit code and output of the launcher."""
+        done = subprocess.run([*launcher, PYTHON, "-c", code], env=self.environment(**more), cwd=self.folder, timeout=LIMIT_S,
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def run_as_torchrun(self, code, size=2, **more):
+        """The processes with the environment that torchrun gives them, without torchrun, whose agent keeps their store: each one's
+        exit code and output."""
+        port, = free_ports(1)
+        place = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
+        started = [subprocess.Popen([PYTHON, "-c", code], env=self.environment(RANK=str(rank), **place), cwd=self.folder, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]
+        try:
+            return [(output, one.returncode) for one in started for output in [one.communicate(timeout=LIMIT_S)[0]]]
+        finally:
+            for one in started:
+                one.kill()
+                one.wait()
+
+    def expect_one_job(self, output, sum_of_all=None, size=3):
+        joined = sorted(re.findall(r"joined (\d) (\d) (\S+)", output))
+        self.assertEqual(joined, [(str(rank), str(size), sum_of_all or f"{size}.0") for rank in range(size)], output)
+
+    @needs_openmpi
+    def test_processes_of_openmpi_are_one_job_of_rabit_and_of_the_collectives(self):
+        for code in (RABIT, COLLECTIVES):
+            status, output = self.run_all(OPENMPI, code)
+            self.assertEqual(status, 0, output)
+            self.expect_one_job(output)
+
+    @needs_mpich
+    def test_processes_of_mpich_are_one_job_of_rabit_and_of_the_collectives(self):
+        for code in (RABIT, COLLECTIVES):
+            status, output = self.run_all(MPICH, code)
+            self.assertEqual(status, 0, output)
+            self.expect_one_job(output)
+
+    @needs_xgboost
+    @needs_openmpi
+    def test_processes_of_openmpi_are_one_job_of_xgboost_with_their_own_ranks(self):
+        status, output = self.run_all(OPENMPI, XGBOOST)
+        self.assertEqual(status, 0, output)
+        self.expect_one_job(output, "90.0")
+
+    @needs_xgboost
+    @needs_mpich
+    def test_processes_of_mpich_are_one_job_of_xgboost(self):
+        status, output = self.run_all(MPICH, XGBOOST)
+        self.assertEqual(status, 0, output)
+        self.expect_one_job(output, "90.0")
+
+    @needs_openmpi
+    def test_an_exception_of_one_rank_ends_all_and_leaves_no_tracker(self):
+        code = XGBOOST.replace("    model =", "    if rank == 0:\n        raise SystemExit(7)\n    model =") if has("xgboost") else RABIT.replace(
+            "    print", "    if rabit.get_rank() == 0:\n        raise SystemExit(7)\n    print")
+        status, output = self.run_all(OPENMPI, code)
+        self.assertNotEqual(status, 0, output)
+        self.assertNotIn("joined", output)
+
+    @needs_torch
+    def test_processes_of_torchrun_are_one_job_of_rabit_and_of_the_collectives(self):
+        for code in (RABIT, COLLECTIVES):
+            found = self.run_as_torchrun(code)
+            self.assertEqual([status for _, status in found], [0, 0], found)
+            self.expect_one_job("".join(output for output, _ in found), size=2)
+
+    @needs_xgboost
+    @needs_torch
+    def test_processes_of_torchrun_are_one_job_of_xgboost_and_of_torch_at_once(self):
+        with_torch = XGBOOST.replace("import numpy, xgboost", "import torch.distributed\ntorch.distributed.init_process_group('gloo')\nimport "
+                                     "numpy, xgboost")
+        for code in (with_torch, XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n"):
+            found = self.run_as_torchrun(code)
+            self.assertEqual([status for _, status in found], [0, 0], found)
+            self.expect_one_job("".join(output for output, _ in found), "90.0", 2)
+
+    def test_torchruns_processes_without_torch_are_refused(self):
+        found = self.run_as_torchrun("import sys; sys.modules['torch'] = None\n" + RABIT)
+        for rank, (output, status) in enumerate(found):
+            self.assertEqual(status, 1, output)
+            self.assertIn(f"this is rank {rank} of 2 processes that torchrun started (RANK={rank}, WORLD_SIZE=2, MASTER_ADDR=127.0.0.1", output)
+            self.assertIn("dmlc-submit --num-workers 2", output)
+            self.assertIn("WARREN_BOOTSTRAP=none", output)
+
+    def test_load_outside_of_a_job_is_refused_and_says_what_was_seen(self):
+        for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},
+                     {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
+                     {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}):
+            status, output = self.run_all([], LOAD, **seen)
+            self.assertEqual(status, 1, output)
+            self.assertIn("this is rank 1 of 2 processes that", output)
+            self.assertIn("=2", output)
+            self.assertIn("with warren.xgboost.communicator()", output)
+            status, output = self.run_all([], LOAD, **seen, WARREN_BOOTSTRAP="none")
+            self.assertEqual((status, output), (0, "alone with 90 rows\n"))
+
+    def test_separate_programs_are_alone_where_the_environment_says_so(self):
+        for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1",
+                                                                                 "SLURM_STEP_NUM_TASKS": "2"},
+                     {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}):
+            for code in (RABIT, COLLECTIVES):
+                status, output = self.run_all([], code, **seen, WARREN_BOOTSTRAP="none")
+                self.assertEqual((status, output), (0, "joined 0 1 1.0\n"))
+
+    def test_a_process_that_is_alone_is_not_taken_for_one_of_several(self):
+        for seen in ({}, {"WORLD_SIZE": "4"}, {"RANK": "0", "WORLD_SIZE": "4"},
+                     {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "n1", "MASTER_PORT": "1"},
+                     {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
+                     {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "4294967290",
+                      "SLURM_STEP_NUM_TASKS": "1"},
+                     {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}):
+            status, output = self.run_all([], RABIT + LOAD, **seen)
+            self.assertEqual((status, output), (0, "joined 0 1 1.0\nalone with 90 rows\n"), seen)
+
+    def test_dmlc_submits_separate_programs_are_separate(self):
+        status, output = self.run_all([str(BIN / "dmlc-submit"), "--cluster", "local", "--num-workers", "2", "--no-tracker", "--quiet"], RABIT)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.count("joined 0 1 1.0"), 2, output)
+
+    def test_which_launcher_is_the_nearest(self):
+        def found(**environment):
+            with mock.patch.dict(os.environ, environment, clear=True):
+                one = _launched.launched()
+            return one and (one.launcher, one.rank, one.size)
+
+        torch = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "n1", "MASTER_PORT": "1"}
+        step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+        self.assertEqual(found(**torch, **step), ("torchrun", 5, 8))
+        self.assertEqual(found(**{**torch, "RANK": "1", "WORLD_SIZE": "2"}, **step), ("srun", 1, 2))
+        self.assertEqual(found(**step, PMI_RANK="1", PMI_SIZE="2"), ("srun", 1, 2))
+        self.assertEqual(found(**step, OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="4"), ("mpirun", 3, 4))
+        self.assertIsNone(found(**torch, DMLC_TRACKER_URI="n1"))
+        self.assertIsNone(found(**step, DMLC_PS_ROOT_URI="n1"))
+        self.assertIsNone(found(**step, WARREN_BOOTSTRAP="none"))
+        self.assertIsNone(found(**step, RABIT_BOOTSTRAP="none"))
+        self.assertEqual(found(**step, WARREN_BOOTSTRAP="slurm", RABIT_BOOTSTRAP="none"), ("srun", 1, 2))
+        self.assertEqual(found(**torch, DMLC_TRACKER_URI="NULL"), ("torchrun", 5, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -246,6 +246,22 @@ class MpiOverSsh(MpiCase):
                 self.assertEqual(lines, [f"[{i}] host-{i // 2} {tracker} a  b" for i in range(4)])
                 self.assertEqual(process.out.count(f"] {self.directory}"), 4)
 
+    def test_python_is_that_of_the_users_environment_or_is_named_with_its_host(self):
+        self.file("hosts").write_text("n0\nn1\n")
+        options = self.over("mpirun.openmpi")
+        if options is None:
+            self.skipTest("there is no mpirun.openmpi here")
+        for directory in (self.directory / "venv", self.hosts.own_directory / "venv"):
+            subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", directory], check=True)
+            environment = {"HOSTFILE": "hosts", "VIRTUAL_ENV": str(directory), "PATH": f"{directory}/bin:{os.environ['PATH']}"}
+            process = self.submit("--num-workers", 2, "--quiet", *options, "python", "-c", "import sys; print(sys.prefix)",
+                                  environment=environment)
+            if directory.parent == self.directory:
+                self.assertEqual(sorted(process.out.splitlines()), [f"[{rank}] {directory}" for rank in range(2)], process.err)
+            else:
+                self.assertEqual(process.returncode, 1, process.err)
+                self.assertRegex(process.err, f"there is no '{directory}/bin/python' on host-[01]")
+
     def test_a_failure_and_an_interrupt_leave_nothing_on_the_hosts(self):
         self.file("hosts").write_text("n0\nn1\n")
         for implementation in self.IMPLEMENTATIONS:

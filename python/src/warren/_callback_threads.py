@@ -38,7 +38,7 @@ class CallbackThreads:
         function()
 
     def _has_idle_thread(self) -> bool:
-        """Starts one if there is none. Whether functions will be called at all."""
+        """Starts a thread if none is idle. Returns whether functions will be called at all."""
         if self._num_idle == 0:
             try:
                 threading.Thread(target=self._serve, name="warren callbacks", daemon=True).start()

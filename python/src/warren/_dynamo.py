@@ -21,12 +21,17 @@ def _skipper() -> Optional[Callable[[types.CodeType], None]]:
     except ImportError:
         return None
     if hasattr(eval_frame, "skip_code"):  # up to PyTorch 2.6
-        return eval_frame.skip_code  # type: ignore[no-any-return]
+        skip_code: Callable[[types.CodeType], None] = eval_frame.skip_code
+        return skip_code
     if not hasattr(eval_frame, "set_code_exec_strategy"):
         return None
     action = eval_frame._FrameAction.SKIP
     strategy = eval_frame._FrameExecStrategy(action, action)  # for the frame, and for the frames that it calls
-    return lambda code: eval_frame.set_code_exec_strategy(code, strategy)  # type: ignore[no-any-return]
+
+    def skip(code: types.CodeType) -> None:
+        eval_frame.set_code_exec_strategy(code, strategy)
+
+    return skip
 
 
 def _function_in(value: Any) -> Any:

@@ -65,8 +65,8 @@ def parameters():
             parameter.fill_(me)
     warren.torch.synchronize_parameters(model, average=True)
     assert all((parameter == (size - 1) / 2).all() for parameter in model.parameters())
-    refuses("float8" if hasattr(torch, "float8_e4m3fn") else "complex", warren.torch.synchronize_parameters,
-            Several(torch.zeros(2).to(getattr(torch, "float8_e4m3fn", torch.complex64))), average=True)
+    refuses("float8" if hasattr(torch, "float8_e4m3fn") else "bool", warren.torch.synchronize_parameters,
+            Several(torch.zeros(2).to(getattr(torch, "float8_e4m3fn", torch.bool))), average=True)
 
 
 class Several(Module):

@@ -76,7 +76,9 @@ const std::vector<HelpParagraph>& HelpParagraphs() {
        "sets: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE` (with sge, yarn and "
        "kubernetes each worker counts as a host of its own), `MASTER_ADDR` and `MASTER_PORT`: "
        "worker 0's host, and a port from 20000 to 31999 that is chosen for the job, unless "
-       "`--env` sets them."},
+       "`--env` sets them. The names of horovodrun are set, too: `HOROVOD_RANK`, `HOROVOD_SIZE`, "
+       "`HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE`, and with local and ssh `HOROVOD_CROSS_RANK` and "
+       "`HOROVOD_CROSS_SIZE` (with the others `hvd.init()` sets these two)."},
       {"Parameter servers",
        "With `--num-servers` the scheduler, the servers and the workers find each other "
        "through `DMLC_PS_ROOT_URI` and `DMLC_PS_ROOT_PORT`. No rabit tracker runs, because "

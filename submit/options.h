@@ -30,7 +30,16 @@ enum class Mode {
   kMpi,  ///< the workers among each other: there are no servers
 };
 /// What is asked for besides running a job.
-enum class Request { kRun, kHelp, kHelpMarkdown, kHelpMan, kCompletion, kVersion, kHelpEnvironment, kShowHosts };
+enum class Request {
+  kRun,
+  kHelp,
+  kHelpMarkdown,
+  kHelpMan,
+  kCompletion,
+  kVersion,
+  kHelpEnvironment,
+  kShowHosts
+};
 /// For whom --completion writes.
 enum class Shell { kBash, kZsh, kFish };
 

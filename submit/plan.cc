@@ -22,11 +22,30 @@ constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
 /// Everything a job may set. One of these inherited from elsewhere (a job within a job) and not set by this
 /// job would send the process to the wrong tracker.
-constexpr std::array<std::string_view, 17> kJobVariables = {
-    "DMLC_TRACKER_URI",  "DMLC_TRACKER_PORT", "DMLC_NUM_WORKER",    "DMLC_NUM_SERVER",  "DMLC_ROLE",
-    "DMLC_TASK_ID",      kAttemptVariable,    kMaxAttemptVariable,  "DMLC_JOB_CLUSTER", "DMLC_PS_ROOT_URI",
-    "DMLC_PS_ROOT_PORT", "DMLC_NODE_HOST",    wire::kTokenVariable, kRankVariable,      kWorldSizeVariable,
-    kLocalRankVariable,  kLocalSizeVariable,
+constexpr std::array<std::string_view, 23> kJobVariables = {
+    "DMLC_TRACKER_URI",
+    "DMLC_TRACKER_PORT",
+    "DMLC_NUM_WORKER",
+    "DMLC_NUM_SERVER",
+    "DMLC_ROLE",
+    "DMLC_TASK_ID",
+    kAttemptVariable,
+    kMaxAttemptVariable,
+    "DMLC_JOB_CLUSTER",
+    "DMLC_PS_ROOT_URI",
+    "DMLC_PS_ROOT_PORT",
+    "DMLC_NODE_HOST",
+    wire::kTokenVariable,
+    kRankVariable.torch,
+    kWorldSizeVariable.torch,
+    kLocalRankVariable.torch,
+    kLocalSizeVariable.torch,
+    kRankVariable.horovod,
+    kWorldSizeVariable.horovod,
+    kLocalRankVariable.horovod,
+    kLocalSizeVariable.horovod,
+    kCrossRankVariable,
+    kCrossSizeVariable,
 };
 
 bool Names(const tracker::Environment& environment, std::string_view name) {
@@ -67,17 +86,19 @@ std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id)
   return (std::filesystem::path(log_dir) / name).string();
 }
 
-/// What torchrun gives its workers, as far as it is known here; the cluster adds the rest.
-void AddTorchEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
+/// What torchrun and horovodrun give their workers, as far as it is known here; the cluster adds the rest.
+void AddPlaceEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
   tracker::Environment& environment = process.environment;
   const std::string workers = std::to_string(options.num_workers);
-  environment.emplace_back(kRankVariable, std::to_string(process.task_id));
-  environment.emplace_back(kWorldSizeVariable, workers);
+  AddPlaceVariable(kRankVariable, std::to_string(process.task_id), environment);
+  AddPlaceVariable(kWorldSizeVariable, workers, environment);
   if (!Names(options.environment, kMasterPortVariable))
     environment.emplace_back(kMasterPortVariable, std::to_string(context.master_port));
   if (!ClusterOf(options).runs_here) return;
-  environment.emplace_back(kLocalRankVariable, std::to_string(process.task_id));
-  environment.emplace_back(kLocalSizeVariable, workers);
+  AddPlaceVariable(kLocalRankVariable, std::to_string(process.task_id), environment);
+  AddPlaceVariable(kLocalSizeVariable, workers, environment);
+  environment.emplace_back(kCrossRankVariable, "0");
+  environment.emplace_back(kCrossSizeVariable, "1");
   if (!NamesMaster(process)) environment.emplace_back(kMasterVariable, kLoopback);
 }
 
@@ -101,7 +122,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   // What a Python program prints is seen at once, and not lost when it is killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   if (role == tracker::Role::kWorker) {
-    AddTorchEnvironment(options, context, process);
+    AddPlaceEnvironment(options, context, process);
     if (context.report_seconds > 0 && !is_set(kReportVariable))
       process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
     if (context.report_seconds > 0 && !options.timeline.empty())
@@ -135,6 +156,16 @@ std::string JobName(const Options& options) {
 
 std::string QueuedJobName(const Options& options) {
   return options.job_name.empty() ? "dmlc-" + NameOfCommand(options.command) : options.job_name;
+}
+
+void AddPlaceVariable(const PlaceVariable& variable, const std::string& value,
+                      tracker::Environment& environment) {
+  environment.emplace_back(variable.torch, value);
+  environment.emplace_back(variable.horovod, value);
+}
+
+std::string ExportWords(const PlaceVariable& variable, const std::string& value) {
+  return fmt::format("{}=\"{}\" {}=\"{}\"", variable.torch, value, variable.horovod, value);
 }
 
 std::string ProcessName(tracker::Role role, int task_id) {
@@ -197,7 +228,8 @@ tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int att
 
 tracker::Environment WithoutTask(tracker::Environment environment) {
   std::erase_if(environment, [](const auto& entry) {
-    return entry.first == "DMLC_TASK_ID" || entry.first == kAttemptVariable || entry.first == kRankVariable;
+    return entry.first == "DMLC_TASK_ID" || entry.first == kAttemptVariable ||
+           entry.first == kRankVariable.torch || entry.first == kRankVariable.horovod;
   });
   return environment;
 }

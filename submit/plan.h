@@ -30,12 +30,19 @@ struct PlannedProcess {
   std::string python_environment = {};  ///< that it uses on other hosts: see FoundCommand
 };
 
-/// What torch.distributed and its like take from the environment of each process, as torchrun sets it: of the
-/// workers.
-inline constexpr char kRankVariable[] = "RANK";
-inline constexpr char kWorldSizeVariable[] = "WORLD_SIZE";
-inline constexpr char kLocalRankVariable[] = "LOCAL_RANK";
-inline constexpr char kLocalSizeVariable[] = "LOCAL_WORLD_SIZE";
+/// A number in the environment of each worker, by the name that torchrun gives it, for torch.distributed and
+/// its like, and by that of horovodrun.
+struct PlaceVariable {
+  const char* torch;
+  const char* horovod;
+};
+inline constexpr PlaceVariable kRankVariable{"RANK", "HOROVOD_RANK"};
+inline constexpr PlaceVariable kWorldSizeVariable{"WORLD_SIZE", "HOROVOD_SIZE"};
+inline constexpr PlaceVariable kLocalRankVariable{"LOCAL_RANK", "HOROVOD_LOCAL_RANK"};
+inline constexpr PlaceVariable kLocalSizeVariable{"LOCAL_WORLD_SIZE", "HOROVOD_LOCAL_SIZE"};
+/// The worker's place among those with its local rank, one of each host, and their number.
+inline constexpr char kCrossRankVariable[] = "HOROVOD_CROSS_RANK";
+inline constexpr char kCrossSizeVariable[] = "HOROVOD_CROSS_SIZE";
 /// Where rank 0 listens; --env may say so, too.
 inline constexpr char kMasterVariable[] = "MASTER_ADDR";
 inline constexpr char kMasterPortVariable[] = "MASTER_PORT";
@@ -52,6 +59,11 @@ struct Started {
 std::string JobName(const Options& options);
 /// The same for the queue of a cluster, with "dmlc-" before the command's.
 std::string QueuedJobName(const Options& options);
+
+void AddPlaceVariable(const PlaceVariable& variable, const std::string& value,
+                      tracker::Environment& environment);
+/// The same as words of a shell's export command: `RANK="1" HOROVOD_RANK="1"`.
+std::string ExportWords(const PlaceVariable& variable, const std::string& value);
 
 /// "worker 3", "server 0", "scheduler".
 std::string ProcessName(tracker::Role role, int task_id);

@@ -42,13 +42,15 @@ std::string ShareFunction(const CoreShare& share) {
                 : "share() { :; }\n";
 }
 
-/// A shell function that exports what torch.distributed asks for beside what is planned. Words of the shell:
-/// the worker's place among those of its host, how many these are, and worker 0's address, perhaps empty.
+/// A shell function that exports what torch.distributed and Horovod ask for beside what is planned. Words of
+/// the shell: the worker's place among those of its host, how many these are, and worker 0's address, perhaps
+/// empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";
-  std::string text = fmt::format("place() {{\nexport {}=\"$rank\" {}=\"{}\" {}=\"{}\"\n", kRankVariable,
-                                 kLocalRankVariable, local_rank, kLocalSizeVariable, local_size);
+  std::string text =
+      fmt::format("place() {{\nexport {} {} {}\n", ExportWords(kRankVariable, "$rank"),
+                  ExportWords(kLocalRankVariable, local_rank), ExportWords(kLocalSizeVariable, local_size));
   if (!NamesMaster(process))
     text += fmt::format("[ -z \"{0}\" ] || export {1}=\"{0}\"\n", master, kMasterVariable);
   return text + "}\n";

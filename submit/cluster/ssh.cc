@@ -119,15 +119,26 @@ CoreShare ShareOf(const Options& options, const PlannedProcess& process,
   return {.workers = std::to_string(workers + (moved ? 1 : 0)), .kept = CoresOfServers(options, servers)};
 }
 
-/// What torch.distributed asks for beside what is planned. `master`: worker 0's host.
-void AddTorchPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
-                   std::size_t host, const std::string& master, PlannedProcess& process) {
+/// What torch.distributed and Horovod ask for beside what is planned. `master`: worker 0's host.
+void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
+              std::size_t host, const std::string& master, PlannedProcess& process) {
   if (process.role != tracker::Role::kWorker) return;
   const std::vector<std::size_t> workers = PlacesOnHost(options, places, host, false);
   const auto own = std::find(workers.begin(), workers.end(), place);  // its end: its own host is gone
-  process.environment.emplace_back(kLocalRankVariable, std::to_string(own - workers.begin()));
-  process.environment.emplace_back(kLocalSizeVariable,
-                                   std::to_string(workers.size() + (own == workers.end() ? 1 : 0)));
+  const auto local_rank = static_cast<std::size_t>(own - workers.begin());
+  AddPlaceVariable(kLocalRankVariable, std::to_string(local_rank), process.environment);
+  AddPlaceVariable(kLocalSizeVariable, std::to_string(workers.size() + (own == workers.end() ? 1 : 0)),
+                   process.environment);
+  std::size_t cross_rank = 0;
+  std::size_t cross_size = 0;
+  const std::size_t hosts = *std::max_element(places.begin(), places.end()) + 1;
+  for (std::size_t other = 0; other < hosts; ++other) {
+    if (other != host && PlacesOnHost(options, places, other, false).size() <= local_rank) continue;
+    if (other < host) ++cross_rank;
+    ++cross_size;
+  }
+  process.environment.emplace_back(kCrossRankVariable, std::to_string(cross_rank));
+  process.environment.emplace_back(kCrossSizeVariable, std::to_string(cross_size));
   if (!NamesMaster(process)) process.environment.emplace_back(kMasterVariable, master);
 }
 
@@ -322,7 +333,7 @@ Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int 
   const std::size_t chosen = ChooseHost(index);
   Place& place = hosts_[chosen];
   PlannedProcess placed = ForHost(process, place.host);
-  AddTorchPlace(options_, places_, PlaceOf(options_, index), chosen, master_, placed);
+  AddPlace(options_, places_, PlaceOf(options_, index), chosen, master_, placed);
   std::string script = WatchedScript(placed, index, attempt, job_mark_, WorkingDirectory(options_),
                                      ShareOf(options_, process, places_, PlaceOf(options_, index), chosen),
                                      BindOf(options_) != Bind::kNone);
@@ -551,7 +562,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     const std::size_t own = PlaceOf(options, i);
     const Host& host = hosts[places[own]];
     PlannedProcess placed = ForHost(plan[i], host);
-    AddTorchPlace(options, places, own, places[own], master, placed);
+    AddPlace(options, places, own, places[own], master, placed);
     text += fmt::format("# {}, standard input stays open\n{}", ProcessName(plan[i].role, plan[i].task_id),
                         WithInput(ShellCommand(ShellOn(options, host)),
                                   WatchedScript(placed, i, 0, "JOB", WorkingDirectory(options),

@@ -7,10 +7,10 @@
 
 namespace warren::submit {
 
-/// A whole line, with or without its newline: it begins a traceback or a syntax error of Python, what C++ says
-/// of an exception that nobody catches, a failed check of XGBoost and dmlc-core, an error of rabit or of this
-/// engine, a report of faulthandler, of a sanitizer or of glibc, or what Python, argparse, the loader or a
-/// shell say of a program that cannot start.
+/// A whole line, with or without its newline: it begins a traceback or a syntax error of Python, what C++
+/// says of an exception that nobody catches, a failed check of XGBoost and dmlc-core, an error of rabit or of
+/// this engine, a report of faulthandler, of a sanitizer or of glibc, or what Python, argparse, the loader or
+/// a shell say of a program that cannot start.
 bool BeginsError(std::string_view line);
 
 /// A line that looks as if it belonged to the error that was begun before it: a frame of a stack, say. One

@@ -86,6 +86,14 @@ class Horovod(unittest.TestCase):
         self.expect_well(2, "adasum", WARREN_SHARED_MEMORY="off")
         self.expect_well(3, "adasum_of_three")
 
+    def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):
+        self.expect_well(3, "environment")
+        # A launcher that counts in another order than the engine: that of HOROVOD_RANK holds.
+        words = f'"{PYTHON}" "{WORKER}" environment every_operation'
+        shell = f"export HOROVOD_RANK=$((2 - RANK)) HOROVOD_LOCAL_RANK=$((2 - RANK)); exec {words}"
+        code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])")
+        self.assertEqual((code, said.count("] well")), (0, 3), said)
+
     def test_process_sets_and_ranks_with_fewer_batches(self):
         self.expect_well(4, "process_sets", "join", "join")
 

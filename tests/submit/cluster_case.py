@@ -309,6 +309,8 @@ import os, socket, time
 rank, size, local_rank, local_size, port = (int(os.environ[name]) for name in (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"))
 assert rank == int(os.environ["DMLC_TASK_ID"])
+assert (rank, size, local_rank, local_size) == tuple(int(os.environ["HOROVOD_" + name]) for name in (
+    "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
 found = None
 if rank == 0:
     listener = socket.create_server(("", port))

@@ -85,6 +85,26 @@ TEST(Plan, PythonKeepsNoOutputBackUnlessTheUserSaysSo) {
   EXPECT_EQ(Get(Plan(options, context).at(1).environment, "PYTHONUNBUFFERED"), "");
 }
 
+TEST(Plan, GivesEveryWorkerWhatHorovodrunWould) {
+  Options options = SomeOptions();
+  const PlanContext context = SomeContext();
+  const auto environment = Plan(options, context).at(1).environment;
+  for (const auto& [name, value] : {std::pair{"RANK", "1"},
+                                    {"SIZE", "2"},
+                                    {"LOCAL_RANK", "1"},
+                                    {"LOCAL_SIZE", "2"},
+                                    {"CROSS_RANK", "0"},
+                                    {"CROSS_SIZE", "1"}}) {
+    EXPECT_EQ(Get(environment, std::string("HOROVOD_") + name), value) << name;
+    Options set = options;
+    set.environment = {{std::string("HOROVOD_") + name, "7"}};
+    EXPECT_THROW(Plan(set, context), UsageError) << name;
+  }
+  options.cluster = "ssh";
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "HOROVOD_RANK"), "1");
+  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "HOROVOD_CROSS_RANK"), "(unset)");
+}
+
 TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();

@@ -88,9 +88,13 @@ class _Job:
     def __init__(self, world: Communicator) -> None:
         # A launcher that has said HOROVOD_RANK before may have counted in another order than the engine.
         self.world = world.split(0, int(_number("HOROVOD_RANK") or 0))
-        self.local, self.cross = _place(world.local()), _place(world.cross())
-        sizes = world.allgather(np.array([self.local[1]]))
-        self.is_homogeneous = bool((sizes == sizes[0]).all())
+        here = self.world.local()
+        self.local = _place(here.split(0, self.world.rank))  # in the order of these ranks
+        here.free()
+        local_ranks, local_sizes = self.world.allgather(np.array([self.local])).reshape(-1, 2).T
+        alike = np.flatnonzero(local_ranks == self.local[0])  # one of each host that has so many
+        self.cross = int(np.searchsorted(alike, self.world.rank)), len(alike)
+        self.is_homogeneous = bool((local_sizes == local_sizes[0]).all())
         self.sets: Dict[int, ProcessSet] = {}
         self._num_sets = 0
         places = zip(("", "LOCAL_", "CROSS_"), ((self.world.rank, self.world.size), self.local, self.cross))

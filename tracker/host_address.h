@@ -24,8 +24,8 @@ struct Reached {
 /// and to which no loopback leads; 127.0.0.1 when loopbacks lead to all of them.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses of a host, as a connection from it may show them; "[::1]" is "::1". Throws std::runtime_error
-/// when its name does not resolve.
+/// All addresses of a host, as a connection from it may show them; "[::1]" is "::1". Throws
+/// std::runtime_error when its name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
 /// All addresses of this machine's network interfaces.

@@ -72,6 +72,9 @@ class Torch(unittest.TestCase):
         self.expect_well("callbacks_that_wait", (1, 3))
         self.expect_well("callbacks_that_wait", (2,), WARREN_SHARED_MEMORY="off")
 
+    def test_a_callback_that_begins_operations_while_others_are_to_come_is_warned_of(self):
+        self.expect_well("callbacks_in_an_order_of_chance", (2,))
+
     def test_what_a_callback_waits_for_in_vain_ends_after_the_timeout(self):
         for said, code in self.run_ranks("late_in_a_callback", 3)[:2]:
             self.assertEqual(code, 0, said)

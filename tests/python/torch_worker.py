@@ -365,6 +365,43 @@ def callbacks_that_wait():
         assert all(digest == digests[0] for digest in digests)
 
 
+def callbacks_in_an_order_of_chance():
+    """Rank 0 begins a barrier in a callback while another future is not complete, and is told so, once."""
+    import warnings
+    rank, _ = begin()
+    caught = []
+    warnings.simplefilter("always")
+    warnings.showwarning = lambda message, *_, **__: caught.append(str(message))
+    data = torch.ones(1)
+    begun = []
+
+    def nested(_):
+        begun.extend([dist.barrier(async_op=True), dist.barrier(async_op=True)])
+        dist.send(data, 1, tag=2)
+
+    if rank == 0:
+        first = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(nested)
+        second = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+        dist.send(data, 1, tag=1)
+        first.wait()
+        second.wait()
+        begun[0].wait()
+        begun[1].wait()
+        assert len(caught) == 1 and "rank 0 begins WarrenBarrier inside a callback" in caught[0], caught
+        # One after the other, nothing is left to chance.
+        dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda _: dist.all_reduce(torch.ones(3))).wait()
+    else:
+        dist.recv(data, 0, tag=1)
+        dist.all_reduce(torch.ones(3))
+        dist.recv(data, 0, tag=2)
+        dist.all_reduce(torch.ones(3))
+        dist.barrier()
+        dist.barrier()
+        dist.all_reduce(torch.ones(3))
+        dist.all_reduce(torch.ones(3))
+        assert not caught, caught
+
+
 def late_in_a_callback():
     """The last rank does not make the call that the others' callbacks wait for."""
     rank, size = begin()

@@ -22,7 +22,7 @@ from warren.collectives import Communicator
 from warren.torch import _device
 from warren.torch._tensors import (Staging, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of,
                                    row_bytes, seconds_of, sizes)
-from warren.torch._work import Done, Receive, Several, Work
+from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
 
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
@@ -36,6 +36,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._mailbox, self._ranks, self._tags = mailbox, ranks, tags
         self._comm = communicator._comm  # pylint: disable=protected-access
         self._rank, self._size = communicator.rank, communicator.size
+        self._callbacks = Callbacks(communicator.rank)
         self._num_monitored = 0
         self._name = self._description = ""
         self.set_timeout(timeout)
@@ -130,13 +131,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _run(self, name: str, arguments: Sequence[Any], result: List[Tensor], opts: Any, staging: Optional[Staging] = None,
              kept: Any = None, timeout: Optional[float] = None) -> C10dWork:
+        self._callbacks.look_at_call(name)
         call = collectives.Call(name, (self._comm, *arguments), result, kept)
         if timeout is None and not is_async(opts):
             call.run()
             if staging is not None:
                 staging.copy_back()
             return Done(result)
-        return Work(call.begin(timeout=timeout), result, staging or Staging())
+        return Work(call.begin(timeout=timeout), result, staging or Staging(), self._callbacks)
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> C10dWork:
         if not isinstance(tensors, Tensor) and len(tensors) != 1:

@@ -1,6 +1,7 @@
 """What c10d calls a work: an operation under way, or one that has ended."""
 import threading
 import time
+import warnings
 from typing import Any, Callable, List, Optional, Set
 
 import torch
@@ -26,12 +27,50 @@ def let_go(work: Any) -> None:
         _of_callers_in_cpp.discard(work)
 
 
+class Callbacks:
+    """Notices when callbacks of one group's futures begin operations in an order that may differ between ranks. Thread safe."""
+
+    _here = threading.local()
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._lock = threading.Lock()
+        self._num_in_flight = 0  #: futures that are not complete
+        self._is_said = False
+
+    def add(self, num_futures: int) -> None:
+        with self._lock:
+            self._num_in_flight += num_futures
+
+    @staticmethod
+    def complete(future: "Future[None]") -> None:
+        """Its callbacks run in this thread."""
+        depth = getattr(Callbacks._here, "depth", 0)
+        Callbacks._here.depth = depth + 1
+        try:
+            future.set_result(None)
+        finally:
+            Callbacks._here.depth = depth
+
+    def look_at_call(self, name: str) -> None:
+        """Warns, once, of a call inside a callback while other callbacks are still to come."""
+        if getattr(Callbacks._here, "depth", 0) == 0 or self._num_in_flight == 0 or self._is_said:
+            return
+        self._is_said = True
+        warnings.warn(f"warren.torch: rank {self._rank} begins {name} inside a callback of a future while {self._num_in_flight} other "
+                      "futures of the group are not complete. Their callbacks may run in another order on other ranks, and calls of "
+                      "equal sizes would be mixed up. Put all gradients into one bucket (DistributedDataParallel with bucket_cap_mb), "
+                      "or wait for each operation before the next one begins.", RuntimeWarning, stacklevel=4)
+
+
 class Work(C10dWork):  # type: ignore[misc]
     """An operation under way. Thread safe."""
 
-    def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging) -> None:
+    def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, callbacks: Optional[Callbacks] = None) -> None:
+        """`callbacks`: of the group, for operations that all ranks begin in one order."""
         super().__init__()
         self._handle, self._result, self._staging = handle, result, staging
+        self._callbacks = callbacks
         self._error: Optional[BaseException] = None
         self._ended: Optional["Future[None]"] = None
         self._future: Optional["Future[List[Tensor]]"] = None
@@ -89,6 +128,8 @@ class Work(C10dWork):  # type: ignore[misc]
             # An error that `set_exception` sets is one in Python alone; one that is raised in `then` is so in C++, too.
             self._ended = Future()
             self._future = self._ended.then(self._value)
+        if self._callbacks is not None:
+            self._callbacks.add(1)
         if self._handle.done():
             self._finish(self._handle.wait)
         if self._is_finished:
@@ -120,7 +161,9 @@ class Work(C10dWork):  # type: ignore[misc]
             if self._ended is None or self._is_told:
                 return
             self._is_told = True
-        self._ended.set_result(None)
+        if self._callbacks is not None:
+            self._callbacks.add(-1)
+        Callbacks.complete(self._ended)
         let_go(self)
 
 

@@ -1,16 +1,13 @@
-// Who may take part in the job at its tracker (tracker/admission.h), as the options and the cluster have it.
+// The rules by which the tracker of a job admits workers (tracker/admission.h), from the options and the cluster.
 #pragma once
-
-#include <string>
 
 #include "submit/options.h"
 #include "tracker/admission.h"
 
 namespace warren::submit {
 
-/// `bound`: the address that the tracker listens at. Hosts of the job count as known when all of their names
-/// have addresses here.
-tracker::AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token,
-                                      const std::string& bound);
+/// Throws std::runtime_error where --admit hosts is given and the hosts of the job, or their addresses, are
+/// not known.
+tracker::AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token);
 
 }  // namespace warren::submit

@@ -57,8 +57,11 @@ void StoreSortBy(Options& options, const std::string& value) {
 }
 
 void StoreAdmit(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, tracker::Admit>, 3> kChoices = {
-      {{"token", tracker::Admit::kToken}, {"hosts", tracker::Admit::kHosts}, {"any", tracker::Admit::kAny}}};
+  constexpr std::array<std::pair<std::string_view, tracker::Admit>, 4> kChoices = {
+      {{"token", tracker::Admit::kToken},
+       {"user", tracker::Admit::kUser},
+       {"hosts", tracker::Admit::kHosts},
+       {"any", tracker::Admit::kAny}}};
   options.admit = Choose(value, kChoices);
 }
 
@@ -238,8 +241,8 @@ std::vector<Option> MakeTable() {
           {"--tls", "", "",
            "Encrypt the connections of Warren's engine, to the tracker and between workers, with TLS 1.3; the key is derived from the job token. Requires OpenSSL 3 on every host. XGBoost's own connections are not encrypted.",
            Flag<&Options::tls>},
-          {"--admit", "token|hosts|any", "",
-           "Which workers the tracker takes that cannot prove the job's token, as XGBoost's own: none, those from the hosts of the job, or any. Unless given: any when only this machine reaches the tracker, hosts where they are known before the start (ssh, mpi with a host file, slurm in an allocation), else any.",
+          {"--admit", "token|user|hosts|any", "user",
+           "Workers that the tracker accepts although they neither prove the job's token nor join by warren.xgboost, such as programs with XGBoost's own communication: none, processes of this user on this machine, all from the hosts of the job (ssh, mpi with a host file, slurm in an allocation), or any.",
            StoreAdmit},
           {"--timeout", "SECONDS", "1800",
            "Give up if workers have not contacted the tracker for this long. 0 waits forever; use it if the command never contacts the tracker.",

@@ -71,7 +71,7 @@ struct Options {
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   bool tls = false;
-  std::optional<tracker::Admit> admit;                               ///< none: what suits the cluster
+  tracker::Admit admit = tracker::Admit::kUser;
   std::chrono::milliseconds timeout{std::chrono::seconds{1800}};     ///< zero: for ever
   std::chrono::milliseconds hang_timeout{std::chrono::seconds{60}};  ///< zero: nobody looks
 

@@ -171,7 +171,7 @@ class JobRun : public JobView {
     server.port_end = options_.port_end;
     server.begin_anywhere = !options_.port_was_chosen;
     server.job = {options_.num_workers, options_.sort_by, true, options_.timeout};
-    server.job.admission = AdmissionOf(options_, token_, server.bind_address);
+    server.job.admission = AdmissionOf(options_, token_);
     server_ = std::make_unique<tracker::Server>(io_, server, EventsOfTracker());
     spdlog::debug("tracker listens at {} port {}", host, server_->port());
   }

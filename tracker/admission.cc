@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "wire/bytes.h"
+#include "wire/printable.h"
 
 namespace warren::tracker {
 namespace {
@@ -22,7 +26,33 @@ wire::Nonce Admission::NextNonce() {
   return seed_.Code({std::to_string(num_nonces_++)});
 }
 
-std::optional<std::string> Admission::Refusal(const std::string& host) const {
+void Admission::Vouch(const wire::Vouch& vouch, const std::string& host) {
+  tickets_.insert_or_assign(vouch.ticket, Ticket{vouch.task_id, host});
+  hosts_with_tickets_.insert(host);
+}
+
+std::string Admission::TaskOf(std::string_view shown, const std::string& host, bool starts,
+                              const std::string& refusal) {
+  const auto split = wire::SplitTicket(shown);
+  if (!split) throw wire::ProtocolError(refusal);
+  const auto found = tickets_.find(split->ticket);
+  const std::string task = wire::Printable(split->task_id);
+  if (found == tickets_.end() || found->second.task_id != split->task_id) {
+    throw wire::ProtocolError(
+        fmt::format("it says that it is task {}, and no worker of this job has vouched for it", task));
+  }
+  Ticket& ticket = found->second;
+  if (ticket.host != host) {
+    throw wire::ProtocolError(
+        fmt::format("task {} was vouched for at {}, and this peer is at {}", task, ticket.host, host));
+  }
+  if (starts && std::exchange(ticket.used, true)) {
+    throw wire::ProtocolError(fmt::format("task {} has started with this ticket already", task));
+  }
+  return split->task_id;
+}
+
+std::optional<std::string> Admission::Refusal(const std::string& host, bool is_own_user) const {
   if (!options_.token) return std::nullopt;
   if (closed_) {
     return fmt::format("it does not prove the job's token ({}), and the workers of this job do",
@@ -35,6 +65,13 @@ std::optional<std::string> Admission::Refusal(const std::string& host) const {
       return fmt::format(
           "it does not prove the job's token ({}), as XGBoost's own workers cannot; --admit hosts or --admit "
           "any lets them in",
+          wire::kTokenVariable);
+    case Admit::kUser:
+      if (is_own_user) break;
+      return fmt::format(
+          "it does not prove the job's token ({}), and is no process of the tracker's user on the tracker's "
+          "machine; if it is a worker of this job that uses XGBoost's own communication without "
+          "warren.xgboost, --admit hosts lets in workers from the job's hosts, and --admit any all",
           wire::kTokenVariable);
     case Admit::kHosts: {
       if (options_.hosts.contains(host)) break;

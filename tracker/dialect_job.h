@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct JobOptions {
   /// Whether notes are wanted, by which another tracker may take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
+  /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: no peer
+  /// is. Asked for peers that prove nothing, if that decides. Set by the server.
+  std::function<bool(ConnectionId)> is_own_user = {};
 };
 
 class DialectJob {

@@ -11,6 +11,7 @@
 #include "wire/collective.h"
 #include "wire/dialect.h"
 #include "wire/report.h"
+#include "wire/vouch.h"
 
 namespace warren::tracker {
 namespace {
@@ -53,6 +54,11 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
     admission_.Close();
     notes.erase(notes.begin(), closed.base());
   }
+  std::erase_if(notes, [this](const Note& note) {
+    if (note.kind != Note::Kind::kVouched) return false;
+    admission_.Vouch({note.task_id, note.ticket}, note.host);
+    return true;
+  });
   const bool collective = std::any_of(notes.begin(), notes.end(),
                                       [](const Note& note) { return note.kind == Note::Kind::kMember; });
   if (collective) {
@@ -71,6 +77,8 @@ std::string_view Job::Expected(const Inbound& inbound) {
       return "its claim to know the job's token";
     case Inbound::Step::kProof:
       return "its proof of the job's token";
+    case Inbound::Step::kVouch:
+      return "the task that it vouches for";
     case Inbound::Step::kDialect:
       break;
   }
@@ -146,6 +154,14 @@ void Job::Received(ConnectionId connection, std::string_view bytes, TimePoint no
   try {
     Inbound& inbound = found->second;
     if (inbound.job == nullptr && !ReadHead(connection, inbound, bytes, now)) return;
+    if (inbound.refusal) {
+      inbound.received += bytes;
+      const auto redeemed = WithTicketRedeemed(connection, inbound);
+      if (!redeemed) return;
+      inbound.refusal.reset();
+      inbound.received.clear();
+      return Dispatch(connection, *redeemed, now);
+    }
     if (admits_unauthenticated() && connections_.authenticated(connection)) {
       inbound.received += bytes;
       if (WantsARank(inbound.job == &*classic_, inbound.received)) return RequireAuthentication(now);
@@ -176,6 +192,10 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
     if (!ReadAuthentication(connection, inbound)) return false;
   }
+  if (inbound.step == Inbound::Step::kVouch) {
+    if (const auto vouch = wire::NextVouch(inbound.head)) HandleVouch(connection, *vouch, now);
+    return false;
+  }
   if (inbound.step == Inbound::Step::kMagic) {
     const auto magic = inbound.head.Int();
     if (!magic) return false;
@@ -197,12 +217,22 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
       throw wire::ProtocolError(
           "it wants TLS (WARREN_TLS=1 in its environment), and this tracker was started without --tls");
     }
+    if (*magic == wire::kVouchMagic && connections_.authenticated(connection)) {
+      inbound.step = Inbound::Step::kVouch;
+      return ReadHead(connection, inbound, bytes = {}, now);
+    }
     if (*magic != wire::kMagic && *magic != wire::kReportMagic) {
       throw wire::ProtocolError(
           fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
                       static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
     }
-    if (const auto why = RefusalOfUnproved(connection)) throw wire::ProtocolError(*why);
+    if (const auto why = RefusalOfUnproved(connection)) {
+      // The task id is known only once it has had its answer, which tells nothing.
+      const bool may_show_ticket =
+          *magic == wire::kMagic && admission_.ExpectsFrom(connections_.host(connection));
+      if (!may_show_ticket) throw wire::ProtocolError(*why);
+      inbound.refusal = *why;
+    }
     if (*magic == wire::kReportMagic) {
       reports_.Open(connection, world_size());
       reports_.Received(connection, inbound.head.Peek(inbound.head.available()), now);
@@ -222,7 +252,54 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
 
 std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const {
   if (connections_.authenticated(connection)) return std::nullopt;
-  return admission_.Refusal(connections_.host(connection));
+  const bool is_own_user =
+      admission_.AsksForUser() && options_.is_own_user && options_.is_own_user(connection);
+  return admission_.Refusal(connections_.host(connection), is_own_user);
+}
+
+/// The worker that is about to come makes this job one of workers with the token.
+void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now) {
+  if (!admission_.closed()) RequireAuthentication(now);
+  const std::string& host = connections_.host(connection);
+  admission_.Vouch(vouch, host);
+  if (options_.takes_notes) {
+    connections_.Add(
+        Note{.kind = Note::Kind::kVouched, .task_id = vouch.task_id, .host = host, .ticket = vouch.ticket});
+  }
+  connections_.Send(connection, wire::Writer().String(wire::kVouched).Take());
+  connections_.Close(connection);
+}
+
+/// What a peer has said that has to show a ticket, with its task's plain id; std::nullopt until its hello has
+/// come whole. Throws wire::ProtocolError where it may not take part.
+std::optional<std::string> Job::WithTicketRedeemed(ConnectionId connection, const Inbound& inbound) {
+  const std::string& host = connections_.host(connection);
+  const auto plain = [&](auto hello, bool starts) {
+    const std::size_t length = Encode(hello).size();
+    hello.task_id = admission_.TaskOf(hello.task_id, host, starts, *inbound.refusal);
+    connections_.SetAuthenticated(connection);
+    return std::pair(Encode(hello), length);
+  };
+  if (inbound.job == &*classic_) {
+    wire::classic::WorkerStream stream;
+    stream.Append(inbound.received);
+    const auto message = stream.Next();
+    if (!message) return std::nullopt;
+    const auto& hello = std::get<wire::classic::Hello>(*message);
+    const auto [bytes, length] = plain(hello, hello.command == wire::classic::Command::kStart);
+    return bytes + inbound.received.substr(length);
+  }
+  wire::collective::WorkerStream stream;
+  stream.Append(inbound.received);
+  const auto message = stream.Next();
+  if (!message) return std::nullopt;
+  const auto& hello = std::get<wire::collective::Hello>(*message);
+  const std::string bytes = plain(hello, hello.world_size == -1).first;
+  // The same values may be written in other ways than ours: the length is what the worker says.
+  wire::Reader reader;
+  reader.Append(inbound.received);
+  const auto length = sizeof(std::int32_t) + static_cast<std::size_t>(*reader.Int());
+  return bytes + inbound.received.substr(length);
 }
 
 void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
@@ -277,10 +354,11 @@ void Job::RequireAuthentication(TimePoint now) {
     if (connections_.authenticated(connection)) {
       if (inbound.job != nullptr) ours.push_back(connection);
     } else if (reports_.Has(connection)) {
-      reports_.Drop(connection, *admission_.Refusal(connections_.host(connection)));
+      reports_.Drop(connection, *admission_.Refusal(connections_.host(connection), false));
     } else if (inbound.job != nullptr || inbound.step == Inbound::Step::kDialect) {
-      connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection),
-                                                       *admission_.Refusal(connections_.host(connection))));
+      connections_.Log(Severity::kWarning,
+                       fmt::format("dropped {}: {}", connections_.Name(connection),
+                                   *admission_.Refusal(connections_.host(connection), false)));
       connections_.Close(connection);
     }
   }

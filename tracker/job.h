@@ -93,13 +93,13 @@ class Job {
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True when every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
-  /// Who came and who did not, for a person to read.
+  /// The workers that came and those that did not, for a person to read.
   std::string DescribeMissing() const { return Current().DescribeMissing(); }
 
  private:
   /// A connection that a peer has made: its dialect is not known yet, or whose job it is.
   struct Inbound {
-    enum class Step { kMagic, kNonce, kProof, kDialect };
+    enum class Step { kMagic, kNonce, kProof, kVouch, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
     std::size_t bytes = 0;  ///< received
@@ -107,13 +107,18 @@ class Job {
     wire::Nonce tracker_nonce{};
     wire::Reader head;
     DialectJob* job = nullptr;
-    /// Received since then, if it has proved the token, as long as peers that have not are admitted.
+    /// Received since then, until it is known whether it may take part: of a peer that has proved the token
+    /// as long as peers that have not are admitted, and of one that has to show a ticket.
     std::string received;
+    /// Why it may not take part, unless its hello shows a ticket.
+    std::optional<std::string> refusal;
   };
 
   const DialectJob& Current() const;
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
+  void HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now);
+  std::optional<std::string> WithTicketRedeemed(ConnectionId connection, const Inbound& inbound);
   std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;
   void Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now);
   bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now);

@@ -93,13 +93,14 @@ void Declare(CLI::App& app, Options& options) {
       "them by WARREN_TLS=1 to do so among each other");
   app.add_option(
          "--admit", options.admit,
-         "which workers may come without the token, as XGBoost's own: token (none), hosts (those from "
-         "this machine and --admit-host) or any. Without it: any when only this machine can reach the "
-         "tracker, else hosts")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Admit>{
-              {"token", Admit::kToken}, {"hosts", Admit::kHosts}, {"any", Admit::kAny}},
-          CLI::ignore_case));
+         "which workers may come that neither prove the token nor join by warren.xgboost, such as XGBoost's "
+         "own: token (none), user (processes of this user on this machine), hosts (those from this machine "
+         "and --admit-host) or any. Without it: hosts with --admit-host, else user")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Admit>{{"token", Admit::kToken},
+                                                                       {"user", Admit::kUser},
+                                                                       {"hosts", Admit::kHosts},
+                                                                       {"any", Admit::kAny}},
+                                          CLI::ignore_case));
   app.add_option("--admit-host", options.admitted_hosts,
                  "a host of the job, by address or name, for --admit hosts; may be repeated");
   app.add_option("--timeout", options.timeout_seconds,
@@ -187,11 +188,11 @@ std::optional<wire::JobToken> ToldToken(const Options& options) {
   }
 }
 
-AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token, const std::string& bound) {
+AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token) {
   AdmissionOptions admission;
   admission.token = token;
   admission.tls = options.tls;
-  admission.admit = options.admit.value_or(IsLoopback(bound) ? Admit::kAny : Admit::kHosts);
+  admission.admit = options.admit.value_or(options.admitted_hosts.empty() ? Admit::kUser : Admit::kHosts);
   for (const std::string& host : options.admitted_hosts) admission.hosts.merge(AddressesOf(host));
   if (admission.admit == Admit::kHosts) admission.hosts.merge(AddressesOfThisMachine());
   return admission;
@@ -267,7 +268,7 @@ int Serve(const Options& options) {
   server_options.job = {options.num_workers, options.sort_by, false,
                         std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
   server_options.job.takes_notes = state != nullptr;
-  server_options.job.admission = AdmissionOf(options, token, server_options.bind_address);
+  server_options.job.admission = AdmissionOf(options, token);
   if (state && state->begun()) {
     server_options.port = server_options.port_end = state->port();
     server_options.begin_anywhere = false;

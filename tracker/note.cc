@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Note::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords = {{{Kind::kWorld, "world"},
+constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords = {{{Kind::kWorld, "world"},
                                                                        {Kind::kAssigned, "assigned"},
                                                                        {Kind::kUnassigned, "unassigned"},
                                                                        {Kind::kLinked, "linked"},
@@ -24,10 +24,11 @@ constexpr std::array<std::pair<Kind, std::string_view>, 10> kWords = {{{Kind::kW
                                                                        {Kind::kReturned, "returned"},
                                                                        {Kind::kMember, "member"},
                                                                        {Kind::kBroken, "broken"},
-                                                                       {Kind::kClosed, "closed"}}};
+                                                                       {Kind::kClosed, "closed"},
+                                                                       {Kind::kVouched, "vouched"}}};
 
 bool NamesATask(Kind kind) {
-  return kind == Kind::kAssigned || kind == Kind::kMember;
+  return kind == Kind::kAssigned || kind == Kind::kMember || kind == Kind::kVouched;
 }
 
 // Task ids and hosts are whatever a worker sent: all but plain characters become %XX, as in a URL. An empty
@@ -107,6 +108,7 @@ std::string Encode(const Note& note) {
   }
   if (NamesATask(note.kind)) line += fmt::format(" {} {}", Escape(note.task_id), Escape(note.host));
   if (note.kind == Kind::kListens) line += fmt::format(" {}", note.port);
+  if (note.kind == Kind::kVouched) line += fmt::format(" {}", Escape(note.ticket));
   for (const int peer : note.peers) line += fmt::format(" {}", peer);
   return line;
 }
@@ -127,6 +129,7 @@ Note DecodeNote(std::string_view line) {
     note.host = words.NextText();
   }
   if (note.kind == Kind::kListens) note.port = words.NextNumber();
+  if (note.kind == Kind::kVouched) note.ticket = words.NextText();
   if (note.kind == Kind::kLinked || note.kind == Kind::kListens) {
     while (!words.empty() && words.good()) note.peers.push_back(words.NextNumber());
   }

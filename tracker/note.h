@@ -19,7 +19,8 @@ struct Note {
     kReturned,    ///< ... and takes part again
     kMember,      ///< `rank` was given to `task_id` at `host`, in the collective dialect: all are, from 0 on
     kBroken,      ///< ... and `rank` failed, so that all have to come again
-    kClosed       ///< the job is closed to all who do not prove its token, and begins here
+    kClosed,      ///< the job is closed to all who do not prove its token, and begins here
+    kVouched      ///< `task_id` at `host` was vouched for, with `ticket`
   };
   Kind kind = Kind::kWorld;
   int rank = 0;
@@ -27,6 +28,7 @@ struct Note {
   std::vector<int> peers = {};
   std::string task_id = {};
   std::string host = {};
+  std::string ticket = {};
 
   friend bool operator==(const Note&, const Note&) = default;
 };

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,7 @@
 #include "posix/sockets.h"
 #include "tls/first_record.h"
 #include "tls/session.h"
+#include "tracker/socket_owner.h"
 
 namespace warren::tracker {
 namespace {
@@ -85,14 +87,6 @@ void KeepAlive(tcp::socket& socket) {
   setsockopt(socket.native_handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(socket.native_handle(), IPPROTO_TCP, posix::kKeepIdle, &idle_seconds, sizeof idle_seconds);
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
-}
-
-/// IPv4 addresses that arrive on an IPv6 socket in the form other workers can use.
-asio::ip::address PlainAddress(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  }
-  return address;
 }
 
 /// How many listening sockets hold the connections of a job's workers when all come in one moment: the kernel
@@ -173,11 +167,6 @@ std::optional<tls::Context> TlsOf(const AdmissionOptions& admission) {
   }
 }
 
-JobOptions Seeded(JobOptions options) {
-  options.admission.seed = wire::RandomNonce();
-  return options;
-}
-
 }  // namespace
 
 class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
@@ -188,7 +177,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         timer_(io),
         accept_pause_(io),
         tls_(TlsOf(options.job.admission)),
-        job_(Seeded(options.job), steady_clock::now()) {
+        job_(JobOptionsOf(options), steady_clock::now()) {
     if (!options.notes.empty()) job_.TakeOver(options.notes, steady_clock::now());
   }
 
@@ -377,6 +366,22 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (connection.closing || stopped_) return;
     if (error) return Read(id, connection, error, 0);
     WaitToRead(id);
+  }
+
+  JobOptions JobOptionsOf(const ServerOptions& options) {
+    JobOptions of_job = options.job;
+    of_job.admission.seed = wire::RandomNonce();
+    of_job.is_own_user = [this](ConnectionId id) { return IsOwnUser(id); };
+    return of_job;
+  }
+
+  bool IsOwnUser(ConnectionId id) const {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return false;
+    error_code error;
+    const tcp::endpoint peer = found->second->socket.remote_endpoint(error);
+    const tcp::endpoint own = error ? tcp::endpoint() : found->second->socket.local_endpoint(error);
+    return !error && OwnerOfPeer(peer, own) == geteuid();
   }
 
   void CountHandshake(ConnectionId id, Connection& connection) {

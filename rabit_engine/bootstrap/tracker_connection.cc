@@ -16,6 +16,7 @@
 #include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/tls_context.h"
 #include "wire/authentication.h"
+#include "wire/vouch.h"
 
 namespace warren {
 namespace {
@@ -287,6 +288,18 @@ void TrackerConnection::ThrowIfBroken() {
                       fmt::format("the connection to the tracker at {} broke before it had heard all: {}",
                                   tracker_, tcp::ErrorText(error)));
   }
+}
+
+void VouchAtTracker(const Settings& settings, const std::string& ticket) {
+  TrackerConnection connection(settings);
+  connection.Send(wire::Encode(wire::Vouch{settings.task_id, ticket}));
+  const auto deadline = TrackerConnection::Clock::now() + settings.connect_timeout * kFirstAnswerPatience;
+  const std::string answer =
+      connection.ReadString("its word that it expects this worker", wire::kVouched.size(), deadline);
+  if (answer == wire::kVouched) return;
+  throw EngineError(
+      fmt::format("the tracker at {}:{} does not expect this worker, for whom its process vouched",
+                  settings.tracker_host, settings.tracker_port));
 }
 
 void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text) {

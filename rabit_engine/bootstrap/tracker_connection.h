@@ -63,6 +63,11 @@ class TrackerConnection {
   wire::classic::TrackerStream stream_;
 };
 
+/// Vouches to the tracker, over a connection that proves the job's token, for the worker `settings.task_id`
+/// that is about to join from this process by a protocol without one, under the name TASK#`ticket`
+/// (wire/vouch.h). Throws as the constructors.
+void VouchAtTracker(const Settings& settings, const std::string& ticket);
+
 /// Has the tracker print the text, as it is; `worker` says who asks (its command is set here). Text that the
 /// tracker cannot take still reaches the user, by stdout and with a line on stderr: a line for him is not
 /// worth a job.

@@ -9,6 +9,7 @@
 #include "wire/authentication.h"
 #include "wire/classic.h"
 #include "wire/collective.h"
+#include "wire/vouch.h"
 
 namespace warren::tracker {
 namespace {
@@ -112,8 +113,29 @@ class AdmissionTest : public ::testing::Test {
   }
   bool IsClosed(ConnectionId id) const { return closed.contains(id); }
 
+  /// Vouches for the task, from a connection that proves the token.
+  ConnectionId Vouch(const std::string& task, const std::string& ticket, const std::string& host = kHere) {
+    const ConnectionId id = Authenticate(token, host);
+    Take(id);
+    Say(id, wire::Encode(wire::Vouch{task, ticket}));
+    return id;
+  }
+  ConnectionId Collective(const std::string& task, const wire::collective::WorkerMessage& message,
+                          int rank = -1, const std::string& host = kHere) {
+    namespace collective = wire::collective;
+    const int world = rank < 0 ? -1 : job->world_size();
+    return Connect(classic::EncodeMagic() +
+                       collective::Encode(collective::Hello{world, std::max(rank, 0), task}) +
+                       std::visit([](const auto& one) { return collective::Encode(one); }, message),
+                   host);
+  }
+
   std::string expected_;  ///< the tracker's proof
 };
+
+constexpr char kTicket[] = "k3J9fQz81Lw-0_ab";
+constexpr char kOther[] = "another-ticket-00";
+const std::string kTicketed = std::string("0#") + kTicket;
 
 TEST_F(AdmissionTest, TheTrackerProvesTheTokenTooAndThenTheDialectBegins) {
   Start(1, Admit::kToken);
@@ -421,6 +443,167 @@ TEST_F(AdmissionTest, ATrackerWithoutATokenSaysThatItHasNone) {
   const ConnectionId id = Connect(wire::AuthenticationKeys(token).Hello(wire::RandomNonce()));
   EXPECT_TRUE(IsClosed(id));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("this tracker was given none")));
+}
+
+TEST_F(AdmissionTest, ProcessesOfTheTrackersOwnUserAreAdmittedWithoutTheToken) {
+  JobOptions options = OptionsFor(1, Admit::kUser, {kHere});
+  std::set<ConnectionId> own;
+  options.is_own_user = [&](ConnectionId id) { return own.contains(id); };
+  job.emplace(options, now);
+  const ConnectionId stranger = Stock("0");
+  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_EQ(Take(stranger), "");
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr(
+                            "is no process of the tracker's user on the tracker's machine; if it is a "
+                            "worker of this job that uses XGBoost's own communication")));
+  own.insert(next);
+  EXPECT_FALSE(IsClosed(Stock("0")));
+  EXPECT_EQ(ranks.at("0"), 0);
+  Start(1, Admit::kUser);  // nobody can say whose a connection is
+  EXPECT_TRUE(IsClosed(Stock("0")));
+}
+
+TEST_F(AdmissionTest, OnceAWorkerHasProvedTheTokenProcessesOfTheUserHaveToAsWell) {
+  JobOptions options = OptionsFor(2, Admit::kUser);
+  options.is_own_user = [](ConnectionId) { return true; };
+  job.emplace(options, now);
+  Ours("0");
+  EXPECT_TRUE(IsClosed(Stock("1")));
+}
+
+TEST_F(AdmissionTest, AWorkerThatWasVouchedForJoinsByXgboostsProtocol) {
+  Start(2, Admit::kToken);
+  const ConnectionId voucher = Vouch("0", kTicket);
+  EXPECT_EQ(Take(voucher), wire::Writer().String("expected").Take());
+  EXPECT_TRUE(IsClosed(voucher));
+  const ConnectionId worker = Connect(classic::EncodeMagic());
+  EXPECT_EQ(Take(worker), classic::EncodeMagic());
+  const std::string hello = Words(kTicketed).substr(4);
+  for (const char c : hello) Say(worker, std::string(1, c));
+  EXPECT_FALSE(IsClosed(worker));
+  Ours("1");
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
+}
+
+TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
+  namespace collective = wire::collective;
+  Start(2, Admit::kToken);
+  Vouch("0", kTicket);
+  Vouch("1", kOther);
+  Collective(kTicketed, collective::Start{9010, 0});
+  Collective(std::string("1#") + kOther, collective::Start{9020, 0});
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
+  EXPECT_THAT(warnings, IsEmpty());
+  // A process on the same host that shows no ticket does not speak for them.
+  EXPECT_TRUE(IsClosed(Collective("0", collective::Shutdown{}, 0)));
+  EXPECT_TRUE(IsClosed(Collective("0", collective::Failure{"boo", 1}, 0)));
+  EXPECT_TRUE(IsClosed(Collective("0", collective::Print{"boo"}, 0)));
+  EXPECT_TRUE(IsClosed(Collective("0", collective::Start{9010, 0})));
+  EXPECT_THAT(prints, IsEmpty());
+  EXPECT_FALSE(broken);
+  Collective(kTicketed, collective::Print{"heard"}, 0);
+  EXPECT_THAT(prints, ElementsAre("heard"));
+  for (const auto& [task, rank] : {std::pair(kTicketed, 0), std::pair(std::string("1#") + kOther, 1)}) {
+    job->Closed(Collective(task, collective::Shutdown{}, rank), "it closed the connection", now);
+  }
+  Collect();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, WithoutATicketThatFitsNothingIsAnsweredButTheMagic) {
+  Start(2, Admit::kToken);
+  const ConnectionId early = Stock(kTicketed);
+  EXPECT_EQ(Take(early), "");
+  EXPECT_TRUE(IsClosed(early));
+  Vouch("0", kTicket);
+  const ConnectionId elsewhere = Stock(kTicketed, Command::kStart, -1, kElsewhere);
+  EXPECT_EQ(Take(elsewhere), "");
+  EXPECT_TRUE(IsClosed(elsewhere));
+  Vouch("1", kOther, kElsewhere);
+  struct Case {
+    std::string task, host, words;
+  };
+  for (const auto& [task, host, words] :
+       {Case{"0", kHere, "it does not prove the job's token"},
+        Case{"NULL", kHere, "it does not prove the job's token"}, Case{"0#", kHere, "it does not prove"},
+        Case{"0#short", kHere, "it does not prove"},
+        Case{"0#k3J9fQz81Lw-0_ac", kHere, "no worker of this job has vouched for it"},
+        Case{std::string("1#") + kTicket, kHere,
+             "it says that it is task 1, and no worker of this job has vouched for it"},
+        Case{kTicketed, kElsewhere, "task 0 was vouched for at 10.0.0.1, and this peer is at 10.0.0.99"}}) {
+    for (const Command command : {Command::kStart, Command::kRecover, Command::kShutdown, Command::kPrint}) {
+      const ConnectionId id = Stock(task, command, 0, host);
+      EXPECT_EQ(Take(id), classic::EncodeMagic()) << task;
+      EXPECT_TRUE(IsClosed(id)) << task;
+      EXPECT_THAT(warnings.back(), HasSubstr(words));
+    }
+  }
+  EXPECT_THAT(ranks, IsEmpty());
+}
+
+TEST_F(AdmissionTest, ATicketIsGoodForOneStart) {
+  Start(1, Admit::kToken);
+  Vouch("0", kTicket);
+  Link(Stock(kTicketed));
+  EXPECT_TRUE(IsClosed(Stock(kTicketed)));
+  EXPECT_THAT(warnings.back(), HasSubstr("task 0 has started with this ticket already"));
+  Vouch("0", kOther);  // its process was started again
+  EXPECT_FALSE(IsClosed(Stock(std::string("0#") + kOther)));
+  EXPECT_EQ(ranks.at("0"), 0);
+}
+
+TEST_F(AdmissionTest, OnlyWhoHasProvedTheTokenCanVouch) {
+  Start(1, Admit::kAny);
+  const ConnectionId id = Connect(wire::Encode(wire::Vouch{"0", kTicket}));
+  EXPECT_TRUE(IsClosed(id));
+  EXPECT_EQ(Take(id), "");
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("not a worker: its first four bytes are 0x56525257")));
+  Ours("1");
+  const ConnectionId stock = Stock(kTicketed);
+  EXPECT_TRUE(IsClosed(stock));
+  EXPECT_EQ(Take(stock), "");
+}
+
+TEST_F(AdmissionTest, AVouchTakesTheJobBackFromThoseWithoutTheToken) {
+  Start(2, Admit::kAny);
+  const ConnectionId impostor = Stock("0", Command::kStart, 0);
+  Link(impostor);
+  const ConnectionId waiting = Stock("another");
+  Vouch("0", kTicket);
+  EXPECT_TRUE(IsClosed(waiting));
+  EXPECT_THAT(warnings, ::testing::Contains(HasSubstr("had made this job theirs before one that did came")));
+  ranks.clear();
+  Stock(kTicketed);
+  EXPECT_TRUE(IsClosed(Stock("1")));
+  Vouch("1", kOther);
+  Stock(std::string("1#") + kOther);
+  EXPECT_EQ(ranks, (std::map<std::string, int>{{"0", 0}, {"1", 1}}));
+}
+
+TEST_F(AdmissionTest, TheNextTrackerKnowsWhoWasVouchedFor) {
+  Start(1, Admit::kUser);
+  Vouch("0", kTicket);
+  Link(Stock(kTicketed));
+  std::vector<Note> kept;
+  for (const Note& note : notes) kept.push_back(DecodeNote(Encode(note)));
+  job.emplace(OptionsFor(1, Admit::kUser), now);
+  job->TakeOver(kept, now);
+  EXPECT_TRUE(IsClosed(Stock("0", Command::kShutdown, 0)));
+  EXPECT_FALSE(finished);
+  Stock(kTicketed, Command::kShutdown, 0);
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(AdmissionTest, AMalformedVouchIsRefused) {
+  Start(1, Admit::kToken);
+  for (const std::string text : {"", "0", "short 0", "k3J9fQz81Lw-0_a! 0", "k3J9fQz81Lw-0_ab"}) {
+    const ConnectionId id = Authenticate(token);
+    Take(id);
+    Say(id, wire::Writer().Int(wire::kVouchMagic).String(text).Take());
+    EXPECT_EQ(Take(id), "");
+    EXPECT_TRUE(IsClosed(id)) << text;
+    EXPECT_THAT(warnings.back(), HasSubstr("its vouch has no ticket"));
+  }
 }
 
 }  // namespace

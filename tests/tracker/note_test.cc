@@ -19,17 +19,19 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Kind = Note::Kind;
 
-const Note kAll[] = {{.kind = Kind::kWorld, .rank = 4},
-                     {.kind = Kind::kAssigned, .rank = 3, .task_id = "7", .host = "10.0.0.1"},
-                     {.kind = Kind::kAssigned, .rank = 0, .task_id = "a %b\n\xff", .host = ""},
-                     {.kind = Kind::kUnassigned, .rank = 3},
-                     {.kind = Kind::kLinked, .rank = 3, .peers = {}},
-                     {.kind = Kind::kLinked, .rank = 3, .peers = {0, 2}},
-                     {.kind = Kind::kListens, .rank = 3, .port = 40123, .peers = {1}},
-                     {.kind = Kind::kShutDown, .rank = 1},
-                     {.kind = Kind::kReturned, .rank = 1},
-                     {.kind = Kind::kMember, .rank = 0, .task_id = "a b", .host = "10.0.0.1"},
-                     {.kind = Kind::kBroken, .rank = 3}};
+const Note kAll[] = {
+    {.kind = Kind::kWorld, .rank = 4},
+    {.kind = Kind::kAssigned, .rank = 3, .task_id = "7", .host = "10.0.0.1"},
+    {.kind = Kind::kAssigned, .rank = 0, .task_id = "a %b\n\xff", .host = ""},
+    {.kind = Kind::kUnassigned, .rank = 3},
+    {.kind = Kind::kLinked, .rank = 3, .peers = {}},
+    {.kind = Kind::kLinked, .rank = 3, .peers = {0, 2}},
+    {.kind = Kind::kListens, .rank = 3, .port = 40123, .peers = {1}},
+    {.kind = Kind::kShutDown, .rank = 1},
+    {.kind = Kind::kReturned, .rank = 1},
+    {.kind = Kind::kMember, .rank = 0, .task_id = "a b", .host = "10.0.0.1"},
+    {.kind = Kind::kBroken, .rank = 3},
+    {.kind = Kind::kVouched, .task_id = "", .host = "10.0.0.1", .ticket = "k3J9fQz81Lw-0_ab"}};
 
 TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
   for (const Note& note : kAll) {

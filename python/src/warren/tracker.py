@@ -22,8 +22,8 @@ class Tracker:
     Parameters: `n_workers`, all of the job. `host_ip`: the address of this machine that workers are told; None: that of
     the default route. `port`: 0 takes any free one. `sortby`: "host" or "task", the order of ranks. `timeout`: seconds
     that workers may be missing; 0 waits forever. `admit`: which workers may come that do not know the job's token, as XGBoost's
-    own: "any", "hosts" (those of this machine) or "token" (none). `tls`: workers with Warren's engine encrypt their
-    connections, to the tracker and among each other, with the job's token as the key.
+    own: "any", "hosts" (those of this machine), "user" (those of this user on this machine) or "token" (none). `tls`: workers
+    with Warren's engine encrypt their connections, to the tracker and among each other, with the job's token as the key.
 
     The port is taken until `free`. The tracker is a process of its own (rabit-tracker); what workers print goes to this
     process's standard error. It ends with the job, with `free`, or with this process. When a worker fails it tells the
@@ -40,8 +40,8 @@ class Tracker:
         _require("timeout", timeout, numbers.Real, 0, _MOST_SECONDS)
         if sortby not in ("host", "task"):
             raise ValueError(f"sortby is {sortby!r}, expected 'host' or 'task'")
-        if admit not in ("any", "hosts", "token"):
-            raise ValueError(f"admit is {admit!r}, expected 'any', 'hosts' or 'token'")
+        if admit not in ("any", "hosts", "user", "token"):
+            raise ValueError(f"admit is {admit!r}, expected 'any', 'hosts', 'user' or 'token'")
         if host_ip is not None and host_ip.startswith("[") and host_ip.endswith("]"):
             host_ip = host_ip[1:-1]  # an IPv6 address as it stands before a port
         self._place = _hold_port(host_ip, port)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 import xgboost as xgb
 
-from warren import _launched, _leaving
+from warren import _launched, _leaving, _vouch
 from warren import _xgboost_checkpoint as _checkpoint
 from warren import _xgboost_data, data
 from warren import _xgboost_digest as _digest
@@ -86,18 +86,35 @@ def init(**arguments: Any) -> None:
     if VERSION >= (2, 1):
         # Finds NCCL, too, where it is a package of Python.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **arguments}).args
-        xgb.collective.init(**found)
+        _join(found, lambda: xgb.collective.init(**found))
         _joined = True
         _engine.begin(_timeout_of(found))
     else:
-        # These versions know them in upper case only.
+        # These versions know them in upper case only, and look into the environment for what is not given.
         found = {name.upper() if name.startswith("dmlc_") else name: value for name, value in arguments.items()}
         if VERSION >= (1, 7):
-            xgb.collective.init(**found)
+            _join(found, lambda: xgb.collective.init(**found))
         else:
-            xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()])
+            _join(found, lambda: xgb.rabit.init([f"{name}={value}".encode() for name, value in found.items()]))
         _joined = True
         _peers.prove_over_xgboost(_collective())
+
+
+def _join(found: Dict[str, Any], join: Callable[[], None]) -> None:
+    """Calls `join`, which gives the arguments `found` to XGBoost, with a task id by which the tracker admits this worker."""
+    upper = VERSION < (2, 1)
+
+    def given(what: str) -> str:
+        names = (f"dmlc_{what}", f"rabit_{what}")
+        return str(next((value for name, value in found.items() if name.lower() in names), os.environ.get(names[0].upper(), "")))
+
+    port = given("tracker_port")
+    task_id = given("task_id") or ("NULL" if upper else "")
+    joined_by = _vouch.task_id_of(task_id, given("tracker_uri"), int(port) if port.isdigit() else 0)
+    if joined_by != task_id:
+        found["DMLC_TASK_ID" if upper else "dmlc_task_id"] = joined_by
+    with _vouch.out_of_the_log(xgb.core._LIB, joined_by, task_id):  # pylint: disable=protected-access
+        join()
 
 
 def _check_not_left(arguments: Mapping[str, Any]) -> None:

@@ -421,6 +421,17 @@ WARREN_DLL int WarrenEnqueueAllToAllV(WarrenCoordinator coordinator, const char*
 WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* name,
                                     const WarrenEnqueueOptions* options, WarrenHandle* handle);
 
+/* --- other protocols --- */
+
+/* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker is about
+ * to join from this process by XGBoost's own protocol or rabit's, in which nothing can be proved. That
+ * worker's task id has to be TASK#TICKET: `task_id` (NULL: that of the environment), and `ticket`, 16 to 64
+ * random letters and digits, which is good for one worker. `tracker_uri` NULL: the tracker of the
+ * environment; else the one at tracker_port. Blocks until the tracker has answered. No session is needed;
+ * thread safe. */
+WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
+                           const char* ticket);
+
 /* --- how far the program is --- */
 
 /* For who watches the job that dmlc-submit has started. These work in any process of it, from any thread,

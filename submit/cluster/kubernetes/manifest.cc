@@ -91,15 +91,27 @@ std::string ImageOf(const Options& options, const std::string& role) {
   return options.kube_worker_image;
 }
 
+/// For the tracker in its pod, where no other worker is. Nobody knows the addresses of pods before they run.
+std::string_view NameOf(tracker::Admit admit) {
+  switch (admit) {
+    case tracker::Admit::kToken:
+    case tracker::Admit::kUser:
+      return "token";
+    case tracker::Admit::kHosts:
+    case tracker::Admit::kAny:
+      break;
+  }
+  return "any";
+}
+
 /// `num_workers` and `port` may be variables of a shell.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   return fmt::format(
       "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} "
       "--admit {}{}",
       num_workers, port, port, options.sort_by == tracker::SortBy::kTask ? "task" : "host",
-      static_cast<double>(options.timeout.count()) / 1000,
-      // Nobody knows the addresses of pods before they run.
-      options.admit == tracker::Admit::kToken ? "token" : "any", options.tls ? " --tls" : "");
+      static_cast<double>(options.timeout.count()) / 1000, NameOf(options.admit),
+      options.tls ? " --tls" : "");
 }
 
 /// How long the job may run, as Kubernetes counts it.

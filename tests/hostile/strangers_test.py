@@ -1,0 +1,224 @@
+"""Strangers that speak XGBoost's and rabit's protocol to the tracker of a job with a token: those that come first, that take a task's place
+while its worker is on its way, and that speak for a worker that has joined, from its own host. Jobs of warren.xgboost go on undisturbed,
+whatever --admit says; a program that joins by XGBoost's own functions is admitted as the process of its user."""
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import unittest
+
+from warren_testing import BIN, MAGIC, SOURCE, Tracker, wait_for
+
+PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
+LIMIT_S = 100
+NOBODY = 65534
+
+WORKER = """
+import os, sys
+sys.path.insert(0, os.environ["WORKER_PATH"])
+import numpy as np, xgboost, warren.xgboost
+with warren.xgboost.communicator():
+    rank, module = warren.xgboost.get_rank(), warren.xgboost._collective()
+    print("JOINED", rank, "of", warren.xgboost.get_world_size(), "task", os.environ["DMLC_TASK_ID"], flush=True)
+    sys.stdin.readline()
+    print("SUM", module.allreduce(np.array([float(rank + 1)]), module.Op.SUM)[0], warren.xgboost.broadcast("from 0", 0), flush=True)
+"""
+STOCK = """
+import os, sys
+sys.path.insert(0, os.environ["WORKER_PATH"])
+import xgboost
+keys = ("dmlc_tracker_uri", "dmlc_tracker_port", "dmlc_task_id")
+new = tuple(int(part) for part in xgboost.__version__.split(".")[:2]) >= (2, 1)
+found = {key: os.environ[key.upper()] for key in keys} if new else {}
+if new:
+    found["dmlc_tracker_port"] = int(found["dmlc_tracker_port"])
+with xgboost.collective.CommunicatorContext(**found):
+    print("JOINED", xgboost.collective.get_rank(), flush=True)
+"""
+# Says each of the messages that it reads, and prints what it is answered.
+STRANGER = """
+import json, socket, sys
+for line in sys.stdin:
+    port, message = json.loads(line)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        got = b""
+        try:
+            sock.sendall(bytes.fromhex(message))
+            while piece := sock.recv(4096):
+                got += piece
+        except ConnectionResetError:
+            pass
+    print(got.hex() or "nothing", flush=True)
+"""
+
+
+def string(text):
+    return struct.pack("@i", len(text)) + text
+
+
+def classic(command, rank=-1, task=b"0", more=b""):
+    return struct.pack("@3i", MAGIC, rank, -1) + string(task) + string(command) + more
+
+
+def collective(command, rank=0, world=-1, task="0"):
+    hello = json.dumps({"world_size": world, "rank": rank, "task_id": task}).encode()
+    return struct.pack("@i", MAGIC) + string(hello) + string(json.dumps(command).encode())
+
+
+def wishes(task="0"):
+    """To have a rank, in both dialects."""
+    return [classic(b"start", task=task.encode()), classic(b"start", 0, task.encode()),
+            collective({"cmd": 1, "port": 9000, "error_port": 0}, task=task)]
+
+
+def words(rank, world, task):
+    """What only the worker of that rank may say."""
+    name = task.encode()
+    return [classic(b"shutdown", rank, name), classic(b"recover", rank, name), classic(b"print", rank, name, string(b"boo\n")),
+            collective({"cmd": 2}, rank, world, task), collective({"cmd": 3, "msg": "boo", "code": 1}, rank, world, task),
+            collective({"cmd": 4, "msg": "boo"}, rank, world, task), *wishes(task)]
+
+
+def environment(tracker, task):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"),
+            "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), **tracker.env, "DMLC_TASK_ID": str(task)}
+
+
+class Strangers(unittest.TestCase):
+    def tracker(self, *options):
+        tracker = Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
+        self.addCleanup(tracker.__exit__)
+        self.log = []
+        self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
+        self.reading.start()
+        return tracker
+
+    def start(self, code, tracker, task):
+        process = subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env=environment(tracker, task))
+        for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
+            self.addCleanup(clean)
+        return process
+
+    def stranger(self, tracker, user=None):
+        """A function that says a message as a process of that user, and returns what was answered."""
+        process = subprocess.Popen([sys.executable, "-c", STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   **({} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}))
+        for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
+            self.addCleanup(clean)
+
+        def say(message):
+            process.stdin.write(json.dumps([tracker.port, message.hex()]) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline().strip()
+            return b"" if answer == "nothing" else bytes.fromhex(answer)
+        return say
+
+    def joined(self, worker, task):
+        lines = []
+        while not (lines and lines[-1].startswith("JOINED")):
+            lines.append(worker.stdout.readline())
+            self.assertNotEqual(lines[-1], "", "".join(lines))
+        # XGBoost's own log has the task by its name alone.
+        self.assertEqual([line for line in lines if "#" in line], [])
+        self.assertEqual(lines[-1], f"JOINED {task} of 2 task {task}\n")
+
+    def end(self, tracker, workers):
+        for worker in workers:
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+        for worker in workers:
+            output, _ = worker.communicate(timeout=LIMIT_S)
+            self.assertEqual(worker.returncode, 0, output + "".join(self.log))
+            self.assertIn("SUM 3.0 from 0", output)
+        self.assertEqual(tracker.process.wait(30), 0)
+        self.reading.join(30)
+        log = "".join(self.log)
+        self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
+        return log
+
+    def magic_at_most(self, answers):
+        """The tracker says nothing to a stranger but the number by which it is known as a tracker."""
+        self.assertLessEqual(set(answers), {b"", struct.pack("@i", MAGIC)})
+
+    def test_a_process_of_another_user_that_comes_first_gets_nothing(self):
+        if os.geteuid() != 0:
+            self.skipTest("SKIPPED: only root can start a process of another user")
+        for options in ((), ("--admit", "token"), ("--tls", )):
+            with self.subTest(options=options):
+                tracker = self.tracker(*options)
+                if "--tls" in options and "WARREN_TLS" not in tracker.env:
+                    self.skipTest("SKIPPED: this build has no TLS")
+                say = self.stranger(tracker, NOBODY)
+                self.assertEqual({say(message) for message in wishes() + words(0, 2, "0")}, {b""})
+                workers = [self.start(WORKER, tracker, task) for task in range(2)]
+                for task, worker in enumerate(workers):
+                    self.joined(worker, task)
+                log = self.end(tracker, workers)
+                self.assertIn("is no process of the tracker's user" if "token" not in options else "it does not prove the job's token", log)
+
+    def test_nor_can_it_take_the_place_of_a_worker_that_is_on_its_way_or_speak_for_one_that_has_joined(self):
+        """The stranger has the tracker's own user and the workers' host, and --admit lets it in: only the ticket tells it from a worker."""
+        for options in ((), ("--admit", "any"), ("--admit", "hosts"), ("--admit", "token")):
+            with self.subTest(options=options):
+                tracker = self.tracker(*options)
+                say = self.stranger(tracker)
+                first = self.start(WORKER, tracker, 0)
+                wait_for(lambda: any("task 0 joined" in line or "task 0" in line for line in self.log), LIMIT_S, "task 0's start")
+                answers = [say(message) for task in ("0", "1", "0#k3J9fQz81Lw-0_ab") for message in wishes(task)]
+                second = self.start(WORKER, tracker, 1)
+                for task, worker in enumerate((first, second)):
+                    self.joined(worker, task)
+                answers += [say(message) for task in ("0", "1") for message in words(int(task), 2, task)]
+                self.magic_at_most(answers)
+                log = self.end(tracker, (first, second))
+                self.assertRegex(log, "dropped .*it does not prove the job's token")
+                self.assertIn("no worker of this job has vouched for it", log)
+
+    def test_what_a_stranger_took_before_the_first_worker_came_is_taken_back(self):
+        for options in (("--admit", "any"), ("--admit", "hosts"), ()):
+            for wish in wishes():
+                with self.subTest(options=options, wish=wish), contextlib.ExitStack() as stack:
+                    tracker = self.tracker(*options)
+                    early = [stack.enter_context(socket.create_connection((tracker.host, tracker.port), timeout=30)) for _ in range(2)]
+                    early[0].sendall(wish)
+                    early[1].sendall(wish.replace(b'"0"', b'"9"').replace(string(b"0"), string(b"9")))
+                    for sock in early:
+                        self.assertEqual(sock.recv(4), struct.pack("@i", MAGIC))
+                    workers = [self.start(WORKER, tracker, task) for task in range(2)]
+                    for task, worker in enumerate(workers):
+                        self.joined(worker, task)
+                    self.end(tracker, workers)
+
+    def test_a_program_with_xgboosts_own_functions_is_admitted_by_its_user_or_by_admit(self):
+        """What such a job cannot be protected from: a stranger that --admit lets in is a worker like its own."""
+        for options in ((), ("--admit", "hosts"), ("--admit", "any")):
+            with self.subTest(options=options):
+                tracker = self.tracker(*options)
+                workers = [self.start(STOCK, tracker, task) for task in range(2)]
+                for worker in workers:
+                    output, _ = worker.communicate(timeout=LIMIT_S)
+                    self.assertIn("JOINED", output)
+                self.assertEqual(tracker.process.wait(30), 0)
+                self.reading.join(30)
+        tracker = self.tracker("--admit", "token")
+        worker = self.start(STOCK, tracker, 0)
+        output, _ = worker.communicate(timeout=LIMIT_S)
+        self.assertNotEqual(worker.returncode, 0)
+        wait_for(lambda: any("it does not prove the job's token" in line for line in self.log), 30, "the tracker's reason")
+
+    def test_the_launcher_shows_why_a_worker_was_refused_and_ends_the_job(self):
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", "--admit", "token", PYTHON, "-c",
+                               STOCK], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              env={**os.environ, "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), "OMP_NUM_THREADS": "1"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"warning: tracker: dropped .*it does not prove the job's token \(DMLC_JOB_TOKEN\).*--admit hosts")
+
+
+if __name__ == "__main__":
+    unittest.main()

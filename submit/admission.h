@@ -1,4 +1,5 @@
-// The rules by which the tracker of a job admits workers (tracker/admission.h), from the options and the cluster.
+// The rules by which the tracker of a job admits workers (tracker/admission.h), from the options and the
+// cluster.
 #pragma once
 
 #include "submit/options.h"

@@ -100,7 +100,7 @@ def init(**arguments: Any) -> None:
         _peers.prove_over_xgboost(_collective())
 
 
-def _join(found: Dict[str, Any], join: Callable[[], None]) -> None:
+def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
     """Calls `join`, which gives the arguments `found` to XGBoost, with a task id by which the tracker admits this worker."""
     upper = VERSION < (2, 1)
 

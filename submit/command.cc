@@ -43,17 +43,18 @@ std::optional<std::string> FindOnPath(const std::string& name, std::string_view 
 }
 
 /// What runs files with these endings.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kInterpreters = {{{".py", "python"},
-                                                                                         {".sh", "sh"},
-                                                                                         {".bash", "bash"},
-                                                                                         {".R", "Rscript"},
-                                                                                         {".r", "Rscript"},
-                                                                                         {".jl", "julia"},
-                                                                                         {".pl", "perl"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kProgramsOfEndings = {
+    {{".py", "python"},
+     {".sh", "sh"},
+     {".bash", "bash"},
+     {".R", "Rscript"},
+     {".r", "Rscript"},
+     {".jl", "julia"},
+     {".pl", "perl"}}};
 
 /// "python train.py" for train.py; empty: it is no script of a known kind.
 std::string ScriptCommand(const std::string& file, const std::string& name, const std::string& path) {
-  for (const auto& [ending, interpreter] : kInterpreters) {
+  for (const auto& [ending, interpreter] : kProgramsOfEndings) {
     if (!file.ends_with(ending)) continue;
     const bool is_python3 =
         interpreter == "python" && !FindOnPath("python", path) && FindOnPath("python3", path);

@@ -254,7 +254,10 @@ int Serve(const Options& options) {
     if (state) state->Remove();
     io.stop();
   };
-  events.note = [&](const Note& note) { state->Add(note); };
+  const auto warn = [](const std::string& warning) {
+    if (!warning.empty()) spdlog::warn("tracker: {}", warning);
+  };
+  events.note = [&](const Note& note) { warn(state->Add(note)); };
 
   ServerOptions server_options;
   const std::string host = ResolveHostIp(options.host_ip);
@@ -283,7 +286,7 @@ int Serve(const Options& options) {
   };
   const std::unique_ptr<Server> running = serve();
   Server& server = *running;
-  if (state && !state->begun()) state->Begin(server.port(), options.num_workers, token);
+  if (state && !state->begun()) warn(state->Begin(server.port(), options.num_workers, token));
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int signal) {

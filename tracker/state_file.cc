@@ -19,17 +19,21 @@ namespace {
 
 constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %d %c";
 constexpr std::string_view kToken = " token ";
+/// Where the header has its version, which a mark takes the place of while the file is incomplete.
+constexpr off_t kVersionOffset = sizeof("warren-tracker-state ") - 1;
+constexpr char kVersion = '1';
+constexpr char kIncomplete = '!';
 
 }  // namespace
 
 StateFile::StateFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor_ < 0) Throw(std::strerror(errno));
   try {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       Throw(errno == EWOULDBLOCK ? "another tracker is using it" : std::strerror(errno));
     }
-    // It holds the token: also where the file was there before, with other rights.
+    // The file will hold the token, and may have been there before with other rights.
     if (fchmod(descriptor_, 0600) != 0) Throw(std::strerror(errno));
     Read();
   } catch (...) {
@@ -73,11 +77,14 @@ void StateFile::Read() {
   if (whole == 0 && !text.empty() && !std::string_view(kHeader).starts_with(text.substr(0, 20))) {
     Throw("it is not the state of a tracker; give --state another name, or remove it");
   }
-  if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0)
-    Throw(std::strerror(errno));
+  size_ = static_cast<std::int64_t>(whole);
+  if (whole < text.size() && ftruncate(descriptor_, size_) != 0) Throw(std::strerror(errno));
 }
 
 void StateFile::ReadHeader(const std::string& line) {
+  if (line.size() > kVersionOffset && line[kVersionOffset] == kIncomplete) {
+    Throw("it lacks what happened while its disk was full, so that the job cannot be taken over; remove it");
+  }
   const std::size_t token = line.find(kToken);
   char more = 0;
   const bool is_header =
@@ -93,28 +100,45 @@ void StateFile::ReadHeader(const std::string& line) {
   Throw("it is not the state of a tracker; give --state another name, or remove it");
 }
 
-void StateFile::Begin(std::uint16_t port, int num_workers, const wire::JobToken& token) {
+std::string StateFile::Begin(std::uint16_t port, int num_workers, const wire::JobToken& token) {
   port_ = port;
   num_workers_ = num_workers;
   token_ = token;
-  Append(
+  return Append(
       fmt::format("warren-tracker-state 1 port {} workers {}{}{}", port, num_workers, kToken, token.ToHex()));
 }
 
-void StateFile::Add(const Note& note) {
-  Append(Encode(note));
+std::string StateFile::Add(const Note& note) {
+  return Append(Encode(note));
 }
 
-void StateFile::Append(const std::string& line) {
-  const std::string text = line + '\n';
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = write(descriptor_, text.data() + done, text.size() - done);
-    if (count >= 0) {
-      done += static_cast<std::size_t>(count);
-    } else if (errno != EINTR) {
-      Throw(std::strerror(errno));
-    }
+std::string StateFile::Append(const std::string& line) {
+  pending_ += line + '\n';
+  const int error = WritePending();
+  if (fails_ == (error != 0)) return {};
+  fails_ = error != 0;
+  Mark(fails_ ? kIncomplete : kVersion);
+  return fails_ ? fmt::format(
+                      "the state file '{}': {}; the job goes on, but no other tracker can take it over "
+                      "until the file can be written again",
+                      path_, std::strerror(error))
+                : fmt::format("the state file '{}' is complete again", path_);
+}
+
+int StateFile::WritePending() {
+  while (!pending_.empty()) {
+    const ssize_t count = pwrite(descriptor_, pending_.data(), pending_.size(), size_);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
+    size_ += count;
+    pending_.erase(0, static_cast<std::size_t>(count));
   }
+  return 0;
+}
+
+void StateFile::Mark(char version) {
+  // In place, which takes no room. Without the mark the file still ends with a whole change, or with none.
+  if (size_ > kVersionOffset) (void)!pwrite(descriptor_, &version, 1, kVersionOffset);
 }
 
 void StateFile::Remove() {

@@ -1,7 +1,10 @@
 // The file from which a tracker that is started again takes a job over: rabit-tracker --state FILE. A header
 // with the port, the number of workers and the job's token, then a line for each change (note.h), appended as
 // it happens. What was written is safe from the death of the tracker's process, not from that of its machine.
-// The file is made for its owner's eyes alone, for the sake of the token.
+// Only its owner may read the file, because it holds the token.
+//
+// A write that fails (a full disk) ends nothing: what could not be written is kept, and written with a later
+// change. Meanwhile the file is marked as incomplete, and no tracker takes the job over from it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,7 @@ class StateFile {
 
   /// Whether a tracker before this one has begun the job.
   bool begun() const { return port_ != 0; }
-  /// Where that one listened.
+  /// The port on which that one listened.
   std::uint16_t port() const { return port_; }
   /// The workers that it was told to wait for.
   int num_workers() const { return num_workers_; }
@@ -35,17 +38,21 @@ class StateFile {
   /// The job's token; none in a file of a tracker that knew none.
   const std::optional<wire::JobToken>& token() const { return token_; }
 
-  /// Begins the file of a new job. Throws std::runtime_error.
-  void Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
-  /// Appends. Throws std::runtime_error when the disk is full, say.
-  void Add(const Note& note);
+  /// Begins the file of a new job. Returns what Add returns.
+  [[nodiscard]] std::string Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
+  /// Appends. Returns a warning to show when writing begins to fail, and when the file is complete again;
+  /// otherwise an empty string.
+  [[nodiscard]] std::string Add(const Note& note);
   /// The job is over.
   void Remove();
 
  private:
   void Read();
   void ReadHeader(const std::string& line);
-  void Append(const std::string& line);
+  std::string Append(const std::string& line);
+  /// The error of the system, or 0.
+  int WritePending();
+  void Mark(char version);
   [[noreturn]] void Throw(const std::string& what) const;
 
   std::string path_;
@@ -54,6 +61,9 @@ class StateFile {
   int num_workers_ = 0;
   std::optional<wire::JobToken> token_;
   std::vector<Note> notes_;
+  std::int64_t size_ = 0;  ///< bytes in the file
+  std::string pending_;    ///< bytes that follow them and could not be written
+  bool fails_ = false;
 };
 
 }  // namespace warren::tracker

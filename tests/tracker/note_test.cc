@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -69,8 +71,8 @@ TEST_F(StateFileTest, GivesTheNextTrackerWhatTheLastOneKnew) {
   {
     StateFile file(path);
     EXPECT_FALSE(file.begun());
-    file.Begin(9091, 4, token);
-    for (const Note& note : kAll) file.Add(note);
+    EXPECT_EQ(file.Begin(9091, 4, token), "");
+    for (const Note& note : kAll) EXPECT_EQ(file.Add(note), "");
   }
   StateFile file(path);
   EXPECT_TRUE(file.begun());
@@ -85,7 +87,7 @@ TEST_F(StateFileTest, LeavesOutALineThatWasCutOff) {
   {
     StateFile file(path);
     EXPECT_THAT(file.notes(), ElementsAre(Note{.kind = Kind::kWorld, .rank = 4}));
-    file.Add({.kind = Kind::kShutDown, .rank = 2});
+    EXPECT_EQ(file.Add({.kind = Kind::kShutDown, .rank = 2}), "");
   }
   EXPECT_EQ(Content(), "warren-tracker-state 1 port 9091 workers 4\nworld 4\nshutdown 2\n");
 }
@@ -111,6 +113,64 @@ TEST_F(StateFileTest, DoesNotTouchWhatIsSomethingElse) {
 TEST_F(StateFileTest, BelongsToOneTrackerAtATime) {
   const StateFile file(path);
   EXPECT_THAT([&] { StateFile other(path); }, Refuses("another tracker is using it"));
+}
+
+/// No file of this process may grow beyond so many bytes, which fails as a full disk does.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, SIG_DFL);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(StateFileTest, OutlivesAFullDiskAndIsCompleteAgainAfterwards) {
+  const Note world{.kind = Kind::kWorld, .rank = 4};
+  const Note shut_down{.kind = Kind::kShutDown, .rank = 2};
+  {
+    StateFile file(path);
+    ASSERT_EQ(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    const std::string header = Content();
+    {
+      const FileSizeLimit limit(header.size() + 3);  // in the middle of the next line
+      EXPECT_THAT(file.Add(world), HasSubstr("'" + path + "': File too large; the job goes on"));
+      EXPECT_EQ(file.Add(shut_down), "") << "was said before";
+    }
+    EXPECT_EQ(file.Add(shut_down), "the state file '" + path + "' is complete again");
+    EXPECT_EQ(Content(), header + "world 4\nshutdown 2\nshutdown 2\n");
+  }
+  EXPECT_THAT(StateFile(path).notes(), ElementsAre(world, shut_down, shut_down));
+}
+
+TEST_F(StateFileTest, IsNotTakenOverWhileItIsIncomplete) {
+  {
+    StateFile file(path);
+    ASSERT_EQ(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    const FileSizeLimit limit(Content().size());
+    EXPECT_NE(file.Add({.kind = Kind::kWorld, .rank = 4}), "");
+  }
+  EXPECT_THAT([&] { StateFile file(path); }, Refuses("it lacks what happened while its disk was full"));
+}
+
+TEST_F(StateFileTest, OutlivesADiskThatIsFullFromTheStart) {
+  {
+    StateFile file(path);
+    const FileSizeLimit limit(0);
+    EXPECT_NE(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    EXPECT_EQ(file.Add({.kind = Kind::kWorld, .rank = 4}), "");
+  }
+  EXPECT_FALSE(StateFile(path).begun());
 }
 
 TEST_F(StateFileTest, NamesTheFileThatCannotBeMade) {

@@ -181,6 +181,18 @@ class Program(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertIn("--token-file: it has no name", done.stderr)
 
+    def test_a_full_disk_of_the_state_does_not_end_the_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = pathlib.Path(folder) / "state"
+            with local("--num-workers", 2, "--state", state) as tracker:
+                size = state.stat().st_size + 3  # of any file that it writes, from here on
+                resource.prlimit(tracker.process.pid, resource.RLIMIT_FSIZE, (size, size))
+                for worker in start_all(workers_for(tracker, 2)):
+                    worker.shutdown()
+                code, log = tracker.finish()
+            self.assertEqual(code, 0, log)
+            self.assertEqual(log.count(f"the state file '{state}': File too large; the job goes on"), 1, log)
+
     def test_it_stops_on_sigterm_and_says_who_was_there(self):
         with local("--num-workers", 2) as tracker:
             wire = workers_for(tracker, 1)[0].hello("start")

@@ -23,6 +23,8 @@ constexpr double kBusyCores = 0.01;
 constexpr double kLongest = 1e8;
 /// What a worker says of data that it reads is old after this.
 constexpr seconds kReadingIsOld{20};
+/// A program that reported its rounds, or printed them, does so no more if the other goes on for so long.
+constexpr seconds kSourceIsSilent{10};
 /// How often a worker reports where nobody says otherwise: of so many workers each second.
 constexpr int kReportsPerSecond = 256;
 
@@ -106,6 +108,7 @@ void JobMonitor::BeginsAgain() {
   waiting_.BeginAgain();
   joining_since_.reset();
   joining_was_told_ = false;
+  printed_ = reported_ = {};
 }
 
 // --- the tracker -------------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) cons
 void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const auto index = WorkerOf(report.task_id);
   if (!index || !workers_[*index].runs_since)
-    return;  // of one that has ended meanwhile, or of no job of ours
+    return;  // from a worker that has ended meanwhile, or of another job
   Worker& worker = workers_[*index];
   WorkerSnapshot& shown = job_.workers[*index];
   if (worker.reported) worker.report_gap = std::max(worker.report_gap, now - *worker.reported);
@@ -252,7 +255,10 @@ bool JobMonitor::Speaks(std::size_t index) const {
 
 void JobMonitor::Printed(std::string_view line, TimePoint now) {
   if (const auto evaluation = ParseEvaluation(line)) {
+    printed_.Say(now, reported_);
     AddEvaluation(evaluation->round, evaluation->metrics, now);
+    // XGBoost counts the rounds it prints from 0, and from a restart on; reports are exact.
+    if (!reported_.Speaks(printed_, now)) SetRound(evaluation->round, now);
   }
 }
 
@@ -265,7 +271,13 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
   // One speaks for all; the others may be a little behind.
   const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
                                     [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
-  if (is_new && speaker->index == index) AddEvaluation(progress.round, progress.metrics, now);
+  if (!is_new || speaker->index != index) return;
+  reported_.Say(now, printed_);
+  // A report without metrics may be behind the printed lines, and would take away the newest of them.
+  if (!progress.metrics.empty() || !printed_.Speaks(reported_, now)) {
+    AddEvaluation(progress.round, progress.metrics, now);
+  }
+  SetRound(progress.round, now);
 }
 
 void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
@@ -293,7 +305,21 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
     for (std::size_t i = 0; i < evaluations.size(); i += 2) evaluations[kept++] = std::move(evaluations[i]);
     evaluations.resize(kept);
   }
+}
+
+void JobMonitor::RoundSource::Say(TimePoint now, RoundSource& other) {
+  said = now;
+  ++unanswered;
+  other.unanswered = 0;
+}
+
+bool JobMonitor::RoundSource::Speaks(const RoundSource& other, TimePoint now) const {
+  return said && (other.unanswered < 2 || now - *said < kSourceIsSilent);
+}
+
+void JobMonitor::SetRound(std::int64_t round, TimePoint now) {
   job_.round = round;
+  round_seconds_ = SecondsAt(now);
 }
 
 // --- hangs -------------------------------------------------------------------------------------------------
@@ -401,7 +427,7 @@ JobSnapshot JobMonitor::Snapshot(TimePoint now) const {
     if (rounds > 0) {
       const double left =
           static_cast<double>(job.rounds - job.round) * (last.seconds - first.seconds) / rounds;
-      job.seconds_left = std::max(0.0, left - (job.seconds - last.seconds));
+      job.seconds_left = std::max(0.0, left - (job.seconds - round_seconds_));
     }
   }
   return job;

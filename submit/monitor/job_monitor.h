@@ -75,7 +75,7 @@ class JobMonitor {
     int starts = 0;  ///< since the job began, or was begun again
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
-    std::optional<TimePoint> heard = {};  ///< of its host
+    std::optional<TimePoint> heard = {};  ///< when its host was heard of
     std::optional<TimePoint> sampled_before = {}, printed = {};
     TimePoint::duration report_gap{0};
     TimePoint call_since;
@@ -86,11 +86,21 @@ class JobMonitor {
     std::vector<double> seconds;
   };
 
+  /// Rounds are printed, reported by a program, or both.
+  struct RoundSource {
+    std::optional<TimePoint> said = {};
+    int unanswered = 0;  ///< how often it has spoken since the other one did
+    void Say(TimePoint now, RoundSource& other);
+    /// Whether it is still in use: the other one has not spoken alone for a while.
+    bool Speaks(const RoundSource& other, TimePoint now) const;
+  };
+
   double SecondsAt(TimePoint time) const;
   std::size_t RankOf(std::size_t index) const;
   std::optional<std::size_t> WorkerOf(const std::string& task_id) const;
   void AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
                      TimePoint now);
+  void SetRound(std::int64_t round, TimePoint now);
   void TakeProgress(std::size_t index, const wire::ReportedProgress& progress, TimePoint now);
   std::optional<Signs> SignsOf(std::size_t index) const;
   void AddWaitingTimes(JobSnapshot& job, TimePoint now) const;
@@ -109,6 +119,8 @@ class JobMonitor {
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;
   std::optional<TimePoint> round_ended_;
+  RoundSource printed_, reported_;
+  double round_seconds_ = 0;  ///< when the latest round was heard of
   std::optional<TimePoint> finished_;
 };
 

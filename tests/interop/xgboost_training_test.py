@@ -193,6 +193,15 @@ class Training(Workers):
         output = self.submit_command(2, *self.command("alone_in_a_call", "broadcast on 1"), code=1)
         self.assertRegex(output, r"\[0\] RuntimeError: rank 0 calls barrier .* where rank 1 calls broadcast")
 
+    def test_17_the_rounds_and_the_time_left_are_told(self):
+        for how in ("plain", "evaluated", "estimator", "checkpoints"):
+            output = self.submit_command(2, *self.command("slow", how), options=["--log-format", "json"])
+            said = [line for line in map(json.loads, re.findall(r"^\{.*\}$", output, re.MULTILINE)) if line.get("source") == "progress"]
+            self.assertTrue(any(line["rounds"] == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
+            self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once a second
+            # Reports do not take away what was printed.
+            self.assertEqual("train-rmse" in said[-1].get("metrics", {}), how == "evaluated", output)
+
     def test_18_a_digest_sees_every_value_and_the_same_in_every_process(self):
         said = {subprocess.run(self.command("digests"), capture_output=True, text=True, timeout=LIMIT_S, check=True, cwd=self.folder,
                                env={**environment(), "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")}

@@ -151,6 +151,28 @@ def alone_in_a_call(how: str) -> None:
                 xgb.collective.broadcast("to nobody", wx.get_rank())
 
 
+def slow(how: str) -> None:
+    """A training of ROUNDS rounds, of a third of a second each."""
+    class Wait(xgb.callback.TrainingCallback):
+        """After each round."""
+
+        def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
+            """Never stops the training."""
+            time.sleep(0.33)
+            return False
+
+    with wx.communicator():
+        matrix = share()
+        if how == "checkpoints":
+            wx.train_with_checkpoints(PARAMS, matrix, ROUNDS, "c.ubj", callbacks=[Wait()])
+        elif how == "evaluated":
+            xgb.train(PARAMS, matrix, ROUNDS, callbacks=[Wait()], evals=[(matrix, "train")])
+        elif how == "estimator":
+            xgb.XGBRegressor(**PARAMS, n_estimators=ROUNDS, callbacks=[Wait()]).fit(matrix.get_data(), matrix.get_label())
+        else:
+            xgb.train(PARAMS, matrix, num_boost_round=ROUNDS, callbacks=[Wait()])
+
+
 def digests() -> None:
     """What a digest of rows and of functions sees, and what not."""
     import functools  # pylint: disable=import-outside-toplevel

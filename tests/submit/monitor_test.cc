@@ -481,11 +481,65 @@ TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
   EXPECT_NEAR(*job.seconds_left, 11, 1e-6);
   EXPECT_THAT(LiveLine(job, 200),
               HasSubstr("round 9 of 20 | train-rmse 0.1, auc 0.5 | 1 s a round | 0:11 left"));
-  // A worker that begins anew repeats rounds.
+  // A worker that begins anew repeats rounds; here it reports none.
+  now_ += seconds(10);
+  monitor_->Printed("[3]\ttrain-rmse:0.3", now_);
+  EXPECT_EQ(monitor_->Snapshot(now_).round, 9);
   monitor_->Printed("[4]\ttrain-rmse:0.3", now_);
   job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.round, 4);
   EXPECT_THAT(job.evaluations, SizeIs(5));
+}
+
+TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
+  Link();
+  auto report = Report(0);
+  for (int round = 0; round < 10; ++round) {
+    now_ += seconds(2);
+    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+    // Reports count from 1, and come later.
+    if (round == 0) continue;
+    report.progress = wire::ReportedProgress{round, 50, {}};
+    monitor_->Reported(report, now_);
+  }
+  report.progress->round = 10;
+  monitor_->Reported(report, now_);
+  now_ += seconds(1);
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.round, 10);
+  EXPECT_THAT(job.evaluations, SizeIs(10));
+  for (const Evaluation& evaluation : job.evaluations) EXPECT_THAT(evaluation.metrics, SizeIs(1));
+  ASSERT_TRUE(job.seconds_left);
+  EXPECT_NEAR(*job.seconds_left, 40 * 2 - 1, 1e-6);
+  EXPECT_THAT(LiveLine(job, 200), HasSubstr("round 10 of 50 | train-auc 0.9 | 2 s a round | 1:19 left"));
+}
+
+TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
+  Link();
+  auto report = Report(0);
+  for (int round = 0; round < 5; ++round) {  // printed from 0 again
+    now_ += seconds(2);
+    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+    report.progress = wire::ReportedProgress{31 + round, 50, {}};
+    monitor_->Reported(report, now_);
+  }
+  const auto job = monitor_->Snapshot(now_);
+  EXPECT_EQ(job.round, 35);
+  ASSERT_TRUE(job.seconds_left);
+  EXPECT_NEAR(*job.seconds_left, 15 * 2, 1e-6);
+}
+
+TEST_F(Monitored, ReportedRoundsWithoutAnyEvaluationAreTimed) {
+  Link();
+  auto report = Report(0);
+  for (int round = 1; round <= 10; ++round) {
+    now_ += seconds(3);
+    report.progress = wire::ReportedProgress{round, 20, {}};
+    monitor_->Reported(report, now_);
+  }
+  const auto job = monitor_->Snapshot(now_);
+  ASSERT_TRUE(job.seconds_left);
+  EXPECT_NEAR(*job.seconds_left, 30, 1e-6);
 }
 
 TEST_F(Monitored, EvaluationsAreKeptWithinALimit) {

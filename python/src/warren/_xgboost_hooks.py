@@ -1,11 +1,13 @@
 """What warren.xgboost adds to a training by this thread while it is in a job, through whichever function of XGBoost it is begun."""
 import contextlib
+import inspect
+import sys
 from typing import Any, Callable, Iterator
 
 import numpy as np
 import xgboost as xgb
 
-from warren import _same_rows, _xgboost_digest
+from warren import _reporting, _same_rows, _xgboost_digest
 from warren._replacing import replaced
 from warren.data import _peers
 
@@ -43,8 +45,50 @@ def _noticing(update: Callable[..., None]) -> Callable[..., None]:
     return noticing
 
 
+_HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
+
+
+class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
+    """Rank 0 tells whoever watches the job which of how many rounds has ended, so that the time left can be computed."""
+
+    def __init__(self, rounds: int, begun: int = 0) -> None:
+        """`begun`: rounds that were there before this training; `rounds` counts them, too."""
+        super().__init__()
+        self._rounds, self._begun = rounds, begun
+
+    def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
+        """Never stops the training."""
+        del model, evals_log
+        if _collective().get_rank() == 0:
+            _reporting.progress(self._begun + epoch + 1, self._rounds, {})
+        return False
+
+
+def _telling(train: Callable[..., Any]) -> Callable[..., Any]:
+    """xgboost.train, which knows the number of rounds."""
+    signature = inspect.signature(train)
+
+    def telling(*arguments: Any, **named: Any) -> Any:
+        try:
+            given = signature.bind(*arguments, **named)
+        except TypeError:
+            return train(*arguments, **named)  # which says what is wrong
+        callbacks = list(given.arguments.get("callbacks") or ())
+        if not any(isinstance(one, Progress) for one in callbacks):
+            rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
+            given.arguments["callbacks"] = [*callbacks, Progress(int(rounds))]
+        return train(*given.args, **given.kwargs)
+    return telling
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """From here to the end of the block, for this thread: workers that all train on the same rows are noticed."""
-    with replaced("update", _noticing, xgb.Booster):
+    """From here to the end of the block, for this thread: workers that all train on the same rows are noticed, and the number of rounds
+    is reported to whoever watches the job (not by an xgboost.train that a program has imported by this name before)."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced("update", _noticing, xgb.Booster))
+        if _reporting.wanted() and _HAS_CALLBACKS:
+            estimators = sys.modules.get("xgboost.sklearn")
+            places = [one for one in (xgb, xgb.training, estimators) if getattr(one, "train", None) is xgb.train]
+            stack.enter_context(replaced("train", _telling, *places))
         yield

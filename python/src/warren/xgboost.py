@@ -406,9 +406,10 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
             # Where Hessians are constant `approx` makes the cuts in its first round, of the rows that are drawn for it, and
             # leaves them in the matrix: a training that goes on elsewhere makes them of the same draw.
             first = {name: options[name] for name in ("obj",) if name in options}
-            xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed)], **first)
+            xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
+                                                    _hooks.Progress(num_boost_round)], **first)
         done = begun.num_boosted_rounds() if begun is not None else 0
-        all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed)]
+        all_callbacks: List[Any] = [*(callbacks or []), _Saver(save, every, num_boost_round, seed), _hooks.Progress(num_boost_round, done)]
         model = xgb.train(params, dtrain, num_boost_round - done, xgb_model=begun, callbacks=all_callbacks, **options)
         if get_rank() == 0:
             checkpoint.remove()

@@ -71,6 +71,19 @@ TEST(Config, AnUnclosedQuoteIsRefused) {
   EXPECT_EQ(Complaint("a = \"x"), "a.conf:1: found: a = \"x; expected: a closing \"");
 }
 
+TEST(Config, AByteOrderMarkIsNoPartOfTheFirstKey) {
+  EXPECT_EQ(Parse("\xef\xbb\xbf"
+                  "a = 1\nb = 2\n"),
+            (Pairs{{"a", "1"}, {"b", "2"}}));
+  EXPECT_EQ(Parse("\xef\xbb\xbf# c\r\na = 1\r\n"), (Pairs{{"a", "1"}}));
+  EXPECT_EQ(Parse("\xef\xbb\xbf"), Pairs{});
+  EXPECT_EQ(Complaint({"\xff\xfe"
+                       "a\0=\0"
+                       "1\0",
+                       8}),
+            "a.conf: found a NUL byte, expected UTF-8 text (not UTF-16)");
+}
+
 TEST(Config, TwoValuesAreRefused) {
   EXPECT_NE(Complaint("a = 1 2").find("a.conf:1: found: a = 1 2; expected: one value"), std::string::npos);
 }

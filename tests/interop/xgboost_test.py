@@ -112,6 +112,15 @@ class Training(TrainingCase):
                     self.assertNotIn("calls allreduce", done.stdout + done.stderr)
                     self.assertFalse(os.path.exists("hist.json"))
 
+    def test_several_labels_and_a_worker_without_rows_are_an_error(self):
+        with open("few.txt", "w", encoding="ascii") as file:
+            file.write("1,0 0:1 1:2\n0,1 1:3\n")
+        done = subprocess.run([BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", BIN / "xgb-train", "data=few.txt",
+                               "objective=binary:logistic", "tree_method=approx", "model_out=few.json"], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("few.txt: 1 of 3 workers have no rows, and XGBoost 1.7", done.stderr)
+        self.assertIn("cannot train with 2 labels a row then; start fewer workers", done.stderr)
+
     def test_a_model_trained_by_three_workers_predicts_like_one_trained_alone(self):
         command = [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf"]
         self.alone([*command, "model_out=alone.json"])

@@ -15,6 +15,7 @@ namespace warren::xgb_train {
 namespace {
 
 constexpr std::string_view kBlank = " \t\f\v";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string_view TrimLeft(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
@@ -82,6 +83,10 @@ class LineParser {
 
 std::vector<Setting> ParseConfig(std::string_view text, std::string_view name) {
   std::vector<Setting> settings;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.find('\0') != std::string_view::npos) {
+    throw ConfigError(fmt::format("{}: found a NUL byte, expected UTF-8 text (not UTF-16)", name));
+  }
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t length = std::min(text.find_first_of("\r\n"), text.size());
     LineParser line(text.substr(0, length), fmt::format("{}:{}", name, number));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 
 #include "data/agreement.h"
 #include "data/cache/pages.h"
@@ -55,6 +56,12 @@ int Threads() {
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
 }
 
+/// Whether a matrix without rows loses the number of labels that was set: its worker makes other calls then.
+bool ForgetsLabelsWithoutRows(std::string_view version) {
+  return version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3.0.") ||
+         version.starts_with("3.1.");
+}
+
 /// Pages, and the matrix that XGBoost made of them, in the order that they need each other.
 struct PagedMatrix {
   PagedMatrix(const std::string& cache, data::Share own) : folder(cache, own.index, own.count) {}
@@ -96,6 +103,14 @@ class Loader {
     set.digest = job_.Sum(set.digest);
     if (set.rows == 0)
       throw std::runtime_error(fmt::format("{}: holds no rows, only comments or empty lines", text_));
+    if (use == Use::kTraining && set.workers_without_rows > 0 && labels_per_row_ > 1 &&
+        ForgetsLabelsWithoutRows(XgboostVersion())) {
+      throw std::runtime_error(
+          fmt::format("{}: {} of {} workers have no rows, and XGBoost {} cannot train with {} labels a row "
+                      "then; start fewer "
+                      "workers",
+                      text_, set.workers_without_rows, job_.Size(), XgboostVersion(), labels_per_row_));
+    }
     if (set.workers_without_rows > 0 && job_.IsRoot() && verbosity_ >= 1) {
       fmt::print(stderr, "xgb-train: {} of {} workers have no rows of {}\n", set.workers_without_rows,
                  job_.Size(), text_);
@@ -108,8 +123,8 @@ class Loader {
     data::BadRows bad_rows;
     Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
     TellOf(bad_rows);
-    const data::Shape shape = data::Agree(block, uri_.options.indexing, MaxOf(job_));
-    return {DMatrix(data::MakeDMatrix(block.View(), 0, shape.labels_per_row)), block.rows(),
+    labels_per_row_ = data::Agree(block, uri_.options.indexing, MaxOf(job_)).labels_per_row;
+    return {DMatrix(data::MakeDMatrix(block.View(), 0, labels_per_row_)), block.rows(),
             DigestOf(block.View())};
   }
 
@@ -145,6 +160,7 @@ class Loader {
   data::ProgressBar bar_;
   ReadingReport report_;
   data::ReaderOptions options_;
+  uint64_t labels_per_row_ = 1;  ///< in the whole data set
 };
 
 }  // namespace

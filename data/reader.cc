@@ -9,9 +9,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "data/error.h"
 #include "data/source/chunks.h"
@@ -25,7 +28,7 @@ namespace {
 
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
-/// Of remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
+/// For remote files: a thread waits for its chunk, some 100 ms, far longer than it parses.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -36,6 +39,40 @@ int DefaultThreads(const DataUri& uri) {
   const bool remote = std::any_of(uri.paths.begin(), uri.paths.end(), IsRemote);
   return std::clamp(Cores(), remote ? kLeastRemoteThreads : 1, kMostThreads);
 }
+
+/// Collects the queries of each file.
+class QueryCollector {
+ public:
+  /// The query ids of rows of a file.
+  void Add(const std::string& path, std::span<const std::uint64_t> qids) {
+    if (qids.empty()) return;
+    std::vector<std::uint64_t>& queries = queries_[path];
+    // Several chunks may have rows of one query.
+    if (last_path_ != path || queries.empty() || queries.back() != qids.front())
+      queries.push_back(qids.front());
+    for (std::size_t row = 1; row < qids.size(); ++row) {
+      if (qids[row] != qids[row - 1]) queries.push_back(qids[row]);
+    }
+    last_path_ = path;
+  }
+
+  /// All of them. Throws DataError when a query of a file had ended and came again.
+  const QueriesByFile& Finish() {
+    for (auto& [path, queries] : queries_) {
+      std::sort(queries.begin(), queries.end());
+      const auto again = std::adjacent_find(queries.begin(), queries.end());
+      if (again == queries.end()) continue;
+      throw DataError(
+          fmt::format("{}: the rows of query {} are not together: sort the file by qid", path, *again));
+    }
+    return queries_;
+  }
+  const QueriesByFile& queries() const { return queries_; }
+
+ private:
+  QueriesByFile queries_;
+  std::string last_path_;
+};
 
 /// What became of one chunk.
 template <typename Index>
@@ -87,7 +124,10 @@ class Reader<Index>::Work {
     if (failure_) std::rethrow_exception(failure_);
     try {
       for (const std::size_t before = block.rows(); block.rows() == before;) {
-        if (threads_.empty() ? !ParseHere(block) : !AppendParsed(block)) return false;
+        if (threads_.empty() ? !ParseHere(block) : !AppendParsed(block)) {
+          queries_.Finish();
+          return false;
+        }
         if (on_progress_) on_progress_(progress_);
       }
     } catch (...) {
@@ -98,6 +138,7 @@ class Reader<Index>::Work {
   }
 
   const BadRows& bad_rows() const { return bad_rows_; }
+  const QueriesByFile& queries() const { return queries_.queries(); }
   const Progress& progress() const { return progress_; }
 
  private:
@@ -109,6 +150,7 @@ class Reader<Index>::Work {
     Parsed<Index> result;
     Parse(chunk_, block, result);
     if (rows == 0) RequireAlike(block.View(), result.path);
+    if (!block.qids.empty()) queries_.Add(result.path, block.View().Part(rows, block.rows()).qids);
     Count(result, block.rows() - rows);
     return true;
   }
@@ -163,7 +205,7 @@ class Reader<Index>::Work {
       }
       if (!result.error) ParseInto(chunk, result);
       const std::lock_guard lock(mutex_);
-      if (result.error) ended_ = true;  // what comes behind is not asked for
+      if (result.error) ended_ = true;  // no later chunk is needed
       results_.emplace(chunk.number, std::move(result));
       changed_.notify_all();
     }
@@ -184,6 +226,7 @@ class Reader<Index>::Work {
     if (result->error) std::rethrow_exception(result->error);
     const std::size_t rows = result->block.rows();
     RequireAlike(result->block.View(), result->path);
+    queries_.Add(result->path, result->block.View().qids);
     if (block.empty()) {
       std::swap(block, result->block);
     } else {
@@ -268,12 +311,13 @@ class Reader<Index>::Work {
   std::uint64_t most_described_;
   ChunkSource source_;
   RowParser parse_;
-  std::atomic<std::uint64_t> described_{0};  ///< of those that were delivered
+  std::atomic<std::uint64_t> described_{0};  ///< bad rows in the blocks that were delivered
   Progress progress_;
   BadRows bad_rows_;
   std::optional<Shape> first_;
+  QueryCollector queries_;
   std::exception_ptr failure_;  ///< after which nothing is delivered
-  Chunk chunk_;                 ///< of the one thread
+  Chunk chunk_;                 ///< for the caller's thread, if it is the only one
 
   std::vector<std::thread> threads_;
   std::uint64_t most_under_way_ = 0;
@@ -313,6 +357,11 @@ const BadRows& Reader<Index>::bad_rows() const {
 }
 
 template <typename Index>
+const QueriesByFile& Reader<Index>::queries() const {
+  return work_->queries();
+}
+
+template <typename Index>
 const Progress& Reader<Index>::progress() const {
   return work_->progress();
 }
@@ -321,16 +370,20 @@ template class Reader<std::uint32_t>;
 template class Reader<std::uint64_t>;
 
 template <typename Index>
-RowBlock<Index> ReadAll(const DataUri& uri, Share share, const ReaderOptions& options, BadRows* bad_rows) {
+RowBlock<Index> ReadAll(const DataUri& uri, Share share, const ReaderOptions& options, BadRows* bad_rows,
+                        QueriesByFile* queries) {
   RowBlock<Index> all;
   Reader<Index> reader(uri, share, options);
   while (reader.AppendNext(all)) {
   }
   if (bad_rows != nullptr) *bad_rows = reader.bad_rows();
+  if (queries != nullptr) *queries = reader.queries();
   return all;
 }
 
-template RowBlock<std::uint32_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*);
-template RowBlock<std::uint64_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*);
+template RowBlock<std::uint32_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*,
+                                         QueriesByFile*);
+template RowBlock<std::uint64_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*,
+                                         QueriesByFile*);
 
 }  // namespace warren::data

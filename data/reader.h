@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ class RemoteFiles;
 
 /// How far a reader is.
 struct Progress {
-  std::uint64_t bytes = 0;        ///< of text
+  std::uint64_t bytes = 0;        ///< bytes of text so far
   std::uint64_t bytes_total = 0;  ///< as far as known before; compressed streams have more text than that
   std::uint64_t rows = 0;
 };
@@ -31,7 +32,7 @@ struct ReaderOptions {
   /// With bad_rows=skip: how many of them are described. Finding out the line of each may mean reading the
   /// file again.
   std::uint64_t most_described = 10;
-  /// Who opens scheme://... (source/remote.h); null: dmlc-core.
+  /// Opens scheme://... (source/remote.h); null: dmlc-core.
   std::shared_ptr<const RemoteFiles> remote_files;
   /// Told after each block, in the thread that calls Next.
   std::function<void(const Progress&)> on_progress;
@@ -42,6 +43,10 @@ struct BadRows {
   std::uint64_t count = 0;
   std::vector<std::string> first;  ///< a few of them: file, line, column, what was found, what was expected
 };
+
+/// The queries that rows of a part belong to, in increasing order, by the paths of their files: files may
+/// number their queries independently.
+using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 
 /// Blocks come in the order of the text, however many threads there are. Memory: at most 2 * threads + 2
 /// blocks and texts are under way.
@@ -60,13 +65,15 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   /// The next block, at least one row; what `block` held is gone, its memory is used again. False at the end.
-  /// Throws DataError for a bad row, unless those are skipped, and for a file that cannot be read; there is
-  /// no going on then.
+  /// Throws DataError for a bad row, unless those are skipped, for a file that cannot be read, and at the end
+  /// for a query that had ended and came again in its file; there is no going on then.
   bool Next(RowBlock<Index>& block);
   /// The same, added to what `block` holds.
   bool AppendNext(RowBlock<Index>& block);
 
   const BadRows& bad_rows() const;
+  /// After the last row. A query that other parts of the data set have, too, is not noticed here.
+  const QueriesByFile& queries() const;
   const Progress& progress() const;
 
  private:
@@ -80,6 +87,6 @@ extern template class Reader<std::uint64_t>;
 /// All of the part in one block.
 template <typename Index>
 RowBlock<Index> ReadAll(const DataUri& uri, Share share = {}, const ReaderOptions& options = {},
-                        BadRows* bad_rows = nullptr);
+                        BadRows* bad_rows = nullptr, QueriesByFile* queries = nullptr);
 
 }  // namespace warren::data

@@ -24,12 +24,15 @@
 namespace warren::data {
 namespace {
 
-// 64-bit indices: whatever the data holds can be looked at.
-using Index = std::uint64_t;
-using Block = RowBlock<Index>;
+/// 64-bit indices, so that whatever the data holds can be looked at.
+using WideIndex = std::uint64_t;
+/// What load, xgb-train and caches read: rows that validate calls good can be trained on.
+using NarrowIndex = std::uint32_t;
+using Block = RowBlock<WideIndex>;
 
 constexpr std::size_t kMostDistinctLabels = 20;
 
+template <typename Index>
 class Reading {
  public:
   Reading(const Arguments& arguments, const DataUri& uri)
@@ -37,7 +40,7 @@ class Reading {
 
   template <typename Visit>
   void ForEach(Visit&& visit) {
-    Block block;
+    RowBlock<Index> block;
     while (reader_.Next(block)) visit(block);
   }
   const BadRows& bad_rows() const { return reader_.bad_rows(); }
@@ -61,7 +64,7 @@ struct Summary {
   std::uint64_t rows = 0;
   std::uint64_t entries = 0;
   std::uint64_t columns = 0;
-  Index least_index = std::numeric_limits<Index>::max();
+  WideIndex least_index = std::numeric_limits<WideIndex>::max();
   std::uint64_t queries = 0;
   std::uint64_t missing = 0;  ///< values that are nan
   bool weights = false;
@@ -156,7 +159,7 @@ void ConvertToText(const Arguments& arguments, const DataUri& uri) {
   if (uri.options.indexing == Indexing::kDetect) {
     throw DataError("indexing_mode=-1 is known at the end of the data only; give indexing_mode=0 or 1");
   }
-  Reading reading(arguments, uri);
+  Reading<WideIndex> reading(arguments, uri);
   AtomicFile file = Create(arguments.output, arguments.share);
   fmt::memory_buffer out;
   bool fields = false;
@@ -187,7 +190,7 @@ int Inspect(const Arguments& arguments) {
   const DataUri uri = ParseDataUri(arguments.uri);
   const auto begin = std::chrono::steady_clock::now();
   Summary summary;
-  Reading reading(arguments, uri);
+  Reading<WideIndex> reading(arguments, uri);
   reading.ForEach([&](const Block& block) { summary.Add(block); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Print(summary, uri.options, ListInputs(uri.paths).size(), reading.progress(), seconds);
@@ -198,8 +201,8 @@ int Inspect(const Arguments& arguments) {
 int Validate(const Arguments& arguments) {
   DataUri uri = ParseDataUri(arguments.uri);
   uri.options.skip_bad_rows = true;
-  Reading reading(arguments, uri);
-  reading.ForEach([](const Block&) {});
+  Reading<NarrowIndex> reading(arguments, uri);
+  reading.ForEach([](const RowBlock<NarrowIndex>&) {});
   const BadRows& bad_rows = reading.bad_rows();
   const auto shown =
       std::min<std::size_t>(bad_rows.first.size(), static_cast<std::size_t>(arguments.most_errors));

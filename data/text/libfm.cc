@@ -1,6 +1,7 @@
 #include "data/text/libfm.h"
 
 #include <optional>
+#include <span>
 
 #include "data/text/format.h"
 #include "data/text/row_parser.h"
@@ -16,7 +17,7 @@ template <typename Index>
 class LibFmParser {
  public:
   LibFmParser(std::string_view text, FirstIndex first, RowBlock<Index>& block)
-      : text_(text), first_(static_cast<std::uint64_t>(first)), writer_(block) {}
+      : text_(text), first_(static_cast<std::uint64_t>(first)), block_(block), writer_(block) {}
 
   void Run(const FaultHandler& on_fault) {
     internal::ReadLines(text_, writer_, on_fault,
@@ -29,7 +30,15 @@ class LibFmParser {
     if (row.AtEnd()) return;
     writer_.Begin();
     const std::optional<float> weight = Label(row);
+    RowText entries = row;
     while (!row.AtEnd()) Entry(row);
+    const std::size_t entries_before = block_.offsets.back();
+    const std::span<const Index> indices(block_.indices.data() + entries_before,
+                                         block_.indices.size() - entries_before);
+    if (const std::optional<std::size_t> again = internal::FindRepeated(indices)) {
+      for (std::size_t passed = 0; passed < *again; ++passed) entries.Word();
+      entries.Complain(entries.at(), "each index once in a row");
+    }
     // Last, because a weight makes the rows before weigh 1, and must not do so in a row that is then taken
     // back.
     if (weight) writer_.SetWeight(*weight);
@@ -68,6 +77,7 @@ class LibFmParser {
 
   std::string_view text_;
   std::uint64_t first_;
+  const RowBlock<Index>& block_;
   RowWriter<Index> writer_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "data/text/format.h"
 #include "data/text/number.h"
@@ -25,6 +27,7 @@ class PlainParser {
               std::optional<bool> has_queries)
       : text_(text),
         first_(static_cast<std::uint64_t>(first)),
+        block_(block),
         writer_(block),
         on_fault_(on_fault),
         has_queries_(has_queries) {}
@@ -37,7 +40,9 @@ class PlainParser {
       writer_.Begin();
       const std::optional<float> weight = Label(row);
       Query(row);
+      const RowText features = row;
       while (!row.AtEnd()) Feature(row);
+      RequireIndicesOnce(features);
       // Not before all of the row is known to be good: the first weight gives one to all rows before.
       if (weight) writer_.SetWeight(*weight);
       writer_.End();
@@ -91,12 +96,34 @@ class PlainParser {
     writer_.AddEntry(index, value);
   }
 
+  /// `features`: the row's text, at its first feature.
+  void RequireIndicesOnce(RowText features) const {
+    const std::size_t begin = block_.offsets.back();
+    const std::span<const Index> indices(block_.indices.data() + begin, block_.indices.size() - begin);
+    const std::optional<std::size_t> again = internal::FindRepeated(indices);
+    if (!again) return;
+    for (std::size_t passed = 0; passed < *again; ++passed) features.Word();
+    features.Complain(features.at(), "each index once in a row");
+  }
+
   std::string_view text_;
   std::uint64_t first_;
+  const RowBlock<Index>& block_;
   RowWriter<Index> writer_;
   const FaultHandler& on_fault_;
-  std::optional<bool> has_queries_;  ///< nothing: as the rows before
+  std::optional<bool> has_queries_;  ///< nullopt: as in the rows before
 };
+
+/// Whether one of the rows from `begin` on has an index twice.
+template <typename Index>
+bool SomeRowRepeats(const RowBlock<Index>& block, std::size_t begin) {
+  for (std::size_t row = begin; row < block.rows(); ++row) {
+    const std::size_t first = block.offsets[row];
+    if (internal::FindRepeated(std::span(block.indices.data() + first, block.offsets[row + 1] - first)))
+      return true;
+  }
+  return false;
+}
 
 /// Room for all that `bytes` of text can hold. It is address space; memory comes with what is written.
 template <typename Index>
@@ -174,6 +201,8 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
     if (known && at < last_line) {
       Reserve(block, static_cast<std::size_t>(last_line - at));
       const std::size_t rows = block.rows();
+      const std::uint64_t columns = block.columns;
+      const Index least_index = block.least_index;
       simd::LibSvmRows<Index> out{
           .at = at,
           .end = last_line,
@@ -190,7 +219,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
           .least = block.least_index,
       };
       run(out);
-      at = out.at;
+      const char* const begin = std::exchange(at, out.at);
       block.offsets.resize(out.rows + 1);
       block.labels.resize(out.rows);
       block.indices.resize(out.entries);
@@ -199,6 +228,13 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
       if (!block.qids.empty()) block.qids.resize(out.rows);
       block.columns = out.columns;
       block.least_index = out.least;
+      if (SomeRowRepeats(block, rows)) {
+        // The plain parser says which row it is.
+        block.Truncate(rows);
+        block.columns = columns;
+        block.least_index = least_index;
+        for (const char* row = begin; row != at;) row = parser.Row(row);
+      }
     }
     if (at != end) at = parser.Row(at);
   }

@@ -4,12 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/error.h"
 #include "data/text/number.h"
@@ -54,8 +58,22 @@ inline std::optional<float> ReadWeight(const RowText& row, std::string_view word
   return weight;
 }
 
-/// What a query is known by (see QueryOf): the same for all ways to write its number; nothing when it is
-/// none.
+/// The place of the first index in a row that repeats an earlier one; nullopt if all differ.
+template <typename Index>
+std::optional<std::size_t> FindRepeated(std::span<const Index> indices) {
+  bool ascending = true;
+  for (std::size_t i = 1; i < indices.size(); ++i) ascending &= indices[i - 1] < indices[i];
+  if (ascending) return std::nullopt;
+  std::vector<Index> seen(indices.begin(), indices.end());
+  std::sort(seen.begin(), seen.end());
+  if (std::adjacent_find(seen.begin(), seen.end()) == seen.end()) return std::nullopt;
+  std::set<Index> before;
+  std::size_t place = 0;
+  while (before.insert(indices[place]).second) ++place;
+  return place;
+}
+
+/// The name of a query (see QueryOf), the same for all ways to write its number; nullopt if it is no number.
 inline std::optional<std::string> QueryName(std::string_view text) {
   std::uint64_t qid = 0;
   const bool is_number =

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <rabit/rabit.h>
 
-#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "data/agreement.h"
 #include "data/reader.h"
@@ -28,26 +26,6 @@ void RefuseWhatWouldNotBeLearned(const data::DataUri& parsed, const std::string&
     throw std::runtime_error(fmt::format("{}: with part and n all {} workers would read the same rows", uri,
                                          rabit::GetWorldSize()));
   }
-}
-
-/// XGBoost would take one of the two, and which one is for nobody to say.
-void RefuseFeaturesTwice(const data::RowBlock<std::uint32_t>& block, const std::string& uri,
-                         Threads& threads) {
-  threads.ForRanges(block.rows(), 4096, [&](std::size_t begin, std::size_t end, int /*thread*/) {
-    std::vector<std::uint32_t> sorted;
-    for (std::size_t row = begin; row < end; ++row) {
-      const std::uint32_t* const first = block.indices.data() + block.offsets[row];
-      const std::uint32_t* const last = block.indices.data() + block.offsets[row + 1];
-      const auto not_ascending = [](std::uint32_t a, std::uint32_t b) { return a >= b; };
-      if (std::adjacent_find(first, last, not_ascending) == last) continue;
-      sorted.assign(first, last);
-      std::sort(sorted.begin(), sorted.end());
-      const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-      if (twice == sorted.end()) continue;
-      throw std::runtime_error(fmt::format(
-          "{}: row {} of this worker's share has the feature with index {} twice", uri, row + 1, *twice));
-    }
-  });
 }
 
 }  // namespace
@@ -81,7 +59,6 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
     fmt::print(stderr, "histgbt: {} bad rows of {} were left out, such as {}\n", bad_rows.count, uri,
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
   }
-  RefuseFeaturesTwice(block, uri, threads_);
   const data::Shape shape =
       data::Agree(block, parsed.options.indexing,
                   [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });

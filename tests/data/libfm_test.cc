@@ -78,7 +78,12 @@ TEST(LibFm, NumbersAreThoseOfTheOtherFormats) {
 }
 
 TEST(LibFm, EntriesKeepTheOrderOfTheText) {
-  EXPECT_EQ(Parse("1 2:9 1:3 1:3"), "1 2/9:1 1/3:1 1/3:1\ncolumns=10 least=3");
+  EXPECT_EQ(Parse("1 2:9 1:3 1:4"), "1 2/9:1 1/3:1 1/4:1\ncolumns=10 least=3");
+}
+
+TEST(LibFm, AnIndexTwiceInARowIsABadRow) {
+  EXPECT_EQ(Parse("1 2:9 1:3 2:9\n0 1:3:2 2:3:4\n1 1:3\n"),
+            "1 1/3:1\ncolumns=4 least=3\n10: each index once in a row\n22: each index once in a row");
 }
 
 TEST(LibFm, FieldsAndIndicesGoAsFarAsTheirTypeLeavesRoomForTheNumberOfColumns) {

@@ -96,6 +96,18 @@ class Validate(RabitDataTest):
     def test_good_data_is_good(self):
         self.assertEqual(self.run_program(0, "validate", self.write("a", "1 1:2\n")), "1 rows, 0 bad rows\n")
 
+    def test_what_cannot_be_loaded_is_not_good(self):
+        path = self.write("a", f"1 0:1\n0 {2**32 - 2}:1\n")
+        self.run_program(0, "validate", path)
+        for index in (2**32 - 1, 2**32, 2**64 - 2):
+            path = self.write("b", f"1 0:1\n0 {index}:1\n")
+            self.assertIn(f"{path}:2:3: found '{index}:1', expected an index up to 4294967294", self.run_program(1, "validate", path))
+            self.assertIn("rows:     2\n", self.run_program(0, "inspect", path))
+        path = self.write("c", "1 qid:1 0:1\n1 qid:2 0:1 0:2\n1 qid:3 0:1\n")
+        self.assertIn(f"{path}:2:15: found '0:2', expected each index once in a row", self.run_program(1, "validate", path))
+        path = self.write("d", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n")
+        self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid", self.run_program(1, "validate", path))
+
     def test_every_bad_row_is_named_up_to_a_limit(self):
         path = self.write("a", "1 1:2\nx\n1 2:y\n1 :3\n1 4:5\n")
         text = self.run_program(1, "validate", path)

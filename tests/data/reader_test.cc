@@ -58,7 +58,7 @@ std::string NumberedRows(std::mt19937& random, int first, int count, bool querie
     text += fmt::format("{}", row);
     if (queries) text += fmt::format(" qid:{}", query);
     for (auto words = random() % 6; words > 0; --words)
-      text += fmt::format(" {}:{}", random() % 1000, random() % 7);
+      text += fmt::format(" {}:{}", 200 * (words - 1) + random() % 200, random() % 7);
     text += random() % 4 == 0 ? ends[random() % 5] : "\n";
   }
   if (random() % 2 == 0 && text.ends_with('\n')) text.pop_back();
@@ -451,6 +451,25 @@ TEST(Reader, NoRowsIsNoError) {
   const TemporaryFolder folder;
   EXPECT_EQ(Read(folder.Write("empty", "")).rows(), 0U);
   EXPECT_EQ(Read(folder.Write("comments", "# nothing\n\n")).rows(), 0U);
+}
+
+TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
+  const TemporaryFolder folder;
+  const std::string torn =
+      folder.Write("torn", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n1 qid:4 0:1\n1 qid:5 0:1\n1 qid:6 0:1\n");
+  // Queries may come in any order and go on in the next chunk, and each file has numbers of its own.
+  const std::string whole =
+      folder.Write("whole", "1 qid:7 0:1\n1 qid:2 0:1\n1 qid:2 0:1\n1 qid:2 1:1\n1 qid:3 0:1\n");
+  const std::string other = folder.Write("other", "1 qid:3 0:1\n1 qid:7 0:1\n");
+  for (const int threads : {1, 3}) {
+    try {
+      Read(torn, {}, Small(threads, 10));
+      FAIL() << "no error";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.what(), torn + ": the rows of query 1 are not together: sort the file by qid");
+    }
+    EXPECT_EQ(Read(whole + ";" + other, {}, Small(threads, 10)).rows(), 7U);
+  }
 }
 
 TEST(Reader, ExactPathsAreThatFileAloneWhateverCharactersTheyHave) {

@@ -165,6 +165,14 @@ class Read(unittest.TestCase):
         rows = data.read(self.write("1 4294967294:1\n"))
         self.assertEqual((rows.indices.tolist(), rows.columns), ([4294967294], 4294967295))
         self.assertRaisesRegex(ValueError, "null character", data.read, "a\0b")
+        self.assertRaisesRegex(ValueError, r"a\.txt:1:3: found '4294967295:1', expected an index up to", data.read, self.write("1 4294967295:1\n"))
+
+    def test_an_index_twice_in_a_row_and_a_query_that_comes_back_are_errors_as_in_columns(self):
+        path = self.write("1 0:1 3:1 0:2\n0 3:1\n")
+        self.assertRaisesRegex(ValueError, r"a\.txt:1:11: found '0:2', expected each index once in a row", data.load, path)
+        self.assertEqual(data.read(path + "?bad_rows=skip").labels.tolist(), [0])
+        path = self.write("1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n")
+        self.assertRaisesRegex(ValueError, r"a\.txt: the rows of query 1 are not together: sort the file by qid", data.load, path)
 
     def test_bad_rows_are_counted_when_they_may_be_left_out(self):
         rows = data.read(self.write("1 3:1\nx\n") + "?bad_rows=skip")

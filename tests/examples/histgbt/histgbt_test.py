@@ -284,7 +284,7 @@ class Refusals(HistgbtTest):
         self.assertIn("bad.txt:2:1", self.refused(1, "data=bad.txt"))
         self.assertIn("row 2 of this worker's share has the label 7; binary:logistic takes a label between 0 and 1",
                       self.refused(1, "data=labels.txt", "objective=binary:logistic"))
-        self.assertIn("row 2 of this worker's share has the feature with index 1 twice", self.refused(1, "data=twice.txt"))
+        self.assertIn("twice.txt:2:11: found '1:5', expected each index once in a row", self.refused(1, "data=twice.txt"))
         self.assertIn("holds no rows", self.refused(1, "data=empty.txt"))
         self.assertIn("nonesuch.txt", self.refused(1, "data=nonesuch.txt"))
         self.write("wide.txt", "1 4000000000:1\n")

@@ -24,6 +24,7 @@ using warren::data::BadRows;
 using warren::data::DataError;
 using warren::data::DataUri;
 using warren::data::File;
+using warren::data::QueriesByFile;
 using warren::data::ReaderOptions;
 using warren::data::RemoteFile;
 using warren::data::RemoteFiles;
@@ -37,6 +38,7 @@ struct WarrenRows {
   std::vector<std::uint32_t> group_sizes;
   std::vector<float> group_weights;
   BadRows bad_rows;
+  QueriesByFile queries;
 };
 
 namespace {
@@ -189,7 +191,8 @@ int warren_data_read_set(const WarrenDataSet* set, int part, int parts, WarrenAl
     const DataUri uri = UriOf(*set);
     const ReaderOptions options = OptionsOf(*set);
     auto result = std::make_unique<WarrenRows>();
-    result->block = warren::data::ReadAll<std::uint32_t>(uri, {part, parts}, options, &result->bad_rows);
+    result->block = warren::data::ReadAll<std::uint32_t>(uri, {part, parts}, options, &result->bad_rows,
+                                                         &result->queries);
     const bool others_are_asked = allreduce_max != nullptr && !uri.options.share;
     const bool is_whole = uri.options.share.value_or(warren::data::Share{part, parts}).count == 1;
     About(*set, [&] { RequireRegular(*result); });
@@ -243,6 +246,13 @@ int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays) {
     all.first_bad_row = rows->bad_rows.first.empty() ? nullptr : rows->bad_rows.first.front().c_str();
     *arrays = all;
   });
+}
+
+void warren_data_queries(const WarrenRows* rows, void (*take)(void*, const WarrenQueries*), void* context) {
+  for (const auto& [path, queries] : rows->queries) {
+    const WarrenQueries of_file{.path = path.c_str(), .queries = queries.data(), .count = queries.size()};
+    take(context, &of_file);
+  }
 }
 
 void warren_data_free(WarrenRows* rows) {

@@ -91,6 +91,18 @@ WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* 
 enum { WARREN_DATA_SHAPE_WORDS = 8 };
 WARREN_DATA_API int warren_data_shape(const WarrenDataSet* set, uint64_t* words);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
+/* The queries of this part that one file has, in increasing order. */
+typedef struct {
+  const char* path;
+  const uint64_t* queries;
+  uint64_t count;
+} WarrenQueries;
+
+/* Calls `take` for each file that the rows of this part are from, if they have queries: a query that several
+ * parts have of one file is torn. */
+WARREN_DATA_API void warren_data_queries(const WarrenRows* rows,
+                                         void (*take)(void* context, const WarrenQueries* queries),
+                                         void* context);
 WARREN_DATA_API void warren_data_free(WarrenRows* rows);
 
 #endif /* WARREN_DATA_C_API_H_ */

@@ -203,6 +203,9 @@ class Text(Job):
         path = self.write("bad.svm", 400, lambda row, label, cells: f"{label}{',1' if row > 150 else ''} {cells}\n")
         said = self.job(2, "xgboost", path, caught=True)
         self.assertEqual(len(re.findall("caught .*bad.svm: .* labels", said)), 2, said)
+        path = self.write("bad.svm", 400, lambda row, label, cells: f"{label} qid:{row // 10 % 20} {cells}\n")
+        said = self.job(2, "xgboost", path, caught=True)
+        self.assertEqual(len(re.findall("caught .*bad.svm: the rows of query 0 are not together: sort the file by qid", said)), 2, said)
 
 
 class Shares(Job):

@@ -4,12 +4,12 @@ import operator
 import os
 import re
 import warnings
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.data import _check, _files, _peers, _progress, _table, _text
+from warren.data import _check, _files, _peers, _progress, _queries, _table, _text
 from warren.data._columnar import converter as _converter
 from warren.data._columnar import formats as _formats
 from warren.data._columnar.ahead import ahead
@@ -22,6 +22,7 @@ _TEXT = ("libsvm", "libfm")
 #: What the reader of text takes behind a "?": docs/how-to/data-text.md.
 _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
                 "=(?:/|[^&/]*)")
+_PART_OPTION = re.compile(r"\?(?:.*&)?part=")
 _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
@@ -119,19 +120,25 @@ class Wanted:
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
         how: Dict[str, Any] = {"options": "&".join(more), "threads": self.nthread, "storage_options": self.options.storage_options}
 
-        def read(greatest: Optional[_peers.Greatest]) -> _text.Rows:
-            return _text.read(self.uri, peers.rank, peers.world, allreduce_max=greatest, **how)
+        def read(greatest: Optional[_peers.Greatest]) -> Tuple[_text.Rows, Dict[str, NDArray[Any]]]:
+            return _text.read_share(self.uri, peers.rank, peers.world, allreduce_max=greatest, **how)
+
+        def refuse(file: str, query: Any) -> None:
+            raise ValueError(f"{_files.shown(file)}: the rows of query {query!s} are not together: sort the file by qid")
 
         if peers.world == 1:
-            rows = read(None)
+            rows, _ = read(None)
         elif peers.connected:
-            rows = _peers.with_greatest(peers, read)
+            rows, queries = _peers.with_greatest(peers, read)
+            names_part = isinstance(self.uri, str) and _PART_OPTION.search(self.uri.partition("#")[0])
+            if rows.group_sizes is not None and not names_part:  # else the reader has looked at all parts
+                _queries.require_together(peers, queries, refuse)
         else:
             # Nobody can be asked what the other shares have: the whole data set is.
             if self._shape is None:
                 self._shape = _text.shape(self.uri, **how)
             shape = self._shape
-            rows = read(lambda values: np.maximum(values, shape))
+            rows, _ = read(lambda values: np.maximum(values, shape))
         if rows.bad_rows > 0:
             warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(self.uri)} were left out, such as {rows.first_bad_row}",
                           stacklevel=4)

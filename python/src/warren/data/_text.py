@@ -12,7 +12,7 @@ import os
 import queue
 import re
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,11 @@ class _DataSet(ctypes.Structure):
                 ("options", ctypes.c_char_p), ("files", ctypes.POINTER(_Files)), ("threads", ctypes.c_int)]
 
 
+class _Queries(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("queries", ctypes.POINTER(ctypes.c_uint64)), ("count", ctypes.c_uint64)]
+
+
+_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Queries))
 #: The number of values that `shape` gives.
 _SHAPE_WORDS = 8
 
@@ -202,6 +207,8 @@ def _library() -> ctypes.CDLL:
     library = _native.library("libwarren_data.so")
     library.warren_data_read_set.argtypes = [ctypes.POINTER(_DataSet), ctypes.c_int, ctypes.c_int, _REDUCE, ctypes.c_void_p,
                                              ctypes.POINTER(ctypes.c_void_p)]
+    library.warren_data_queries.argtypes = [ctypes.c_void_p, _TAKE, ctypes.c_void_p]
+    library.warren_data_queries.restype = None
     library.warren_data_shape.argtypes = [ctypes.POINTER(_DataSet), ctypes.POINTER(ctypes.c_uint64)]
     library.warren_data_last_error.restype = ctypes.c_char_p
     library.warren_data_free.argtypes = [ctypes.c_void_p]
@@ -265,6 +272,12 @@ def read(uri: Uri, part: int = 0, parts: int = 1, *, options: str = "", threads:
     (OSError: FileNotFoundError, ...) as it is. KeyboardInterrupt ends the read of remote files: requests that are under way go
     on until they are answered or given up.
     """
+    return read_share(uri, part, parts, options=options, threads=threads, allreduce_max=allreduce_max, storage_options=storage_options)[0]
+
+
+def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],
+               storage_options: Optional[Mapping[str, Any]]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
+    """What `read` gives, and the queries of the rows, uint64, by the names of their files."""
     for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
             raise ValueError(f"{name} is {number}, which is no number of parts")
@@ -304,7 +317,8 @@ def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
     return _in_another_thread(with_remote_files, allreduce_max, remote.stop)
 
 
-def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_AllreduceMax], files: Optional[_Files]) -> Rows:
+def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_AllreduceMax],
+          files: Optional[_Files]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
     failure = []
 
     def reduce(_: object, values: "ctypes._Pointer[ctypes.c_uint64]", count: int) -> int:
@@ -325,7 +339,15 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_Allredu
         if failure:
             raise failure[0] from None
         raise
-    return _rows(library, handle, named)
+    rows = _rows(library, handle, named)
+    queries: Dict[str, NDArray[Any]] = {}
+
+    def take(_: object, of_file: "ctypes._Pointer[_Queries]") -> None:
+        found = of_file.contents
+        queries[os.fsdecode(found.path)] = np.ctypeslib.as_array(found.queries, (found.count,)).copy()
+
+    library.warren_data_queries(handle, _TAKE(take), None)
+    return rows, queries
 
 
 def _shown(text: bytes) -> str:

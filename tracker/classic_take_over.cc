@@ -47,6 +47,7 @@ void ClassicJob::Replay(const Note& note) {
     case Note::Kind::kMember:
     case Note::Kind::kBroken:
     case Note::Kind::kClosed:
+    case Note::Kind::kVouched:
       return check(false);
     case Note::Kind::kWorld:
       return;

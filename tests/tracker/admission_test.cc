@@ -566,8 +566,7 @@ TEST_F(AdmissionTest, OnlyWhoHasProvedTheTokenCanVouch) {
 
 TEST_F(AdmissionTest, AVouchTakesTheJobBackFromThoseWithoutTheToken) {
   Start(2, Admit::kAny);
-  const ConnectionId impostor = Stock("0", Command::kStart, 0);
-  Link(impostor);
+  Link(Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{0, 3, "0", Command::kStart})));
   const ConnectionId waiting = Stock("another");
   Vouch("0", kTicket);
   EXPECT_TRUE(IsClosed(waiting));

@@ -1,5 +1,5 @@
-"""A worker that lacks something of its own, descriptors, memory, ports or permission, says so and fails at once. No other rank is taken
-for lost instead, and nobody waits for it: where workers are started again, the job ends with the bits of an undisturbed one."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails at once. No other rank is taken for lost
+instead, and nobody waits for it: where workers are started again, the job ends with the bits of an undisturbed one."""
 
 import re
 import unittest
@@ -14,7 +14,7 @@ INJECT = """
 exec strace -f -o /dev/zero -e "inject=$FAULT" "$@"
 """
 NO_LEAK_CHECK = {"ASAN_OPTIONS": "detect_leaks=0"}  # it cannot run under strace
-# Of a rank that was lost, in the words of those that lost it.
+# The rank that others have lost, in their words.
 BLAME = re.compile(r"rank \d (?:on \S+ )?(?:lost|gives up because) rank (\d)|because rank (\d)")
 ENDED = re.compile(r"worker (\d) \(.*\) (?:exited with code|was killed)")
 
@@ -54,13 +54,13 @@ class ShortageTest(unittest.TestCase):
         for limit in range(3, 13):
             with self.subTest(limit=limit):
                 told += "Too many open files" in self.trained(f"files=1,{limit},init", env=TCP)
-        self.assertGreater(told, 3)
+        self.assertGreater(told, 2)
 
     def test_a_job_whose_workers_are_not_started_again_ends_and_names_it(self):
         result = train(RANKS, "files=1,5,init", env=TCP)
         self.assertNotEqual(result.code, 0)
         self.assertRegex(result.errors, r"\[1\].* failed on \S+, its own host: Too many open files")
-        self.assertRegex(result.errors, r"error: worker 1 \(.*\) exited with code 255")
+        self.assertRegex(result.errors, r"error: worker 1 \(.*\) was killed by signal 6")
 
     def test_each_call_that_fails_for_want_of_something(self):
         faults = [("socket", error, when) for error in ("EMFILE", "ENFILE", "ENOBUFS", "ENOMEM") for when in (1, 2, 3, 4)]
@@ -68,12 +68,15 @@ class ShortageTest(unittest.TestCase):
         faults += [("accept4", error, 1) for error in ("EMFILE", "ENFILE", "ENOMEM", "ENOBUFS")]
         faults += [("bind", "ENOBUFS", 1), ("listen", "ENOBUFS", 1), ("epoll_create1", "EMFILE", 1), ("epoll_ctl", "ENOMEM", 1),
                    ("sendto", "ENOBUFS", 3), ("recvfrom", "ENOMEM", 3)]
+        told = 0
         for call, error, when in faults:
             with self.subTest(call=call, error=error, when=when):
                 fault = {"FAULT": f"{call}:error={error}:when={when}+"}
                 errors = self.trained(env={**TCP, **fault}, under=["sh", "-c", INJECT, "worker"])
                 if "worker 1 (" in errors:
                     self.assertRegex(errors, r"failed on \S+, its own host: ")
+                    told += 1
+        self.assertGreater(told, len(faults) // 2)
 
     def test_ranks_of_a_host_that_cannot_share_memory_say_why_and_use_tcp(self):
         for task, call in (0, "memfd_create"), (1, "eventfd2"), (1, "pidfd_open,pipe2"):

@@ -113,12 +113,10 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   std::vector<Waiting> waiting;
   for (const auto& worker : workers) {
     if (!worker || !worker->reported || !worker->inside) continue;
-    // What it said: since then it may have gone on.
-    const bool is_long = *worker->reported - worker->call_since >= late_after_;
     // Some time after it began to wait: whoever finishes a round is heard a moment later than whoever begins
     // the next.
     const bool is_over = round_ended && *round_ended - worker->call_since >= late_after_ / 2;
-    if (is_long && !is_over) waiting.push_back({worker->call, &*worker});
+    if (!is_over) waiting.push_back({worker->call, &*worker});
   }
   std::sort(waiting.begin(), waiting.end(),
             [](const Waiting& a, const Waiting& b) { return a.call < b.call; });
@@ -137,8 +135,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // It has said itself that it is still late.
-  if (*signs.reported - first->call_since < late_after_) return std::nullopt;
+  // Both have said so themselves: since their reports they may have gone on.
+  if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = Seconds(now - first->call_since);
   const std::string whom =

@@ -79,7 +79,7 @@ class HangWatch {
   const std::vector<std::string>& troubles() const { return troubles_; }
 
  private:
-  /// Ranks that have been in a call for long, by the number of the call.
+  /// Ranks that are in a call, by the number of the call.
   struct Waiting {
     std::uint64_t call = 0;
     const Signs* first = nullptr;  ///< the one that has waited for longest in this call or a later one

@@ -83,7 +83,7 @@ class CommandLine(SubmitCase):
         self.file("bin").mkdir()
         self.file("hosts").write_text("localhost\n")
         evil = "\n".join(("x", "END_OF_INPUT", "END_OF_SCRIPT", "END_OF_INPUT_1", "EOF", "touch broken", "'", "touch broken", ""))
-        for cluster, program, last in (("slurm", "sbatch", "exec srun "), ("sge", "qsub", "}"), ("ssh", "ssh", "}")):
+        for cluster, program, last in (("slurm", "sbatch", "exec srun "), ("sge", "qsub", 'exit "$code"'), ("ssh", "ssh", "}")):
             with self.subTest(cluster=cluster):
                 stand_in = self.file("bin") / program
                 stand_in.write_text("#!/bin/sh\ncat >got\n")

@@ -347,12 +347,15 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
 
 TEST_F(Hangs, WhoWasLateWhenItLastReportedMayNotBeAnyMore) {
   BeginWait(8);
+  workers_[2]->call_since += std::chrono::milliseconds(5);
   Pass(55, {}, {0, 2});
   now_ += seconds(4);
   workers_[0]->reported = workers_[2]->reported = now_;
   EXPECT_THAT(watch_.Look(workers_, {}, now_), IsEmpty()) << "worker 1 reports in a moment";
   workers_[1]->reported = now_;
-  EXPECT_THAT(watch_.Look(workers_, {}, now_), SizeIs(1));
+  const auto found = watch_.Look(workers_, {}, now_);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].text, HasSubstr("holds up 2 others"));
 }
 
 TEST_F(Hangs, ALongComputationOfAllIsNone) {

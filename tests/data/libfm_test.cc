@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 
 #include "tests/data/show_rows.h"
@@ -203,9 +204,11 @@ class LibFmTables : public testing::Test {
       block.weights.push_back(AnyFloat());
       text += fmt::format(":{:.9g}", block.weights.back());
     }
+    std::set<Index> seen;
     for (std::uint64_t left = Below(6); left > 0; --left) {
       const Index field = AnyIndex<Index>();
-      const Index index = AnyIndex<Index>();
+      Index index = AnyIndex<Index>();
+      while (!seen.insert(index).second) index = AnyIndex<Index>();
       const bool has_value = Below(4) > 0;
       block.fields.push_back(field);
       block.indices.push_back(index);

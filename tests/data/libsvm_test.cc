@@ -329,10 +329,11 @@ TEST(LibSvm, ReadsValuesOfEveryLength) {
     for (std::size_t dot = 0; dot <= length; ++dot) {
       const std::string number = digits.substr(0, dot) + "." + digits.substr(dot, length - dot);
       const std::string index = digits.substr(0, 1 + (length + dot) % 9);
-      text += fmt::format("1 {}:{} {}:-{} {}:{}\n", index, number, index, number, index,
+      // An index is in a row once.
+      text += fmt::format("1 {}:{}\n1 {}:-{}\n1 {}:{}\n", index, number, index, number, index,
                           digits.substr(0, length));
       const float value = std::stof(number);
-      expected += fmt::format("1 {}:{} {}:{} {}:{}\n", index, value, index, -value, index,
+      expected += fmt::format("1 {}:{}\n1 {}:{}\n1 {}:{}\n", index, value, index, -value, index,
                               std::stof(digits.substr(0, length)));
     }
   }

@@ -62,7 +62,8 @@ class World::Rank final : public Transport {
   void Connect(std::span<const int> peers) override;
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
-  void Abort(int /*lost_rank*/) noexcept override {}
+  using Transport::Abort;
+  void Abort(int /*lost_rank*/, int /*shortage*/) noexcept override {}
 
   void Begin(const std::function<void(Transport&)>& body) {
     fiber_ = std::make_unique<Fiber>(world_.stacks_.At(stack_), world_.stacks_.bytes_each(),

@@ -163,7 +163,7 @@ class Reference(unittest.TestCase):
         return re.sub(r'"\s*\n\s*f?"', "", "\n".join(map(read, files)))
 
     def test_messages_that_are_explained_are_said(self):
-        said = self.sources("submit", "tracker", "rabit_engine", "wire", "tls", "data", "python/src")
+        said = self.sources("submit", "tracker", "rabit_engine", "wire", "tls", "posix", "cli", "data", "examples", "python/src")
         rows = [rows for _, rows in tables(read(SOURCE / "docs/troubleshooting.md").split("## Other libraries say")[0])]
         messages = [row.split("`")[1] for table in rows for row in table[2:]]
         self.assertGreater(len(messages), 20)

@@ -176,7 +176,7 @@ TEST(ErrorFolding, EqualWordsAreCounted) {
   EXPECT_EQ(
       Describe(folded, 5, "workers", Label),
       "[1] [2] failed with the same error as the first, [3] failed as a consequence (--show-all-errors shows "
-      "their words)");
+      "their output)");
 }
 
 TEST(ErrorFolding, ASyntaxErrorOfAllIsShownOnce) {
@@ -226,7 +226,7 @@ TEST(ErrorFolding, WhatComesFromTheStopAloneIsFoldedWhole) {
   const FoldedErrors folded = job.folding.Fold(std::nullopt);
   EXPECT_FALSE(folded.first);
   EXPECT_EQ(Describe(folded, 2, "workers", Label),
-            "[0] [1] had errors while they were stopped (--show-all-errors shows their output)");
+            "[0] [1] reported errors while they were stopped (--show-all-errors shows their output)");
 }
 
 TEST(ErrorFolding, AnErrorThatAProcessSurvivesIsShownInOrder) {

@@ -116,7 +116,7 @@ class Errors(SubmitCase):
         err = process.communicate(timeout=LIMIT_S)[1].decode()
         self.assertEqual(process.returncode, 130)
         self.assertNotIn("KeyboardInterrupt", err)
-        self.assertIn(f"dmlc-submit: [0] [1] [2] had errors while they were stopped {ALL_SHOWN}", err)
+        self.assertIn(f"dmlc-submit: [0] [1] [2] reported errors while they were stopped {ALL_SHOWN}", err)
 
     def test_an_error_that_is_survived_is_shown_in_its_place(self):
         code = "import sys, traceback\ntry: 1 / 0\nexcept ZeroDivisionError: traceback.print_exc()\nprint('on', file=sys.stderr)"

@@ -63,7 +63,7 @@ class AnyMpi:
 
     @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
     def test_the_environment_wins_over_linking(self):
-        run = self.run_without_mpi(2, program=BY_LINKING, WARREN_ENGINE="native")
+        run = self.run_without_mpi(2, program=BY_LINKING, WARREN_ENGINE="native", WARREN_BOOTSTRAP="none")
         self.assertEqual(self.well(run), [("0", "1")] * 2, run.stdout + run.stderr)
 
     def test_the_native_engine_finds_its_peers_through_mpi(self):

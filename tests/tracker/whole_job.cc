@@ -53,6 +53,7 @@ class Counted {
     options.num_workers = num_workers;
     options.world_size_is_fixed = true;
     options.admission.token = token_;
+    options.admission.admit = Admit::kAny;
     job_.emplace(options, TimePoint{});
   }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -84,8 +85,8 @@ class Descriptor {
   int fd_;
 };
 
-/// From the kernel's table of sockets, by its two ends (`man 7 sock_diag`). std::nullopt where that cannot be
-/// asked, or has no such socket.
+/// The answer of the kernel's table of sockets for the socket with these two ends (`man 7 sock_diag`); an
+/// owner without an inode if it has no such socket. std::nullopt if the table cannot be asked.
 std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::endpoint& own) {
   struct {
     nlmsghdr header{};
@@ -108,9 +109,15 @@ std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::end
   const ssize_t count = recv(socket.get(), answer.data(), answer.size(), 0);
   nlmsghdr header{};
   inet_diag_msg found{};
-  if (count < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof found)) return std::nullopt;
+  if (count < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof(nlmsgerr))) return std::nullopt;
   std::memcpy(&header, answer.data(), sizeof header);
+  if (header.nlmsg_type == NLMSG_ERROR) {
+    nlmsgerr failure{};
+    std::memcpy(&failure, answer.data() + NLMSG_HDRLEN, sizeof failure);
+    return failure.error == -ENOENT ? std::optional(Owner{}) : std::nullopt;
+  }
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  if (count < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof found)) return std::nullopt;
   std::memcpy(&found, answer.data() + NLMSG_HDRLEN, sizeof found);
   return Owner{found.idiag_uid, found.idiag_inode};
 }

@@ -12,7 +12,7 @@ class HostileCase(unittest.TestCase):
     worker = None  # of this class, made from the tracker's address and a task
 
     def setUp(self):
-        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0)
+        self.tracker = Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any")
         self.open = []
 
     def tearDown(self):

@@ -13,6 +13,9 @@ from unittest import mock
 from warren import _doctor
 from warren._doctor import findings, hosts, model
 from warren._doctor.model import OK, Asked, Link, Survey
+from warren_testing import BIN
+
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # dmlc-submit reads host files
 
 FACTS = {
     "host_name": "a",

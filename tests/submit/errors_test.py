@@ -131,14 +131,14 @@ class Errors(SubmitCase):
     def test_quiet_leaves_warnings_errors_and_the_workers(self):
         command = ["sh", "-c", "echo out; echo err >&2; exit $((1 - DMLC_NUM_ATTEMPT))"]
         loud = self.submit("--num-workers", 2, "--local-num-attempt", 1, *command)
-        self.assertIn("for each worker", loud.err)
+        self.assertIn("each worker uses", loud.err)
         for option in ("--quiet", "-q"):
             process = self.submit(option, "--num-workers", 2, "--log-file", "log", "--local-num-attempt", 1, *command)
             own = [line for line in process.err.splitlines() if line.startswith("dmlc-submit:")]
             self.assertEqual(len(own), 2, process.err)
             self.assertTrue(all(line.startswith("dmlc-submit: warning: ") for line in own))
             self.assertEqual(sorted(process.out.splitlines()), ["[0] out"] * 2 + ["[1] out"] * 2)
-            self.assertIn("for each worker", self.file("log").read_text())
+            self.assertIn("each worker uses", self.file("log").read_text())
 
     def test_json_has_an_object_for_each_line(self):
         code = (

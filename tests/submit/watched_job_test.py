@@ -215,7 +215,7 @@ class Afterwards(Watched):
         process = self.job("--metrics-port", 0, "--dashboard", sys.executable, "-W", "ignore", "-c", code, "--secret=hidden", workers=1)
         said = self.wait_for_text(process.stderr, "token=")
         self.wait_for_files("up")
-        with urllib.request.urlopen(re.search(r"metrics are at (\S+)", said).group(1), timeout=LIMIT_S) as answer:
+        with urllib.request.urlopen(re.search(r"metrics: (\S+)", said).group(1), timeout=LIMIT_S) as answer:
             metrics = answer.read().decode()
         self.assertIn(f'warren_job_info{{name="{pathlib.Path(sys.executable).name}",cluster="local"}} 1', metrics)
         self.assertNotIn("hidden", metrics)

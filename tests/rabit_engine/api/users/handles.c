@@ -114,7 +114,7 @@ int main(int argc, char* argv[]) {
   options.timeout_seconds = 60;
   options.struct_bytes = 0;
   CHECK(WarrenBarrierAsync(world, &options, &handle) == -1 && handle == NULL);
-  CHECK(strstr(WarrenGetLastError(), "begin with WARREN_CALL_OPTIONS") != NULL);
+  CHECK(strstr(WarrenGetLastError(), "initialise them with WARREN_CALL_OPTIONS") != NULL);
   options.struct_bytes = sizeof(options);
   CHECK(WarrenBarrierAsync(world, &options, NULL) == -1);
   CHECK(strstr(WarrenGetLastError(), "`handle` is NULL") != NULL);

@@ -22,7 +22,7 @@ import urllib.error
 
 import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
-from warren import _file_lock
+from warren import _locks
 from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, shown, stores
 from warren.data._files.names import matches, partition_of, split_uri
 from warren.data._files.ranges import pieces
@@ -393,22 +393,22 @@ class Local(Folder):
 
     def test_a_lock_has_one_owner_and_is_free_when_that_was_killed(self):
         path = str(self.folder / ".lock")
-        code = ("import sys\nfrom warren._file_lock import Lock\nlock = Lock(sys.argv[1], 'the first')\nprint(lock.is_locked, flush=True)\n"
+        code = ("import sys\nfrom warren._locks import Lock\nlock = Lock(sys.argv[1], 'the first')\nprint(lock.is_locked, flush=True)\n"
                 "sys.stdin.read()")
         with subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
             self.assertEqual(first.stdout.readline(), "True\n")
-            with self.assertRaises(_file_lock.InUse) as caught:
-                _file_lock.Lock(path, "the second")
+            with self.assertRaises(_locks.InUse) as caught:
+                _locks.Lock(path, "the second")
             self.assertEqual(caught.exception.owner, "the first")
             first.kill()
-        second = _file_lock.Lock(path, "the second")
+        second = _locks.Lock(path, "the second")
         self.assertEqual((second.is_locked, second.before), (True, "the first"))
-        with self.assertRaises(_file_lock.InUse) as caught:
-            _file_lock.Lock(path, "also of this process")
+        with self.assertRaises(_locks.InUse) as caught:
+            _locks.Lock(path, "also of this process")
         self.assertEqual(caught.exception.owner, "the second")
         second.release()
         self.assertFalse(os.path.exists(path))
-        third = _file_lock.Lock(path, "the third")
+        third = _locks.Lock(path, "the third")
         self.assertEqual(third.before, "")
         third.release()
 

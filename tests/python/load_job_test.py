@@ -143,7 +143,7 @@ class Training(Job):
                 found = self.model(3, "xgboost", uri, env=server.environment())
                 self.assertEqual(splits(found), splits(alone))
             said = self.job(2, "xgboost", "s3://bucket/text/no.svm", code=1, env=server.environment())
-            self.assertRegex(said, r"FileNotFoundError: s3://bucket/text/no\.svm: there is no such file")
+            self.assertRegex(said, r"FileNotFoundError: rank 0: s3://bucket/text/no\.svm: there is no such file")
 
     def test_lightgbm_learns_from_it_too(self):
         with object_stores.S3Server(self.folder) as server:

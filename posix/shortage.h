@@ -67,8 +67,7 @@ inline std::string ShortageAdvice(int error) {
     case ENOMEM:
     case ENOBUFS:
       return "The kernel of this host, or the memory limit of this process (ulimit -v, a container's), has "
-             "no "
-             "memory left: use fewer processes here, or raise the limit.";
+             "no memory left: use fewer processes here, or raise the limit.";
     case EADDRNOTAVAIL:
       return "This host has no local address or no free port for it: see ip address, and sysctl "
              "net.ipv4.ip_local_port_range; ports of closed connections are free again after a minute.";

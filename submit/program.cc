@@ -157,12 +157,17 @@ int RunProgram(int argc, char** argv) {
     fmt::print(stderr, "dmlc-submit: error: {}\n", error.what());
     return kTrouble;
   }
-  boost::asio::io_context io(1);
-  Console console(io, {options.color, options.log_format, options.quiet});
-  const JobResult result = SubmitOrExplain(io, console, options);
-  console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
-  StopLogging();
-  return result.exit_code;
+  try {
+    boost::asio::io_context io(1);
+    Console console(io, {options.color, options.log_format, options.quiet});
+    const JobResult result = SubmitOrExplain(io, console, options);
+    console.Flush(result.interrupted ? std::optional(kLastWords) : std::nullopt);
+    StopLogging();
+    return result.exit_code;
+  } catch (const std::exception& error) {  // no job and no log could be begun
+    fmt::print(stderr, "dmlc-submit: error: {} (limits of this process: ulimit -a)\n", error.what());
+    return kTrouble;
+  }
 }
 
 }  // namespace warren::submit

@@ -177,7 +177,7 @@ class JobRun : public JobView {
   }
 
   void OpenOutput() {
-    if (!options_.log_dir.empty()) BeginLogFolder(options_.log_dir);
+    if (!options_.log_dir.empty()) log_folder_ = BeginLogFolder(options_.log_dir);
     output_.emplace(
         io_, console_, plan_, options_.log_dir, options_.show_all_errors,
         [this](std::size_t index, Stream stream) { return SpeakerOf(index, stream); },
@@ -462,6 +462,7 @@ class JobRun : public JobView {
   DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
+  posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
   std::optional<JobOutput> output_;          ///< of all of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
   std::optional<Supervisor> supervisor_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <string>
@@ -49,14 +50,19 @@ CallWatch::CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string&
       name_(name),
       patience_(patience) {}
 
-void CallWatch::Begin(CallTag& tag) {
+void CallWatch::Begin(CallTag& tag, bool only_gives) {
   tag.before = digest_;
   digest_ = DigestWith(tag);
   calls_[tag.sequence % kRememberedCalls] = tag;
   current_ = tag;
   asked_.clear();
   in_messages_ = false;
-  if (segment_ != nullptr) segment_->SayCall(tag);
+  if (segment_ == nullptr) return;
+  segment_->SayCall(tag);
+  if (!only_gives) return;
+  // Of two ranks that both only give, the fence lets at least one see the other's call.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  CompareWithHost();
 }
 
 const CallTag* CallWatch::Remembered(std::uint32_t sequence) const {

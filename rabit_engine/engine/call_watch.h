@@ -37,8 +37,10 @@ class CallWatch final : public WaitObserver {
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
-  /// This rank begins a call. Fills in `tag.before`.
-  void Begin(CallTag& tag);
+  /// This rank begins a call. Fills in `tag.before`. With `only_gives` this rank takes nothing from others in
+  /// this call, so no data brings it another's tag: it is compared here with those that the ranks of its host
+  /// have begun. Throws Misuse if one differs.
+  void Begin(CallTag& tag, bool only_gives);
   /// It begins one that others do not make.
   void BeginMessages() { in_messages_ = true; }
 

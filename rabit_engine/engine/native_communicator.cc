@@ -303,12 +303,26 @@ CallTag NativeCommunicator::TagOf(Collective collective, std::size_t count, cons
   return tag;
 }
 
+/// Whether `rank` takes nothing from other ranks in this call.
+static bool OnlyGives(const CallTag& tag, int rank) {
+  switch (tag.collective) {
+    case Collective::kBroadcast:
+    case Collective::kScatter:
+      return tag.root == rank;
+    case Collective::kReduce:
+    case Collective::kGather:
+      return tag.root != rank;
+    default:
+      return false;
+  }
+}
+
 /// All ranks begin the same calls in the same order.
 void NativeCommunicator::Begin(CallTag& tag, std::string_view algorithm) {
   tag.sequence = ++calls_;
   if (reporter_ != nullptr) [[unlikely]]
     BeginCounting(tag, algorithm);
-  watch_->Begin(tag);
+  watch_->Begin(tag, OnlyGives(tag, rank_));
   const Clock::time_point deadline = Deadline();
   if (host_) host_->set_deadline(deadline);
   world_->Begin(tag, deadline);

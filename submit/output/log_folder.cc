@@ -1,8 +1,11 @@
 #include "submit/output/log_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -31,24 +34,8 @@ bool RemovePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-}  // namespace
-
-bool IsLogName(std::string_view name) {
-  if (name == kTrackerLog || name == kKeptPage) return true;
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || (name.substr(dot) != ".log" && name.substr(dot) != ".stack"))
-    return false;
-  name = name.substr(0, dot);
-  if (name == "scheduler") return true;
-  return (RemovePrefix(name, "worker-") || RemovePrefix(name, "server-")) && !name.empty() &&
-         name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-void BeginLogFolder(const std::string& folder) {
+void MoveLogsOfJobBefore(const std::string& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", folder, error.message()));
   const std::vector<fs::path> logs = LogsIn(folder);
   if (logs.empty()) return;
   const fs::path earlier = fs::path(folder) / kEarlierLogs;
@@ -66,6 +53,33 @@ void BeginLogFolder(const std::string& folder) {
   } else {
     spdlog::info("the logs of an earlier job in '{}' are now in '{}'", folder, earlier.string());
   }
+}
+
+}  // namespace
+
+bool IsLogName(std::string_view name) {
+  if (name == kTrackerLog || name == kKeptPage) return true;
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || (name.substr(dot) != ".log" && name.substr(dot) != ".stack"))
+    return false;
+  name = name.substr(0, dot);
+  if (name == "scheduler") return true;
+  return (RemovePrefix(name, "worker-") || RemovePrefix(name, "server-")) && !name.empty() &&
+         name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+posix::Descriptor BeginLogFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", folder, error.message()));
+  posix::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw std::runtime_error(fmt::format(
+        "another job that runs now has its logs in '{}'; give each job a --log-dir of its own", folder));
+  }
+  MoveLogsOfJobBefore(folder);
+  return lock;
 }
 
 }  // namespace warren::submit

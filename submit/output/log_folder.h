@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "posix/descriptor.h"
+
 namespace warren::submit {
 
 /// What workers print by way of the tracker, such as the evaluation of each round.
@@ -17,10 +19,12 @@ inline constexpr std::string_view kEarlierLogs = "earlier";
 /// kKeptPage.
 bool IsLogName(std::string_view name);
 
-/// Makes `folder`, and moves the files of the job before that are in it to its folder kEarlierLogs, in place
-/// of those of the job before that one, so that nothing of another job seems to be this one's. Files with
-/// other names, and whatever is no regular file, stay. Says in one line that it moved some, and warns of
-/// those that it cannot move. Throws std::runtime_error if the folder cannot be made.
-void BeginLogFolder(const std::string& folder);
+/// Makes `folder`, takes it for this job until the descriptor that it returns is closed, and moves the files
+/// of the job before that are in it to its folder kEarlierLogs, in place of those of the job before that one,
+/// so that nothing of another job seems to be this one's. Files with other names, and whatever is no regular
+/// file, stay. Says in one line that it moved some, and warns of those that it cannot move. Throws
+/// std::runtime_error if the folder cannot be made, or if another job has taken it. Where the file system has
+/// no locks for folders, as NFS, another job is not noticed.
+[[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 
 }  // namespace warren::submit

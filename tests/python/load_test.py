@@ -507,6 +507,18 @@ class Wrong(Folder):
         path = self.parquet("b.parquet", pa.table({"x": range(4), "q": [1, 1, 2, 2], "w": [1, 1, 1, 2]}), 2)
         self.refused(r"b\.parquet, row group 1: the rows of query 2 \(column 'q'\) have different weights", path, qid="q", weight="w")
 
+    def test_a_query_that_comes_again_is_refused_with_the_last_batch(self):
+        for queries in ([1, 1, 2, 2, 1, 1], ["a", "a", "b", "b", "a", "a"]):
+            path = self.parquet("a.parquet", pa.table({"x": range(6), "q": queries}), 3)
+            for more in ({}, {"drop_last": True}, {"rank": 0, "world": 1}):
+                rows = 0
+                with self.assertRaisesRegex(ValueError, r"a\.parquet: the rows of query [1a] \(column 'q'\) are not together: sort"):
+                    for batch in data.batches(path, 4, qid="q", **more):
+                        rows += len(batch.features)
+                self.assertEqual(rows, 4)
+        path = self.parquet("b.parquet", pa.table({"x": range(6), "q": [1, 1, 1, 2, 2, 2]}), 2)
+        self.assertEqual([len(batch.features) for batch in data.batches(path, 4, qid="q")], [4, 2])
+
     def test_a_query_that_comes_again_in_another_share_is_refused_without_a_job_too(self):
         for queries in (list(range(20)) * 2, [f"q{k}" for k in range(20)] * 2):
             path = self.parquet("a.parquet", pa.table({"x": range(400), "q": np.repeat(queries, 10)}), 50)

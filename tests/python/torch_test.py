@@ -130,6 +130,13 @@ class Torch(unittest.TestCase):
             self.assertEqual(code, 0, said)
             self.assertRegex(said, "rank [01]: .*rank 2")
 
+    def test_ranks_that_take_different_ranks_for_the_root_are_told(self):
+        for call in ("broadcast", "scatter"):
+            with self.subTest(call=call):
+                found = self.run_ranks("different_roots", 3, CALL=call)
+                said = "".join(said for said, _ in found)
+                self.assertRegex(said, rf"rank \d: .*{call} .*from root \d .* where rank \d calls {call} ")
+
     @unittest.skipIf(VERSION.startswith("1."), "SKIPPED: the torchrun of PyTorch 1.13 does not work with Python 3.11")
     def test_torchrun_starts_it(self):
         command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3", WORKER, "every_collective"]

@@ -692,6 +692,18 @@ def monitored():
     same(data, [float(size)])
 
 
+def different_roots():
+    """Each rank takes itself for the root."""
+    rank, size = begin()
+    data = torch.full((3,), float(rank))
+    calls = {"broadcast": lambda: dist.broadcast(data, rank),
+             "scatter": lambda: dist.scatter(torch.empty(3), [data] * size, rank)}
+    try:
+        calls[os.environ["CALL"]]()
+    except RuntimeError as error:
+        print(f"rank {rank}: {error}", flush=True)
+
+
 def refused():
     rank, size = begin()
     refuses("no SUM of torch.int16", dist.all_reduce, torch.ones(1, dtype=torch.int16))

@@ -173,6 +173,15 @@ class Failure(SubmitCase):
         self.assertEqual(process.returncode, 1)
         self.assertIn("open files at once, but the limit is 200", process.stderr)
 
+    def test_limits_on_open_files_under_which_nothing_begins_are_explained(self):
+        for limit in range(4, 14):
+            with self.subTest(limit=limit):
+                script = f'ulimit -n {limit}; exec "$0" --num-workers 1 true'
+                process = subprocess.run(
+                    ["sh", "-c", script, PROGRAM], env=self.environment(), capture_output=True, text=True, timeout=60
+                )
+                self.assertEqual(process.returncode, 1, process.stderr)
+                self.assertRegex(process.stderr, "dmlc-submit: error: .*ulimit")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ namespace warren::submit {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 namespace fs = std::filesystem;
 
 class LogFolder : public testing::Test {
@@ -46,23 +48,35 @@ TEST(LogName, IsAWholeName) {
 }
 
 TEST_F(LogFolder, IsMadeAndANewOneHasNothingToMove) {
-  BeginLogFolder(folder_ / "a/b");
+  (void)BeginLogFolder(folder_ / "a/b");
   EXPECT_TRUE(Names("a/b").empty());
   Make("file");
-  EXPECT_THROW(BeginLogFolder(folder_ / "file/b"), std::runtime_error);
+  EXPECT_THROW((void)BeginLogFolder(folder_ / "file/b"), std::runtime_error);
 }
 
 TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   for (const char* const name : {"worker-0.log", "worker-1.log", "worker-1.stack", "tracker.log"}) Make(name);
-  BeginLogFolder(folder_);
+  (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  BeginLogFolder(folder_);  // of a job without logs nothing replaces them
+  (void)BeginLogFolder(folder_);  // of a job without logs nothing replaces them
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");
-  BeginLogFolder(folder_);
+  (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names("earlier"), ElementsAre("mine", "worker-0.log"));
+}
+
+TEST_F(LogFolder, IsOfOneJobAtATime) {
+  {
+    const posix::Descriptor lock = BeginLogFolder(folder_);
+    Make("worker-0.log");
+    EXPECT_THAT([this] { (void)BeginLogFolder(folder_); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("another job that runs now has its logs in")));
+    EXPECT_THAT(Names(), ElementsAre("worker-0.log"));
+  }
+  (void)BeginLogFolder(folder_);
+  EXPECT_THAT(Names("earlier"), ElementsAre("worker-0.log"));
 }
 
 TEST_F(LogFolder, LeavesEverythingElse) {
@@ -70,14 +84,14 @@ TEST_F(LogFolder, LeavesEverythingElse) {
   Make("slurm-12.log");
   fs::create_directory(folder_ / "worker-0.log");
   fs::create_symlink("notes.txt", folder_ / "worker-1.log");
-  BeginLogFolder(folder_);
+  (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("notes.txt", "slurm-12.log", "worker-0.log", "worker-1.log"));
 }
 
 TEST_F(LogFolder, LosesNothingWhereTheyCannotBeMoved) {
   Make("earlier");
   Make("worker-3.log");
-  BeginLogFolder(folder_);
+  (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier", "worker-3.log"));
 }
 

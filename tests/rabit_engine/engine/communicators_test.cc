@@ -194,6 +194,65 @@ TEST(Split, RanksInDifferentCallsAreToldBothAndTheOthersGoOn) {
   }
 }
 
+/// Calls one of the collectives that have a root, of vectors of `count` floats.
+void CallWithRoot(Communicator& communicator, Collective collective, std::size_t count, int root) {
+  const auto size = static_cast<std::size_t>(communicator.world_size());
+  const std::size_t bytes = count * sizeof(float);
+  std::vector<float> slice(count, 1.0F);
+  std::vector<float> all(count * size, 1.0F);
+  std::vector<std::size_t> offsets(size + 1);
+  for (std::size_t rank = 0; rank <= size; ++rank) offsets[rank] = rank * bytes;
+  switch (collective) {
+    case Collective::kBroadcast:
+      return communicator.Broadcast(slice.data(), bytes, root);
+    case Collective::kReduce:
+      return communicator.Reduce(slice.data(), count, FloatSum(), root);
+    case Collective::kGather:
+      return communicator.Gather(slice.data(), bytes, all.data(), offsets, root);
+    case Collective::kScatter:
+      return communicator.Scatter(all.data(), offsets, slice.data(), bytes, root);
+    default:
+      FAIL() << "has no root";
+  }
+}
+
+TEST(Split, RanksOfAHostThatTakeDifferentRanksForTheRootAreToldInThatCall) {
+  for (const Collective collective :
+       {Collective::kBroadcast, Collective::kReduce, Collective::kGather, Collective::kScatter}) {
+    for (const std::size_t count : {std::size_t{6}, std::size_t{60'000}}) {
+      for (const int shift : {0, 1}) {
+        SCOPED_TRACE(std::string(Name(collective)) + " of " + std::to_string(count) + ", shift " +
+                     std::to_string(shift));
+        std::atomic<int> num_told = 0;
+        ThreadWorld(3).Run(SettingsOf(Places::kOneHost), [&](NativeCommunicator& world) {
+          const auto all = world.Split(0, 0);
+          const int root = (world.rank() + shift) % 3;
+          const std::string message = MessageOf([&] { CallWithRoot(*all, collective, count, root); });
+          EXPECT_THAT(message,
+                      ::testing::AnyOf(AllOf(HasSubstr(std::string(Name(collective))), HasSubstr("root"),
+                                             HasSubstr("All ranks must make the same calls")),
+                                       HasSubstr("gave up"), HasSubstr("gives up"), HasSubstr("no error")));
+          if (message.find("All ranks must make the same calls") != std::string::npos) ++num_told;
+          world.Barrier();
+        });
+        EXPECT_GE(num_told.load(), 1);
+      }
+    }
+  }
+}
+
+TEST(Split, RanksOfDifferentHostsThatTakeDifferentRanksForTheRootAreToldByTheNextCall) {
+  ThreadWorld(3).Run(SettingsOf(Places::kTcp), [](NativeCommunicator& world) {
+    const auto all = world.Split(0, 0);
+    const std::string message = MessageOf([&] {
+      CallWithRoot(*all, Collective::kBroadcast, 6, world.rank());
+      all->Barrier();
+    });
+    EXPECT_THAT(message, ::testing::AnyOf(HasSubstr("call"), HasSubstr("gave up"), HasSubstr("gives up")));
+    world.Barrier();
+  });
+}
+
 TEST(Split, AMessageOfAnotherLengthIsNamed) {
   for (const Places places : {Places::kOneHost, Places::kTcp}) {
     ThreadWorld(2).Run(SettingsOf(places), [](NativeCommunicator& world) {

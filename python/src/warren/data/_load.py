@@ -230,7 +230,8 @@ def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Opt
     each with the columns as they are stored, those of labels, weights and queries among them. `drop_last`: no last batch with
     fewer rows. With `shuffle` give another seed each epoch. The number of batches may differ by rank. All workers call it; what
     is wrong with the data set's columns is raised at once and on all of them, what is wrong with a value in the iteration of
-    the one who reads it."""
+    the one who reads it. Rows of a query that are not together in a share are an error in place of its last batch; a query that another
+    worker's share has, too, is not noticed here (`load` notices it)."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
     batch_rows = whole_number("batch_rows", batch_rows, "rows")
@@ -254,6 +255,7 @@ def _tables(source: Source, converter: _converter.Converter) -> Iterator[Table]:
     with contextlib.closing(source):
         converter.start()
         yield from ahead(lambda: map(converter.table, source.batches(converter.layout.read())), 2)
+        converter.check_own_queries()
 
 
 def _arrow(source: Source, rows: int, drop_last: bool) -> Iterator[Any]:

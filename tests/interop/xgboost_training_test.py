@@ -41,7 +41,7 @@ class Training(Workers):
                 "other parameters (max_depth: 3 there, 4 here)": [{"params": {"max_depth": 4}}],
                 "another number of rounds (12 there, 13 here)": [{"rounds": 13}],
                 "other options (obj: not given there": [{"obj": 0}, {"obj": 0.5}],
-                "other evaluation sets (valid: not given there": [{"evals": 3}]}
+                "other evaluation sets (1, valid: not given there": [{"evals": 3}]}
         for why, hows in ways.items():
             for how in hows:
                 self.halted(workers=0)
@@ -56,8 +56,11 @@ class Training(Workers):
         self.assertIn("other options (obj: ", self.checkpointed(workers=0, code=9, halt=4, obj=0.25))
         self.assertIn("going on from round 4", self.checkpointed(workers=0, obj=0.25))
         self.halted(workers=0, evals=3)
-        self.assertIn("other evaluation sets (valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
+        self.assertIn("other evaluation sets (1, valid: ", self.checkpointed(workers=0, code=9, halt=4, evals=4))
         self.assertIn("going on from round 4", self.checkpointed(workers=0, evals=4))
+        # Early stopping looks at the last one.
+        self.halted(workers=0, order=1)
+        self.assertIn("other evaluation sets (1, first: ", self.checkpointed(workers=0, order=-1))
 
     def test_04_the_number_of_workers_may_change_between_runs(self):
         self.halted()
@@ -93,6 +96,21 @@ class Training(Workers):
                 rest = first.stdout.read()
         self.assertEqual(first.returncode, 0, rest)
         self.assertEqual(sorted(os.listdir(self.folder)), ["go on", "m.json"])
+
+    def test_07b_a_symbolic_link_is_the_checkpoint_that_it_names(self):
+        go_on = self.folder / "go on"
+        (self.folder / "disk").mkdir()
+        (self.folder / "c.ubj").symlink_to("disk/k.ubj")
+        with subprocess.Popen([*map(str, self.command("checkpointed", "disk/k.ubj", halt=4, until=str(go_on)))], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=environment(), cwd=self.folder) as first:
+            try:
+                next(line for line in first.stdout if "waits" in line)
+                self.assertIn("RuntimeError: c.ubj: another training has this checkpoint now", self.checkpointed(workers=0, code=1))
+            finally:
+                go_on.touch()
+                first.stdout.read()
+        self.assertIn("trained 12", self.checkpointed(workers=0))
+        self.assertEqual([os.listdir(self.folder / "disk"), (self.folder / "c.ubj").is_symlink()], [[], True])
 
     def test_08_a_killed_owners_lock_is_taken_over(self):
         self.halted()
@@ -160,14 +178,14 @@ class Training(Workers):
         return len(re.findall(said, output))
 
     def test_12_workers_that_all_train_on_the_same_rows_are_noticed_once(self):
-        for how in ("whole", "quantile", "estimator", "by hand", "objective"):
+        for how in ("whole", "quantile", "bins", "estimator", "by hand", "objective"):
             self.assertEqual(self.same_rows(how), 1, how)
         self.assertEqual(self.same_rows("whole", workers=3), 1)
 
     def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
         # Both halves of this are the same.
         (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))
-        for how in ("few", "other features", "other labels", "other numbers of rows", "ignored", "scattered", "loaded"):
+        for how in ("few", "other features", "other labels", "other numbers of rows", "bins of others", "ignored", "scattered", "loaded"):
             self.assertEqual(self.same_rows(how), 0, how)
         self.assertEqual(self.same_rows("whole", workers=1), 0)
 

@@ -1,10 +1,14 @@
 """A worker on whatever XGBoost its interpreter finds, for xgboost_training_test.py: one function for each test."""
+import array
+import collections
+import decimal
 import json
 import os
 import pathlib
 import resource
 import sys
 import time
+import types
 import warnings
 
 warnings.simplefilter("ignore")
@@ -71,6 +75,9 @@ def checkpointed(path: str, how: str = "{}") -> None:
             options["obj"] = scaled(given["obj"]) if given["obj"] else squares
         if "evals" in given:
             options.update(evals=[(share(60, given["evals"]), "valid")], early_stopping_rounds=5)
+        if "order" in given:
+            sets = [(share(60, 5), "first"), (share(60, 6), "second")]
+            options.update(evals=sets[::given["order"]], early_stopping_rounds=5)
         if "file_limit" in given:
             resource.setrlimit(resource.RLIMIT_FSIZE, (given["file_limit"], given["file_limit"]))
         halt = Halt(given["halt"], given.get("until", "")) if "halt" in given else None
@@ -110,6 +117,11 @@ def same_rows(how: str) -> None:
             matrix = wx.load_dmatrix("rows.svm")
         elif how == "quantile":
             matrix = xgb.QuantileDMatrix(x, y)
+        elif how.startswith("bins"):
+            # So many that single rows cannot be taken out, with labels that both workers have in any case.
+            own = np.random.default_rng(wx.get_rank() if how == "bins of others" else 5)
+            x = own.random((5000, 20), np.float32)
+            matrix = xgb.QuantileDMatrix(x, np.arange(5000) % 2)
         else:
             matrix = xgb.DMatrix(x, y)
         if how == "estimator":
@@ -251,6 +263,18 @@ def digests() -> None:
             """An objective, too."""
             return predictions * self.factor, predictions
 
+    class WithSlots(Objective):
+        """One whose value is in no __dict__."""
+
+        __slots__ = ("power",)
+
+        def __init__(self, power: float) -> None:
+            super().__init__(1)
+            self.power = power
+
+    def around(value):  # noqa: ANN001, ANN202
+        return lambda p, m: (p * value, p)
+
     def with_default(predictions, matrix, factor=2):  # noqa: ANN001, ANN202
         return predictions * factor, predictions
 
@@ -263,7 +287,20 @@ def digests() -> None:
     found = [_xgboost_digest.of_function(one) for one in functions]
     assert len(set(found)) == len(found), found
     assert [_xgboost_digest.of_function(one) for one in (scaled(2), Objective(1))] == [found[2], found[3]]
-    print("digests", *found[:12], flush=True)
+    values = [types.SimpleNamespace(k=1.0), types.SimpleNamespace(k=5.0), types.SimpleNamespace(k=[types.SimpleNamespace(j=1)]),
+              types.SimpleNamespace(k=[types.SimpleNamespace(j=2)]), np.arange(3), np.array(["a", 1], object), np.array(["a", 2], object),
+              array.array("d", [1, 2]), array.array("d", [1, 3]), decimal.Decimal("0.1"), decimal.Decimal("0.2"), WithSlots(1), WithSlots(2),
+              collections.deque([1]), collections.deque([2]), np.maximum, np.minimum, pathlib.Path("a"), pathlib.Path("b"),
+              collections.namedtuple("Pair", "a b")(1, 2), random.normal, open(os.devnull, encoding="utf-8")]  # noqa: SIM115
+    of_values = [_xgboost_digest.of_function(around(one)) for one in values]
+    assert len(set(of_values)) == len(values), [(one, of_values.count(of)) for one, of in zip(values, of_values)]
+    again = [types.SimpleNamespace(k=1.0), WithSlots(2), decimal.Decimal("0.2"), np.array(["a", 2], object)]
+    assert [_xgboost_digest.of_function(around(one)) for one in again] == [of_values[place] for place in (0, 12, 10, 6)]
+    endless = [types.SimpleNamespace()]
+    endless += [endless, endless]
+    endless[0].k = endless
+    assert _xgboost_digest.of_function(around(endless))
+    print("digests", *found[:12], *of_values, flush=True)
 
 
 if __name__ == "__main__":

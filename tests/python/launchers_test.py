@@ -47,6 +47,35 @@ LOAD = """
 import warren.data
 print(f"alone with {len(warren.data.load('rows.svm', format='libsvm', progress=False))} rows")
 """
+READ = """
+import warren.data
+assert len(warren.data.read("rows.svm", 1, 3).labels) == 30  # says itself which rows
+print(f"alone with {len(warren.data.read('rows.svm').labels)} rows")
+"""
+XGBOOST_ALONE = """
+import warnings
+warnings.simplefilter("ignore")
+import warren.xgboost, xgboost
+for function in (lambda: warren.xgboost.broadcast(1), lambda: warren.xgboost.train_with_checkpoints({}, None, 3, "c.json")):
+    try:
+        function()
+    except RuntimeError as error:
+        print("refused", error)
+"""
+READ_IN_A_JOB = """
+import warren.data
+from warren import rabit
+with rabit.context([]):
+    print(f"joined {rabit.get_rank()} {rabit.get_world_size()} {float(len(warren.data.read('rows.svm').labels))}\\n", end="")
+try:
+    warren.data.read("rows.svm")
+except RuntimeError as error:
+    print(f"{error}\\n", end="")
+try:
+    rabit.init([])
+except RuntimeError as error:
+    print(f"{error}\\n", end="")
+"""
 
 
 def has(*modules):
@@ -164,8 +193,24 @@ class Launchers(unittest.TestCase):
             self.assertIn("this is rank 1 of 2 processes that", output)
             self.assertIn("=2", output)
             self.assertIn("with warren.xgboost.communicator()", output)
+            status, output = self.run_all([], READ, **seen)
+            self.assertEqual(status, 1, output)
+            self.assertIn("this is rank 1 of 2 processes that", output)
             status, output = self.run_all([], LOAD, **seen, WARREN_BOOTSTRAP="none")
             self.assertEqual((status, output), (0, "alone with 90 rows\n"))
+
+    @needs_xgboost
+    def test_trainings_outside_of_a_job_are_refused(self):
+        seen = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+        status, output = self.run_all([], XGBOOST_ALONE, **seen)
+        self.assertEqual((status, output.count("refused this is rank 1 of 2 processes that mpirun started")), (0, 2), output)
+
+    def test_text_is_shared_out_in_a_job_which_nobody_joins_again(self):
+        status, output = self.run_all([str(BIN / "dmlc-submit"), "--num-workers", "3", "--quiet"], READ_IN_A_JOB)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(sum(float(rows) for rows in re.findall(r"joined \d 3 (\S+)", output)), 90.0, output)
+        self.assertEqual(output.count("this process has left its job: do this inside of the `with` that joins it"), 3, output)
+        self.assertEqual(output.count("this process has left its job and cannot join it again"), 3, output)
 
     def test_separate_programs_are_alone_where_the_environment_says_so(self):
         for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1",

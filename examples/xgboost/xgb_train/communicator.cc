@@ -6,7 +6,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "examples/xgboost/xgb_train/xgboost_api.h"
 
@@ -18,17 +21,55 @@ constexpr int kUint64 = 5;
 constexpr int kMax = 0;
 constexpr int kSum = 2;
 
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The variable that says how many processes a launcher has started, and that number.
+struct Launch {
+  std::string variable;
+  int processes = 1;
+};
+
+/// What mpirun, srun or torchrun says of this process. WARREN_BOOTSTRAP=none: its processes are separate
+/// programs.
+Launch LaunchOfThisProcess() {
+  if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
+  std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+  if (!Variable("SLURM_STEP_ID").empty()) names.emplace_back("SLURM_STEP_NUM_TASKS");
+  // Other programs set WORLD_SIZE, too. dmlc-submit without a tracker sets all of these for PyTorch.
+  if (!Variable("RANK").empty() && !Variable("MASTER_ADDR").empty() && Variable("DMLC_JOB_CLUSTER").empty())
+    names.emplace_back("WORLD_SIZE");
+  for (const std::string& name : names) {
+    const int processes = std::atoi(Variable(name.c_str()).c_str());
+    if (processes > 1) return {name, processes};
+  }
+  return {};
+}
+
 }  // namespace
 
 Communicator Communicator::Join() {
   Communicator self;
-  const char* tracker = std::getenv("DMLC_TRACKER_URI");
-  if (tracker == nullptr || *tracker == '\0') return self;
-  // An empty configuration: rabit (XGBoost up to 2.0) reads the DMLC_* variables itself.
-  CheckXgboost(XGCommunicatorInit("{}"), fmt::format("joining the job of the tracker at {}", tracker));
+  const std::string tracker = Variable("DMLC_TRACKER_URI");
+  const Launch launch = tracker.empty() ? LaunchOfThisProcess() : Launch();
+  if (tracker.empty() && launch.processes == 1) return self;
+  // An empty configuration: rabit (XGBoost up to 2.0) reads the DMLC_* variables itself, and Warren's engine
+  // the launcher's, too.
+  CheckXgboost(XGCommunicatorInit("{}"),
+               tracker.empty() ? fmt::format("joining the job of {} processes", launch.processes)
+                               : fmt::format("joining the job of the tracker at {}", tracker));
   self.joined_ = true;
   self.rank_ = XGCommunicatorGetRank();
   self.size_ = XGCommunicatorGetWorldSize();
+  if (tracker.empty() && self.size_ != launch.processes) {
+    throw std::runtime_error(fmt::format(
+        "{}={}, so this is one of {} processes of a launcher, and XGBoost's own communication joins them "
+        "through a tracker only: start them with dmlc-submit --num-workers {}, or set WARREN_BOOTSTRAP=none if "
+        "they are separate programs",
+        launch.variable, launch.processes, launch.processes, launch.processes));
+  }
   return self;
 }
 

@@ -7,7 +7,9 @@
 namespace warren::xgb_train {
 
 /// Joins the job that DMLC_TRACKER_URI and DMLC_TRACKER_PORT name, through XGBoost's own communicator, so
-/// that training and these calls share its links. Without DMLC_TRACKER_URI the process is a job of one.
+/// that training and these calls share its links. Without DMLC_TRACKER_URI, processes of mpirun and srun join
+/// each other if XGBoost's communication goes over Warren's engine; otherwise Join throws. A process that no
+/// launcher started is a job of one.
 ///
 /// Leave() ends the membership in order. A worker that fails must not call it: the tracker would count
 /// the worker as done. The broken links then end the others.

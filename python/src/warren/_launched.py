@@ -7,7 +7,7 @@ in the way that the launcher offers. WARREN_BOOTSTRAP=none says that the process
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -16,12 +16,15 @@ _PATIENCE_S = 300
 #: Seconds that the tracker of a rank 0 that has failed stays for the others.
 _FAREWELL_S = 3
 _MOST_ADDRESS_BYTES = 4096
+_Address = Tuple[str, str]
 _TRACKER_NAMES = ("dmlc_tracker_uri", "rabit_tracker_uri")
 
 #: What has to live as long as this process: rank 0's tracker, and the store of torchrun's ranks.
 _kept: List[Any] = []
 #: Rank 0's tracker, whose end `left` waits for.
 _awaited: List[Any] = []
+#: The address of the tracker whose job this process has left.
+_left: Optional[_Address] = None
 
 
 class Launched(NamedTuple):
@@ -82,12 +85,28 @@ def launched() -> Optional[Launched]:
     return launcher if launcher is not None and launcher.size > 1 else None
 
 
+def _tracker() -> Optional[_Address]:
+    """The tracker that the environment names."""
+    uri = os.environ.get("DMLC_TRACKER_URI", "NULL")
+    return None if uri in ("", "NULL") else (uri, os.environ.get("DMLC_TRACKER_PORT", ""))
+
+
+def has_left(tracker: Optional[_Address] = None) -> bool:
+    """Whether this process has left the job of a tracker, the one that the environment names if none is given, through whichever
+    library."""
+    return _left is not None and _left == (tracker or _tracker())
+
+
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
     """Before librabit's Init with these arguments: gives torchrun's ranks a tracker, since librabit does not know PyTorch. Does
-    nothing for others. Raises RuntimeError where that cannot be done."""
+    nothing for others. Raises RuntimeError where that cannot be done, and in a process that has left its job: the tracker would take it
+    for a failed one that comes again."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return
+    if has_left():
+        raise RuntimeError("this process has left its job and cannot join it again: there is one communicator, around all that is trained, "
+                           "whichever library trains it")
     found = launched()
     if found is not None and found.launcher == "torchrun":
         share_tracker(found)
@@ -116,9 +135,11 @@ def share_tracker(found: Launched) -> None:
     _awaited[:] = _kept[-1:] if found.rank == 0 else []
 
 
-def left(failed: bool = False) -> None:
-    """After this process has left its job: where it runs the tracker, waits until all ranks have left, who need it for that. If it
-    has `failed`, others may never come, and get a moment to hear of it."""
+def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
+    """After this process has left its job, that of `tracker` or of the one which the environment names: where it runs the tracker, waits
+    until all ranks have left, who need it for that. If it has `failed`, others may never come, and get a moment to hear of it."""
+    global _left  # pylint: disable=global-statement
+    _left = tracker or _tracker()
     while _awaited:
         try:
             _awaited.pop().wait_for(_FAREWELL_S if failed else None)

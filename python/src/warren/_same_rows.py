@@ -1,9 +1,10 @@
 """Notices workers that all train on the same rows, each of which then counts as often as there are workers: a DataFrame that every
 worker has read whole, mostly."""
+import contextlib
 import hashlib
 import sys
 import warnings
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 _LEAST_ROWS = 10
 #: Rows of a data set that are looked at, spread over all of it.
 _ROWS_LOOKED_AT = 64
+#: Labels that are counted, and different ones of which a data set without another mark has more.
+_LABELS_LOOKED_AT = 4096
+_FEW_LABELS = 16
 #: Packages whose frames are not where a user's program trains.
 _NOT_THE_USERS = ("warren", "xgboost", "lightgbm", "sklearn", "contextlib", "functools")
 _told = False
@@ -44,16 +48,24 @@ def _frames_to_the_user() -> int:
     return level
 
 
-def look(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int, rows: int, is_share: bool, word: Callable[[], int],
-         instead: str) -> None:
+def labels_tell(labels: Any) -> bool:
+    """Whether labels alone tell data sets apart: other rows hardly have the same ones, unless there are few different labels, or these
+    are the numbers of the rows."""
+    found = np.asarray([] if labels is None else labels, np.float64).ravel()
+    return len(np.unique(found[:_LABELS_LOOKED_AT])) > _FEW_LABELS and len(np.unique(np.diff(found[:_LABELS_LOOKED_AT]))) > _FEW_LABELS
+
+
+def look(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int, rows: int, is_share: bool,
+         word: Callable[[], Optional[int]], instead: str) -> None:
     """Warns on rank 0, once a process, where all ranks have the same rows. A collective call of all ranks that train together, a small
     allreduce: `greatest` gives the greatest of all ranks at each place. `is_share`: whether the rows are known to be this rank's part of
-    a data set; then nothing is said, nor of fewer than ten rows. `word`: a digest of this rank's rows; an error in it counts as other
-    rows. `instead`: what the user is advised to do."""
+    a data set; then nothing is said, nor of fewer than ten rows. `word`: a digest of this rank's rows, None where too little of them can
+    be seen; that, and an error in it, counts as other rows. `instead`: what the user is advised to do."""
     global _told  # pylint: disable=global-statement
-    try:
+    found = None
+    with contextlib.suppress(Exception):  # the others wait for this rank
         found = word()
-    except Exception:  # pylint: disable=broad-except  # the others wait for this rank
+    if found is None:
         found = digest("none", rank)
     full = np.iinfo(np.uint64).max
     most, least, shares = (int(one) for one in greatest(np.array([found, full - found, is_share], np.uint64)))

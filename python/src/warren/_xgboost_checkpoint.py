@@ -46,9 +46,10 @@ class Checkpoint:
 
     def __init__(self, path: Any, peers: Peers) -> None:
         """Raises ValueError for a name that does not end in .json or .ubj."""
-        self._file, self._peers = pathlib.Path(path), peers
+        # Another name of the same file, through a symbolic link, is the same checkpoint.
+        self._file, self._shown, self._peers = pathlib.Path(os.path.realpath(path)), os.fspath(path), peers
         if self._file.suffix not in (".json", ".ubj"):
-            raise ValueError(f"{self._file}: expected a name that ends in .json or .ubj")
+            raise ValueError(f"{self._shown}: expected a name that ends in .json or .ubj")
         self._run: Dict[str, Any] = {}
         self._lock: Optional[_locks.Lock] = None
         self._saved: Optional[int] = None  # rounds in the file
@@ -65,7 +66,7 @@ class Checkpoint:
 
     def _take(self) -> None:
         if not self._file.parent.is_dir():
-            raise FileNotFoundError(f"{self._file}: there is no folder {self._file.parent}; make it first")
+            raise FileNotFoundError(f"{self._shown}: there is no folder {self._file.parent}; make it first")
         process = f"host {socket.gethostname()}, pid {os.getpid()}"
         owner = f"{process}, {_job()}, since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
         until = time.monotonic() + _PATIENCE_S
@@ -76,13 +77,13 @@ class Checkpoint:
             except _locks.InUse as other:
                 attempt_before = f", {_job()}," in other.owner and _job() != "in no job" and process not in other.owner
                 if not attempt_before or time.monotonic() > until:
-                    raise RuntimeError(f"{self._file}: another training has this checkpoint now ({other.owner}): give each training a "
+                    raise RuntimeError(f"{self._shown}: another training has this checkpoint now ({other.owner}): give each training a "
                                        "path of its own, or start this one when that has ended") from None
                 time.sleep(0.2)
         if not self._lock.is_locked:
-            _say(f"{self._file}: its file system has no locks; no other training may use this checkpoint at the same time")
+            _say(f"{self._shown}: its file system has no locks; no other training may use this checkpoint at the same time")
         elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before:
-            _say(f"{self._file}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it "
+            _say(f"{self._shown}: a training on another host did not say that it was done with this checkpoint ({self._lock.before}); if it "
                  "still runs, stop one of the two: file systems exist whose locks do not reach other hosts")
 
     def load(self, run: Dict[str, Any]) -> Optional["xgb.Booster"]:
@@ -98,8 +99,8 @@ class Checkpoint:
         rounds = model.num_boosted_rounds()
         why = _xgboost_digest.difference(of_run, self._run)
         if self._peers.rank == 0:
-            _say(f"{self._file}: this checkpoint of {rounds} rounds is left out, and replaced when the next one is saved: {why}" if why else
-                 f"going on from round {rounds} of {self._file}")
+            _say(f"{self._shown}: this checkpoint of {rounds} rounds is left out, and replaced when the next one is saved: {why}" if why else
+                 f"going on from round {rounds} of {self._shown}")
         if why:
             return None
         self._saved = rounds
@@ -117,7 +118,7 @@ class Checkpoint:
             model = xgb.Booster(model_file=bytearray(found))
             return model, json.loads(model.attr(_RUN) or "")
         except (xgb.core.XGBoostError, ValueError):
-            raise ValueError(f"{self._file} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: name "
+            raise ValueError(f"{self._shown} is there and is no checkpoint of train_with_checkpoints, which would overwrite it: name "
                              "another path, or remove it") from None
 
     def save(self, model: "xgb.Booster") -> None:
@@ -142,7 +143,7 @@ class Checkpoint:
             self._fails = True
             return
         if self._fails:
-            _say(f"{self._file}: checkpoints can be saved again, from round {rounds} on")
+            _say(f"{self._shown}: checkpoints can be saved again, from round {rounds} on")
         self._saved, self._fails = rounds, False
 
     def remove(self) -> None:

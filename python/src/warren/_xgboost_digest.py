@@ -1,10 +1,11 @@
 """What decides an XGBoost training, in a form that can be compared with that of another run: digests of rows and of functions, plain
 values of everything else. Digests guard against mistakes, not against forgery."""
 import contextlib
+import copyreg
 import functools
 import hashlib
 import types
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import xgboost as xgb
@@ -19,7 +20,9 @@ _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
 #: Fields with one number for each row, or several (label, base_margin), besides its features.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
-_DEEPEST = 6
+#: How deep objects within objects are looked at, and at how many of them.
+_DEEPEST = 24
+_MOST_OBJECTS = 100_000
 #: Matrices whose quantile cuts are known when they are made: to ask others for theirs is work, and a collective call.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The most characters of a value in a message.
@@ -211,55 +214,110 @@ def _of_code(code: types.CodeType) -> _Code:
     return _Code((*code.co_names, *code.co_varnames), code.co_code, constants)
 
 
-def of_function(function: Any, depth: int = 0) -> str:
-    """A function's name, and a digest of its code, its defaults and the plain values that it has from around it. Of an object that can be
-    called: of its class's `__call__` and its attributes. What it finds in global names is not seen."""
-    if isinstance(function, functools.partial):
-        return f"{of_function(function.func, depth)} of {_hash(plain([function.args, function.keywords], depth + 1)):016x}"
-    owner = getattr(function, "__self__", None)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-    if not hasattr(function, "__code__") and not isinstance(function, (type, types.BuiltinFunctionType)):
-        owner, function = function, getattr(type(function), "__call__", None)
-        name = f"{type(owner).__module__}.{type(owner).__qualname__}"
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return name
-    values = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), getattr(owner, "__dict__", None)]
-    for cell in getattr(function, "__closure__", None) or ():
-        with contextlib.suppress(ValueError):  # not assigned yet
-            values.append(cell.cell_contents)
-    return f"{name} {_hash(_of_code(code), plain(values, depth + 1)):016x}"
+class _Plain:
+    """Values in a form that JSON can hold, the same in every process that runs the same program."""
+
+    def __init__(self) -> None:
+        self._met: Dict[int, Tuple[int, Any]] = {}  # functions and objects by their ids, which stay theirs as long as they are kept here
+        self._around: Set[int] = set()  # the containers that hold the value which is looked at
+
+    def _meet(self, value: Any) -> str:
+        """The number of an object or function that was met before; empty for others, of which it becomes one."""
+        if id(value) in self._met:
+            return f"the same as number {self._met[id(value)][0]}"
+        self._met[id(value)] = len(self._met), value
+        return ""
+
+    def of_function(self, function: Any, depth: int = 0) -> str:
+        """See the function `of_function`."""
+        if met := self._meet(function):
+            return met
+        if isinstance(function, functools.partial):
+            return f"{self.of_function(function.func, depth)} of {_hash(self.of([function.args, function.keywords], depth + 1)):016x}"
+        owner = getattr(function, "__self__", None)
+        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+        if not hasattr(function, "__code__") and not isinstance(function, (type, types.BuiltinFunctionType)):
+            owner, function = function, getattr(type(function), "__call__", None)
+            name = f"{type(owner).__module__}.{type(owner).__qualname__}"
+        code = getattr(function, "__code__", None)
+        state = self._of_object(owner, depth + 1)
+        if code is None:
+            return name if state is None else f"{name} {_hash(state):016x}"
+        values = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), state]
+        for cell in getattr(function, "__closure__", None) or ():
+            with contextlib.suppress(ValueError):  # not assigned yet
+                values.append(cell.cell_contents)
+        return f"{name} {_hash(_of_code(code), self.of(values, depth + 1)):016x}"
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """See the function `plain`."""
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value if value == value else "nan"  # pylint: disable=comparison-with-itself
+        if isinstance(value, np.generic):
+            return self.of(value.item(), depth)
+        if isinstance(value, (bytes, bytearray)):
+            return f"bytes {_hash(bytes(value)):016x}"
+        if isinstance(value, (type, types.ModuleType)):
+            return f"{getattr(value, '__module__', 'module')}.{getattr(value, '__qualname__', value.__name__)}"
+        if depth >= _DEEPEST:
+            return f"{type(value).__module__}.{type(value).__qualname__}"
+        if isinstance(value, np.ndarray):
+            content = _hash(value) if value.dtype != object else _hash(self.of(value.ravel().tolist(), depth + 1))
+            return f"array {value.dtype} {value.shape} {content:016x}"
+        if isinstance(value, (dict, list, tuple, set, frozenset)):
+            return self._of_container(value, depth)
+        return self.of_function(value, depth) if callable(value) else self._meet(value) or self._of_object(value, depth)
+
+    def _of_container(self, value: Any, depth: int) -> Any:
+        if id(value) in self._around:
+            return "itself"
+        self._around.add(id(value))
+        try:
+            if isinstance(value, dict):
+                return {str(key): self.of(one, depth + 1) for key, one in value.items()}
+            found = [self.of(one, depth + 1) for one in value]
+            return sorted(map(repr, found)) if isinstance(value, (set, frozenset)) else found
+        finally:
+            self._around.discard(id(value))
+
+    def _of_object(self, value: Any, depth: int) -> Any:
+        """The name of an object's type, and what pickle would keep of it; of an array-like, its values. None for a module or class, which
+        functions have as their owners."""
+        if value is None or isinstance(value, (type, types.ModuleType)):
+            return None
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        if depth >= _DEEPEST or len(self._met) >= _MOST_OBJECTS:
+            return name
+        with contextlib.suppress(Exception):  # whatever its own methods raise
+            if hasattr(value, "__array__"):
+                return [name, self.of(np.asarray(value), depth + 1)]
+        try:
+            registered = copyreg.dispatch_table.get(type(value))
+            reduced: Any = value.__reduce_ex__(4) if registered is None else registered(value)
+        except Exception:  # pylint: disable=broad-except
+            return name
+        parts = [reduced] if isinstance(reduced, str) else [one if index < 3 or one is None else list(one)
+                                                           for index, one in enumerate(reduced[:5])]
+        return [name, self.of(parts, depth + 1)]
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """The value in a form that JSON can hold, the same in every process. Objects that are not Python's or NumPy's own become the names of
-    their types."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value if value == value else "nan"  # pylint: disable=comparison-with-itself
-    if isinstance(value, np.generic):
-        return plain(value.item(), depth)
-    if isinstance(value, np.ndarray):
-        return f"array {value.dtype} {value.shape} {_hash(value) if value.dtype != object else value.size:x}"
-    if isinstance(value, (bytes, bytearray)):
-        return f"bytes {_hash(bytes(value)):016x}"
-    if depth < _DEEPEST and isinstance(value, dict):
-        return {str(key): plain(one, depth + 1) for key, one in value.items()}
-    if depth < _DEEPEST and isinstance(value, (list, tuple)):
-        return [plain(one, depth + 1) for one in value]
-    if depth < _DEEPEST and isinstance(value, (set, frozenset)):
-        return sorted(repr(plain(one, depth + 1)) for one in value)
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    if callable(value) and depth < _DEEPEST:
-        return of_function(value, depth)
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+def of_function(function: Any) -> str:
+    """A function's name, and a digest of its code, its defaults and the values that it has from around it. Of an object that can be
+    called: of its class's `__call__` and of its state. What it finds in global names is not seen."""
+    return _Plain().of_function(function)
+
+
+def plain(value: Any) -> Any:
+    """The value in a form that JSON can hold, the same in every process. Of objects that are not Python's or NumPy's own: the names of
+    their types and what pickle would keep of them, of those that cannot be pickled the names of their types alone."""
+    return _Plain().of(value)
 
 
 #: Parameters that decide neither trees nor their number.
 _FOR_DISPLAY = ("nthread", "n_jobs", "verbosity", "silent")
 _NOT_OF_THE_RUN = ("evals", "evals_result", "verbose_eval")
 #: A run of another format is another run.
-_FORMAT = 2
+_FORMAT = 3
 
 
 def _deciding(callbacks: Sequence[Any]) -> List[Any]:
@@ -279,7 +337,7 @@ def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], 
     if stopping := _deciding(callbacks):
         more["callbacks"] = stopping
     return {"format": _FORMAT, "XGBoost": xgb.__version__, "parameters": given, "rounds": rounds, "data": data,
-            "evaluation": {str(name): one for (_, name), one in zip(evals, others)}, "options": more}
+            "evaluation": {f"{place}, {name}": one for place, ((_, name), one) in enumerate(zip(evals, others), 1)}, "options": more}
 
 
 def _changed(what: str, theirs: Any, ours: Any) -> str:
@@ -294,7 +352,7 @@ def _changed(what: str, theirs: Any, ours: Any) -> str:
 def difference(theirs: Any, ours: Dict[str, Any]) -> str:
     """What two trainings, as `of_training` describes them, differ in; empty: in nothing."""
     if not isinstance(theirs, dict) or theirs.get("format") != _FORMAT:
-        return "it was saved by another version of Warren, which does not say of what data"
+        return "it was saved by another version of Warren, which describes trainings in another way"
     names = {"XGBoost": "another version of XGBoost", "parameters": "other parameters", "rounds": "another number of rounds",
              "data": "other data", "evaluation": "other evaluation sets", "options": "other options"}
     changed = [_changed(words, theirs.get(name), ours[name]) for name, words in names.items() if theirs.get(name) != ours[name]]

@@ -2,7 +2,7 @@
 import contextlib
 import inspect
 import sys
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
 import xgboost as xgb
@@ -15,22 +15,31 @@ _INSTEAD = ("give each worker rows of its own, by warren.xgboost.load_dmatrix fo
             "that one worker has")
 
 
-def _word(matrix: Any) -> int:
-    """A digest of a matrix's labels and the like, and of some of its rows; the order of rows matters."""
-    pieces = [matrix.num_row(), matrix.num_col(), *(getattr(matrix, "get_" + name)() for name in ("label", "weight", "base_margin"))]
+def _word(matrix: Any, model: "xgb.Booster") -> Optional[int]:
+    """A digest of a matrix's labels and the like, and of some of its rows; the order of rows matters. Where rows cannot be taken out, what
+    the model says of them after its first round stands for the features (XGBoost has that already). None where too little is seen."""
+    labels = matrix.get_label()
+    pieces = [matrix.num_row(), matrix.num_col(), labels, matrix.get_weight(), matrix.get_base_margin()]
     rows = _xgboost_digest.some_rows(matrix, _same_rows.places(matrix.num_row()))
-    return _same_rows.digest(*map(np.asarray, pieces), *((rows.indptr, rows.indices, rows.data) if rows is not None else ()))
+    if rows is not None:
+        pieces += [rows.indptr, rows.indices, rows.data]
+    elif not _same_rows.labels_tell(labels):
+        said = model.predict(matrix, output_margin=True)
+        if len(np.unique(said)) <= max(1, len(np.unique(labels))):
+            return None
+        pieces.append(said)
+    return _same_rows.digest(*map(np.asarray, pieces))
 
 
 def _collective() -> Any:
     return xgb.collective if hasattr(xgb, "collective") else xgb.rabit
 
 
-def _look(matrix: Any) -> None:
+def _look(matrix: Any, model: "xgb.Booster") -> None:
     if _collective().get_world_size() > 1:
         peers = _peers.current()
         is_share = getattr(matrix, "warren_is_share", hasattr(matrix, "warren_categories"))
-        _same_rows.look(peers.greatest, peers.rank, peers.world, matrix.num_row(), is_share, lambda: _word(matrix), _INSTEAD)
+        _same_rows.look(peers.greatest, peers.rank, peers.world, matrix.num_row(), is_share, lambda: _word(matrix, model), _INSTEAD)
 
 
 def _noticing(update: Callable[..., None]) -> Callable[..., None]:
@@ -41,7 +50,7 @@ def _noticing(update: Callable[..., None]) -> Callable[..., None]:
     def noticing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
-            _look(dtrain)
+            _look(dtrain, self)
     return noticing
 
 

@@ -146,8 +146,10 @@ def _sampling(inner: Callable[..., None]) -> Callable[..., None]:
 
 
 def _look(rows: "lightgbm.Dataset") -> None:
-    def word() -> int:
+    def word() -> Optional[int]:
         fields = [rows.get_label(), rows.get_weight(), rows.get_group(), rows.get_init_score()]
+        if not getattr(rows, "warren_sample", None) and not _same_rows.labels_tell(fields[0]):
+            return None
         return _same_rows.digest(rows.num_data(), rows.num_feature(), getattr(rows, "warren_sample", None),
                                  *(None if one is None else np.asarray(one) for one in fields))
 
@@ -241,9 +243,6 @@ def communicator() -> Iterator[None]:
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is inside a communicator already: there is one, around all that is trained")
-    if _left and os.environ.get("DMLC_TRACKER_URI"):
-        raise RuntimeError("this process has left its job and cannot join it again: there is one communicator, around all that "
-                           "is trained")
     try:
         with rabit.context():
             _inside = threading.get_ident()

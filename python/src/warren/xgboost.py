@@ -34,9 +34,8 @@ VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 _ONE_GENERATOR = (3, 3)
 
 _joined = False
-#: The addresses of the tracker whose job this process has joined or tried to join last, and of the one whose job it has left.
+#: The address of the tracker whose job this process has joined or tried to join last.
 _tracker: Optional[Tuple[str, str]] = None
-_left: Optional[Tuple[str, str]] = None
 
 
 def in_job() -> bool:
@@ -123,7 +122,7 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
     global _tracker  # pylint: disable=global-statement
     given = {name.lower().replace("rabit_", "dmlc_"): str(value) for name, value in {**os.environ, **arguments}.items()}
     _tracker = given.get("dmlc_tracker_uri", ""), given.get("dmlc_tracker_port", "")
-    if _left == _tracker:
+    if _launched.has_left(_tracker):
         raise RuntimeError("this worker has left its job and cannot join it again: a job has one communicator; put one `with "
                            "warren.xgboost.communicator():` around all trainings, outside of any loop")
 
@@ -139,15 +138,17 @@ def finalize() -> None:
 
 
 def _leave(failed: bool) -> None:
-    global _joined, _left  # pylint: disable=global-statement
+    global _joined  # pylint: disable=global-statement
     if _joined:
-        _joined, _left = False, _tracker
+        _joined = False
         try:
             with _leaving.after_the_others():
                 _end_engine(failed=False)
         finally:
-            _collective().finalize()
-            _launched.left(failed)
+            try:
+                _collective().finalize()
+            finally:
+                _launched.left(failed, _tracker)
 
 
 def _end_engine(failed: bool) -> None:
@@ -273,11 +274,19 @@ def tracker_print(message: Any) -> None:
     (module.communicator_print if VERSION >= (1, 7) else module.tracker_print)(str(message).replace("\0", "\\x00"))
 
 
+def _peers_of_job() -> _peers.Peers:
+    """The ranks of XGBoost's communicator. Raises RuntimeError in one of several processes of a job or launcher that has not joined it."""
+    peers = _peers.over_xgboost(_collective())
+    if peers.world == 1:
+        _peers.current()
+    return peers
+
+
 def broadcast(value: Any, root: int = 0) -> Any:
     """Rank `root`'s object, in all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks where it cannot
     be pickled, RuntimeError where another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
     Spark, another tracker) its processes are trusted: a pickle runs whatever code its sender chose."""
-    return _peers.over_xgboost(_collective()).broadcast(value, root, objects=True)
+    return _peers_of_job().broadcast(value, root, objects=True)
 
 
 def _tell_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
@@ -395,7 +404,7 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
     seed = int(params.get("seed", params.get("random_state", 0)) or 0)
-    peers = _peers.over_xgboost(_collective())
+    peers = _peers_of_job()
     with _checkpoint.Checkpoint(path, peers) as checkpoint:
         def save(model: "xgb.Booster") -> None:
             if get_rank() == 0:

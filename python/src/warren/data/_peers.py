@@ -299,6 +299,8 @@ def current() -> Peers:
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
+    if _launched.has_left():
+        raise RuntimeError("this process has left its job: do this inside of the `with` that joins it")
     workers = os.environ.get("DMLC_NUM_WORKER", "")
     role = os.environ.get("DMLC_ROLE", "worker")
     if os.environ.get("DMLC_TRACKER_URI") and role == "worker" and workers.isdigit() and int(workers) > 1:

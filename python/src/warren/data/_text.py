@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warren import _native
-from warren.data import _files
+from warren.data import _files, _peers
 
 _REDUCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)
 _ADD_FILE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
@@ -258,9 +258,10 @@ class _Named:
         raise ValueError(words + (_files.hint_of_exact(missing[0]) if missing else ""))
 
 
-def read(uri: Uri, part: int = 0, parts: int = 1, *, options: str = "", threads: int = 0,
+def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, options: str = "", threads: int = 0,
          allreduce_max: Optional[_AllreduceMax] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
-    """Reads part `part` of `parts`, or the one that `uri` names.
+    """Reads part `part` of `parts`, or the one that `uri` names. Without these: this worker's share in a job, which all workers call
+    for together, and everything outside of one.
 
     `uri`: a str is "path[;path...][?key=value[&key=value...]]", see docs/how-to/data-text.md. A Path, and each element of a list, is the
     name of one file or folder, whatever characters it has. `options`: key=value[&key=value...], as behind the "?".
@@ -269,10 +270,18 @@ def read(uri: Uri, part: int = 0, parts: int = 1, *, options: str = "", threads:
     uint64 and returns it with the greatest of all workers for each element; it is called in this thread. Without it, or where `uri`
     names a part, the whole data set is read once more for them. `storage_options` are for the stores of paths with a scheme
     (s3://...), as pandas has them. Raises ValueError with file, line and column of what is wrong, and what a store raises
-    (OSError: FileNotFoundError, ...) as it is. KeyboardInterrupt ends the read of remote files: requests that are under way go
+    (OSError: FileNotFoundError, ...) as it is, and RuntimeError where `part` and `parts` are left out in one of several processes of a
+    job or launcher that has not joined it. KeyboardInterrupt ends the read of remote files: requests that are under way go
     on until they are answered or given up.
     """
-    return read_share(uri, part, parts, options=options, threads=threads, allreduce_max=allreduce_max, storage_options=storage_options)[0]
+    def read_part(number: int, of: int, greatest: Optional[_AllreduceMax]) -> Rows:
+        return read_share(uri, number, of, options=options, threads=threads, allreduce_max=greatest, storage_options=storage_options)[0]
+
+    if part is None and parts is None and allreduce_max is None:
+        peers = _peers.current()
+        if peers.world > 1:
+            return _peers.with_greatest(peers, lambda greatest: read_part(peers.rank, peers.world, greatest))
+    return read_part(0 if part is None else part, 1 if parts is None else parts, allreduce_max)
 
 
 def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],

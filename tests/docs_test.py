@@ -246,7 +246,8 @@ class Marked(unittest.TestCase):
             self.assertTrue(marked.agrees(page, printed), page)
         for page, printed in (("train-rmse:0.5", "valid-rmse:0.5"), ("centres 12.00 and 22.00", "centres 0.00 and 17.00"),
                               ("[0] 2 workers, loss 0.0012", "[0] 2 workers, loss 0.0002"), ("-1 rows", "1 rows"),
-                              ("... 0 s", "took 10 s"), ("3 rows", "3.5 rows"), ("20261127082759", "20261127082758")):
+                              ("... 0 s", "took 10 s"), ("3 rows", "3.5 rows"), ("20261127082759", "20261127082758"),
+                              ("[1,2,3]", "[12,3]"), ("1,2,3", "1,23"), ("loss ...0.5", "loss -0.5")):
             self.assertFalse(marked.agrees(page, printed), page)
 
     def test_only_numbers_that_a_page_marks_may_differ(self):

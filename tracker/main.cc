@@ -71,8 +71,8 @@ void Declare(CLI::App& app, Options& options) {
          "the default route) or dns (the full host name)")
       ->capture_default_str();
   app.add_option("--port", options.port,
-                 fmt::format("first port to try; 0 takes any free one. Without it: a free one from {} to {}, "
-                             "beginning anywhere, so that workers of a job before do not find this one",
+                 fmt::format("first port to try; 0 takes any free one. By default the search begins at a random port from {} to "
+                             "{}, so that workers left over from an earlier job do not reach this tracker",
                              kFirstPort, kLastPort));
   app.add_option("--port-end", options.port_end, "last port to try")->capture_default_str();
   app.add_option("--sortby", options.sort_by,
@@ -93,9 +93,9 @@ void Declare(CLI::App& app, Options& options) {
       "them by WARREN_TLS=1 to do so among each other");
   app.add_option(
          "--admit", options.admit,
-         "which workers may come that neither prove the token nor join by warren.xgboost, such as XGBoost's "
-         "own: token (none), user (processes of this user on this machine), hosts (those from this machine "
-         "and --admit-host) or any. Without it: hosts with --admit-host, else user")
+         "workers that are accepted although they neither prove the token nor join by warren.xgboost, such as "
+         "programs with XGBoost's own communication: token (none), user (processes of this user on this machine), hosts (those from this machine "
+         "and --admit-host) or any. Default: hosts with --admit-host, else user")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Admit>{{"token", Admit::kToken},
                                                                        {"user", Admit::kUser},
                                                                        {"hosts", Admit::kHosts},

@@ -35,7 +35,7 @@ void AddShare(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Looks into data sets of text, checks them, and makes others of them.");
+  CLI::App app("Inspect, validate, convert and shard data sets of text.", "rabit-data");
   app.require_subcommand(1);
   std::vector<std::string_view> formats;
   for (const TextFormat* const format : TextFormats()) formats.push_back(format->name);

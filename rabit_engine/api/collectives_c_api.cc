@@ -92,7 +92,7 @@ void Give(std::shared_ptr<Session> session, WarrenComm* out) {
 template <typename Function>
 int Make(WarrenComm comm, const char* name, WarrenComm* out, Function&& function) {
   return On(comm, name, [&](Session& session, const Call& call) {
-    if (out == nullptr) session.Refuse(call, "the place for the communicator is null");
+    if (out == nullptr) session.Refuse(call, "out is NULL");
     *out = nullptr;
     Give(function(session, call), out);
   });
@@ -381,7 +381,7 @@ int WarrenCommWorld(WarrenComm* out) {
   return Attempt([&] {
     const Call call{"WarrenCommWorld"};
     std::shared_ptr<Session> session = Session::Require(call, Threads::kShare);
-    if (out == nullptr) session->Refuse(call, "the place for the communicator is null");
+    if (out == nullptr) session->Refuse(call, "out is NULL");
     Give(std::move(session), out);
   });
 }
@@ -405,7 +405,7 @@ int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm
 int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out) {
   return Attempt([&] {
     const Call call{"WarrenCommMeet"};
-    if (out == nullptr) throw Misuse("WarrenCommMeet: the place for the communicator is null");
+    if (out == nullptr) throw Misuse("WarrenCommMeet: out is NULL");
     *out = nullptr;
     Give(Session::Meet(call, std::make_unique<RendezvousBootstrap>(BootstrapOf(call.name, rendezvous))), out);
   });
@@ -454,21 +454,21 @@ int WarrenCommSetTimeout(WarrenComm comm, double seconds) {
 
 int WarrenCommRank(WarrenComm comm, int* rank) {
   return On(comm, "WarrenCommRank", [&](Session& session, const Call& call) {
-    if (rank == nullptr) session.Refuse(call, "the place for the rank is null");
+    if (rank == nullptr) session.Refuse(call, "rank is NULL");
     *rank = session.rank();
   });
 }
 
 int WarrenCommSize(WarrenComm comm, int* size) {
   return On(comm, "WarrenCommSize", [&](Session& session, const Call& call) {
-    if (size == nullptr) session.Refuse(call, "the place for the size is null");
+    if (size == nullptr) session.Refuse(call, "size is NULL");
     *size = session.world_size();
   });
 }
 
 int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world) {
   return On(comm, "WarrenCommRankInWorld", [&](Session& session, const Call& call) {
-    if (rank_in_world == nullptr) session.Refuse(call, "the place for the rank is null");
+    if (rank_in_world == nullptr) session.Refuse(call, "rank_in_world is NULL");
     *rank_in_world = session.RankInJob(call, rank);
   });
 }
@@ -679,7 +679,7 @@ int WarrenWaitAll(const WarrenHandle* handles, size_t count) {
 
 int WarrenTest(WarrenHandle handle, int* done) {
   return Attempt([&] {
-    if (done == nullptr) throw Misuse("WarrenTest: the place for the answer is null");
+    if (done == nullptr) throw Misuse("WarrenTest: done is NULL");
     *done = handle == nullptr || handle->call->HasEnded() ? 1 : 0;
   });
 }

@@ -134,7 +134,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
 
 int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out) {
   return On(comm, "WarrenMailboxCreate", [&](Session& session, const Call& call) {
-    if (out == nullptr) session.Refuse(call, "the place for the mailbox is null");
+    if (out == nullptr) session.Refuse(call, "out is NULL");
     *out = nullptr;
     *out = new WarrenMailbox_{comm->session, session.MakeMailbox(call)};
   });

@@ -119,7 +119,7 @@ void SignSlices(Signature& signature, NamedKind kind, std::span<const std::size_
 int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                             WarrenCoordinator* out) {
   return On(comm, "WarrenCoordinatorCreate", [&](Session& session, const Call& call) {
-    if (out == nullptr) session.Refuse(call, "the place for the coordinator is null");
+    if (out == nullptr) session.Refuse(call, "out is NULL");
     *out = nullptr;
     *out = new WarrenCoordinator_{NamedCalls::Make(call, session, OptionsOf(session, call, options))};
   });

@@ -33,7 +33,8 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
 MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on|any number|within)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
-NUMBER = re.compile(r"(?:(?<!\w)-)?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")  # the hyphen of "python3-6gc4m" is no minus
+# The hyphen of "python3-6gc4m" is no minus, and the commas of "1,2,3" are none of thousands.
+NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 #: The unit that follows the number of a time.
 UNIT = re.compile(r" (ns|us|ms|s)\b")
 #: How `warren jobs` says that something was a moment ago.
@@ -194,7 +195,7 @@ def agrees(expected: str, line: str, allowances: Sequence[Allowance] = ()) -> bo
         place = number.end()
         allowance = next((one for one in allowances if covers(one, expected, number)), None)
         if allowance is None:
-            pattern += rf"(?<!\d){re.escape(plain(number[0]))}(?!\d)"
+            pattern += rf"(?<![\d.])(?<!(?<!\w)-){re.escape(plain(number[0]))}(?!\d)"
         else:
             pattern += f"({NUMBER.pattern})"
             differing.append((allowance, float(plain(number[0]))))

@@ -198,6 +198,13 @@ class Training(Workers):
                 self.assertEqual(output.count("sum of ranks"), workers if how == "communicator" else 0)
 
     @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
+    @unittest.skipUnless(COLLECTIVE, "XGBoost before 2.1 links a worker with a few others")
+    def test_14b_a_worker_that_may_open_too_few_files_says_so_before_it_joins(self):
+        output = self.submit_command(4, *self.command("short_of_files", "9"), code=1)
+        self.assertRegex(output, r"\[1\] OSError: \[Errno 24\] \d+ of the \d+ files that this process may open .* join a job of 4 workers")
+        self.assertRegex(output, "dmlc-submit: error: worker 1 ")
+        self.assertEqual(self.submit_command(4, *self.command("short_of_files", "10")).count("joined 4"), 4)
+
     def test_15_the_traceback_shown_is_that_of_the_rank_that_makes_a_call_alone(self):
         for how, line in (("evaluate on 0", "print(model.eval(matrix))"), ("evaluate on 1", "print(model.eval(matrix))"),
                           ("train on 0", "xgb.train(PARAMS, matrix, 2)")):

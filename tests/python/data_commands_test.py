@@ -212,7 +212,7 @@ class Commands(unittest.TestCase):
         for words in (["--help"], ["inspect", "--help"]):
             self.assertIn("--label", self.run_it(*words))
         script = "import sys; sys.argv[0] = '/x/bin/rabit-data'; from warren.data import main; main()"
-        self.assertIn("Looks into data sets of text", self.run_it("--help", program=("-c", script)))
+        self.assertIn("Inspect, validate, convert and shard data sets of text", self.run_it("--help", program=("-c", script)))
 
     def test_text_is_rabit_datas(self):
         (self.folder / "a.svm").write_text("1 0:1\n")

@@ -75,6 +75,9 @@ class Torch(unittest.TestCase):
     def test_a_callback_that_begins_operations_while_others_are_to_come_is_warned_of(self):
         self.expect_well("callbacks_in_an_order_of_chance", (2,))
 
+    def test_a_program_that_ends_while_a_callback_runs_ends_well(self):
+        self.expect_well("ends_in_a_callback", (2,))
+
     def test_what_a_callback_waits_for_in_vain_ends_after_the_timeout(self):
         for said, code in self.run_ranks("late_in_a_callback", 3)[:2]:
             self.assertEqual(code, 0, said)

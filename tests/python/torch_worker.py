@@ -3,6 +3,7 @@ import datetime
 import os
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -400,6 +401,20 @@ def callbacks_in_an_order_of_chance():
         dist.all_reduce(torch.ones(3))
         dist.all_reduce(torch.ones(3))
         assert not caught, caught
+
+
+def ends_in_a_callback():
+    """The program ends while a callback runs."""
+    begin()
+    began = threading.Event()
+
+    def sleep(future):
+        began.set()
+        time.sleep(1.5)
+        return future.value()
+
+    dist.all_reduce(torch.ones(3), async_op=True).get_future().then(sleep)
+    began.wait()
 
 
 def late_in_a_callback():

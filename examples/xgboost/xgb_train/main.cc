@@ -50,10 +50,10 @@ In a job (DMLC_TRACKER_URI and DMLC_TRACKER_PORT are set, as dmlc-submit does) e
 share of the data, evaluation lines are printed by the tracker, and rank 0 alone writes files.
 Files are written aside and renamed: a name never stands for half a model.
 
-With save_period=k a run that is started again carries on from the newest model in model_dir that
-belongs to it, that is: whose data contents, booster parameters, model_in and XGBoost version are the same
-(num_round and the number of workers may differ). It says so in one line; saved models of
-other runs are left alone until their round is saved anew. resume=0 starts over. The resumed model equals
+With save_period=k a run that is started again resumes from the newest model in model_dir with the same
+data contents, booster parameters, model_in and XGBoost version (num_round and the number of workers
+may differ). It says so in one line; saved models of other runs are left alone until their round is saved
+anew. resume=0 starts over. The resumed model equals
 that of an undisturbed run: random choices follow from seed and round (seed_per_iteration=1, whatever
 XGBoost's default). What XGBoost keeps from round to round beside the model (with subsample, colsample_by*
 and feature_selector) starts afresh at every saved model; there save_period is part of what decides the

@@ -3,14 +3,19 @@
 The engine's threads, which carry operations out, must not do so: such a function may wait for further operations, as
 communication hooks of PyTorch do, and those would wait for the thread that it occupies.
 """
+import atexit
 import collections
 import os
 import sys
 import threading
+import time
 from typing import Callable, Deque
 
 #: A thread that has had nothing to do for so long ends.
 _IDLE_S = 5.0
+#: How long the end of a process waits for functions that run.
+_AT_EXIT_S = 5.0
+_LOOK_AGAIN_S = 0.01
 
 
 def _patience_s(num_running: int) -> float:
@@ -36,6 +41,12 @@ class CallbackThreads:
                 self._changed.notify()
                 return
         function()
+
+    def wait(self, seconds: float) -> None:
+        """Returns when no function runs or waits to run, or after so long."""
+        until = time.monotonic() + seconds
+        while (self._waiting or self._num_running) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_S)
 
     def _has_idle_thread(self) -> bool:
         """Starts a thread if none is idle. Returns whether functions will be called at all."""
@@ -98,3 +109,5 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+# A thread that is inside of a C++ library when the interpreter ends aborts the process.
+atexit.register(lambda: _threads.wait(_AT_EXIT_S))

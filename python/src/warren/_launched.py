@@ -122,7 +122,8 @@ def share_tracker(found: Launched) -> None:
     if found.rank == 0:
         try:
             # Ranks are the launcher's.
-            tracker = Tracker(found.size, host_ip="127.0.0.1" if exchange.is_one_host else None, sortby="task", timeout=_PATIENCE_S)
+            tracker = Tracker(found.size, host_ip="127.0.0.1" if exchange.is_one_host else None, sortby="task", timeout=_PATIENCE_S,
+                              admit="token")
             tracker.start()
             told = {name: str(value) for name, value in tracker.worker_envs().items()}
             _kept.append(tracker)

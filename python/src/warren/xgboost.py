@@ -8,6 +8,7 @@ Outside a job the same script trains alone. XGBoost 2.1 and later then communica
 can; in communicators that others have made (of Dask, Spark) it does with `accelerate`.
 """
 import contextlib
+import errno
 import os
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -29,6 +30,9 @@ if hasattr(xgb, "collective"):
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 
+
+#: Files that XGBoost opens to join a job, besides one for each worker (measured with 3.2.0, 2 to 8 workers).
+_FILES_TO_JOIN = 6
 
 #: The first whose random numbers come from one generator, which a new seed starts again (a ranking's pairs: from 3.4 on).
 _ONE_GENERATOR = (3, 3)
@@ -99,9 +103,25 @@ def init(**arguments: Any) -> None:
         _peers.prove_over_xgboost(_collective())
 
 
+def _check_open_files() -> None:
+    """Raises OSError in a process that may open too few files for XGBoost 2.1 and later, which links every worker with every other one:
+    XGBoost itself would say nothing of it, and the tracker would name another worker."""
+    workers = os.environ.get("DMLC_NUM_WORKER", "")
+    if VERSION < (2, 1) or not workers.isdigit() or not os.path.isdir("/proc/self/fd"):
+        return
+    import resource  # pylint: disable=import-outside-toplevel
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # without the listing itself
+    if limit != resource.RLIM_INFINITY and used + needed > limit:
+        raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
+                                    f"{needed} to join a job of {workers} workers: raise the limit, as by ulimit -n 65536 before the job")
+
+
 def _join(found: Dict[str, Any], join: Callable[[], Any]) -> None:
     """Calls `join`, which gives the arguments `found` to XGBoost, with a task id by which the tracker admits this worker."""
     upper = VERSION < (2, 1)
+    _check_open_files()
 
     def given(what: str) -> str:
         names = (f"dmlc_{what}", f"rabit_{what}")

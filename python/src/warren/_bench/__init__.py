@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
         prog="warren bench",
         usage="warren bench [--json] [--largest SIZE] [--samples N] [options of dmlc-submit]",
         allow_abbrev=False,
-        description="Times allreduce and broadcast of 8 B to 64 MiB, and beside them memory copies and "
+        description="Times allreduce and broadcast of 8 B to 64 MiB, compared with memory copies and "
         "messages between two ranks. Options of dmlc-submit say where: --num-workers N (else one for each core here), "
         "--cluster ssh --host-file FILE and so on.")
     made.add_argument("--json", action="store_true", help="the figures as JSON")

@@ -31,10 +31,10 @@ _PART = re.compile(r"part-\d+-of-\d+\.\w+")
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="warren data", usage=_USAGE, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description="DATA is a file, a folder, a pattern, several of them between ';'; paths, s3://, gs://, "
-                                                 "abfs://, hdfs://, https:// and others.")
+                                     description="DATA is a file, a folder or a pattern, or several of them separated by ';': paths, s3://, "
+                                                 "gs://, abfs://, hdfs://, https:// and others.")
     parser.add_argument("command", choices=("inspect", "validate", "convert", "shard"))
-    parser.add_argument("words", nargs="+", metavar="DATA", help="and what the command takes")
+    parser.add_argument("words", nargs="+", metavar="DATA", help="the data set, and what else the command takes (see above)")
     parser.add_argument("--label", action="append", default=[], help="a column; several make several labels")
     parser.add_argument("--weight")
     parser.add_argument("--qid")

@@ -14,3 +14,6 @@ sums have the same bits on all ranks; a rank that dies is named to the others by
 from warren.horovod._basics import *  # noqa: F403  # pylint: disable=wildcard-import
 from warren.horovod._basics import __all__
 from warren.horovod.runner import run  # noqa: F401
+
+#: The version of Horovod whose API this is.
+__version__ = "0.28.1"

@@ -24,6 +24,10 @@ from warren.torch._tensors import (Staging, check, is_async, kind_of, materializ
                                    row_bytes, seconds_of, sizes)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
+#: PyTorch 2.0 and later warn where nobody says whether the indices of a sparse tensor are to be checked; these were checked as the
+#: tensors of the ranks were made.
+_UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
+
 
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     """What init_process_group("warren") and new_group make. Threads: one at a time."""
@@ -176,7 +180,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         counts = self._sparse_counts(own)
         indices = self._gather_rows(own.indices().t(), counts)
         values = self._gather_rows(own.values(), counts)
-        total = torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
+        total = torch.sparse_coo_tensor(indices.t(), values, own.shape, **_UNCHECKED).coalesce()
         with torch.no_grad():
             tensor.copy_(total.to(tensor.device))
         return Done([tensor])

@@ -1,15 +1,16 @@
 #include "submit/output/log_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/file.h>
 
-#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 #include <vector>
+
+#include "posix/folder_lock.h"
 
 namespace warren::submit {
 namespace {
@@ -73,13 +74,13 @@ posix::Descriptor BeginLogFolder(const std::string& folder) {
   fs::create_directories(folder, error);
   if (error)
     throw std::runtime_error(fmt::format("cannot make the log directory '{}': {}", folder, error.message()));
-  posix::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  std::optional<posix::Descriptor> lock = posix::LockFolder(folder);
+  if (!lock) {
     throw std::runtime_error(fmt::format(
         "another job that runs now has its logs in '{}'; give each job a --log-dir of its own", folder));
   }
   MoveLogsOfJobBefore(folder);
-  return lock;
+  return std::move(*lock);
 }
 
 }  // namespace warren::submit

@@ -42,8 +42,8 @@ class ProgramTest(unittest.TestCase):
         return sorted(os.listdir(self.folder))
 
     def run_program(self, *command: str, **options) -> subprocess.CompletedProcess:
-        return subprocess.run(command, cwd=self.folder, env=environment(), capture_output=True, timeout=LIMIT_S,
-                              check=False, **options)
+        return subprocess.run(command, **{"cwd": self.folder, "env": environment(), "capture_output": True, "timeout": LIMIT_S,
+                                          "check": False, **options})
 
     def run_well(self, *command: str, **options) -> str:
         """Runs a program that must succeed; its standard output."""

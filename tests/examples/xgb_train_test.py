@@ -91,6 +91,25 @@ class BadConfiguration(XgbTrainTest):
         self.assertIn("max_dept", done.stderr.decode())
 
 
+class Launchers(XgbTrainTest):
+    def test_processes_of_a_launcher_that_cannot_join_are_refused(self):
+        for seen in ({"PMI_RANK": "0", "PMI_SIZE": "2"}, {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+                     {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"},
+                     {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}):
+            message = self.run_badly(1, XGB_TRAIN, "a.conf", env={**environment(), **seen, "WARREN_XGBOOST_ENGINE": "own"})
+            self.assertIn("=2, so this is one of 2 processes of a launcher", message)
+            self.assertIn("dmlc-submit --num-workers 2", message)
+            self.assertNotIn("final.model", self.files())
+            self.run_well(XGB_TRAIN, "a.conf", env={**environment(), **seen, "WARREN_BOOTSTRAP": "none"})
+            os.remove(self.path("final.model"))
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "SKIPPED: no mpirun.mpich; apt-get install mpich")
+    def test_processes_of_mpirun_are_one_job_over_warrens_engine(self):
+        said = self.run_well(shutil.which("mpirun.mpich"), "-n", "2", XGB_TRAIN, "a.conf", "base_score=0.5")
+        self.assertEqual(len(said.splitlines()), 6, said)
+        self.assertTrue(self.read("final.model"))
+
+
 class BadData(XgbTrainTest):
     def refused(self, *arguments: str) -> str:
         message = self.run_badly(1, XGB_TRAIN, "a.conf", *arguments)
@@ -270,6 +289,17 @@ class Resuming(XgbTrainTest):
         self.train("num_round=5", "save_period=2", "model_dir=models")
         self.assertEqual(self.models(), ["0002.model", "0004.model"])
         self.assertTrue(self.read("final.model"))
+
+    def test_two_runs_never_save_their_models_in_one_folder(self):
+        with subprocess.Popen([XGB_TRAIN, "a.conf", "num_round=100000", "save_period=50000", "model_dir=models"], cwd=self.folder,
+                              env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            process.stdout.readline()
+            message = self.run_badly(1, XGB_TRAIN, "a.conf", *self.SAVING)
+            self.assertIn("another run saves its models in model_dir=models now; give each run a folder of its own", message)
+            process.kill()
+            process.wait(LIMIT_S)
+        self.train(*self.SAVING)
+        self.assertEqual(self.models(), ["0002.model", "0004.model", "0006.model"])
 
     def test_a_run_that_lost_its_end_gives_the_undisturbed_model(self):
         for booster in (["tree_method=exact"], ["tree_method=approx"], ["tree_method=hist"],

@@ -14,6 +14,7 @@
 #include "examples/xgboost/xgb_train/dataset.h"
 #include "examples/xgboost/xgb_train/saved_models.h"
 #include "examples/xgboost/xgb_train/tasks.h"
+#include "posix/folder_lock.h"
 
 namespace warren::xgb_train {
 namespace {
@@ -25,13 +26,20 @@ std::string LastModelPath(const Parameters& p) {
   return p.model_out.empty() ? SavedModelPath(p.model_dir, p.num_round) : p.model_out;
 }
 
-// Rank 0's look at the places it will write to, before the work rather than after it.
-void PrepareOutputs(const Parameters& p) {
+// Rank 0's look at the places it will write to, before the work rather than after it. Returns the lock of the
+// folder of saved models, if there is one.
+posix::Descriptor PrepareOutputs(const Parameters& p) {
   if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);
   RequireWritable(LastModelPath(p));
   RemoveLeftovers(LastModelPath(p));
-  if (p.save_period == 0) return;
+  if (p.save_period == 0) return {};
+  std::optional<posix::Descriptor> lock = posix::LockFolder(p.model_dir);
+  if (!lock) {
+    throw std::runtime_error(fmt::format(
+        "another run saves its models in model_dir={} now; give each run a folder of its own", p.model_dir));
+  }
   RemoveLeftoversIn(p.model_dir, IsSavedModelName);
+  return std::move(*lock);
 }
 
 /// The data sets of a run, linked by LinkMatrices. Evaluation sets come in the order written, then the
@@ -165,7 +173,8 @@ void Boost(Booster& booster, const Parameters& p, const Data& data, int first_ro
 }  // namespace
 
 void Train(const Parameters& p, Communicator& job) {
-  if (job.IsRoot()) PrepareOutputs(p);
+  posix::Descriptor folder_of_saved_models;
+  if (job.IsRoot()) folder_of_saved_models = PrepareOutputs(p);
   Data data = LoadData(p, job);
   LinkMatrices(data, p.eval_train);
   const std::string model_in = ReadModelForAll(p.model_in, job);

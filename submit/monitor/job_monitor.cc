@@ -66,7 +66,10 @@ double JobMonitor::SecondsAt(TimePoint time) const {
 void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePoint now) {
   Worker& worker = workers_[index];
   WorkerSnapshot& shown = job_.workers[index];
-  if (worker.starts++ > 0) ++shown.restarts;
+  if (worker.starts++ > 0) {
+    ++shown.restarts;
+    restarted_ = true;
+  }
   worker = {.runs_since = now, .starts = worker.starts, .state_since = now, .busy = now, .call_since = now};
   shown.state = WorkerState::kWaiting;
   shown.trouble.clear();
@@ -98,6 +101,7 @@ void JobMonitor::Exited(std::size_t index, const ExitStatus& status) {
 
 void JobMonitor::BeginsAgain() {
   ++job_.job_restarts;
+  restarted_ = true;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     workers_[i] = {};
     WorkerSnapshot& shown = job_.workers[i];
@@ -283,8 +287,13 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
 void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
                                TimePoint now) {
   auto& evaluations = job_.evaluations;
-  // A worker that is started again, or all, may repeat rounds.
-  while (!evaluations.empty() && evaluations.back().round > round) evaluations.pop_back();
+  // A worker that is started again, or all, may repeat rounds; another training begins with the first.
+  bool begins = std::exchange(restarted_, false);
+  while (!evaluations.empty() && evaluations.back().round > round) {
+    evaluations.pop_back();
+    begins = true;
+  }
+  if (begins && !evaluations.empty() && evaluations.back().round == round) evaluations.pop_back();
   if (!evaluations.empty() && evaluations.back().round == round) {
     Evaluation& last = evaluations.back();
     for (const auto& metric : metrics) {
@@ -297,12 +306,15 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
       }
     }
   } else {
-    evaluations.push_back({round, SecondsAt(now), metrics});
+    evaluations.push_back({round, SecondsAt(now), metrics, begins});
     round_ended_ = now;
   }
   if (evaluations.size() > kMaxEvaluations) {
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < evaluations.size(); i += 2) evaluations[kept++] = std::move(evaluations[i]);
+    for (std::size_t i = 0; i < evaluations.size(); i += 2) {
+      if (i > 0) evaluations[i].begins |= evaluations[i - 1].begins;
+      evaluations[kept++] = std::move(evaluations[i]);
+    }
     evaluations.resize(kept);
   }
 }
@@ -419,16 +431,10 @@ JobSnapshot JobMonitor::Snapshot(TimePoint now) const {
       job.rows_per_second += static_cast<double>(worker.reading->rows) / worker.reading->seconds;
     }
   }
-  const auto& evaluations = job.evaluations;
-  if (job.rounds > job.round && evaluations.size() > 1) {
-    const Evaluation& last = evaluations.back();
-    const Evaluation& first = evaluations[evaluations.size() - std::min<std::size_t>(50, evaluations.size())];
-    const auto rounds = static_cast<double>(last.round - first.round);
-    if (rounds > 0) {
-      const double left =
-          static_cast<double>(job.rounds - job.round) * (last.seconds - first.seconds) / rounds;
-      job.seconds_left = std::max(0.0, left - (job.seconds - round_seconds_));
-    }
+  const std::optional<double> seconds_per_round = SecondsPerRound(job.evaluations, 50);
+  if (job.rounds > job.round && seconds_per_round) {
+    const double left = static_cast<double>(job.rounds - job.round) * *seconds_per_round;
+    job.seconds_left = std::max(0.0, left - (job.seconds - round_seconds_));
   }
   return job;
 }

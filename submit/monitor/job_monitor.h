@@ -119,6 +119,7 @@ class JobMonitor {
   bool joining_was_told_ = false;
   std::optional<TimePoint> linked_;
   std::optional<TimePoint> round_ended_;
+  bool restarted_ = false;  ///< a process, or all, since the latest evaluation
   RoundSource printed_, reported_;
   double round_seconds_ = 0;  ///< when the latest round was heard of
   std::optional<TimePoint> finished_;

@@ -100,15 +100,10 @@ std::string Metrics(const JobSnapshot& job) {
 }
 
 std::string Speed(const JobSnapshot& job) {
-  if (job.round < 2 || job.evaluations.size() < 2) return {};
-  const Evaluation& last = job.evaluations.back();
-  const Evaluation& first =
-      job.evaluations[job.evaluations.size() - std::min<std::size_t>(10, job.evaluations.size())];
-  const double seconds = last.seconds - first.seconds;
-  const auto rounds = static_cast<double>(last.round - first.round);
-  if (!(seconds > 0) || !(rounds > 0)) return {};
-  return rounds > seconds ? fmt::format("{:.3g} rounds/s", rounds / seconds)
-                          : fmt::format("{:.3g} s a round", seconds / rounds);
+  const std::optional<double> seconds = SecondsPerRound(job.evaluations, 10);
+  if (job.round < 2 || !seconds || !(*seconds > 0)) return {};
+  return *seconds < 1 ? fmt::format("{:.3g} rounds/s", 1 / *seconds)
+                      : fmt::format("{:.3g} s a round", *seconds);
 }
 
 }  // namespace

@@ -20,4 +20,14 @@ const char* Name(WorkerState state) {
   return "";
 }
 
+std::optional<double> SecondsPerRound(const std::vector<Evaluation>& evaluations, std::size_t most) {
+  if (evaluations.size() < 2) return std::nullopt;
+  std::size_t first = evaluations.size() - 1;
+  while (first > 0 && evaluations.size() - first < most && !evaluations[first].begins) --first;
+  const double seconds = evaluations.back().seconds - evaluations[first].seconds;
+  const auto rounds = static_cast<double>(evaluations.back().round - evaluations[first].round);
+  if (!(rounds > 0)) return std::nullopt;
+  return seconds / rounds;
+}
+
 }  // namespace warren::submit

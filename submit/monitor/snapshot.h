@@ -57,6 +57,7 @@ struct Evaluation {
   std::int64_t round = 0;
   double seconds = 0;  ///< since the job began
   std::vector<std::pair<std::string, double>> metrics;
+  bool begins = false;  ///< whether it is the first after a restart, or of another training
 };
 
 /// Something that happened to the job, for people.
@@ -87,6 +88,10 @@ struct JobSnapshot {
   std::vector<Evaluation> evaluations;  ///< by round, the latest of each; at most kMaxEvaluations
   std::vector<JobEvent> events;         ///< the latest; at most kMaxEvents
 };
+
+/// How long a round takes, by the last `most` of `evaluations` at most, of this training since its last
+/// restart; nullopt before its second round.
+std::optional<double> SecondsPerRound(const std::vector<Evaluation>& evaluations, std::size_t most);
 
 /// Beyond, every second evaluation is dropped.
 inline constexpr std::size_t kMaxEvaluations = 4096;

@@ -532,6 +532,41 @@ TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
   EXPECT_NEAR(*job.seconds_left, 15 * 2, 1e-6);
 }
 
+TEST_F(Monitored, ATrainingIsTimedFromItsLastRestartOn) {
+  Link();
+  for (int round = 0; round < 10; ++round) {
+    now_ += seconds(1);
+    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+  }
+  auto report = Report(0);
+  report.progress = wire::ReportedProgress{10, 20, {}};
+  monitor_->Reported(report, now_);
+  monitor_->BeginsAgain();
+  now_ += seconds(60);
+  for (std::size_t i = 0; i < 4; ++i) monitor_->Started(i, {200 + static_cast<int>(i), "n"}, now_);
+  Link();
+  for (int round = 8; round < 11; ++round) {
+    now_ += seconds(2);
+    report.progress = wire::ReportedProgress{round, 20, {{"train-auc", 0.9}}};
+    monitor_->Reported(report, now_);
+    const auto job = monitor_->Snapshot(now_);
+    EXPECT_EQ(job.seconds_left.value_or(-1), round == 8 ? -1 : (20 - round) * 2.0) << round;
+  }
+  EXPECT_THAT(LiveLine(monitor_->Snapshot(now_), 200), HasSubstr("| 2 s a round | 0:20 left"));
+}
+
+TEST_F(Monitored, AnotherTrainingIsTimedFromItsFirstRoundOn) {
+  Link();
+  for (int training = 0; training < 2; ++training) {
+    now_ += seconds(60);
+    for (int round = 0; round < 4; ++round) {
+      now_ += seconds(1);
+      monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+    }
+    EXPECT_THAT(LiveLine(monitor_->Snapshot(now_), 200), HasSubstr("| 1 s a round"));
+  }
+}
+
 TEST_F(Monitored, ReportedRoundsWithoutAnyEvaluationAreTimed) {
   Link();
   auto report = Report(0);

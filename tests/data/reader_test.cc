@@ -475,6 +475,22 @@ TEST(Reader, NoRowsIsNoError) {
   EXPECT_EQ(Read(folder.Write("comments", "# nothing\n\n")).rows(), 0U);
 }
 
+TEST(Reader, RowsWithLabelsOrWeightsThatNoneCanHaveAreLeftOutAndCounted) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 300; ++row)
+    text += row % 10 == 3 ? "nan:1 1:1\n" : row % 10 == 5 ? "1:-1 1:1\n" : fmt::format("{}:1 1:2\n", row);
+  const std::string path = folder.Write("some.bad", text);
+  for (const int threads : {1, 3}) {
+    BadRows bad_rows;
+    EXPECT_EQ(
+        ReadAll<std::uint32_t>(ParseDataUri(path + "?bad_rows=skip"), {}, Small(threads), &bad_rows).rows(),
+        240U);
+    ASSERT_EQ(bad_rows.count, 60U);
+    EXPECT_EQ(bad_rows.first[1], path + ":6:1: found '1:-1', expected a finite weight of at least 0");
+  }
+}
+
 TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
   const TemporaryFolder folder;
   const std::string torn =

@@ -162,9 +162,8 @@ void About(const WarrenDataSet& set, const std::function<void()>& action) {
 /// Throws for what is wrong with this part's rows alone: before the workers agree, so that all can be told.
 void RequireRegular(WarrenRows& rows) {
   const auto view = rows.block.View();
-  (void)warren::data::LabelsOfEachRow(view, 1);
+  warren::data::RequireAlike(view);
   rows.group_sizes = warren::data::GroupSizes(view.qids);
-  if (!view.weights.empty()) (void)warren::data::GroupWeights(view.weights, rows.group_sizes);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "data/agreement.h"
 #include "data/cache/atomic_file.h"
@@ -20,6 +22,7 @@
 #include "data/source/inputs.h"
 #include "data/text/format.h"
 #include "data/text/registry.h"
+#include "data/xgboost/groups.h"
 
 namespace warren::data {
 namespace {
@@ -202,14 +205,29 @@ int Validate(const Arguments& arguments) {
   DataUri uri = ParseDataUri(arguments.uri);
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
-  reading.ForEach([](const RowBlock<NarrowIndex>&) {});
-  const BadRows& bad_rows = reading.bad_rows();
-  const auto shown =
-      std::min<std::size_t>(bad_rows.first.size(), static_cast<std::size_t>(arguments.most_errors));
-  for (std::size_t i = 0; i < shown; ++i) fmt::print("{}\n", bad_rows.first[i]);
-  if (bad_rows.count > shown) fmt::print("and {} more\n", bad_rows.count - shown);
-  fmt::print("{} rows, {} bad rows\n", reading.progress().rows, bad_rows.count);
-  return bad_rows.count > 0 ? 1 : 0;
+  const auto most = static_cast<std::size_t>(arguments.most_errors);
+  // Rows that are good each for itself, and not beside the others.
+  BadRows unlike;
+  RowsAlike alike([&](const std::string& words) {
+    ++unlike.count;
+    if (unlike.first.size() < most) unlike.first.push_back(fmt::format("{}: {}", arguments.uri, words));
+  });
+  std::string of_all;
+  try {
+    reading.ForEach([&](const RowBlock<NarrowIndex>& block) { alike.Add(block.View()); });
+  } catch (const DataError& error) {
+    of_all = error.what();
+  }
+  std::vector<std::string> findings = reading.bad_rows().first;
+  findings.insert(findings.end(), unlike.first.begin(), unlike.first.end());
+  const std::uint64_t count = reading.bad_rows().count + unlike.count;
+  const std::size_t shown = std::min(findings.size(), most);
+  for (std::size_t i = 0; i < shown; ++i) fmt::print("{}\n", findings[i]);
+  if (count > shown) fmt::print("and {} more\n", count - shown);
+  if (!of_all.empty()) fmt::print("{}\n", of_all);
+  fmt::print("{} rows, {} bad rows{}\n", reading.progress().rows, count,
+             of_all.empty() ? "" : ", 1 fault of the whole data set");
+  return count > 0 || !of_all.empty() ? 1 : 0;
 }
 
 int Convert(const Arguments& arguments) {

@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
 
   CLI::App* const inspect =
       app.add_subcommand("inspect", "what the data set is like: rows, columns, labels, queries");
-  CLI::App* const validate = app.add_subcommand("validate", "every bad row; exit code 1 if there is any");
+  CLI::App* const validate = app.add_subcommand(
+      "validate", "everything for which the data cannot be loaded; exit code 1 if there is anything");
   CLI::App* const convert =
       app.add_subcommand("convert", "writes its rows as LibSVM text, or into a binary cache");
   CLI::App* const shard = app.add_subcommand("shard", "writes its parts as files, row by row as they are");

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "data/error.h"
+#include "posix/files.h"
 
 namespace warren::data {
 namespace {
@@ -95,7 +97,9 @@ void AddRemote(const std::string& path, const std::shared_ptr<const RemoteFiles>
   const std::size_t before = inputs.size();
   for (RemoteFile& file : remote_files->List(path)) {
     if (!IsWanted(path, file.uri)) continue;
-    inputs.push_back({.path = std::move(file.uri), .remote_files = remote_files, .stored_size = file.size});
+    Input input{.path = std::move(file.uri), .remote_files = remote_files, .stored_size = file.size};
+    input.identity = input.path;
+    inputs.push_back(std::move(input));
   }
   if (inputs.size() > before) return;
   throw DataError(
@@ -110,6 +114,10 @@ Input Look(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device: read as it comes
   input.container = Recognise(path);
   input.divisible = IsDivisible(input.container);
+  // Symbolic and hard links lead to one inode. Size and time are for file systems that make up inodes.
+  const timespec modified = posix::ModifiedAt(status);
+  input.identity = fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size,
+                               modified.tv_sec, modified.tv_nsec);
   const bool stored_as_is = input.container == Container::kPlain || !input.divisible;
   input.size =
       stored_as_is ? static_cast<std::uint64_t>(status.st_size) : OpenFile(path, input.container)->size();
@@ -163,6 +171,41 @@ void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
   for (const std::string& path : paths) AddPath(path, inputs);
 }
 
+/// What one of the user's paths leads to.
+void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote_files, Paths paths_are,
+              std::vector<Input>& inputs) {
+  const bool is_written = paths_are == Paths::kWritten;
+  if (is_written && path == kStandardInput) {
+    inputs.push_back({.path = path});
+    return;
+  }
+  if (path.starts_with(kFileScheme)) path.erase(0, kFileScheme.size());
+  if (IsRemote(path)) {
+    AddRemote(path, remote_files, inputs);
+  } else if (is_written && IsPattern(path)) {
+    AddPattern(path, inputs);
+  } else {
+    AddPath(path, inputs);
+  }
+}
+
+/// Throws for a file that is there twice. `named_by[i]`: the user's path that led to inputs[i].
+void RequireOnce(const std::vector<Input>& inputs, const std::vector<std::string>& named_by) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].identity.empty()) continue;
+    const auto [found, is_new] = places.try_emplace(inputs[i].identity, i);
+    if (is_new) continue;
+    const std::size_t first = found->second;
+    const bool same_name =
+        fs::path(inputs[i].path).lexically_normal() == fs::path(inputs[first].path).lexically_normal();
+    throw DataError(fmt::format("{} is named twice{}; its rows would count twice. Name it once",
+                                inputs[i].path,
+                                same_name ? fmt::format(", by '{}' and by '{}'", named_by[first], named_by[i])
+                                          : fmt::format(": {} is the same file", inputs[first].path)));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const File> OpenFile(const Input& input) {
@@ -177,23 +220,14 @@ std::unique_ptr<Stream> OpenStream(const Input& input) {
 
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,
                               std::shared_ptr<const RemoteFiles> remote_files, Paths paths_are) {
-  const bool is_written = paths_are == Paths::kWritten;
   if (!remote_files) remote_files = DmlcFiles();
   std::vector<Input> inputs;
-  for (std::string path : paths) {
-    if (is_written && path == kStandardInput) {
-      inputs.push_back({.path = path});
-      continue;
-    }
-    if (path.starts_with(kFileScheme)) path.erase(0, kFileScheme.size());
-    if (IsRemote(path)) {
-      AddRemote(path, remote_files, inputs);
-    } else if (is_written && IsPattern(path)) {
-      AddPattern(path, inputs);
-    } else {
-      AddPath(path, inputs);
-    }
+  std::vector<std::string> named_by;
+  for (const std::string& path : paths) {
+    AddNamed(path, remote_files, paths_are, inputs);
+    named_by.resize(inputs.size(), path);
   }
+  RequireOnce(inputs, named_by);
   LookAtRemotes(inputs);
   return inputs;
 }

@@ -23,6 +23,8 @@ struct Input {
   /// The measure for shares: bytes of text when it is divisible, else bytes as stored. 0 for a stream of
   /// unknown length (standard input, a pipe).
   std::uint64_t size = 0;
+  /// The same for a file by whatever name, another one for other files; empty for streams.
+  std::string identity = {};
 
   // Remote files only:
   std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< opens it; null: the file is local
@@ -38,7 +40,8 @@ std::unique_ptr<Stream> OpenStream(const Input& input);
 /// Each path is a file, a folder (the files in it, not in its folders; names that begin with '.' or '_' are
 /// left out), scheme://... (file:// always; others as `remote_files` has them, null: dmlc-core), or what
 /// `paths_are` says. Files of a folder or pattern come in the order of their names' bytes, so that all
-/// workers agree. Throws DataError when a path leads to nothing.
+/// workers agree. Throws DataError when a path leads to nothing, and for a file that is there twice, by
+/// whatever names: its rows would count twice.
 ///
 /// Remote files are told apart by their first bytes: one small read for each, up to 16 at a time.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,

@@ -126,9 +126,14 @@ class CsvParser {
 
   void Take(const Cell& cell) {
     if (column_ == options_.label_column) {
-      writer_.AddLabel(Number(cell, "a decimal number as label"));
+      const float label = Number(cell, "a decimal number as label");
+      const std::string_view text(cell.begin, static_cast<std::size_t>(cell.end - cell.begin));
+      if (!internal::IsLabel(text, label)) ComplainOfNumber(cell, internal::kLabelForm);
+      writer_.AddLabel(label);
     } else if (column_ == options_.weight_column) {
-      writer_.SetWeight(Number(cell, "a decimal number as weight"));
+      const float weight = Number(cell, "a decimal number as weight");
+      if (!internal::IsWeight(weight)) ComplainOfNumber(cell, internal::kWeightForm);
+      writer_.SetWeight(weight);
     } else if (column_ == options_.qid_column) {
       writer_.SetQid(Qid(cell));
     } else {
@@ -139,9 +144,7 @@ class CsvParser {
 
   float Number(const Cell& cell, std::string_view expected) const {
     float value = 0;
-    if (!ParseFloat(cell.begin, cell.end, value)) {
-      Complain(cell.place, fmt::format("{} in column {}", expected, column_ + 1));
-    }
+    if (!ParseFloat(cell.begin, cell.end, value)) ComplainOfNumber(cell, expected);
     return value;
   }
 
@@ -156,6 +159,10 @@ class CsvParser {
 
   void RequireColumn(int column, std::int64_t cells, const char* row_end, std::string_view name) const {
     if (column >= cells) Complain(row_end, fmt::format("a {} in column {}", name, column + 1));
+  }
+
+  [[noreturn]] void ComplainOfNumber(const Cell& cell, std::string_view expected) const {
+    Complain(cell.place, fmt::format("{} in column {}", expected, column_ + 1));
   }
 
   [[noreturn]] void ComplainOfCells(const char* place, std::int64_t cells) const {

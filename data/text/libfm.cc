@@ -53,6 +53,7 @@ class LibFmParser {
     if (!ParseFloat(label.data(), label.data() + label.size(), value)) {
       row.Complain(word.data(), "label or label:weight, both of them decimal numbers");
     }
+    if (!internal::IsLabel(label, value)) row.Complain(word.data(), std::string(internal::kLabelForm));
     writer_.AddLabel(value);
     return internal::ReadWeight(row, word);
   }

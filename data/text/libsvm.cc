@@ -1,5 +1,6 @@
 #include "data/text/libsvm.h"
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <span>
@@ -61,6 +62,7 @@ class PlainParser {
       if (!ParseFloat(label.data(), label.data() + label.size(), value)) {
         row.Complain(word.data(), "label, label:weight or label,label..., all of them decimal numbers");
       }
+      if (!internal::IsLabel(label, value)) row.Complain(word.data(), std::string(internal::kLabelForm));
       writer_.AddLabel(value);
       more = comma != std::string_view::npos;
       if (more) labels.remove_prefix(comma + 1);
@@ -123,6 +125,19 @@ bool SomeRowRepeats(const RowBlock<Index>& block, std::size_t begin) {
       return true;
   }
   return false;
+}
+
+/// Whether a row from `begin` on may have a label or weight that the plain parser takes for a fault: one that
+/// is not finite, or a weight below 0.
+template <typename Index>
+bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
+  // 0 for numbers, nan for all else; without a branch for each row.
+  float not_finite = 0;
+  for (std::size_t row = begin; row < block.labels.size(); ++row) not_finite += block.labels[row] * 0;
+  bool is_odd = std::isnan(not_finite);
+  for (std::size_t row = begin; row < block.weights.size(); ++row)
+    is_odd |= !internal::IsWeight(block.weights[row]);
+  return is_odd;
 }
 
 /// Room for all that `bytes` of text can hold. It is address space; memory comes with what is written.
@@ -228,7 +243,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
       if (!block.qids.empty()) block.qids.resize(out.rows);
       block.columns = out.columns;
       block.least_index = out.least;
-      if (SomeRowRepeats(block, rows)) {
+      if (SomeRowRepeats(block, rows) || SomeLabelIsOdd(block, rows)) {
         // The plain parser says which row it is.
         block.Truncate(rows);
         block.columns = columns;

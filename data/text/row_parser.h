@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -47,6 +48,20 @@ void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandl
   for (const char* at = text.data(); at != end;) at = ReadLine(text, at, writer, on_fault, read_row);
 }
 
+constexpr std::string_view kLabelForm = "a label that is not nan and within the range of a float";
+constexpr std::string_view kWeightForm = "a finite weight of at least 0";
+
+/// Whether rows can be trained on with this label, which ParseFloat read from `text`. Labels of survival may
+/// be infinite; a number too great for a float is not meant to be.
+inline bool IsLabel(std::string_view text, float label) {
+  if (std::isfinite(label)) return true;
+  const bool says_infinity = text.find_first_of("iI") != std::string_view::npos;
+  return !std::isnan(label) && says_infinity;
+}
+inline bool IsWeight(float weight) {
+  return weight >= 0 && std::isfinite(weight);
+}
+
 /// What is behind the colon of label:weight; nothing when there is no colon.
 inline std::optional<float> ReadWeight(const RowText& row, std::string_view word) {
   const std::size_t colon = word.find(':');
@@ -55,6 +70,7 @@ inline std::optional<float> ReadWeight(const RowText& row, std::string_view word
   if (!ParseFloat(word.data() + colon + 1, word.data() + word.size(), weight)) {
     row.Complain(word.data(), "label:weight, both of them decimal numbers");
   }
+  if (!IsWeight(weight)) row.Complain(word.data(), std::string(kWeightForm));
   return weight;
 }
 

@@ -25,6 +25,7 @@ void SetInfo(void* dmatrix, const char* field, const std::string& array) {
 }  // namespace
 
 void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row) {
+  RequireAlike(rows);
   SetInfo(dmatrix, "label", Describe(rows.labels, LabelsOfEachRow(rows, labels_per_row)));
   if (rows.qids.empty()) {
     if (!rows.weights.empty()) SetInfo(dmatrix, "weight", Describe(rows.weights));

@@ -2,23 +2,56 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "data/error.h"
 
 namespace warren::data {
 
-std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row) {
-  const bool has_offsets = rows.rows() > 0 && !rows.label_offsets.empty();
-  const std::uint64_t labels = has_offsets       ? rows.label_offsets[1] - rows.label_offsets[0]
-                               : rows.rows() > 0 ? 1
-                                                 : labels_per_row;
-  for (std::size_t row = 0; has_offsets && row < rows.rows(); ++row) {
-    const std::uint64_t here = rows.label_offsets[row + 1] - rows.label_offsets[row];
-    if (here != labels) {
-      throw DataError(fmt::format(
-          "row {} has {} labels where the rows before have {}; XGBoost takes as many in every row", row, here,
-          labels));
+RowsAlike::RowsAlike(std::function<void(const std::string&)> complain) : complain_(std::move(complain)) {}
+
+void RowsAlike::Add(const RowView<std::uint32_t>& rows) {
+  LookAtLabels(rows);
+  LookAtWeights(rows);
+  rows_ += rows.rows();
+}
+
+void RowsAlike::LookAtLabels(const RowView<std::uint32_t>& rows) {
+  if (rows.rows() == 0) return;
+  const bool one_each = rows.label_offsets.empty();
+  if (!labels_) labels_ = one_each ? 1 : rows.label_offsets[1] - rows.label_offsets[0];
+  if (one_each && labels_ == 1) return;
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const std::uint64_t here = one_each ? 1 : rows.label_offsets[row + 1] - rows.label_offsets[row];
+    if (here == labels_) continue;
+    complain_(
+        fmt::format("row {} has {} labels where the rows before have {}; XGBoost takes as many in every row",
+                    rows_ + row, here, *labels_));
+  }
+}
+
+void RowsAlike::LookAtWeights(const RowView<std::uint32_t>& rows) {
+  for (std::size_t row = 0; row < rows.qids.size(); ++row) {
+    const float weight = rows.weights.empty() ? 1.0F : rows.weights[row];
+    if (query_ != rows.qids[row]) {
+      query_ = rows.qids[row];
+      weight_ = weight;
+    } else if (weight != weight_) {
+      complain_(
+          fmt::format("row {} weighs {} where its query began with {}; XGBoost takes one weight a query",
+                      rows_ + row, weight, weight_));
     }
   }
+}
+
+void RequireAlike(const RowView<std::uint32_t>& rows) {
+  RowsAlike([](const std::string& words) { throw DataError(words); }).Add(rows);
+}
+
+std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row) {
+  const std::uint64_t labels = rows.rows() == 0             ? labels_per_row
+                               : rows.label_offsets.empty() ? 1
+                                                            : rows.label_offsets[1] - rows.label_offsets[0];
   if (labels_per_row == 0) {
     throw DataError(fmt::format(
         "the rows of this part have {} labels and others have another number; XGBoost takes as many in "
@@ -28,7 +61,6 @@ std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t la
   return labels;
 }
 
-/// Rows of each query, in the order of the queries.
 std::vector<std::uint32_t> GroupSizes(std::span<const std::uint64_t> qids) {
   std::vector<std::uint32_t> sizes;
   for (std::size_t row = 0; row < qids.size(); ++row) {
@@ -43,12 +75,7 @@ std::vector<float> GroupWeights(std::span<const float> weights, std::span<const 
   std::size_t row = 0;
   for (const std::uint32_t size : group_sizes) {
     of_groups.push_back(weights[row]);
-    for (const std::size_t end = row + size; row < end; ++row) {
-      if (weights[row] == of_groups.back()) continue;
-      throw DataError(
-          fmt::format("row {} weighs {} where its query began with {}; XGBoost takes one weight a query", row,
-                      weights[row], of_groups.back()));
-    }
+    row += size;
   }
   return of_groups;
 }

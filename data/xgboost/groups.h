@@ -3,21 +3,48 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/row_block.h"
 
 namespace warren::data {
 
-/// How many labels each row has; `labels_per_row`, that of the whole data set (Shape), where there are no
-/// rows. Throws DataError when rows differ, here or in the data set.
+/// Looks at rows, block after block, for what they must have in common: the number of labels, and within each
+/// query the weight.
+class RowsAlike {
+ public:
+  /// `complain` is called for each row that differs, with words that begin with its number, counted from 0.
+  explicit RowsAlike(std::function<void(const std::string&)> complain);
+
+  /// The next rows.
+  void Add(const RowView<std::uint32_t>& rows);
+
+ private:
+  void LookAtLabels(const RowView<std::uint32_t>& rows);
+  void LookAtWeights(const RowView<std::uint32_t>& rows);
+
+  std::function<void(const std::string&)> complain_;
+  std::uint64_t rows_ = 0;  ///< before those at hand
+  std::optional<std::uint64_t> labels_;
+  std::optional<std::uint64_t> query_;
+  float weight_ = 1;  ///< of the first row of the query
+};
+
+/// Throws DataError for the first row of which RowsAlike complains.
+void RequireAlike(const RowView<std::uint32_t>& rows);
+
+/// How many labels each row has, of rows that RequireAlike has let through; `labels_per_row`, that of the
+/// whole data set (Shape), where there are no rows. Throws DataError when other rows of the data set differ.
 std::size_t LabelsOfEachRow(const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row);
 
 /// Rows of each query, in the order of the queries.
 std::vector<std::uint32_t> GroupSizes(std::span<const std::uint64_t> qids);
 
-/// One weight for each query. Throws DataError when rows of one query differ.
+/// One weight for each query, that of its first row.
 std::vector<float> GroupWeights(std::span<const float> weights, std::span<const std::uint32_t> group_sizes);
 
 }  // namespace warren::data

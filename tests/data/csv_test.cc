@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -172,6 +173,12 @@ TEST(Csv, ALabelOrWeightOrQueryIdThatIsNoneOrMissingIsAFault) {
   EXPECT_EQ(Parse("y,1,1,5\n", options), OneFault(0, label));
   EXPECT_EQ(Parse("1, ,1,5\n", options), OneFault(3, weight));
   EXPECT_EQ(Parse("1,w,1,5\n", options), OneFault(2, weight));
+  for (const char* text : {"nan,1,1,5\n", "-1e39,1,1,5\n", "\"NaN\",1,1,5\n"})
+    EXPECT_EQ(Parse(text, options),
+              OneFault(0, "a label that is not nan and within the range of a float in column 1"));
+  for (const char* text : {"1,nan,1,5\n", "1,-1,1,5\n", "1,inf,1,5\n", "1,1e39,1,5\n"})
+    EXPECT_EQ(Parse(text, options), OneFault(2, "a finite weight of at least 0 in column 2"));
+  EXPECT_EQ(Parse("-inf,0,1,5\n", options), "-inf weight=0 qid=1 0:5\ncolumns=1 least=0");
   EXPECT_EQ(Parse("1,1,,5\n", options), OneFault(4, qid));
   EXPECT_EQ(Parse("1,1,1.5,5\n", options), OneFault(4, qid));
   EXPECT_EQ(Parse("1,1,-1,5\n", options), OneFault(4, qid));
@@ -359,7 +366,7 @@ class CsvTables : public testing::Test {
         block.labels.push_back(AnyFloat());
         cell = fmt::format("{:.9g}", block.labels.back());
       } else if (column == options.weight_column) {
-        block.weights.push_back(AnyFloat());
+        block.weights.push_back(std::fabs(AnyFloat()));
         cell = fmt::format("{:.9g}", block.weights.back());
       } else if (column == options.qid_column) {
         block.qids.push_back(Below(~std::uint64_t{0}));

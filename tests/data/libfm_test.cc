@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -138,6 +139,13 @@ TEST(LibFm, ALabelThatIsNoneIsNamedWithItsPlace) {
   EXPECT_EQ(Parse("0:3:0.5"), "columns=0\n0: label:weight, both of them decimal numbers");
 }
 
+TEST(LibFm, ALabelOrAWeightThatNoRowCanBeTrainedOnWithIsABadRow) {
+  const std::string label = "a label that is not nan and within the range of a float";
+  const std::string weight = "a finite weight of at least 0";
+  for (const char* text : {"nan 0:1", "1e39", "nan:1 0:1"}) EXPECT_EQ(Parse(text), "columns=0\n0: " + label);
+  for (const char* text : {"1:nan", "1:-1 0:1", "1:inf"}) EXPECT_EQ(Parse(text), "columns=0\n0: " + weight);
+}
+
 TEST(LibFm, ARowThatIsNoneLeavesNoTrace) {
   const std::string good = "1 2:3:4\n\n0 5:6\n";
   const std::string rows = "1 2/3:4\n0 5/6:1\ncolumns=7 least=3";
@@ -201,7 +209,7 @@ class LibFmTables : public testing::Test {
     block.labels.push_back(AnyFloat());
     text += fmt::format("{}{:.9g}", OneOf({"", "", " ", "\t"}), block.labels.back());
     if (weighted) {
-      block.weights.push_back(AnyFloat());
+      block.weights.push_back(std::fabs(AnyFloat()));
       text += fmt::format(":{:.9g}", block.weights.back());
     }
     std::set<Index> seen;

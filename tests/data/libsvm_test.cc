@@ -217,7 +217,7 @@ TEST(LibSvm, KeepsTheOrderOfFeatures) {
 }
 
 TEST(LibSvm, ReadsWeights) {
-  EXPECT_EQ(Rows("1:0.5 1:1\n2:2\n-1:-1 1:2\n"), "1:0.5 1:1\n2:2\n-1:-1 1:2\n");
+  EXPECT_EQ(Rows("1:0.5 1:1\n2:2\n-1:0 1:2\n"), "1:0.5 1:1\n2:2\n-1:0 1:2\n");
 }
 
 TEST(LibSvm, ARowWithoutAWeightWeighsOneWhereOthersHaveOne) {
@@ -279,8 +279,7 @@ TEST(LibSvm, BlanksAndTabsMayBeAnywhereBetweenWords) {
 TEST(LibSvm, ReadsInfinityAndNan) {
   EXPECT_EQ(RowsBehindOthers("inf 1:-INF 2:Infinity 3:+inf\n-inf 1:1e99 2:-1e99\n"),
             "inf 1:-inf 2:inf 3:inf\n-inf 1:inf 2:-inf\n");
-  EXPECT_EQ(RowsBehindOthers("nan 1:NaN 2:1\n"), "nan 1:nan 2:1\n");
-  EXPECT_EQ(Rows("1:inf 1:1\n"), "1:inf 1:1\n");
+  EXPECT_EQ(RowsBehindOthers("1 1:NaN 2:1\n"), "1 1:nan 2:1\n");
 }
 
 TEST(LibSvm, KeepsTheSignOfZero) {
@@ -430,6 +429,17 @@ TEST(LibSvmFaults, AWeightThatIsNoNumber) {
     ExpectFault(row, 0, kWeightExpected, kZero, "1:2 1:1\n3:0.5\n");
   }
   ExpectFault(" 1:x", 1, kWeightExpected);
+}
+
+TEST(LibSvmFaults, ALabelOrAWeightThatNoRowCanBeTrainedOnWith) {
+  const std::string label = "a label that is not nan and within the range of a float";
+  for (const char* row : {"nan 1:1", "-NaN 1:1", "1e39 1:1", "-1e99", "nan:1 1:1", "1,nan 1:1", "inf,1e39"})
+    ExpectFault(row, 0, label);
+  const std::string weight = "a finite weight of at least 0";
+  for (const char* row :
+       {"1:nan 1:1", "1:-1 1:1", "0.5:-1e-9", "1:inf 1:1", "1:-inf", "1:1e39 1:1", "1,2:-1"})
+    ExpectFault(row, 0, weight);
+  EXPECT_EQ(RowsBehindOthers("1:-0 1:1\n1:0 1:1\n"), "1:-0 1:1\n1:0 1:1\n");
 }
 
 TEST(LibSvmFaults, AQueryIdThatIsNoWholeNumber) {

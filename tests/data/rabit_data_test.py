@@ -108,6 +108,28 @@ class Validate(RabitDataTest):
         path = self.write("d", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n")
         self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid", self.run_program(1, "validate", path))
 
+    def test_rows_that_are_good_but_not_beside_the_others_are_bad_rows(self):
+        path = self.write("a", "1:2 qid:1 1:1\n1:3 qid:1 1:2\n1:3 qid:2 1:2\n1 qid:2 1:2\nx qid:3 1:1\n")
+        said = self.run_program(1, "validate", path)
+        self.assertIn(f"{path}: row 1 weighs 3 where its query began with 2;", said)
+        self.assertIn(f"{path}: row 3 weighs 1 where its query began with 3;", said)
+        self.assertIn("found 'x', expected label", said)
+        self.assertIn("4 rows, 3 bad rows\n", said)
+        path = self.write("b", "".join(f"{'1,2' if row % 1000 == 999 else '1'} 1:1\n" for row in range(5000)))
+        said = self.run_program(1, "validate", path, "--threads", 3, "--most", 2)
+        self.assertEqual(said, f"{path}: row 999 has 2 labels where the rows before have 1; XGBoost takes as many in every row\n"
+                         f"{path}: row 1999 has 2 labels where the rows before have 1; XGBoost takes as many in every row\n"
+                         "and 3 more\n5000 rows, 5 bad rows\n")
+        self.assertEqual(self.run_program(0, "validate", self.write("c", "1,2 1:1\n3,4:2 1:1\n")), "2 rows, 0 bad rows\n")
+
+    def test_a_fault_of_all_rows_does_not_hide_the_bad_ones(self):
+        path = self.write("a", "1 qid:1 0:1\nx\n1 qid:2 0:1\n1:nan qid:2 0:1\n1 qid:1 0:1\n")
+        said = self.run_program(1, "validate", path)
+        self.assertIn(f"{path}:2:1: found 'x'", said)
+        self.assertIn(f"{path}:4:1: found '1:nan', expected a finite weight of at least 0\n", said)
+        self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid\n3 rows, 2 bad rows, 1 fault of the whole data "
+                      "set\n", said)
+
     def test_every_bad_row_is_named_up_to_a_limit(self):
         path = self.write("a", "1 1:2\nx\n1 2:y\n1 :3\n1 4:5\n")
         text = self.run_program(1, "validate", path)

@@ -103,6 +103,28 @@ TEST(Reader, WhatIsNotThereIsAnErrorThatNamesIt) {
   EXPECT_THAT(ErrorOf(folder / "empty"), HasSubstr("the folder has no files"));
 }
 
+TEST(Reader, AFileThatIsNamedTwiceByWhateverNamesIsAnError) {
+  const TemporaryFolder folder;
+  const std::string a = folder.Write("set/a", "1 1:1\n");
+  const std::string b = folder.Write("b", "1 1:1\n");
+  const std::string words = " is named twice, by '{}' and by '{}'; its rows would count twice. Name it once";
+  const auto by = [&](const std::string& first, const std::string& other) {
+    return fmt::format(fmt::runtime(words), first, other);
+  };
+  EXPECT_EQ(ErrorOf(a + ";" + b + ";" + a), a + by(a, a));
+  EXPECT_EQ(ErrorOf(a + ";" + folder / "set"), a + by(a, folder / "set"));
+  EXPECT_EQ(ErrorOf(folder / "*/a;file://" + a), a + by(folder / "*/a", "file://" + a));
+  const std::string again = folder / "set/../set/./a";
+  EXPECT_EQ(ErrorOf(a + ";" + again), again + by(a, again));
+  for (const bool is_symbolic : {true, false}) {
+    const std::string link = folder / (is_symbolic ? "symbolic" : "hard");
+    is_symbolic ? std::filesystem::create_symlink(a, link) : std::filesystem::create_hard_link(a, link);
+    EXPECT_EQ(ErrorOf(a + ";" + link),
+              link + " is named twice: " + a + " is the same file; its rows would count twice. Name it once");
+  }
+  EXPECT_EQ(Read(a + ";" + b).rows(), 2U);
+}
+
 TEST(Reader, PartsAreDisjointAndCompleteAndKeepTheOrderForEveryNumberOfParts) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 12; ++trial) {
@@ -451,6 +473,22 @@ TEST(Reader, NoRowsIsNoError) {
   const TemporaryFolder folder;
   EXPECT_EQ(Read(folder.Write("empty", "")).rows(), 0U);
   EXPECT_EQ(Read(folder.Write("comments", "# nothing\n\n")).rows(), 0U);
+}
+
+TEST(Reader, RowsWithLabelsOrWeightsThatNoneCanHaveAreLeftOutAndCounted) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int row = 0; row < 300; ++row)
+    text += row % 10 == 3 ? "nan:1 1:1\n" : row % 10 == 5 ? "1:-1 1:1\n" : fmt::format("{}:1 1:2\n", row);
+  const std::string path = folder.Write("some.bad", text);
+  for (const int threads : {1, 3}) {
+    BadRows bad_rows;
+    EXPECT_EQ(
+        ReadAll<std::uint32_t>(ParseDataUri(path + "?bad_rows=skip"), {}, Small(threads), &bad_rows).rows(),
+        240U);
+    ASSERT_EQ(bad_rows.count, 60U);
+    EXPECT_EQ(bad_rows.first[1], path + ":6:1: found '1:-1', expected a finite weight of at least 0");
+  }
 }
 
 TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {

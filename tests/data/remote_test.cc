@@ -181,6 +181,8 @@ TEST_F(ProviderTest, AFolderIsItsFilesOfDataAsALocalOneIs) {
   EXPECT_EQ(Labels("mem://set/"), Numbers(10));
   store_->Put("mem://set/_named", NumberedRows(10, 10));
   EXPECT_EQ(Labels("mem://set;mem://set/_named"), Numbers(20));
+  EXPECT_THAT(ErrorOf("mem://set;mem://set/a"),
+              HasSubstr("mem://set/a is named twice, by 'mem://set' and by 'mem://set/a'; its rows would"));
   store_->Put("mem://none/_SUCCESS", "");
   EXPECT_THAT(ErrorOf("mem://none"), HasSubstr("mem://none: found no files of data"));
 }

@@ -133,6 +133,37 @@ class Commands(unittest.TestCase):
         said = self.run_it("validate", folder, "--label", "y", code=1)
         self.assertRegex(said, r"^[^\n]*q\.parquet: no folder says its 'word'[^\n]*\n0 rows in 4 files: 1 thing wrong\n$")
 
+    def test_validate_looks_at_the_rows_of_queries_together(self):
+        (self.folder / "set").mkdir()
+
+        def wrong(a, b, /, **weights):
+            for name, q in zip("ab", (a, b)):
+                self.parquet(f"set/{name}.parquet", pa.table({"x": np.arange(len(q)), "y": [0] * len(q), "q": q, **(
+                    {"w": weights[name]} if weights else {})}), 2)
+            words = self.run_it("validate", self.folder / "set", "--label", "y", "--qid", "q", *(["--weight", "w"] if weights else []), code=1)
+            return words.replace(f"{self.folder}/set/", "").splitlines()
+
+        unsorted = "{}.parquet: the rows of query {} (column 'q') are not together: sort the file by it"
+        self.assertEqual(wrong([1, 2, 3, 1], [7, 8, 7, 9]), [unsorted.format("a", 1), unsorted.format("b", 7), "8 rows in 2 files: 2 things wrong"])
+        # In one row group, from one to the next, and from a file to the next, which may go on with the query.
+        words = "{}.parquet, row group {}: the rows of query {} (column 'q') have different weights; a query has one"
+        self.assertEqual(wrong([1, 1, 2, 2, 2], [2, 3], a=[1.0, 2.0, 1.0, 1.0, 3.0], b=[4.0, 4.0]),
+                         [words.format("a", 0, 1), words.format("a", 2, 2), "7 rows in 2 files: 2 things wrong"])
+        self.assertEqual(wrong([1, 1], [1, 3], a=[1.0, 1.0], b=[4.0, 4.0]), [words.format("b", 0, 1), "4 rows in 2 files: 1 thing wrong"])
+        # What is wrong with other values does not hide it, and is not taken for it.
+        self.assertEqual(wrong([1, 1, 2, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0]),
+                         ["a.parquet, row group 0, row 1: the weight in column 'w' is -1.0, expected a number from 0 on", unsorted.format("a", 1),
+                          "5 rows in 2 files: 2 things wrong"])
+        self.assertEqual(wrong([1, 1, 1, 1], [5], a=[1.0, -1.0, 1.0, 1.0], b=[4.0])[1:], ["5 rows in 2 files: 1 thing wrong"])
+
+    def test_validate_finds_files_whose_categories_are_of_different_types(self):
+        (self.folder / "set").mkdir()
+        for name, column in (("a", pa.array(["u"])), ("b", pa.array([1]))):
+            self.parquet(f"set/{name}.parquet", pa.table({"c": column.dictionary_encode(), "x": [1.0], "y": [0]}))
+        said = self.run_it("validate", self.folder / "set", "--label", "y", code=1)
+        self.assertRegex(said, r"b\.parquet: column 'c' has numbers as categories, and words in the files before: convert one.*\n1 rows in 2 files: "
+                         "1 thing wrong")
+
     def test_validate_goes_on_where_categories_cannot_be_read(self):
         of = pa.table({"c": pa.array(["u", "v"] * 5000).dictionary_encode(), "x": np.random.default_rng(0).random(10000),
                        "y": [0, 1] * 5000})

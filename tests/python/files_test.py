@@ -227,6 +227,31 @@ class Local(Folder):
         with self.assertRaisesRegex(ValueError, "named twice"):
             find([f"{path}/a", f"{path}/./a"])
 
+    def test_a_file_is_named_twice_by_whatever_names(self):
+        path = self.folder.resolve()
+        self.write("a")
+        self.write("set/b")
+        (path / "symbolic").symlink_to("a")
+        (path / "hard").hardlink_to(path / "a")
+        (path / "linked").symlink_to("set")
+        beside = pathlib.Path(os.path.relpath(path)) / "a"
+        for names_of in ([path / "a", beside], [path / "a", path / "set/../a"], [path / "a", f"file://{path}/a"],
+                         [path / "a", path / "symbolic"], [path / "hard", path / "a"], [path / "set", path / "linked"]):
+            with self.subTest(names=names_of), self.assertRaisesRegex(ValueError, "is named twice.*; its rows would count twice. Name it once"):
+                find(names_of)
+        with self.assertRaises(ValueError) as caught:
+            find([path / "a", path / "hard"])
+        self.assertEqual(str(caught.exception), f"{path}/hard is named twice: {path}/a is the same file; its rows would count twice. "
+                         "Name it once")
+        with self.assertRaisesRegex(ValueError, "symbolic is named twice: .*/hard is the same file"):
+            find(f"{path}/[hs]*")
+        # Files that are empty, or as large and as old as each other, are files of their own.
+        self.write("empty1", b"")
+        self.write("empty2", b"")
+        for name in ("empty1", "empty2"):
+            os.utime(path / name, (1, 1))
+        self.assertEqual(len(find(f"{path}/empty*")), 2)
+
     def test_a_name_that_exists_is_that_file_whatever_characters_it_has(self):
         for name in ODD_NAMES:
             self.write(name, name.encode())

@@ -364,6 +364,62 @@ class Categories(Folder):
         np.testing.assert_array_equal(found.features[:, 0], [1, np.nan, 0])
         self.assertEqual(found.categories, {"c": ["a", "b"]})
 
+    def test_times_have_nanoseconds(self):
+        import json
+        count = 1704110400 * 10**9
+        for kind, more in ((pa.timestamp("ns"), 1000), (pa.timestamp("ns", "UTC"), 1000), (pa.time64("ns"), 1000), (pa.duration("ns"), 1000)):
+            begin = count if "timestamp" in str(kind) else 3600 * 10**9
+            word = {"timestamp[ns]": "2024-01-01 12:00:00{}", "timestamp[ns, tz=UTC]": "2024-01-01 12:00:00{}+00:00", "time64[ns]": "01:00:00{}",
+                    "duration[ns]": "1:00:00{}"}[str(kind)]
+            column = pa.array([begin + 1001, begin, None, begin + 1, begin + more], kind)
+            for one in (column, column.dictionary_encode()):
+                with self.subTest(kind=one.type):
+                    codes, found = self.codes(one)
+                    self.assertEqual(found, [word.format(rest) for rest in ("", ".000000001", ".000001", ".000001001")])
+                    np.testing.assert_array_equal(codes, [3, 0, np.nan, 1, 2])
+                    np.testing.assert_array_equal(self.codes(one, categories={"c": json.loads(json.dumps(found))})[0], codes)
+        before = pa.array([-1], pa.timestamp("ns"))
+        self.assertEqual(self.codes(before), ([0], ["1969-12-31 23:59:59.999999999"]))
+        # As in files with microseconds; and as pandas has them.
+        stored = [pa.array([begin // scale], pa.timestamp(unit)) for unit, scale in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9))
+                  for begin in [count]]
+        for k, column in enumerate(stored):
+            pq.write_table(pa.table({"c": column, "y": [0]}), self.folder / f"{k}.parquet")
+        (self.folder / "a.arrow").unlink()
+        found = data.load(self.folder, label="y", categorical="c")
+        self.assertEqual((found.features[:, 0].tolist(), found.categories), ([0] * 4, {"c": ["2024-01-01 12:00:00"]}))
+
+    def test_one_moment_in_several_zones_is_several_words_in_the_order_of_time(self):
+        for name, zone, value in (("a", "UTC", 12), ("b", "Europe/Berlin", 12), ("c", "UTC", 11), ("d", "America/New_York", 13)):
+            pq.write_table(pa.table({"c": pa.array([value * 3600], pa.timestamp("s", zone)), "y": [0]}), self.folder / f"{name}.parquet")
+        found = data.load(self.folder, label="y", categorical="c")
+        self.assertEqual(found.categories["c"], ["1970-01-01 11:00:00+00:00", "1970-01-01 12:00:00+00:00", "1970-01-01 13:00:00+01:00",
+                                                 "1970-01-01 08:00:00-05:00"])
+        self.assertEqual(found.features[:, 0].tolist(), [1, 2, 0, 3])
+        again = data.load(self.folder, label="y", categories=found.categories)
+        np.testing.assert_array_equal(again.features, found.features)
+
+    def test_pandas_categories_of_numbers_are_categories_in_parquet_too(self):
+        import pandas as pd
+        frame = pd.DataFrame({"i": pd.Categorical([30, 10, None, 30]), "b": pd.Categorical([True, False, True, None]),
+                              "f": pd.Categorical([1.5, 2.5, 1.5, 1.5]), "w": pd.Categorical(["u", "t", "u", "u"]),
+                              "n": [4, 3, 2, 1], "y": [0, 1, 0, 1]})
+        frame.to_parquet(self.folder / "a.parquet", row_group_size=3)
+        frame.to_feather(self.folder / "a.feather")
+        for name in ("a.parquet", "a.feather"):
+            with self.subTest(name=name):
+                found = data.load(self.folder / name, label="y")
+                self.assertEqual(found.types, ["c", "c", "c", "c", "int"])
+                self.assertEqual(found.categories, {"i": [10, 30], "b": [False, True], "f": [1.5, 2.5], "w": ["t", "u"]})
+                np.testing.assert_array_equal(found.features[:, :4], [[1, 1, 0, 1], [0, 0, 1, 0], [np.nan, 1, 0, 1], [1, np.nan, 0, 1]])
+                kept = data.load(self.folder / name, label="y", filters=[("i", ">", 10)])
+                self.assertEqual(kept.features[:, 0].tolist(), [0, 0])
+                # Numbers that are a label or a weight are that.
+                self.assertEqual(data.load(self.folder / name, label="f", weight="n", features=["w"]).label.tolist(), [1.5, 2.5, 1.5, 1.5])
+                self.refused("column 'w', the label, is dictionary<.*>, expected numbers", self.folder / name, label="w")
+                (batch,) = data.batches(self.folder / name, kind="arrow")
+                self.assertEqual(batch["i"].to_pylist(), [30, 10, None, 30])
+
     def test_decimals_are_their_values_however_many_digits_a_file_stores(self):
         import decimal
         import json
@@ -550,8 +606,42 @@ class Wrong(Folder):
         self.refused(r"categories\['c'\] has a value twice", path, label="y", categories={"c": ["a", "b", "a"]})
 
     def test_types_that_are_no_categories(self):
-        path = self.parquet("a.parquet", pa.table({"t": pa.array([1, 2], pa.timestamp("ns")), "y": [1, 2]}))
-        self.refused(r"column 't' is timestamp\[ns\], which is no category", path, label="y", categorical="t")
+        path = self.parquet("a.parquet", pa.table({"t": pa.array([[1], [2]]), "y": [1, 2]}))
+        self.refused(r"column 't' is list<.*>, which is no category", path, label="y", categorical="t")
+        path = self.parquet("a.parquet", pa.table({"t": pa.array([2**50], pa.timestamp("ms")), "y": [1]}))
+        self.refused(r"a\.parquet, row group 0: column 't' has a time that Python cannot show \(.*\): turn it into words", path, label="y",
+                     categorical="t")
+
+    def test_files_with_different_types_of_categories(self):
+        import datetime
+        import decimal
+        day, noon = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)
+        utc = pa.array([noon], pa.timestamp("us", "UTC"))
+        for first, other, words in ((pa.array([noon]), pa.array([day]), "has dates as categories, and times without a zone in"),
+                                    (pa.array([noon]), utc, "has times with a zone as categories, and times without a zone in"),
+                                    (pa.array([b"a"]), pa.array(["a"]), "has words as categories, and bytes in"),
+                                    (pa.array([5]), pa.array(["5"]).dictionary_encode(), "has words as categories, and numbers in"),
+                                    (pa.array([5]), pa.array([decimal.Decimal("5")]), "has decimals as categories, and numbers in"),
+                                    (pa.array([noon.time()]), pa.array([datetime.timedelta(1)]), "has durations as categories, and times of day in")):
+            for name, column in (("a", first), ("b", pa.nulls(1)), ("c", other)):
+                self.parquet(f"{name}.parquet", pa.table({"k": column, "y": [0]}))
+            with self.subTest(first=first.type, other=other.type):
+                self.refused(rf"c\.parquet: column 'k' {words} the files before: convert one, or leave it out with exclude=\[\.\.\.\] "
+                             r"\(row group 0\)$", self.folder, label="y", categorical="k")
+        # Who says the categories says them of words and numbers alike.
+        for name, column in (("a", pa.array([7])), ("c", pa.array(["7"]))):
+            self.parquet(f"{name}.parquet", pa.table({"k": column, "y": [0]}))
+        np.testing.assert_array_equal(data.load(self.folder, label="y", categories={"k": ["8", "7"]}).features[:, 0], [1, np.nan, 1])
+        self.parquet("a.parquet", pa.table({"k": [day], "y": [0]}))
+        self.refused(r"a\.parquet, row group 0: column 'k' has the category '2024-01-01', which is none of its categories: there are none$",
+                     self.folder / "a.parquet", label="y", categories={"k": []})
+
+    def test_files_with_what_pyarrow_cannot_read_are_named(self):
+        path = self.parquet("a.parquet", pa.table({"x": [1], "y": [1]}))
+        for error in (pa.ArrowNotImplementedError("no such type"), TypeError("no such type")):
+            for method in ("contents", "batches"):
+                with self.subTest(error=error, method=method), unittest.mock.patch.object(formats.Parquet, method, side_effect=error):
+                    self.refused(r"a\.parquet.*: no such type", path, label="y")
 
     def test_damaged_files_are_named(self):
         path = self.parquet("a.parquet", table(2000), 500)

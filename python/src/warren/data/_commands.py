@@ -180,23 +180,12 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
             good.append(file)
         except ValueError as error:
             note(ValueError(f"{_files.shown(file.uri)}: {error}"))
-    for file in good:
-        with contextlib.closing(alone(file)) as source:
-            try:
-                converter = _converter.Converter(source, wanted.categories)
-            except (ValueError, OSError) as error:
-                note(error)
-                continue
-            for one in source.slices:
-                try:
-                    for batch in source.batches_of(one, converter.layout.read()):
-                        rows += len(batch.table)
-                        try:
-                            converter.table(batch)
-                        except ValueError as error:
-                            note(error)
-                except (ValueError, OSError) as error:
-                    note(error)
+    if good:
+        try:
+            with contextlib.closing(wanted.source(_peers.Alone(), files=good, of_all=files)) as source:
+                rows = _looked_through(source, note)
+        except (ValueError, OSError) as error:
+            note(error)
     for words in findings:
         print(printable_lines(words))
     if count > len(findings):
@@ -204,6 +193,37 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     print(f"{rows:,} rows in {len(files):,} files: {count} thing{'s' * (count != 1)} wrong" if count else
           f"{rows:,} rows in {len(files):,} files: nothing is wrong")
     return 1 if count else 0
+
+
+def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
+    """All values: `note` is told what is wrong with them. The number of rows."""
+    found: Dict[str, Dict[Any, Any]] = {name: {} for name in _converter.categorical(source)}
+    readable = []
+    for one in source.slices:
+        try:
+            for batch in source.batches_of(one, list(found)) if found else ():
+                _converter.add_categories(source, batch, found)
+            readable.append(one)
+        except (ValueError, OSError) as error:
+            note(error)
+    converter = _converter.Converter(source, {name: _columns.in_order(orders) for name, orders in found.items()})
+    rows = 0
+    for one in readable:
+        try:
+            for batch in source.batches_of(one, converter.layout.read()):
+                rows += len(batch.table)
+                try:
+                    converter.table(batch)
+                except ValueError as error:
+                    note(error)
+        except (ValueError, OSError) as error:
+            note(error)
+    for file, queries in converter.own_queries().items():
+        try:
+            converter.require_together(file, queries)
+        except ValueError as error:
+            note(error)
+    return rows
 
 
 def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]:

@@ -67,7 +67,7 @@ class Wanted:
             raise ValueError(f"delimiter={delimiter!r}: expected one character, such as ',' or '\\t'")
         self.request = Request(names(label, "label"), weight, qid, names(base_margin, "base_margin"),
                                None if features is None else names(features, "features"), names(exclude, "exclude"),
-                               tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])))
+                               tuple(dict.fromkeys([*names(categorical, "categorical"), *(categories or {})])), tuple(categories or ()))
         self.options = Options(format, filters, shuffle, delimiter or "", storage_options)
         self.is_text = self._is_text()
         self._shape: Optional[NDArray[Any]] = None  # what _text.shape gives, once it was needed

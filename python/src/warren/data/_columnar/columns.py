@@ -1,9 +1,10 @@
 """Which columns of a table are what, and their values as float32. Types of columns are pyarrow's."""
+import datetime
 import decimal
 import difflib
 import fnmatch
 import json
-from typing import Any, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Hashable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class Request(NamedTuple):
     features: Optional[Tuple[str, ...]] = None  #: names or patterns; None: all that are nothing else
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns are without being named
+    given: Tuple[str, ...] = ()  #: categorical ones whose values the caller says: files may have them as different types
     as_stored: bool = False  #: columns of any type, for who takes them as they are
 
     def others(self) -> List[str]:
@@ -40,6 +42,7 @@ class Column(NamedTuple):
     name: str
     kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
     width: int = 1  #: the number of elements of a vector
+    values: str = ""  #: what the values of a category are, such as "words", for messages; "": the file has none
 
 
 class Layout(NamedTuple):
@@ -85,8 +88,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
         kind = kind.storage_type
     if types.is_dictionary(kind) or declared:
         value = kind.value_type if types.is_dictionary(kind) else kind
-        fine = types.is_timestamp(value) or types.is_time(value) or types.is_duration(value)
-        if types.is_nested(value) or (fine and value.unit == "ns"):
+        if types.is_nested(value.storage_type if isinstance(value, pa.BaseExtensionType) else value):
             return f"is {kind}, which is no category: turn it into words or numbers, or leave it out with exclude=[...]", 0
         return "category", 1
     if types.is_boolean(kind) or is_bool8:
@@ -102,6 +104,26 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return f"is {kind}, expected numbers: name it in categorical=[...], or leave it out with exclude=[...]", 0
     return f"is {kind}, expected numbers, booleans or categories: turn it into these, or leave it out with exclude=[...]", 0
+
+
+def values_of(kind: Any) -> str:
+    """What the values of a category of this type are. Values of one word are compared with each other; "" has none."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if types.is_dictionary(kind):
+        return values_of(kind.value_type)
+    if types.is_timestamp(kind):
+        return "times with a zone" if kind.tz else "times without a zone"
+    for found, is_so in (("", types.is_null), ("numbers", types.is_boolean), ("numbers", types.is_integer), ("numbers", types.is_floating),
+                         ("words", types.is_string), ("words", types.is_large_string), ("words", types.is_string_view),
+                         ("decimals", types.is_decimal), ("dates", types.is_date), ("times of day", types.is_time),
+                         ("durations", types.is_duration)):
+        if is_so(kind):
+            return found
+    return "bytes" if "binary" in str(kind) else str(kind)
 
 
 def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
@@ -187,13 +209,15 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
         kind, width = ("any", 1) if request.as_stored else kind_of(fields[name], name in request.categorical)
         if width == 0:
             wrong.append(f"column {name!r} {kind}")
-        columns.append(Column(name, kind, width))
+        columns.append(Column(name, kind, width, values_of(fields[name]) if kind == "category" and name not in request.given else ""))
     if wrong:
         raise ValueError("; ".join(wrong[:_MOST_WRONG]) + (f"; and {len(wrong) - _MOST_WRONG} more" if len(wrong) > _MOST_WRONG else ""))
     if not columns:
         raise ValueError(f"has no column that is a feature; its columns are {shown(list(fields))}")
     for name in request.others() if not request.as_stored else []:
         kind, width = kind_of(fields[name], False)
+        if kind == "category" and values_of(fields[name]) == "numbers" and name != request.qid:
+            kind = "number"  # pandas' categories of numbers
         allowed = ("integer", "category", "bool") if name == request.qid else ("integer", "number", "bool")
         text = width == 0 and "string" in str(fields[name])
         if kind not in allowed and not (name == request.qid and text):
@@ -232,7 +256,10 @@ def agreed(first: Layout, other: Layout) -> Layout:
             if {column.kind, other_one.kind} - {"number", "integer", "bool"}:
                 raise ValueError(f"column {column.name!r} is {_said(other_one)}, and {_said(column)} in the first file")
             column = Column(column.name, "number")
-        columns.append(column)
+        if column.values and other_one.values and column.values != other_one.values:
+            raise ValueError(f"column {column.name!r} has {other_one.values} as categories, and {column.values} in the files before: convert "
+                             "one, or leave it out with exclude=[...]")
+        columns.append(column._replace(values=column.values or other_one.values))
     return Layout(columns, first.request, first.text_queries)
 
 
@@ -313,6 +340,7 @@ class Categories:
         self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
                        for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
+        self._by_word: Dict[str, Dict[str, int]] = {}  # of columns that needed it
         for name, of_one in self.values.items():
             lists = [value for value in of_one if not isinstance(value, Hashable)]
             if lists:
@@ -340,8 +368,11 @@ class Categories:
             places = np.where(missing, len(codes), indices).astype("int64")
             codes, strange = np.append(codes, np.float32(np.nan))[places], np.append(strange, False)[places]
         if strange.any():
-            value = values[int(places[int(np.flatnonzero(strange)[0])])].as_py()
-            raise ValueError(f"column {name!r} has the category {value!r}, which is none of {shown(list(map(str, self.values[name])))}")
+            place = int(places[int(np.flatnonzero(strange)[0])])
+            value = _values(name, values.slice(place, 1))[0]
+            assert value is not None
+            known = shown(list(map(str, self.values[name]))) if self.values[name] else "its categories: there are none"
+            raise ValueError(f"column {name!r} has the category {value[0]!r}, which is none of {known}")
         return codes
 
     def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
@@ -359,7 +390,10 @@ class Categories:
             codes = numbers(pc.index_in(values, value_set=value_set))  # pylint: disable=no-member
             return codes.astype("float32") if len(known) else np.full(len(values), np.nan, "float32")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError):
-            by_word = {str(value): code for value, code in known.items()}
+            if name not in self._by_word:
+                self._by_word[name] = {_word(value): code for value, code in known.items()}
+                self._by_word[name].update((str(value), code) for value, code in known.items())
+            by_word = self._by_word[name]
             # As Python compares them, and else, where there is a number here and a word there, as words: each value once.
             try:
                 encoded = values.dictionary_encode()
@@ -367,16 +401,15 @@ class Categories:
                 places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             except pa.ArrowNotImplementedError:
                 places = np.arange(len(values))
-            found = [None if value is None else known.get(value, by_word.get(_word(value), by_word.get(str(value))))
-                     for value in values.to_pylist()]
+
+            def code_of(shown_as: Any, stored: Any) -> Optional[int]:
+                code = by_word.get(str(shown_as)) if stored not in known else known[stored]
+                return by_word.get(str(stored)) if code is None else code
+
+            found = [None if value is None else code_of(*value[:2]) for value in _values(name, values)]
             codes = np.array([np.nan if code is None else code for code in [*found, None]], "float32")
             result: NDArray[Any] = codes[places]
             return result
-
-
-def for_json(value: Any) -> Any:
-    """A category as what JSON has: words and numbers stay, all others become words. `Categories` knows both."""
-    return value if isinstance(value, (str, bool, int, float)) else _word(value)
 
 
 def _word(value: Any) -> str:
@@ -384,11 +417,52 @@ def _word(value: Any) -> str:
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-def distinct(column: Any) -> List[Any]:
-    """The values that a chunked array has, without missing ones."""
+#: A value of a category: what JSON has of it (words and numbers as they are, all others as words; `Categories` knows both), the value
+#: as Python has it (of times in nanoseconds the word), and what values of one kind (values_of) are ordered by.
+_Value = Tuple[Any, Any, Any]
+
+
+def _values(name: str, array: Any) -> List[Optional[_Value]]:
+    """The values of an array of column `name`, without a dictionary; None where one is missing. Raises ValueError for times that
+    Python does not have."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-    found: Dict[Any, None] = {}
+    types, kind = pa.types, array.type
+    if values_of(kind) in ("numbers", "words"):
+        return [None if value is None else (value, value, value) for value in array.to_pylist()]
+    if not (types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind)):
+        return [None if value is None else (_word(value), value, value) for value in array.to_pylist()]
+    counts: List[Optional[int]] = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
+    if kind.unit == "ns":
+        # Python's times have microseconds.
+        whole = pa.duration("us") if types.is_duration(kind) else pa.time64("us") if types.is_time(kind) else pa.timestamp("us", kind.tz)
+        array = pa.array([None if count is None else count // 1000 for count in counts], pa.int64()).cast(whole)
+    try:
+        moments = array.to_pylist()
+    except (OverflowError, ValueError, KeyError) as error:
+        raise ValueError(f"column {name!r} has a time that Python cannot show ({error}): turn it into words or numbers, or leave it out with "
+                         "exclude=[...]") from None
+    if kind.unit == "ns":
+        words = [str(moment) if not count or count % 1000 == 0 else _with_nanoseconds(moment, count % 1000) for moment, count in zip(moments, counts)]
+        return [None if count is None else (word, word if count % 1000 else moment, count) for word, moment, count in zip(words, moments, counts)]
+    scale = {"s": 10**9, "ms": 10**6, "us": 1000}[kind.unit]
+    return [None if count is None else (str(moment), moment, count * scale) for moment, count in zip(moments, counts)]
+
+
+def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
+    """The word of a time of Python's and 1 to 999 nanoseconds."""
+    word, zone = str(moment), ""
+    if isinstance(moment, datetime.datetime):
+        plain = str(moment.replace(tzinfo=None))
+        word, zone = plain, word[len(plain):]
+    microseconds = moment.microseconds if isinstance(moment, datetime.timedelta) else moment.microsecond
+    return f"{word}{'' if microseconds else '.000000'}{nanoseconds:03d}{zone}"
+
+
+def _used(column: Any) -> Iterator[Any]:
+    """Arrays of pyarrow with the values that a chunked array has, most of them once."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         chunk = _storage(chunk)
         if pa.types.is_dictionary(chunk.type):
@@ -400,8 +474,26 @@ def distinct(column: Any) -> List[Any]:
             chunk = chunk.unique()
         except pa.ArrowNotImplementedError:
             pass
-        found.update(dict.fromkeys(value for value in chunk.to_pylist() if value is not None))
-    return list(found)
+        yield chunk
+
+
+def distinct(column: Any) -> List[Any]:
+    """The values that a chunked array has, without missing ones."""
+    return list(dict.fromkeys(value for chunk in _used(column) for value in chunk.to_pylist() if value is not None))
+
+
+def categories(name: str, column: Any) -> Dict[Any, Any]:
+    """The values of column `name`, a chunked array, as JSON has them, each with what they are ordered by: see `in_order`. Raises
+    ValueError."""
+    return {value[0]: value[2] for chunk in _used(column) for value in _values(name, chunk) if value is not None}
+
+
+def in_order(orders: Mapping[Any, Any]) -> List[Any]:
+    """Values that `categories` gave, from the least on: the same however they are ordered there. Pure."""
+    values = list(orders)
+    if len(set(orders.values())) < len(values):
+        values.sort(key=str)  # one moment in several zones
+    return sorted(values, key=orders.__getitem__)
 
 
 def fill(out: NDArray[Any], table: Any, columns: Sequence[Column], categories: Categories) -> None:

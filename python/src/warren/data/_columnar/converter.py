@@ -1,6 +1,6 @@
 """Batches of a source as tables of numbers."""
 import dataclasses
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,15 @@ from warren.data._peers import together
 from warren.data._table import OF_ROWS, Table
 
 
+class _Runs(NamedTuple):
+    """The queries of a batch's rows."""
+
+    queries: NDArray[Any]  #: of each row
+    numbers: NDArray[Any]  #: the same, as numbers from 0 in the order in which they come
+    starts: NDArray[Any]  #: the row with which each run of rows of a query begins
+    weight: Optional[float]  #: of the first run's query, where it goes on from the batch before and that has good weights
+
+
 class Converter:
     """Turns batches of a source into tables. Makes the workers agree on the categories: all make it at the same time."""
 
@@ -22,11 +31,8 @@ class Converter:
         self.categories = Categories(self._found() if categories is None else self._checked(categories))
         self.start()
 
-    def _categorical(self) -> List[str]:
-        return [column.name for column in self.layout.features if column.kind == "category"]
-
     def _checked(self, categories: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-        lacking = [name for name in self._categorical() if name not in categories]
+        lacking = [name for name in categorical(self.source) if name not in categories]
         if lacking:
             raise ValueError(f"{shown_uri(self.source.uri)}: categories says nothing of the categorical column {_columns.shown(lacking)}")
         if self.source.format_name == "csv":
@@ -37,39 +43,28 @@ class Converter:
 
     def _found(self) -> Dict[str, List[Any]]:
         """Those of all workers, in order: a pass over the categorical columns of each worker's share."""
-        peers, wanted = self.source.peers, self._categorical()
+        peers, wanted = self.source.peers, categorical(self.source)
         if not wanted:
             return {}
         if peers.world > 1 and not peers.connected:
             raise ValueError(f"{shown_uri(self.source.uri)}: workers that do not talk cannot agree on what categories "
                              f"{_columns.shown(wanted)} has: give categories={{name: values}}, or load inside of a job's communicator")
 
-        def mine() -> Dict[str, List[Any]]:
-            found: Dict[str, Dict[Any, None]] = {name: {} for name in wanted}
+        def mine() -> Dict[str, Dict[Any, Any]]:
+            found: Dict[str, Dict[Any, Any]] = {name: {} for name in wanted}
             for batch in self.source.batches(wanted):
-                for name, values in found.items():
-                    values.update(dict.fromkeys(_columns.distinct(batch.table.column(name))))
-            return {name: list(values) for name, values in found.items()}
+                add_categories(self.source, batch, found)
+            return found
 
         ours = together(peers, mine)
         all_of_them = peers.allgather(ours, objects=True) if peers.world > 1 else [ours]
-
-        def merged() -> Dict[str, List[Any]]:
-            result = {}
-            for name in wanted:
-                values = {value for one in all_of_them for value in one[name]}
-                if len({isinstance(value, (str, bytes)) for value in values}) > 1:
-                    raise ValueError(f"{shown_uri(self.source.uri)}: column {name!r} has categories of different types, such as "
-                                     f"{_columns.shown(sorted(map(repr, values)))}")
-                result[name] = list(map(_columns.for_json, sorted(values)))
-            return result
-
-        return together(peers, merged)
+        return {name: _columns.in_order({value: order for one in all_of_them for value, order in one[name].items()}) for name in wanted}
 
     def start(self) -> None:
         """Before the share is gone through once more."""
         self._count = 0  # the number of queries so far
-        self._last: Tuple[Any, ...] = ()  # the file, query and weight of the last row
+        self._last: Tuple[Any, ...] = ()  # the file and the query of the last row
+        self._weight: Optional[float] = None  # of the last row, where it is a good one
         self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows
 
     def empty(self) -> Table:
@@ -87,6 +82,8 @@ class Converter:
         missing or wrong."""
         layout, table = self.layout, batch.table
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
+        # First, so that queries can be followed through rows in which something else is wrong.
+        runs = self._runs(batch) if layout.request.qid else None
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 _columns.fill(features, table, layout.features, self.categories)
@@ -97,8 +94,10 @@ class Converter:
             where = self.source.where(batch.slice)
             raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
         margin = self._numbers(batch, request.base_margin, "base_margin")
-        qid = self._query_numbers(batch, weight) if request.qid else None
-        return Table(features, layout.names(), layout.types(), label, weight, qid, margin, self.categories.values)
+        if runs is not None and weight is not None:
+            self._require_one_weight(batch, runs, weight)
+        return Table(features, layout.names(), layout.types(), label, weight, None if runs is None else runs.numbers, margin,
+                     self.categories.values)
 
     def _numbers(self, batch: Batch, names: Sequence[str], what: str) -> Optional[NDArray[Any]]:
         """Float32, (rows) or (rows, names); None of none of them."""
@@ -122,8 +121,7 @@ class Converter:
             columns = [np.stack(columns, axis=1)]
         return columns[0] if columns else None
 
-    def _query_numbers(self, batch: Batch, weight: Optional[NDArray[Any]]) -> NDArray[Any]:
-        """Numbers from 0 for the queries in the order in which they come."""
+    def _runs(self, batch: Batch) -> _Runs:
         name = self.layout.request.qid
         assert name is not None
         column = batch.table.column(name)
@@ -136,15 +134,22 @@ class Converter:
         runs[starts] = 1
         goes_on = self._goes_on(batch.slice.piece.file, queries[0])
         numbers: NDArray[Any] = np.cumsum(runs) - 1 + self._count - int(goes_on)
-        if weight is not None:
-            different = np.flatnonzero(weight != weight[starts][np.cumsum(runs) - 1])
-            if different.size or (goes_on and weight[0] != self._last[2]):
-                query = queries[int(different[0]) if different.size else 0]
-                raise ValueError(f"{where}: the rows of query {query!s} (column {name!r}) have different weights; a query has one")
         self._starts.setdefault(batch.slice.piece.file, []).append(queries[starts[int(goes_on):]])
         self._count = int(numbers[-1]) + 1
-        self._last = (batch.slice.piece.file, queries[-1], None if weight is None else weight[-1])
-        return numbers
+        self._last = (batch.slice.piece.file, queries[-1])
+        weight, self._weight = self._weight if goes_on else None, None
+        return _Runs(queries, numbers, starts, weight)
+
+    def _require_one_weight(self, batch: Batch, runs: _Runs, weight: NDArray[Any]) -> None:
+        """For each query, also where it goes on from the batch before."""
+        of_runs = weight[runs.starts]
+        if runs.weight is not None:
+            of_runs[0] = runs.weight
+        different = np.flatnonzero(weight != np.repeat(of_runs, np.diff(runs.starts, append=len(weight))))
+        if different.size:
+            raise ValueError(f"{self.source.where(batch.slice)}: the rows of query {runs.queries[int(different[0])]!s} (column "
+                             f"{self.layout.request.qid!r}) have different weights; a query has one")
+        self._weight = float(weight[-1])
 
     def _goes_on(self, file: int, query: Any) -> bool:
         """Whether the first row of a batch is of the same query as the row before. Shuffled files have queries of their own."""
@@ -165,22 +170,43 @@ class Converter:
         # Nobody can be asked what the other shares have of a file.
         for file in ours:
             queries = self.source.queries_of_file(file)
-            query = None if queries is None else _queries.repeated(queries)
-            if query is not None:
-                self._refuse(file, query)
+            if queries is not None:
+                self.require_together(file, queries)
 
     def check_own_queries(self) -> Dict[int, NDArray[Any]]:
         """The same among this worker's rows. The queries of each file."""
-        ours = {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
+        ours = self.own_queries()
         for file, queries in ours.items():
-            query = _queries.repeated(queries)
-            if query is not None:
-                self._refuse(file, query)
+            self.require_together(file, queries)
         return ours
+
+    def own_queries(self) -> Dict[int, NDArray[Any]]:
+        """By file: the query of each run of this worker's rows so far."""
+        return {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
+
+    def require_together(self, file: int, queries: NDArray[Any]) -> None:
+        """Raises ValueError where one of a file's queries is there twice."""
+        query = _queries.repeated(queries)
+        if query is not None:
+            self._refuse(file, query)
 
     def _refuse(self, file: int, query: Any) -> None:
         raise ValueError(f"{shown(self.source.files[file].uri)}: the rows of query {query!s} (column {self.layout.request.qid!r}) are not "
                          "together: sort the file by it")
+
+
+def categorical(source: Source) -> List[str]:
+    """The columns that are categories."""
+    return [column.name for column in source.layout.features if column.kind == "category"]
+
+
+def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]]) -> None:
+    """Adds the categories of a batch to `found`: values and what they are ordered by, by column. Raises ValueError that says where."""
+    try:
+        for name, orders in found.items():
+            orders.update(_columns.categories(name, batch.table.column(name)))
+    except ValueError as error:
+        raise ValueError(f"{source.where(batch.slice)}: {error}") from None
 
 
 def loaded(source: Source, categories: Optional[Mapping[str, Sequence[Any]]], progress: Callable[[int, int], None]) -> Table:

@@ -1,4 +1,5 @@
 """Formats with named columns, read by pyarrow: one class a format, and a row in FORMATS."""
+import base64
 import contextlib
 import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -97,7 +98,7 @@ class Format:
 
 
 class Parquet(Format):
-    """Pieces are row groups."""
+    """Pieces are row groups. Dictionary columns of other values than words, which pyarrow reads as these values, stay dictionaries."""
 
     name, suffixes, magic = "parquet", (".parquet", ".parq", ".pq"), b"PAR1"
 
@@ -124,17 +125,43 @@ class Parquet(Format):
         import pyarrow.dataset as ds  # pylint: disable=import-outside-toplevel
 
         metadata, schema = self.kept, self._reader().schema_arrow
+        stored = schema
+        for name, kind in self._dictionaries(schema).items():
+            at = stored.get_field_index(name)
+            stored = stored.set(at, stored.field(at).with_type(kind))
         numbers: Sequence[int] = range(metadata.num_row_groups)
         if keep is not None:
             # Folders' names are no columns of the file; what they say was looked at before.
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
             numbers = [group.id for group in fragment.subset(keep, schema=schema).row_groups]
         groups = ((number, metadata.row_group(number)) for number in numbers)
-        return Contents(schema, [Piece(self.number, number, group.num_rows, max(group.total_byte_size, 1))
+        return Contents(stored, [Piece(self.number, number, group.num_rows, max(group.total_byte_size, 1))
                                  for number, group in groups])
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
-        yield from self._reader().iter_batches(BATCH_ROWS, row_groups=[piece.place], columns=list(columns))
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        reader = self._reader()
+        dictionaries = self._dictionaries(reader.schema_arrow)
+        for batch in reader.iter_batches(BATCH_ROWS, row_groups=[piece.place], columns=list(columns)):
+            names = batch.schema.names
+            if not dictionaries.keys().isdisjoint(names):
+                arrays = [array.dictionary_encode() if name in dictionaries else array for name, array in zip(names, batch.columns)]
+                batch = pa.RecordBatch.from_arrays(arrays, names=names)
+            yield batch
+
+    def _dictionaries(self, schema: Any) -> Dict[str, Any]:
+        """The types of the columns that were dictionaries when they were written, as the writer has noted, and are none in the schema."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        noted = (self.kept.metadata or {}).get(b"ARROW:schema")
+        try:
+            written = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(noted))) if noted else ()
+        except (ValueError, OSError):
+            written = ()  # pyarrow says what is wrong with it, or does without
+        types = {field.name: field.type for field in schema}
+        return {field.name: pa.dictionary(pa.int32(), types[field.name]) for field in written
+                if pa.types.is_dictionary(field.type) and field.type.value_type == types.get(field.name) and schema.names.count(field.name) == 1}
 
     @staticmethod
     def place(file: _files.File, piece: Piece) -> str:

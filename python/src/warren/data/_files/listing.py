@@ -42,19 +42,29 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     if not items or not all(isinstance(one, str) and one for one in items):
         raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
     found: List[File] = []
-    named: Dict[str, str] = {}
+    named: Dict[Any, Tuple[str, File]] = {}  # by what a file is: what named it, and the file
     for item in items:
-        for file in _find_one(item, storage_options, exact):
-            same = os.path.normpath(file.uri) if not SCHEME.match(file.uri) else file.uri
-            if same in named:
-                raise ValueError(f"{shown(file.uri)} is named twice, by '{shown(named[same])}' and by '{shown(item)}'; its "
-                                 "rows would count twice. Name it once")
-            named[same] = item
+        for file, identity in _find_one(item, storage_options, exact):
+            before = named.setdefault(identity or file.uri, (item, file))
+            if before[1] is not file:
+                raise ValueError(f"{shown(file.uri)} is named twice{_twice(*before, item, file)}; its rows would count twice. Name it once")
             found.append(file)
     return found
 
 
-def _find_one(item: str, storage_options: Options, exact: bool) -> List[File]:
+def _twice(item: str, file: File, again: str, other: File) -> str:
+    """By what names one file is found twice."""
+    if _plain(file.uri) == _plain(other.uri):
+        return f", by '{shown(item)}' and by '{shown(again)}'"
+    return f": {shown(file.uri)} is the same file"
+
+
+def _plain(uri: str) -> str:
+    return uri if SCHEME.match(uri) else os.path.normpath(uri)
+
+
+def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[File, Tuple[int, ...]]]:
+    """With the identity of each: see Entry."""
     store, given = locate(item, storage_options)
     name = given.rstrip("/") or ("/" if given.startswith("/") else "")
     must_be_folder = given.endswith("/")
@@ -69,7 +79,7 @@ def _find_one(item: str, storage_options: Options, exact: bool) -> List[File]:
     if entry is not None and not entry.is_folder:
         if must_be_folder:
             raise FileNotFoundError(f"{what}: a file; the '/' at the end asks for a folder")
-        return [File(store.uri(name), entry.size, entry.tag)]
+        return [(File(store.uri(name), entry.size, entry.tag), entry.identity)]
     if entry is not None:
         base, files = name, _shown_files(name, ask(store.walk, name))
     elif has_magic(name) and store.lists and not exact:
@@ -83,7 +93,7 @@ def _find_one(item: str, storage_options: Options, exact: bool) -> List[File]:
     # A listing may tell no tags; the file itself may.
     files = [one if one.tag else ask(store.info, one.name) or one for one in files]
     files.sort(key=lambda one: one.name.encode("utf-8", "surrogateescape"))
-    return [File(store.uri(one.name), one.size, one.tag, partition_of(below(base, one.name)[:-1])) for one in files]
+    return [(File(store.uri(one.name), one.size, one.tag, partition_of(below(base, one.name)[:-1])), one.identity) for one in files]
 
 
 def _shown_files(folder: str, files: List[Entry]) -> List[Entry]:

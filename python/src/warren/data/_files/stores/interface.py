@@ -1,7 +1,7 @@
 """What a store can do."""
 import os
 import secrets
-from typing import IO, List, NamedTuple, Optional
+from typing import IO, List, NamedTuple, Optional, Tuple
 
 CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; more is a host that is down
 # A store that sends nothing for so long is taken for hung. Object stores begin to answer within a second or so, and under load
@@ -19,6 +19,7 @@ class Entry(NamedTuple):
     size: int
     tag: str  # as that of File
     is_folder: bool
+    identity: Tuple[int, ...] = ()  # the same by whatever name, another one for other files; (): the name says it
 
 
 class Handle:

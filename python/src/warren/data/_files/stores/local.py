@@ -9,7 +9,9 @@ from warren.data._files.stores.interface import Entry, Handle, Store
 
 
 def _entry(name: str, status: os.stat_result) -> Entry:
-    return Entry(name, status.st_size, f"{status.st_mtime_ns} ns", stat.S_ISDIR(status.st_mode))
+    # Symbolic and hard links lead to one inode. Size and time are for file systems that make up inodes.
+    identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return Entry(name, status.st_size, f"{status.st_mtime_ns} ns", stat.S_ISDIR(status.st_mode), identity)
 
 
 class _LocalHandle(Handle):
@@ -24,7 +26,7 @@ class _LocalHandle(Handle):
     def read(self, offset: int, size: int) -> bytes:
         data = os.pread(self._fd, size, offset)
         # Costs nothing beside a read; so no bytes of a file that changes under the reader pass.
-        _, self.size, self.tag, _ = _entry("", os.fstat(self._fd))
+        _, self.size, self.tag, *_ = _entry("", os.fstat(self._fd))
         return data
 
     def close(self) -> None:

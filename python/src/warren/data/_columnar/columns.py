@@ -459,7 +459,7 @@ def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
     return f"{word}{'' if microseconds else '.000000'}{nanoseconds:03d}{zone}"
 
 
-def _used(column: Any) -> Iterator[Any]:
+def used(column: Any) -> Iterator[Any]:
     """Arrays of pyarrow with the values that a chunked array has, most of them once."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
@@ -477,15 +477,27 @@ def _used(column: Any) -> Iterator[Any]:
         yield chunk
 
 
-def distinct(column: Any) -> List[Any]:
-    """The values that a chunked array has, without missing ones."""
-    return list(dict.fromkeys(value for chunk in _used(column) for value in chunk.to_pylist() if value is not None))
+def sorted_once(parts: Sequence[Any], kind: Any) -> Any:
+    """The values of arrays that `used` gave of columns of type `kind`, each once and in order, without missing ones. An array of pyarrow."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    values = pa.concat_arrays([*parts, _plain(pa.array([], kind.value_type))]).unique().drop_null()
+    return values.take(pc.array_sort_indices(values))  # pylint: disable=no-member
+
+
+def places(chunk: Any, values: Any) -> Any:
+    """The place of each value of a dictionary array in an array that `sorted_once` gave: int32, without one where it is missing."""
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    chunk = _storage(chunk)
+    return pc.index_in(_plain(chunk.dictionary), value_set=values, skip_nulls=True).take(chunk.indices)  # pylint: disable=no-member
 
 
 def categories(name: str, column: Any) -> Dict[Any, Any]:
     """The values of column `name`, a chunked array, as JSON has them, each with what they are ordered by: see `in_order`. Raises
     ValueError."""
-    return {value[0]: value[2] for chunk in _used(column) for value in _values(name, chunk) if value is not None}
+    return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:

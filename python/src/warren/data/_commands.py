@@ -196,7 +196,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
-    """All values: `note` is told what is wrong with them. The number of rows."""
+    """Reads all values, and tells `note` what is wrong with them. Returns the number of rows."""
     found: Dict[str, Dict[Any, Any]] = {name: {} for name in _converter.categorical(source)}
     readable = []
     for one in source.slices:

@@ -28,7 +28,7 @@ class Request(NamedTuple):
     features: Optional[Tuple[str, ...]] = None  #: names or patterns; None: all that are nothing else
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns are without being named
-    given: Tuple[str, ...] = ()  #: categorical ones whose values the caller says: files may have them as different types
+    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller gives; files may have them as different types
     as_stored: bool = False  #: columns of any type, for who takes them as they are
 
     def others(self) -> List[str]:
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     name: str
     kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
     width: int = 1  #: the number of elements of a vector
-    values: str = ""  #: what the values of a category are, such as "words", for messages; "": the file has none
+    values: str = ""  #: the kind of a category's values, such as "words", for messages; "": the file has none
 
 
 class Layout(NamedTuple):
@@ -107,7 +107,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
 
 
 def values_of(kind: Any) -> str:
-    """What the values of a category of this type are. Values of one word are compared with each other; "" has none."""
+    """The kind of values that a categorical column of this type has; "" if it has none. Values of one kind can be compared."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -340,7 +340,7 @@ class Categories:
         self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
                        for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
-        self._by_word: Dict[str, Dict[str, int]] = {}  # of columns that needed it
+        self._by_word: Dict[str, Dict[str, int]] = {}  # filled when a column first needs it
         for name, of_one in self.values.items():
             lists = [value for value in of_one if not isinstance(value, Hashable)]
             if lists:
@@ -417,8 +417,8 @@ def _word(value: Any) -> str:
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-#: A value of a category: what JSON has of it (words and numbers as they are, all others as words; `Categories` knows both), the value
-#: as Python has it (of times in nanoseconds the word), and what values of one kind (values_of) are ordered by.
+#: A value of a category in three forms: as JSON has it (words and numbers as they are, all others as words; `Categories` knows both),
+#: as Python has it (the word again if Python has no such time), and the key by which values of one kind (values_of) are ordered.
 _Value = Tuple[Any, Any, Any]
 
 

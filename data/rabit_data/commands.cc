@@ -206,7 +206,7 @@ int Validate(const Arguments& arguments) {
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
   const auto most = static_cast<std::size_t>(arguments.most_errors);
-  // Rows that are good each for itself, and not beside the others.
+  // Rows that can be read, but lack what all rows must have in common.
   BadRows unlike;
   RowsAlike alike([&](const std::string& words) {
     ++unlike.count;

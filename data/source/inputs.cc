@@ -171,7 +171,7 @@ void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
   for (const std::string& path : paths) AddPath(path, inputs);
 }
 
-/// What one of the user's paths leads to.
+/// Adds the files and streams that one of the user's paths leads to.
 void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote_files, Paths paths_are,
               std::vector<Input>& inputs) {
   const bool is_written = paths_are == Paths::kWritten;

@@ -23,7 +23,7 @@ struct Input {
   /// The measure for shares: bytes of text when it is divisible, else bytes as stored. 0 for a stream of
   /// unknown length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// The same for a file by whatever name, another one for other files; empty for streams.
+  /// Equal for all names of one file, different for different files; empty for streams.
   std::string identity = {};
 
   // Remote files only:

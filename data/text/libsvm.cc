@@ -131,7 +131,7 @@ bool SomeRowRepeats(const RowBlock<Index>& block, std::size_t begin) {
 /// is not finite, or a weight below 0.
 template <typename Index>
 bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
-  // 0 for numbers, nan for all else; without a branch for each row.
+  // The sum is 0 if all labels are finite, else nan. It needs no branch for each row.
   float not_finite = 0;
   for (std::size_t row = begin; row < block.labels.size(); ++row) not_finite += block.labels[row] * 0;
   bool is_odd = std::isnan(not_finite);

@@ -20,7 +20,7 @@ class RowsAlike {
   /// `complain` is called for each row that differs, with words that begin with its number, counted from 0.
   explicit RowsAlike(std::function<void(const std::string&)> complain);
 
-  /// The next rows.
+  /// Looks at the next rows.
   void Add(const RowView<std::uint32_t>& rows);
 
  private:
@@ -28,10 +28,10 @@ class RowsAlike {
   void LookAtWeights(const RowView<std::uint32_t>& rows);
 
   std::function<void(const std::string&)> complain_;
-  std::uint64_t rows_ = 0;  ///< before those at hand
+  std::uint64_t rows_ = 0;  ///< how many were added before
   std::optional<std::uint64_t> labels_;
   std::optional<std::uint64_t> query_;
-  float weight_ = 1;  ///< of the first row of the query
+  float weight_ = 1;  ///< the weight of the query's first row
 };
 
 /// Throws DataError for the first row of which RowsAlike complains.

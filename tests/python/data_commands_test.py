@@ -89,6 +89,25 @@ class Commands(unittest.TestCase):
         self.run_it("convert", self.folder / "b.csv", self.folder / "c.parquet")
         self.assertEqual(pq.read_table(self.folder / "c.parquet").drop_columns("id").to_pydict(), whole.drop_columns("id").to_pydict())
 
+    def test_convert_keeps_dictionaries_of_every_type(self):
+        counts, words = pa.array([2001, 2000, 2001]), pa.array(["b", "a", "b"])
+        for of in (pa.array([1, 0, 1], pa.int8()), pa.array([True, False, True]), pa.array([1.5, 0.1, 1.5], pa.float32()), words,
+                   words.cast(pa.string_view()), words.cast(pa.binary()), pa.array([1, 0, 1], pa.int32()).cast(pa.date32()),
+                   counts.cast(pa.time64("ns")), counts.cast(pa.timestamp("ns", "UTC")), counts.cast(pa.duration("ns")),
+                   counts.cast(pa.decimal128(21, 1))):
+            column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0]), of[:2])
+            path = self.folder / "a.arrow"
+            with pa.ipc.new_file(path, pa.schema([("c", column.type), ("x", pa.int64())])) as file:
+                for part in (column, column[:0]):
+                    file.write_table(pa.table({"c": part, "x": np.arange(len(part))}))
+            with self.subTest(kind=of.type):
+                self.run_it("convert", path, self.folder / "b.arrow", "--overwrite")
+                found = pa.ipc.open_file(self.folder / "b.arrow").read_all()["c"].combine_chunks()
+                self.assertEqual(found.type.value_type, of.type)
+                self.assertEqual(found.indices.to_pylist(), [1, 0, None, 1])
+                self.assertEqual([value.as_py() if "ns" not in str(of.type) else value.value for value in found.dictionary],
+                                 [value.as_py() if "ns" not in str(of.type) else value.value for value in (of[1], of[0])])
+
     def test_convert_to_libsvm_text_and_back(self):
         from warren import data
         path = self.parquet("a.parquet", table())

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -196,7 +196,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
-    """All values: `note` is told what is wrong with them. The number of rows."""
+    """Reads all values, and tells `note` what is wrong with them. Returns the number of rows."""
     found: Dict[str, Dict[Any, Any]] = {name: {} for name in _converter.categorical(source)}
     readable = []
     for one in source.slices:
@@ -240,7 +240,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
     with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
         # An Arrow file has one dictionary a column: it is known before the first row is written.
         names = source.layout.read()
-        dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else _columns.Categories({})
+        dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else {}
         given = False
         for batch in source.batches(names):
             given = True
@@ -250,28 +250,27 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
             yield _with_dictionaries(source.stored_schema(names).empty_table(), dictionaries)
 
 
-def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> _columns.Categories:
-    """The values of all dictionary columns of a share, by a pass over these."""
+def _dictionaries(wanted: _load.Wanted, peers: _peers.Peers, source: Source) -> Dict[str, Any]:
+    """The values of all dictionary columns of a share, in order, as arrays of pyarrow, by a pass over these."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-    names = [field.name for field in source.stored_schema(source.layout.read()) if pa.types.is_dictionary(field.type)]
-    found: Dict[str, Dict[Any, None]] = {name: {} for name in names}
-    if names:
+    kinds = {field.name: field.type for field in source.stored_schema(source.layout.read()) if pa.types.is_dictionary(field.type)}
+    found: Dict[str, List[Any]] = {name: [] for name in kinds}
+    if found:
         with contextlib.closing(wanted.source(peers, as_stored=True)) as again:
-            for batch in again.batches(names):
-                for name, values in found.items():
-                    values.update(dict.fromkeys(_columns.distinct(batch.table.column(name))))
-    return _columns.Categories({name: sorted(values) for name, values in found.items()})
+            for batch in again.batches(list(found)):
+                for name, parts in found.items():
+                    parts.extend(_columns.used(batch.table.column(name)))
+    return {name: _columns.sorted_once(parts, kinds[name]) for name, parts in found.items()}
 
 
-def _with_dictionaries(table: Any, categories: _columns.Categories) -> Any:
+def _with_dictionaries(table: Any, dictionaries: Mapping[str, Any]) -> Any:
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
-    for name, values in categories.values.items():
-        codes = np.concatenate([np.empty(0), *(categories.codes(name, chunk) for chunk in table.column(name).chunks)])
-        missing = np.isnan(codes)
-        column = pa.DictionaryArray.from_arrays(pa.array(np.where(missing, 0, codes).astype("int32"), mask=missing),
-                                                pa.array(values, table.schema.field(name).type.value_type))
+    for name, values in dictionaries.items():
+        kind = table.schema.field(name).type.value_type
+        parts = [_columns.places(chunk, values) for chunk in table.column(name).chunks]
+        column = pa.DictionaryArray.from_arrays(pa.concat_arrays(parts) if parts else pa.array([], pa.int32()), values.cast(kind))
         table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
 

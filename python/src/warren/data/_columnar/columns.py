@@ -28,7 +28,7 @@ class Request(NamedTuple):
     features: Optional[Tuple[str, ...]] = None  #: names or patterns; None: all that are nothing else
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: strings or numbers that are categories; dictionary columns are without being named
-    given: Tuple[str, ...] = ()  #: categorical ones whose values the caller says: files may have them as different types
+    given: Tuple[str, ...] = ()  #: categorical columns whose values the caller gives; files may have them as different types
     as_stored: bool = False  #: columns of any type, for who takes them as they are
 
     def others(self) -> List[str]:
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     name: str
     kind: str  #: "number", "integer", "bool", "category", "vector"; "any" of those that stay as they are stored
     width: int = 1  #: the number of elements of a vector
-    values: str = ""  #: what the values of a category are, such as "words", for messages; "": the file has none
+    values: str = ""  #: the kind of a category's values, such as "words", for messages; "": the file has none
 
 
 class Layout(NamedTuple):
@@ -107,7 +107,7 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
 
 
 def values_of(kind: Any) -> str:
-    """What the values of a category of this type are. Values of one word are compared with each other; "" has none."""
+    """The kind of values that a categorical column of this type has; "" if it has none. Values of one kind can be compared."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -340,7 +340,7 @@ class Categories:
         self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
                        for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
-        self._by_word: Dict[str, Dict[str, int]] = {}  # of columns that needed it
+        self._by_word: Dict[str, Dict[str, int]] = {}  # filled when a column first needs it
         for name, of_one in self.values.items():
             lists = [value for value in of_one if not isinstance(value, Hashable)]
             if lists:
@@ -417,8 +417,8 @@ def _word(value: Any) -> str:
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-#: A value of a category: what JSON has of it (words and numbers as they are, all others as words; `Categories` knows both), the value
-#: as Python has it (of times in nanoseconds the word), and what values of one kind (values_of) are ordered by.
+#: A value of a category in three forms: as JSON has it (words and numbers as they are, all others as words; `Categories` knows both),
+#: as Python has it (the word again if Python has no such time), and the key by which values of one kind (values_of) are ordered.
 _Value = Tuple[Any, Any, Any]
 
 
@@ -459,7 +459,7 @@ def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
     return f"{word}{'' if microseconds else '.000000'}{nanoseconds:03d}{zone}"
 
 
-def _used(column: Any) -> Iterator[Any]:
+def used(column: Any) -> Iterator[Any]:
     """Arrays of pyarrow with the values that a chunked array has, most of them once."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
@@ -477,15 +477,27 @@ def _used(column: Any) -> Iterator[Any]:
         yield chunk
 
 
-def distinct(column: Any) -> List[Any]:
-    """The values that a chunked array has, without missing ones."""
-    return list(dict.fromkeys(value for chunk in _used(column) for value in chunk.to_pylist() if value is not None))
+def sorted_once(parts: Sequence[Any], kind: Any) -> Any:
+    """The values of arrays that `used` gave of columns of type `kind`, each once and in order, without missing ones. An array of pyarrow."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    values = pa.concat_arrays([*parts, _plain(pa.array([], kind.value_type))]).unique().drop_null()
+    return values.take(pc.array_sort_indices(values))  # pylint: disable=no-member
+
+
+def places(chunk: Any, values: Any) -> Any:
+    """The place of each value of a dictionary array in an array that `sorted_once` gave: int32, without one where it is missing."""
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    chunk = _storage(chunk)
+    return pc.index_in(_plain(chunk.dictionary), value_set=values, skip_nulls=True).take(chunk.indices)  # pylint: disable=no-member
 
 
 def categories(name: str, column: Any) -> Dict[Any, Any]:
     """The values of column `name`, a chunked array, as JSON has them, each with what they are ordered by: see `in_order`. Raises
     ValueError."""
-    return {value[0]: value[2] for chunk in _used(column) for value in _values(name, chunk) if value is not None}
+    return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:

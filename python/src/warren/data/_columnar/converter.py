@@ -17,10 +17,10 @@ from warren.data._table import OF_ROWS, Table
 class _Runs(NamedTuple):
     """The queries of a batch's rows."""
 
-    queries: NDArray[Any]  #: of each row
-    numbers: NDArray[Any]  #: the same, as numbers from 0 in the order in which they come
+    queries: NDArray[Any]  #: the query of each row
+    numbers: NDArray[Any]  #: the number of each row's query: queries count from 0, in the order in which they come
     starts: NDArray[Any]  #: the row with which each run of rows of a query begins
-    weight: Optional[float]  #: of the first run's query, where it goes on from the batch before and that has good weights
+    weight: Optional[float]  #: the weight of the query that goes on from the batch before; None: none does, or it is not known
 
 
 class Converter:
@@ -64,7 +64,7 @@ class Converter:
         """Before the share is gone through once more."""
         self._count = 0  # the number of queries so far
         self._last: Tuple[Any, ...] = ()  # the file and the query of the last row
-        self._weight: Optional[float] = None  # of the last row, where it is a good one
+        self._weight: Optional[float] = None  # the weight of the last row; None if it is not known
         self._starts: Dict[int, List[NDArray[Any]]] = {}  # by file: the query of each run of rows
 
     def empty(self) -> Table:
@@ -141,7 +141,7 @@ class Converter:
         return _Runs(queries, numbers, starts, weight)
 
     def _require_one_weight(self, batch: Batch, runs: _Runs, weight: NDArray[Any]) -> None:
-        """For each query, also where it goes on from the batch before."""
+        """Raises ValueError where rows of one query have different weights, in this batch or since the batch before."""
         of_runs = weight[runs.starts]
         if runs.weight is not None:
             of_runs[0] = runs.weight
@@ -181,7 +181,7 @@ class Converter:
         return ours
 
     def own_queries(self) -> Dict[int, NDArray[Any]]:
-        """By file: the query of each run of this worker's rows so far."""
+        """The query of each run of this worker's rows so far, by file."""
         return {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
 
     def require_together(self, file: int, queries: NDArray[Any]) -> None:

@@ -65,7 +65,7 @@ def _about(file: _files.File, place: str = "") -> Iterator[None]:
         raise type(error)(f"{where}: {error}") from None
     except (ValueError, KeyError) as error:  # pyarrow's among them
         raise ValueError(f"{where}: {str(error).strip()}" if uri not in str(error) else str(error)) from None
-    except (TypeError, NotImplementedError) as error:  # of types that pyarrow, or what has registered them with it, cannot read
+    except (TypeError, NotImplementedError) as error:  # by pyarrow, and by libraries that register types with it
         raise ValueError(f"{where}: {error}") from error
 
 

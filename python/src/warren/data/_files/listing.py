@@ -42,7 +42,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     if not items or not all(isinstance(one, str) and one for one in items):
         raise ValueError(f"{uri!r}: expected the name of a file, a folder or a pattern")
     found: List[File] = []
-    named: Dict[Any, Tuple[str, File]] = {}  # by what a file is: what named it, and the file
+    named: Dict[Any, Tuple[str, File]] = {}  # the user's name and the file, by what tells files apart
     for item in items:
         for file, identity in _find_one(item, storage_options, exact):
             before = named.setdefault(identity or file.uri, (item, file))
@@ -53,7 +53,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
 
 def _twice(item: str, file: File, again: str, other: File) -> str:
-    """By what names one file is found twice."""
+    """The words that say by which names one file is found twice."""
     if _plain(file.uri) == _plain(other.uri):
         return f", by '{shown(item)}' and by '{shown(again)}'"
     return f": {shown(file.uri)} is the same file"
@@ -64,7 +64,7 @@ def _plain(uri: str) -> str:
 
 
 def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[File, Tuple[int, ...]]]:
-    """With the identity of each: see Entry."""
+    """The files, each with its identity (see Entry)."""
     store, given = locate(item, storage_options)
     name = given.rstrip("/") or ("/" if given.startswith("/") else "")
     must_be_folder = given.endswith("/")

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     size: int
     tag: str  # as that of File
     is_folder: bool
-    identity: Tuple[int, ...] = ()  # the same by whatever name, another one for other files; (): the name says it
+    identity: Tuple[int, ...] = ()  # equal for all names of one file, different for different files; (): names tell files apart
 
 
 class Handle:

@@ -257,8 +257,10 @@ std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
   for (const int member : members_) {
     if (member != me()) others.push_back(member);
   }
-  own.Guard([&] { own.transport().Connect(others); });
-  own.transport().AllowInterrupts();
+  own.Guard([&] {
+    own.transport().Connect(others);
+    own.transport().AllowInterrupts();
+  });
   own.transport().SetWaitObserver(nullptr);  // no call is under way there
   return std::make_unique<Mailbox>(std::move(made), &own.transport(), settings_.collective_timeout);
 }

@@ -48,6 +48,13 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
+/// Whether a connection waits at this listener. Where a process has no descriptor left, accept fails for that
+/// whether one does or not.
+inline bool HasConnection(int listener) {
+  pollfd ready{listener, POLLIN, 0};
+  return poll(&ready, 1, 0) > 0;
+}
+
 /// The connection breaks when bytes that were sent stay unacknowledged for so long; 0: when the kernel's
 /// patience ends.
 inline void SetUserTimeout(int fd, int seconds) {

@@ -40,15 +40,12 @@ void CollectiveJob::Received(ConnectionId connection, std::string_view bytes, Ti
 }
 
 void CollectiveJob::Connected(ConnectionId connection) {
-  const auto error_connection = error_connections_.find(connection);
-  if (error_connection != error_connections_.end())
-    members_[error_connection->second].error_port_reached = true;
+  const auto error_port = error_ports_.find(connection);
+  if (error_port != error_ports_.end()) error_port->second.reached = true;
 }
 
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
-  const auto error_connection = error_connections_.find(connection);
-  if (error_connection != error_connections_.end())
-    return ErrorConnectionClosed(error_connection->second, why, now);
+  if (error_ports_.contains(connection)) return ErrorConnectionClosed(connection, why, now);
   const auto peer = peers_.find(connection);
   if (peer == peers_.end())
     return connections_.Close(connection);  // the error port of one that leaves or failed
@@ -69,16 +66,23 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
 }
 
 void CollectiveJob::Abandon() {
-  for (const auto& [error_connection, rank] : error_connections_) {
-    connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
+  for (const auto& [error_connection, port] : error_ports_) {
+    // One that still waits is dropped, and hears of nobody's error.
+    const bool is_member = port.rank >= 0;
+    connections_.Send(error_connection,
+                      collective::Encode(is_member ? collective::Signal::kError : collective::Signal::kEnd));
     connections_.Close(error_connection);
   }
-  error_connections_.clear();
+  error_ports_.clear();
 }
 
 void CollectiveJob::Forget(ConnectionId connection) {
   unranked_.Remove(connection);
-  peers_.erase(connection);
+  const auto peer = peers_.find(connection);
+  if (peer != peers_.end()) {
+    CloseErrorConnection(peer->second.error_connection);
+    peers_.erase(peer);
+  }
   connections_.Close(connection);
 }
 
@@ -123,7 +127,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
     }
     // Its error port is open, so it runs where it joined.
     const Member& member = members_[*rank];
-    if (member.error_connection != 0 && member.error_port_reached &&
+    if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
       throw wire::ProtocolError(
           fmt::format("{} still runs, and a start for it is taken only from there", Describe(*rank)));
@@ -144,9 +148,22 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   if (const auto earlier = unranked_.Add(connection, task_id, connections_.host(connection))) {
     Drop(*earlier, fmt::format("task {} has connected again", wire::Printable(task_id)));
   }
+  CallErrorPort(connection);
   connections_.Log(Severity::kDebug, fmt::format("{} joined", connections_.Name(connection)));
   connections_.Add(Joined{static_cast<int>(unranked_.size()), options_.num_workers});
   if (static_cast<int>(unranked_.size()) == options_.num_workers) Bootstrap();
+}
+
+/// Connects to the error port of a worker that waits for the others, unless it has none or the connection is
+/// there.
+void CollectiveJob::CallErrorPort(ConnectionId connection) {
+  Peer& peer = peers_.at(connection);
+  if (peer.error_port <= 0 || peer.error_connection != 0) return;
+  const std::string& host = connections_.host(connection);
+  peer.error_connection = connections_.Connect(host, static_cast<std::uint16_t>(peer.error_port));
+  connections_.SetName(peer.error_connection,
+                       fmt::format("the error port of task {}", wire::Printable(peer.hello.task_id)));
+  error_ports_[peer.error_connection] = {.waiting = connection};
 }
 
 /// All have come: ranks are given out, and each is told whom to connect to.
@@ -157,13 +174,11 @@ void CollectiveJob::Bootstrap() {
   num_shut_down_ = num_leaving_ = num_lost_ = num_gone_ = 0;
   ++run_;
   stage_ = Stage::kRunning;
-  std::vector<std::int32_t> error_ports;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const std::size_t next = (rank + 1) % order.size();
     connections_.Send(order[rank].connection,
                       collective::Encode(collective::Next{static_cast<std::int32_t>(next), order[next].host,
                                                           peers_.at(order[next].connection).port}));
-    error_ports.push_back(peers_.at(order[rank].connection).error_port);
   }
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const auto& [connection, task_id, host] = order[rank];
@@ -171,10 +186,11 @@ void CollectiveJob::Bootstrap() {
     Member& member = members_.emplace_back();
     member.task_id = task_id;
     member.host = host;
-    if (error_ports[rank] > 0) {
-      member.error_connection = connections_.Connect(host, static_cast<std::uint16_t>(error_ports[rank]));
+    CallErrorPort(connection);  // once more, if it could not be reached
+    member.error_connection = std::exchange(peers_.at(connection).error_connection, 0);
+    if (member.error_connection != 0) {
+      error_ports_.at(member.error_connection).rank = number;
       connections_.SetName(member.error_connection, fmt::format("the error port of rank {}", rank));
-      error_connections_[member.error_connection] = number;
     }
     connections_.Add(Assigned{task_id, number, host});
     Write({.kind = Note::Kind::kMember, .rank = number, .task_id = task_id, .host = host});
@@ -213,7 +229,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   ++num_leaving_;
   // It tells its error port to end now, by a connection that waits behind ours, and counts it an error when
   // the port has closed by then. It closes this connection when it is done with that.
-  error_connections_.erase(member.error_connection);
+  error_ports_.erase(member.error_connection);
   peer.error_connection = std::exchange(member.error_connection, 0);
   peer.leaves_run = run_;
   connections_.SetIdentified(connection);
@@ -239,7 +255,6 @@ void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print
 
 void CollectiveJob::Left(ConnectionId connection) {
   const bool of_this_run = peers_.at(connection).leaves_run == run_ && stage_ == Stage::kRunning;
-  CloseErrorConnection(peers_.at(connection).error_connection);
   Forget(connection);
   if (!of_this_run || finished_) return;
   --num_leaving_;
@@ -264,18 +279,24 @@ void CollectiveJob::HandleFailure(ConnectionId connection, const collective::Fai
 
 // --- failures --------------------------------------------------------------------------------------------
 
-void CollectiveJob::ErrorConnectionClosed(int rank, std::string_view why, TimePoint now) {
-  Member& member = members_[rank];
-  connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(member.error_connection), why));
-  error_connections_.erase(member.error_connection);
-  connections_.Close(std::exchange(member.error_connection, 0));
-  // A port that could never be reached tells nothing.
-  if (stage_ != Stage::kRunning || !member.error_port_reached || member.shut_down || member.reported_error)
+void CollectiveJob::ErrorConnectionClosed(ConnectionId error_connection, std::string_view why,
+                                          TimePoint now) {
+  const ErrorPort port = error_ports_.at(error_connection);
+  connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(error_connection), why));
+  error_ports_.erase(error_connection);
+  connections_.Close(error_connection);
+  if (port.rank < 0) {  // if that one has ended, the connection of its start tells
+    peers_.at(port.waiting).error_connection = 0;
     return;
+  }
+  Member& member = members_[port.rank];
+  member.error_connection = 0;
+  // A port that could never be reached tells nothing.
+  if (stage_ != Stage::kRunning || !port.reached || member.shut_down || member.reported_error) return;
   member.lost_since = now;
   ++num_lost_;
   Gone(member);
-  if (suspected_) Break(rank, kLost, now);
+  if (suspected_) Break(port.rank, kLost, now);
 }
 
 void CollectiveJob::Gone(Member& member) {
@@ -323,7 +344,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     member.lost_since.reset();
     const ConnectionId error_connection = std::exchange(member.error_connection, 0);
     if (error_connection == 0) continue;
-    error_connections_.erase(error_connection);
+    error_ports_.erase(error_connection);
     // Its own stays as it is: it is on its way out, and would stumble over a closed one.
     if (other == rank) continue;
     connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
@@ -338,6 +359,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
 
 /// Nothing more is to be said to its error port, which may close.
 void CollectiveJob::CloseErrorConnection(ConnectionId error_connection) {
+  error_ports_.erase(error_connection);
   if (error_connection == 0 || !connections_.Has(error_connection)) return;
   connections_.Send(error_connection, collective::Encode(collective::Signal::kEnd));
   connections_.Close(error_connection);
@@ -352,7 +374,7 @@ std::string CollectiveJob::Describe(int rank) const {
 
 std::vector<Send> CollectiveJob::FinalMessages() const {
   std::vector<Send> messages;
-  for (const auto& [error_connection, rank] : error_connections_)
+  for (const auto& [error_connection, port] : error_ports_)
     messages.push_back({error_connection, collective::Encode(collective::Signal::kEnd)});
   return messages;
 }

@@ -3,7 +3,8 @@
 // as classic_job.h.
 //
 // Workers keep no connection with their tracker. Ours makes one to the error port of each, where it can be
-// told to stop; it stays open, so that a worker that dies is noticed at once, by whomever it was started.
+// told to stop; it stays open, so that a worker that dies is noticed at once, by whomever it was started. It
+// is made as soon as the worker has come, since the port takes one connection, whoever makes it.
 #pragma once
 
 #include <chrono>
@@ -80,14 +81,21 @@ class CollectiveJob final : public DialectJob {
     wire::collective::Hello hello;
     std::int32_t port = 0;
     std::int32_t error_port = 0;
-    int leaves_run = 0;                 ///< the run in which it has said shutdown; 0: it has not
-    ConnectionId error_connection = 0;  ///< to its error port, to be closed once it has closed this one
+    int leaves_run = 0;  ///< the run in which it has said shutdown; 0: it has not
+    /// To its error port: of one that waits for the others, or of one that leaves, to be closed once it has
+    /// closed this one.
+    ConnectionId error_connection = 0;
+  };
+  /// The other end of a connection that was made to an error port.
+  struct ErrorPort {
+    int rank = -1;             ///< whose it is; -1 while that one waits for the others
+    ConnectionId waiting = 0;  ///< of that one, then
+    bool reached = false;      ///< the connection has stood
   };
   struct Member {
     std::string task_id;
     std::string host;
     ConnectionId error_connection = 0;    ///< to its error port; 0: there is none
-    bool error_port_reached = false;      ///< that connection has stood
     std::optional<TimePoint> lost_since;  ///< that connection has ended
     bool shut_down = false;
     bool reported_error = false;
@@ -108,10 +116,11 @@ class CollectiveJob final : public DialectJob {
   void HandlePrint(ConnectionId connection, const wire::collective::Print& print);
   void Left(ConnectionId connection);
   void HandleFailure(ConnectionId connection, const wire::collective::Failure& failure, TimePoint now);
+  void CallErrorPort(ConnectionId connection);
   void Bootstrap();
   int RankOf(ConnectionId connection) const;
   void Gone(Member& member);
-  void ErrorConnectionClosed(int rank, std::string_view why, TimePoint now);
+  void ErrorConnectionClosed(ConnectionId error_connection, std::string_view why, TimePoint now);
   std::optional<int> LostBefore(int rank) const;
   void Confirm(TimePoint now);
   void Break(int rank, std::string what, TimePoint now);
@@ -125,7 +134,7 @@ class CollectiveJob final : public DialectJob {
   JobOptions options_;
   Stage stage_ = Stage::kGathering;
   std::unordered_map<ConnectionId, Peer> peers_;
-  std::unordered_map<ConnectionId, int> error_connections_;  ///< whose error port it is
+  std::unordered_map<ConnectionId, ErrorPort> error_ports_;  ///< of workers that wait, and of members
   UnrankedWorkers unranked_{std::string_view()};
   std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
   int run_ = 0;                  ///< counts how often all have come

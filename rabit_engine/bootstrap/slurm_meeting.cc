@@ -203,8 +203,11 @@ class Door {
     for (;;) {
       tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kYes));
       if (!socket && posix::ConcernsOneConnection(errno)) continue;
-      if (!socket && posix::IsLocalShortage(errno)) return MakeRoom(errno);
-      if (!socket) return;
+      if (!socket) {
+        const int error = errno;
+        if (posix::IsLocalShortage(error) && posix::HasConnection(listener_.fd())) MakeRoom(error);
+        return;
+      }
       tcp::Stream stream(std::move(socket));
       if (tls_) stream.Encrypt(*tls_, tls::Role::kServer);
       pending_.emplace_back(DeadlineStream(std::move(stream)));

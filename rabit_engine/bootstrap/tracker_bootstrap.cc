@@ -330,15 +330,14 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
     if (waits[0].revents != 0) {
       tcp::Socket socket(posix::Accept(listener_.fd(), posix::Blocking::kNo));
       if (socket) {
-        if (pending.size() >= kMaxPending) pending.pop_front();
+        if (pending.size() >= kMaxPending && !DropUnanswered(pending)) pending.pop_front();
         pending.push_back(
             {.stream = tcp::Stream(std::move(socket)), .deadline = Clock::now() + settings_.connect_timeout});
         if (tls_) pending.back().stream.Encrypt(*tls_, tls::Role::kServer);
       } else if (const int error = errno;
                  !posix::ConcernsOneConnection(error) && posix::IsLocalShortage(error)) {
-        if (pending.empty())
+        if (!DropUnanswered(pending))
           ThrowShortage(fmt::format("{} cannot take a connection of another rank", Name()), "accept", error);
-        pending.pop_front();
       }
     }
     if (Clock::now() >= deadline) {
@@ -346,6 +345,17 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
                                  patience_.count(), fmt::join(MissingNeighbors(), ", ")));
     }
   }
+}
+
+// Closes the oldest connection whose rank is not known; false if all are. The other end of one that has an
+// answer takes it for a link.
+bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
+  const auto unanswered =
+      std::find_if(pending.begin(), pending.end(),
+                   [](const PendingConnection& connection) { return connection.rank < 0; });
+  if (unanswered == pending.end()) return false;
+  pending.erase(unanswered);
+  return true;
 }
 
 // Reads what has come. Returns true when this connection is done with: it has become a link, or is none.

@@ -7,6 +7,7 @@
 // instead of taking our bytes for data.
 #pragma once
 
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,6 +54,7 @@ class TrackerBootstrap final : public Bootstrap {
   wire::classic::LinkPlan MakeConnections(TrackerConnection& tracker, Clock::time_point deadline);
   std::string ConnectTo(const wire::classic::Endpoint& peer, int& shortage);
   void AcceptLinks(int count, TrackerConnection& tracker);
+  static bool DropUnanswered(std::list<PendingConnection>& pending);
   bool Greet(PendingConnection& connection);
   bool Answer(PendingConnection& connection, const std::string& message);
   void Keep(int rank, tcp::Stream stream);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "posix/cores.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
+#include "rabit_engine/base/told_number.h"
 #include "rabit_engine/host/cores.h"
 
 namespace warren {
@@ -51,13 +53,8 @@ Record Decode(std::string_view text) {
   const std::string cores = numbers.substr(0, numbers.find(' '));
   record.secret = next();
   record.greeting = next();
-  const auto is_number = [](const std::string& digits) {
-    return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
-  };
-  if (!is_number(cores) || cores.size() == numbers.size()) {
-    throw EngineError("a rank's record is not what this engine writes: do all ranks run the same version?");
-  }
-  record.cores = std::stoi(cores);
+  if (cores.size() == numbers.size()) ThrowOtherVersion("record");
+  record.cores = ToldNumber(cores, "record", 0, std::numeric_limits<int>::max() / 2);
   record.own_cores = numbers.substr(cores.size() + 1);
   while (!text.empty()) {
     if (std::string line = next(); !line.empty()) record.addresses.push_back(std::move(line));
@@ -215,7 +212,9 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
       return std::string(line);
     };
     const std::string offset = next();
-    offsets.push_back(offset == kNoMemory ? 0 : std::stoull(offset));
+    offsets.push_back(offset == kNoMemory ? 0
+                                          : ToldNumber<std::size_t>(offset, "offer", 1,
+                                                                    std::numeric_limits<std::size_t>::max()));
     while (!rest.empty()) addresses[membership_.ranks[i]].push_back(next());
   }
 

@@ -137,6 +137,13 @@ void NativeCommunicator::LeaveJob() {
 
 // --- others, made of this one ---
 
+namespace {
+/// The first byte of what a rank tells before it joins a group: whether an offer follows, or the reason why
+/// it has none.
+constexpr char kOffers = '+';
+constexpr char kCannotOffer = '-';
+}  // namespace
+
 void NativeCommunicator::AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets) {
   if (world_size_ == 1) return;
   Run(offsets.back(), [&] {
@@ -195,7 +202,8 @@ std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ran
   return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
 }
 
-/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on.
+/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on. A rank that
+/// cannot offer anything says why in the offer's place, and then none looks into the offers of the others.
 std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
                                                             const std::string& name, const Tell& tell) {
   std::string failure;
@@ -215,12 +223,21 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
     const auto index = std::find(group.begin(), group.end(), rank_) - group.begin();
     offer.emplace(*job_, std::move(members), static_cast<int>(index));
   });
-  const std::vector<std::string> offers = tell(offer ? offer->text() : "");
+  std::vector<std::string> offers = tell(offer ? kOffers + offer->text() : kCannotOffer + failure);
+  std::vector<std::string> failures;
+  for (std::string& told : offers) {
+    const bool has_offer = told.starts_with(kOffers);
+    if (!told.empty()) told.erase(0, 1);
+    failures.push_back(has_offer ? "" : told.empty() ? "it gives no reason" : told);
+  }
+  const bool all_offer = std::all_of(failures.begin(), failures.end(), std::mem_fn(&std::string::empty));
   std::unique_ptr<Communicator> made;
-  if (offer) {
+  if (offer && all_offer) {
     attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  const std::vector<std::string> failures = tell(failure);
+  // Ranks outside this group may take part in this, too.
+  const std::vector<std::string> joined = tell(failure);
+  if (all_offer) failures = joined;
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (failures[i].empty()) continue;
     throw Refused(fmt::format("rank {} could not take part in the new communicator: {}", members_[group[i]],
@@ -240,8 +257,10 @@ std::unique_ptr<TaggedMessages> NativeCommunicator::MakeMailbox() {
   for (const int member : members_) {
     if (member != me()) others.push_back(member);
   }
-  own.Guard([&] { own.transport().Connect(others); });
-  own.transport().AllowInterrupts();
+  own.Guard([&] {
+    own.transport().Connect(others);
+    own.transport().AllowInterrupts();
+  });
   own.transport().SetWaitObserver(nullptr);  // no call is under way there
   return std::make_unique<Mailbox>(std::move(made), &own.transport(), settings_.collective_timeout);
 }

@@ -144,9 +144,11 @@ void SetTimeouts(int socket) {
 struct AbstractAddress {
   explicit AbstractAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
-    // A leading NUL: the name lives in the kernel only, within this network namespace.
-    std::memcpy(address.sun_path + 1, name.data(), name.size());
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    // A leading NUL: the name lives in the kernel only, within this network namespace. No engine makes one
+    // that is too long; a rank may tell one, and then nobody listens at it.
+    const std::size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
+    std::memcpy(address.sun_path + 1, name.data(), length);
+    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
   sockaddr_un address{};

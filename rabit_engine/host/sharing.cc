@@ -1,5 +1,8 @@
 #include "rabit_engine/host/sharing.h"
 
+#include "rabit_engine/base/error.h"
+#include "rabit_engine/base/told_number.h"
+
 namespace warren {
 
 // The last word is for the offer's owner alone: a group may have spaces.
@@ -21,12 +24,16 @@ std::vector<int> LeadersOf(std::span<const std::string> offers, std::span<const 
   std::vector<int> leaders(offers.size(), -1);
   std::map<int, std::vector<int>> sharing;
   for (int rank = 0; rank < static_cast<int>(joined.size()); ++rank) {
-    sharing[std::stoi(joined[rank])].push_back(rank);
+    const int leader =
+        ToldNumber(joined[rank], "word about shared memory", -1, static_cast<int>(offers.size()) - 1);
+    sharing[leader].push_back(rank);
   }
   for (const auto& [leader, ranks] : sharing) {
     if (leader < 0) continue;
+    const auto group = groups.find(GroupOf(offers[leader]));
+    if (group == groups.end()) continue;
     std::vector<int> expected;
-    for (const int rank : groups.at(GroupOf(offers[leader]))) {
+    for (const int rank : group->second) {
       if (reached[rank] == "1") expected.push_back(rank);
     }
     if (ranks != expected) continue;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "rabit_engine/base/told_number.h"
+
 namespace warren::recovery {
 namespace {
 
@@ -90,9 +92,7 @@ class WordReader {
   }
 
  private:
-  [[noreturn]] static void Refuse() {
-    throw EngineError("a rank's report is not what this engine writes: do all ranks run the same version?");
-  }
+  [[noreturn]] static void Refuse() { ThrowOtherVersion("report"); }
 
   std::string_view bytes_;
 };

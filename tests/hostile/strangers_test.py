@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from pathlib import Path
 
 from warren_testing import BIN, MAGIC, SOURCE, Tracker, wait_for
 
@@ -81,6 +82,18 @@ def words(rank, world, task):
     return [classic(b"shutdown", rank, name), classic(b"recover", rank, name), classic(b"print", rank, name, string(b"boo\n")),
             collective({"cmd": 2}, rank, world, task), collective({"cmd": 3, "msg": "boo", "code": 1}, rank, world, task),
             collective({"cmd": 4, "msg": "boo"}, rank, world, task), *wishes(task)]
+
+
+def taken_ports(pid):
+    """The ports at which this process listens and somebody on this machine has connected to it."""
+    own = set()
+    for descriptor in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(descriptor.path).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
+    listening = {row[1].rsplit(":", 1)[1] for row in rows if row[3] == "0A" and row[9] in own}
+    connected = {row[1].rsplit(":", 1)[1] for row in rows if row[3] == "01"}
+    return [int(port, 16) for port in listening & connected]
 
 
 def environment(tracker, task):
@@ -179,6 +192,24 @@ class Strangers(unittest.TestCase):
                 log = self.end(tracker, (first, second))
                 self.assertRegex(log, "dropped .*it does not prove the job's token")
                 self.assertIn("no worker of this job has vouched for it", log)
+
+    def test_nor_can_it_end_a_worker_that_waits_for_the_others_by_its_error_port(self):
+        """XGBoost's worker takes one connection there, and ends if it says 1: it has the tracker's before anybody else has come."""
+        version = subprocess.run([PYTHON, "-c", "import xgboost; print(xgboost.__version__)"], capture_output=True, text=True, check=True,
+                                 env={**os.environ, "PYTHONPATH": os.environ.get("XGBOOST_PATH", "")}).stdout
+        if tuple(int(part) for part in version.split(".")[:2]) < (2, 1):
+            self.skipTest("SKIPPED: XGBoost up to 2.0 has no error port")
+        tracker = self.tracker()
+        first = self.start(WORKER, tracker, 0)
+        wait_for(lambda: taken_ports(first.pid), LIMIT_S, "the tracker's connection to the error port of a worker that waits")
+        for port in taken_ports(first.pid):
+            stranger = socket.create_connection(("127.0.0.1", port), timeout=30)
+            self.addCleanup(stranger.close)
+            stranger.sendall(struct.pack("@i", 1))
+        workers = [first, self.start(WORKER, tracker, 1)]
+        for task, worker in enumerate(workers):
+            self.joined(worker, task)
+        self.end(tracker, workers)
 
     def test_what_a_stranger_took_before_the_first_worker_came_is_taken_back(self):
         for options in (("--admit", "any"), ("--admit", "hosts"), ()):

@@ -352,6 +352,49 @@ TEST_F(CollectiveJobTest, AnErrorPortThatCannotBeReachedIsNoFailure) {
   EXPECT_THAT(broken, IsEmpty());
 }
 
+TEST_F(CollectiveJobTest, AnErrorPortIsCalledAsSoonAsItsWorkerHasCome) {
+  Start(2);
+  Come(0);
+  ASSERT_THAT(lines, SizeIs(1));
+  const ConnectionId line = lines.at(9100);
+  job->Connected(line);
+  EXPECT_EQ(received[line], "");
+  Come(1);
+  EXPECT_EQ(lines.at(9100), line) << "it is called twice, and listens once";
+  job->Connected(lines.at(9101));
+  LoseLine(0);
+  PassTime(kShutdownGrace);
+  EXPECT_THAT(broken.at(0).story, HasSubstr("rank 0 (task 0, host 10.0.0.1) was lost"));
+  EXPECT_THAT(Told(), ElementsAre(1));
+}
+
+TEST_F(CollectiveJobTest, AnErrorPortThatCouldNotBeReachedIsCalledOnceMoreWhenAllHaveCome) {
+  Start(2);
+  Come(0);
+  const ConnectionId line = lines.at(9100);
+  LoseLine(0);
+  EXPECT_THAT(ranks, IsEmpty());
+  Come(1);
+  EXPECT_NE(lines.at(9100), line);
+  EXPECT_THAT(ranks, SizeIs(2));
+}
+
+TEST_F(CollectiveJobTest, WithAWorkerThatLeavesBeforeAllHaveComeGoesTheConnectionToItsErrorPort) {
+  Start(2);
+  const ConnectionId first = Come(0);
+  const ConnectionId line = lines.at(9100);
+  job->Connected(line);
+  job->Closed(first, "it closed the connection", now);
+  Collect();
+  EXPECT_TRUE(IsClosed(line));
+  EXPECT_THAT(Told(), IsEmpty());
+  Come(0);
+  const ConnectionId second = lines.at(9100);
+  Come(0);
+  EXPECT_TRUE(IsClosed(second));
+  EXPECT_FALSE(IsClosed(lines.at(9100)));
+}
+
 TEST_F(CollectiveJobTest, AWorkerWithoutAnErrorPortIsNotCalled) {
   Start(1);
   Say("0", collective::Start{9000, 0});

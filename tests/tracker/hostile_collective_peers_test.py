@@ -7,7 +7,7 @@ import time
 import unittest
 
 from hostile_case import HostileCase
-from warren_testing import MAGIC, ClassicWorker, CollectiveWorker, start_all, wait_for
+from warren_testing import MAGIC, ClassicWorker, CollectiveWorker, start_all, threads, wait_for
 
 HELLO = {"world_size": -1, "rank": 0, "task_id": "9"}
 
@@ -104,6 +104,19 @@ class HostileCollectivePeers(HostileCase):
         workers[3].fail("bad luck")
         self.assertEqual([worker.signal() for worker in workers[1:3]], [1, 1])  # worker 0 does not look
         start_all(workers[:1] + [CollectiveWorker((self.tracker.host, self.tracker.port), task) for task in range(1, 4)])
+
+    def test_the_one_place_at_an_error_port_is_the_trackers_before_all_have_come(self):
+        workers = [CollectiveWorker((self.tracker.host, self.tracker.port), task) for task in range(4)]
+        with threads([workers[0].start]):
+            workers[0].known.wait(30)
+            workers[0].error_listener.settimeout(10)
+            place, _ = workers[0].error_listener.accept()
+            self.open.append(place)
+            start_all(workers[1:])
+        workers[1].fail("bad luck")
+        place.settimeout(30)
+        self.assertEqual(place.recv(4), struct.pack("@i", 1))
+        self.assertEqual([worker.signal() for worker in workers[2:]], [1, 1])
 
     def test_one_that_closes_in_the_middle(self):
         whole = message(json.dumps(HELLO), '{"cmd":1,"port":1,"error_port":2}')

@@ -274,6 +274,8 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
       found.push_back(address);
     }
     freeifaddrs(interfaces);
+  } else if (const int error = errno; posix::IsLocalShortage(error) && !posix::ConcernsAddress(error)) {
+    ThrowShortage("the addresses of this host cannot be listed for other ranks", "getifaddrs", error);
   }
   const auto order = [&](const Address& address) {
     const std::string host = address.host();

@@ -84,7 +84,8 @@ inline constexpr std::chrono::seconds kHostTimeout{30};
 /// Throws EngineError, LocalShortage.
 Socket ListenAnywhere();
 /// Where others may reach a listening socket: "address:port" for every address of this machine, `first_host`
-/// first, loopback addresses last, without link-local ones (they mean nothing on another host).
+/// first, loopback addresses last, without link-local ones (they mean nothing on another host). Throws
+/// LocalShortage.
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
 /// Makes a socket of any origin what a link needs: non-blocking, closed on exec, no Nagle delay when asked,

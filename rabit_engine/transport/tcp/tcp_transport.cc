@@ -49,7 +49,7 @@ constexpr int kMostQuestions = 4;
 // A host that is there says at once that nobody listens.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
-// Connections that have not said a whole hello. Beyond this the oldest goes.
+// Connections that are no links yet. Beyond this the oldest that has no answer goes.
 constexpr std::size_t kMaxPending = 256;
 
 // Sends a message of the handshake on a fresh connection, whose buffer has room for it: all of it fits or the
@@ -300,17 +300,21 @@ void TcpTransport::AcceptAll() {
       const int error = errno;
       if (posix::ConcernsOneConnection(error)) continue;
       if (!posix::IsLocalShortage(error)) return;
+      if (!posix::HasConnection(listener_.fd())) return;
       if (spare_) {
         spare_.Close();
-        continue;
-      }
-      if (pending_.empty())
+      } else if (!DropUnanswered()) {
         ThrowShortage(fmt::format("rank {} cannot take a connection of another rank", rank_), "accept",
                       error);
-      DropPending();
+      }
       continue;
     }
-    if (pending_.size() >= kMaxPending) DropPending();
+    // With an answer are only those who know the job's secret: as many as there are ranks, unless somebody
+    // repeats what he has overheard.
+    if (pending_.size() >= kMaxPending && !DropUnanswered() &&
+        pending_.size() >= kMaxPending + links_.size()) {
+      pending_.erase(pending_.begin());
+    }
     const std::uint64_t id = next_pending_++;
     Watch(socket.fd(), Key(Subject::kPending, id), kStreamEvents);
     pending_[id] = {.stream = tcp::Stream(std::move(socket)),
@@ -319,16 +323,19 @@ void TcpTransport::AcceptAll() {
   }
 }
 
-/// The oldest one, of those that have no answer if there are such: whoever has one takes it for a link.
-void TcpTransport::DropPending() {
+/// Closes the oldest connection that has no answer; false if all have one. The other end of an answered one
+/// takes it for a link, and would never make it anew.
+bool TcpTransport::DropUnanswered() {
   const auto unanswered = std::find_if(pending_.begin(), pending_.end(),
                                        [](const auto& pending) { return pending.second.peer < 0; });
-  pending_.erase(unanswered == pending_.end() ? pending_.begin() : unanswered);
+  if (unanswered == pending_.end()) return false;
+  pending_.erase(unanswered);
+  return true;
 }
 
 void TcpTransport::DropOldPending() {
   const Clock::time_point now = Clock::now();
-  while (!pending_.empty() && pending_.begin()->second.deadline < now) pending_.erase(pending_.begin());
+  std::erase_if(pending_, [now](const auto& pending) { return pending.second.deadline < now; });
 }
 
 void TcpTransport::Hear(std::uint64_t id) {
@@ -392,6 +399,7 @@ bool TcpTransport::Answer(PendingConnection& pending) {
   const tcp::Hello answer = tcp::Proved(MakeHello(tcp::HelloKind::kLink, hello->from), key_, hello->nonce);
   if (!SendWhole(pending.stream, answer)) return false;
   pending.peer = hello->from;
+  pending.deadline = kNoDeadline;  // the proof comes, or the connection ends
   pending.expected = tcp::LinkProof(key_, *hello, answer);
   return true;
 }
@@ -411,6 +419,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
   if (std::all_of(peers.begin(), peers.end(), linked)) return;
   const Clock::time_point begin = Clock::now();
   const Clock::time_point deadline = limit.count() == 0 ? kNoDeadline : begin + limit;
+  awaited_.assign(peers.begin(), peers.end());
   dials_.clear();
   for (const int peer : peers) {
     if (peer < rank_ || linked(peer)) continue;
@@ -453,6 +462,7 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
           late);
     }
   }
+  awaited_.clear();
   dials_.clear();
 }
 
@@ -640,6 +650,7 @@ void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
     std::erase_if(pending_, [](const auto& pending) { return pending.second.peer < 0; });
     dials_.clear();
     own_questions_.clear();
+    if (posix::DescriptorShortage() != 0) listener_.Close();
     SendAlarms(lost_rank, shortage);
   } catch (const std::exception&) {
     // Out of memory or descriptors: the end of the links says it too, if less clearly.
@@ -666,6 +677,11 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
   for (const auto& [id, pending] : pending_) {  // these have an answer, and with it a link on their side
     if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
   }
+  for (const int peer : awaited_) {  // these may be waiting to be accepted
+    if (!links_[peer]) peers.push_back(peer);
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   std::erase_if(peers, [&](int peer) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);

@@ -164,7 +164,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void AcceptAll();
   void Hear(std::uint64_t id);
   bool Answer(PendingConnection& pending);
-  void DropPending();
+  bool DropUnanswered();
   void DropOldPending();
   void AddLink(int peer, tcp::Stream stream);
 
@@ -200,6 +200,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::map<std::uint64_t, PendingConnection> pending_;
   std::uint64_t next_pending_ = 0;
   std::vector<Dial> dials_;
+  std::vector<int> awaited_;  ///< the peers of the Connect that is under way, or of one that failed
   WaitObserver* wait_observer_ = nullptr;
   std::map<int, CallTag> questions_;
   std::map<int, WaitProbe> probes_;                  ///< by origin

@@ -8,15 +8,21 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "tests/rabit_engine/base/no_descriptor_left.h"
 #include "tests/rabit_engine/engine/random_program.h"
 #include "tests/rabit_engine/engine/thread_world.h"
 #include "tests/rabit_engine/engine/worlds.h"
@@ -167,6 +173,54 @@ TEST(Split, ThousandsOfThemLeaveNothingBehind) {
     EXPECT_EQ(descriptors[0], descriptors[1]);
     EXPECT_LE(mappings[1], mappings[0] + 10);  // of the allocator and of threads
     EXPECT_EQ(blocks[0], blocks[1]);
+  });
+}
+
+/// Records of the members of a group, who are threads. `told` is called at the first record of this rank,
+/// before the others see it.
+class HeldMembers final : public OobAllgather {
+ public:
+  HeldMembers(std::vector<std::string>& records, std::barrier<>& barrier, int rank,
+              std::function<void()> told)
+      : records_(records), barrier_(barrier), rank_(rank), told_(std::move(told)) {}
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(records_.size()); }
+  std::vector<std::string> Allgather(const std::string& record) override {
+    if (told_) std::exchange(told_, nullptr)();
+    records_[static_cast<std::size_t>(rank_)] = record;
+    barrier_.arrive_and_wait();
+    std::vector<std::string> all = records_;
+    barrier_.arrive_and_wait();
+    return all;
+  }
+
+ private:
+  std::vector<std::string>& records_;
+  std::barrier<>& barrier_;
+  int rank_;
+  std::function<void()> told_;
+};
+
+TEST(Group, TheRankThatHasNoDescriptorLeftToOfferALinkIsNamedByAll) {
+  std::vector<std::string> records(2);
+  std::barrier<> barrier(2);
+  std::binary_semaphore has_offered(0);
+  ThreadWorld(2).Run(SettingsOf(Places::kTcp), [&](NativeCommunicator& world) {
+    // Descriptors are the process's: rank 1 takes them away once rank 0 has made its offer.
+    std::optional<NoDescriptorLeft> none;
+    if (world.rank() == 1) {
+      has_offered.acquire();
+      none.emplace();
+    }
+    HeldMembers members(records, barrier, world.rank(), [&] {
+      none.reset();
+      if (world.rank() == 0) has_offered.release();
+    });
+    const std::array ranks{0, 1};
+    EXPECT_THAT(MessageOf([&] { world.Group(ranks, "both", members); }),
+                AllOf(HasSubstr("rank 1 could not take part in the new communicator"),
+                      HasSubstr("its own host: Too many open files")));
+    world.Barrier();
   });
 }
 

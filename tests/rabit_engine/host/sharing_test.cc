@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "rabit_engine/base/error.h"
+
 namespace warren {
 namespace {
 
@@ -24,6 +26,22 @@ TEST(Sharing, WhoDidNotReachTheLowestIsLeftOut) {
 
 TEST(Sharing, OneThatFailedLateTakesItsGroupBack) {
   EXPECT_THAT(LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", "-1", "0", "-1"}),
+              ElementsAre(-1, -1, -1, -1, -1));
+}
+
+TEST(Sharing, ARankOfAnotherVersionThatTellsNoRankIsAnErrorThatSaysSo) {
+  for (const char* const told : {"", "x", "0 1", "5", "-2", "99999999999999999999"}) {
+    try {
+      LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", told, "0", "-1"});
+      ADD_FAILURE() << "'" << told << "' is taken for a rank";
+    } catch (const EngineError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("do all ranks run the same version?"));
+    }
+  }
+}
+
+TEST(Sharing, NobodySharesWithARankThatOffersNothing) {
+  EXPECT_THAT(LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"4", "-1", "0", "0", "-1"}),
               ElementsAre(-1, -1, -1, -1, -1));
 }
 

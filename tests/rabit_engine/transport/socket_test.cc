@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "tests/rabit_engine/base/no_descriptor_left.h"
 
 namespace warren::tcp {
 namespace {
@@ -43,6 +44,17 @@ TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
   for (const std::string& text : texts) {
     EXPECT_TRUE(text.ends_with(port)) << text;
     EXPECT_TRUE(Address::Parse(text)) << text;
+  }
+}
+
+TEST(ListenAddresses, ThatCannotBeListedForWantOfADescriptorAreNoEmptyList) {
+  const Socket listener = ListenAnywhere();
+  const warren::testing::NoDescriptorLeft none;
+  try {
+    ListenAddresses(listener.fd(), "");
+    ADD_FAILURE() << "they are listed without a descriptor";
+  } catch (const LocalShortage& shortage) {
+    EXPECT_EQ(shortage.error(), EMFILE);
   }
 }
 
@@ -110,7 +122,7 @@ TEST(Resolve, ANameThatDoesNotExistIsNamed) {
     Resolve("no-such-host.invalid", 1);
     FAIL();
   } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("no-such-host.invalid"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no-such-host.invalid"));
   }
 }
 

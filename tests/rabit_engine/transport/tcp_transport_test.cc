@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -19,13 +20,15 @@
 #include <vector>
 
 #include "rabit_engine/base/error.h"
+#include "tests/rabit_engine/base/no_descriptor_left.h"
 
 namespace warren {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
+using warren::testing::NoDescriptorLeft;
 
 constexpr tcp::LinkKey kKey = {1, 2, 3};
 
@@ -136,11 +139,15 @@ tcp::Socket UnauthenticatedPeer(int port) {
   return socket;
 }
 
-tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
+tcp::Hello Hello(int from, int to, const tcp::LinkKey& key) {
   tcp::Hello hello;
-  hello.from = 0;
-  hello.to = 1;
+  hello.from = from;
+  hello.to = to;
   return tcp::Proved(hello, key);
+}
+
+tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
+  return Hello(0, 1, key);
 }
 
 /// The LostPeer that waiting for `peer` ends with.
@@ -182,8 +189,8 @@ TEST(TcpTransport, LinksWorkOverIpVersion6) {
   EXPECT_EQ(Receive(world[1], 0, 3), "six");
 }
 
-class Streams : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(SleepingAndSpinning, Streams, testing::Bool());
+class Streams : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(SleepingAndSpinning, Streams, ::testing::Bool());
 
 TEST_P(Streams, KeepTheirOrderWhateverTheSizesOfTheCalls) {
   TcpOptions options;
@@ -302,24 +309,6 @@ TEST(TcpTransport, AnUnauthenticatedPeerEndsNoRankThatHasNoDescriptorLeft) {
   EXPECT_EQ(Receive(world[1], 0, 4), "fine");
 }
 
-/// While it lives, this process can open no file.
-class NoDescriptorLeft {
- public:
-  NoDescriptorLeft() {
-    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int lowest = open("/dev/null", O_RDONLY);
-    const rlimit low{static_cast<rlim_t>(lowest), before_.rlim_max};
-    close(lowest);
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-  }
-  ~NoDescriptorLeft() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
-  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
-  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST(TcpTransport, ARankThatHasNoDescriptorToConnectWithBlamesNoPeer) {
   TcpOptions options;
   options.connect_retry = 2;
@@ -358,6 +347,77 @@ TEST(TcpTransport, ARankThatGivesUpForAShortageOfItsOwnTellsAllThoughItHasNoDesc
   const LostPeer told = LossWhileWaitingFor(world[3], 2);
   EXPECT_EQ(told.rank(), 1);
   EXPECT_THAT(told.what(), HasSubstr("it gave up for a shortage of its own (Too many open files)"));
+}
+
+TEST(TcpTransport, ARankThatHasNoDescriptorForItsFirstLinksTellsThoseThatItAwaits) {
+  World world(3);
+  world[2];
+  std::vector<tcp::Socket> dialing;
+  for (int i = 0; i < 2; ++i) dialing.push_back(UnauthenticatedPeer(world.port(2)));
+  {
+    const NoDescriptorLeft none;
+    const std::array peers{0, 1};
+    for (const int from : {0, 1}) {
+      const tcp::Hello hello = Hello(from, 2, kKey);
+      send(dialing[from].fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+    }
+    EXPECT_THROW(world[2].Connect(peers), LocalShortage);
+    world[2].Abort(2, EMFILE);
+  }
+  for (const int rank : {0, 1}) {
+    world[rank].TakeEvents();
+    try {
+      world[rank].ThrowIfLost({});
+      ADD_FAILURE() << "rank " << rank << " has heard nothing";
+    } catch (const LostPeer& lost) {
+      EXPECT_EQ(lost.rank(), 2);
+      EXPECT_EQ(lost.shortage(), EMFILE);
+    }
+  }
+}
+
+TEST(TcpTransport, AnAnsweredConnectionIsKeptThoughItTookTheLastDescriptor) {
+  World world(2);
+  world[1];
+  const tcp::Hello hello = FromRank0ToRank1(kKey);
+  const tcp::Socket rank_0 = UnauthenticatedPeer(world.port(1));
+  send(rank_0.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  {
+    const NoDescriptorLeft none;
+    world[1].TakeEvents();
+  }
+  tcp::Hello answer;
+  ASSERT_TRUE(tcp::WaitFor(rank_0.fd(), POLLIN, Soon()));
+  ASSERT_EQ(recv(rank_0.fd(), &answer, sizeof answer, MSG_WAITALL), static_cast<ssize_t>(sizeof answer));
+  const wire::Digest proof = tcp::LinkProof(kKey, hello, answer);
+  send(rank_0.fd(), &proof, sizeof proof, MSG_NOSIGNAL);
+  for (int look = 0; look < 100 && !world[1].IsLinked(0); ++look) {
+    world[1].TakeEvents();
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_TRUE(world[1].IsLinked(0));
+}
+
+TEST(TcpTransport, ARankThatCannotTakeTheConnectionOfASecondRankSaysSoAndKeepsTheFirst) {
+  World world(3);
+  world[2];
+  std::vector<tcp::Socket> peers;
+  for (const int from : {0, 1}) {
+    const tcp::Hello hello = Hello(from, 2, kKey);
+    peers.push_back(UnauthenticatedPeer(world.port(2)));
+    send(peers.back().fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  }
+  const NoDescriptorLeft none;
+  try {
+    world[2].TakeEvents();
+    ADD_FAILURE() << "it has taken two connections with one descriptor";
+  } catch (const LocalShortage& shortage) {
+    EXPECT_EQ(shortage.error(), EMFILE);
+    EXPECT_THAT(shortage.what(), HasSubstr("rank 2 cannot take a connection of another rank"));
+  }
+  pollfd answer{peers[0].fd(), POLLIN | POLLRDHUP, 0};
+  EXPECT_EQ(poll(&answer, 1, 10'000), 1);
+  EXPECT_EQ(answer.revents, POLLIN) << "it was answered, and closed";
 }
 
 TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {

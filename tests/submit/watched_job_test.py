@@ -225,6 +225,14 @@ class Afterwards(Watched):
         self.assertNotIn("hidden", listed.stdout)
         self.end_and_read(process)
 
+    def test_a_job_is_called_by_its_jobname_on_every_cluster(self):
+        process = self.submit("--num-workers", 1, "--jobname", "evening-run", "--no-tracker", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertNotIn("no effect", process.err)
+        listed = subprocess.run([sys.executable, "-m", "warren", "jobs"], capture_output=True, text=True,
+                                env=self.environment(), check=True)  # fmt: skip
+        self.assertRegex(listed.stdout, r"1 local +evening-run\n")
+
     def test_the_history_says_who_failed(self):
         process = self.job(*self.worker("fails"))
         process.communicate(timeout=LIMIT_S)

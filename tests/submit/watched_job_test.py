@@ -154,6 +154,13 @@ class Hangs(Watched):
         self.assertEqual(process.returncode, 0, err)
         self.assertNotIn("warning", err.decode())
 
+    def test_dots_without_a_newline_and_prints_by_the_tracker_are_output(self):
+        for how in ("writes-dots", "prints-by-tracker"):
+            process = self.job("--hang-timeout", 3, *self.worker(how))
+            _, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertNotIn(b"holds up", err, how)
+
     def test_workers_that_all_do_nothing_are_noticed_without_an_engine(self):
         process = self.job("--no-tracker", "--hang-timeout", 12, "sleep", "600", workers=2)
         said = self.wait_and_end(process, "no worker has used any processor time")

@@ -73,11 +73,20 @@ void ArgumentReader::ReadOption(const std::vector<std::string>& words, std::size
   given.push_back({PlaceOf(*form), std::move(value)});
 }
 
-/// "-n2", "-qn2" and "-qn 2". False, and nothing is read, if the word is no such group.
+/// "-n2", "-np2", "-qn2" and "-qn 2". False, and nothing is read, if the word is no such group.
 bool ArgumentReader::ReadLetters(const std::vector<std::string>& words, std::size_t& at,
                                  std::vector<GivenOption>& given) const {
   const std::string_view word = words[at];
   std::vector<GivenOption> found;
+  // A number may follow a name of several letters, too.
+  const std::size_t digits = std::min(word.find_first_of("0123456789"), word.size());
+  const OptionForm* const whole =
+      digits > 2 && digits < word.size() ? FindName(word.substr(0, digits)) : nullptr;
+  if (whole != nullptr && whole->value == ValueUse::kRequired && whole->is_number) {
+    given.push_back({PlaceOf(*whole), std::string(word.substr(digits))});
+    ++at;
+    return true;
+  }
   for (std::size_t i = 1; i < word.size(); ++i) {
     const OptionForm* const form = FindName(fmt::format("-{}", word[i]));
     if (form == nullptr || form->value == ValueUse::kOptional) return false;

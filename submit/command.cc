@@ -110,22 +110,25 @@ void CheckRunnable(const std::string& file, const std::string& name, const std::
 
 /// How to find the script among the words behind an interpreter.
 struct Interpreter {
-  std::string_view name;        ///< without a version
-  std::string_view no_script;   ///< letters of options after which no file follows: code, or standard input
+  std::string_view name;  ///< without a version
+  Language language;
+  std::string_view code;        ///< letters of options that take code
+  std::string_view input;       ///< letters of options after which the script is standard input
   std::string_view module;      ///< letters of options whose value is the name of a module
   std::string_view values;      ///< letters of options that take a value
   std::string_view long_value;  ///< the long option that takes the next word as its value; empty: none
 };
 
-constexpr std::array<Interpreter, 9> kInterpreters = {{{"python", "c", "m", "WX", "--check-hash-based-pycs"},
-                                                       {"pypy", "c", "m", "WX", "--check-hash-based-pycs"},
-                                                       {"sh", "cs", "", "oO", ""},
-                                                       {"bash", "cs", "", "oO", "--rcfile"},
-                                                       {"dash", "cs", "", "oO", ""},
-                                                       {"ash", "cs", "", "oO", ""},
-                                                       {"ksh", "cs", "", "oO", ""},
-                                                       {"zsh", "cs", "", "oO", ""},
-                                                       {"Rscript", "e", "", "", ""}}};
+constexpr std::array<Interpreter, 9> kInterpreters = {
+    {{"python", Language::kPython, "c", "", "m", "WX", "--check-hash-based-pycs"},
+     {"pypy", Language::kPython, "c", "", "m", "WX", "--check-hash-based-pycs"},
+     {"sh", Language::kShell, "c", "s", "", "oO", ""},
+     {"bash", Language::kShell, "c", "s", "", "oO", "--rcfile"},
+     {"dash", Language::kShell, "c", "s", "", "oO", ""},
+     {"ash", Language::kShell, "c", "s", "", "oO", ""},
+     {"ksh", Language::kShell, "c", "s", "", "oO", ""},
+     {"zsh", Language::kShell, "c", "s", "", "oO", ""},
+     {"Rscript", Language::kR, "e", "", "", "", ""}}};
 
 const Interpreter* InterpreterCalled(std::string_view program) {
   // "python3.13t" is one, too.
@@ -148,34 +151,65 @@ std::string PlainBaseName(std::string_view path) {
   return plain ? std::string(name) : std::string();
 }
 
-/// The script or module that an interpreter is given; empty: none, or none that is plain.
-std::string ScriptAmong(const std::vector<std::string>& words, const Interpreter& interpreter) {
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    const auto next = [&] { return i + 1 < words.size() ? PlainBaseName(words[i + 1]) : std::string(); };
-    if (word == "--") return next();
-    if (word == "-") return {};
-    if (word.empty() || (word.front() != '-' && word.front() != '+')) return PlainBaseName(word);
+bool IsOption(std::string_view word) {
+  return !word.empty() && (word.front() == '-' || word.front() == '+');
+}
+
+/// The value of an option of one letter: the rest of its word or, if that is empty, the next word.
+std::string ValueAt(const std::vector<std::string>& words, std::size_t& i, std::size_t letter) {
+  if (letter + 1 < words[i].size()) return words[i].substr(letter + 1);
+  return ++i < words.size() ? words[i] : std::string();
+}
+
+}  // namespace
+
+std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& words) {
+  using Kind = Interpreted::Kind;
+  if (words.empty()) return std::nullopt;
+  const std::string_view program = words.front();
+  const Interpreter* const interpreter = InterpreterCalled(program.substr(program.rfind('/') + 1));
+  if (interpreter == nullptr) return std::nullopt;
+  Interpreted found{interpreter->language, Kind::kInput, "", {}};
+  const auto takes = [](std::string_view letters, char letter) {
+    return letters.find(letter) != std::string_view::npos;
+  };
+  bool awaits_code = false;  // a shell's options may stand between -c and the code
+  std::size_t i = 1;
+  for (; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (word == "-" || !IsOption(word)) break;
     if (word.starts_with("--")) {
-      i += word == interpreter.long_value ? 1 : 0;
+      i += word == interpreter->long_value ? 1 : 0;
       continue;
     }
     for (std::size_t k = 1; k < word.size(); ++k) {
-      if (interpreter.no_script.find(word[k]) != std::string_view::npos) return {};
-      const bool is_last = k + 1 == word.size();
-      if (interpreter.module.find(word[k]) != std::string_view::npos) {
-        return is_last ? next() : PlainBaseName(word.substr(k + 1));
-      }
-      if (interpreter.values.find(word[k]) != std::string_view::npos) {
-        i += is_last ? 1 : 0;
+      const bool is_code = takes(interpreter->code, word[k]);
+      if (is_code && interpreter->language == Language::kShell) {
+        awaits_code = true;
+      } else if (is_code || takes(interpreter->module, word[k])) {
+        found.kind = is_code ? Kind::kCode : Kind::kModule;
+        found.what = ValueAt(words, i, k);
+        found.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(i + 1, words.size())),
+                               words.end());
+        return found;
+      } else if (takes(interpreter->input, word[k])) {
+        return found;
+      } else if (takes(interpreter->values, word[k])) {
+        i += k + 1 == word.size() ? 1 : 0;
         break;
       }
     }
   }
-  return {};
+  if (i >= words.size() || (words[i] == "-" && !awaits_code)) return found;
+  found.kind = awaits_code ? Kind::kCode : Kind::kScript;
+  found.what = words[i];
+  found.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+  return found;
 }
-
-}  // namespace
 
 std::string NameOfCommand(const std::vector<std::string>& words) {
   if (words.empty()) return "job";
@@ -184,8 +218,10 @@ std::string NameOfCommand(const std::vector<std::string>& words) {
   const std::string_view first = words.front();
   std::string program = PlainBaseName(first.substr(0, first.find_first_of(" \t\n")));
   if (program.empty()) return "job";
-  const Interpreter* const interpreter = InterpreterCalled(program);
-  std::string script = interpreter != nullptr ? ScriptAmong(words, *interpreter) : std::string();
+  const auto found = WhatIsInterpreted(words);
+  const bool has_name =
+      found && (found->kind == Interpreted::Kind::kScript || found->kind == Interpreted::Kind::kModule);
+  std::string script = has_name ? PlainBaseName(found->what) : std::string();
   return script.empty() ? program : script;
 }
 

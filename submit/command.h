@@ -1,6 +1,7 @@
 // The command of a job: which file it names, and how it is shown so that a shell reads it back unchanged.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -36,6 +37,20 @@ std::string SearchPath();
 /// value of PATH), and when it is not there an executable file of that name in the current directory is taken
 /// as "./name". Throws CommandError.
 FoundCommand FindCommand(const std::string& name, const std::string& path);
+
+enum class Language { kPython, kShell, kR };
+
+/// What an interpreter is given to run.
+struct Interpreted {
+  enum class Kind { kScript, kModule, kCode, kInput };  ///< kInput: a script on standard input
+  Language language;
+  Kind kind;
+  std::string what;                    ///< the file, the module or the code; empty for kInput
+  std::vector<std::string> arguments;  ///< the words behind it, for kScript, kModule and kCode
+};
+
+/// nullopt: the first of these words names no Python, POSIX shell or Rscript.
+std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& words);
 
 /// What a command is called where others may read it: metrics, titles, queues, lists of jobs. The base name
 /// of the program or, behind Python, a POSIX shell or Rscript, of the script or module that it runs:

@@ -193,7 +193,13 @@ void JobWatch::DumpAll() {
 }
 
 void JobWatch::Dump(std::size_t index) {
-  callbacks_.dump(index, [this, index](const std::string& text) { ShowDump(index, text); });
+  if (!dumped_.insert(index).second) return;  // two debuggers cannot look into one process
+  monitor_.Dumped(index, true);
+  callbacks_.dump(index, [this, index](const std::string& text) {
+    dumped_.erase(index);
+    monitor_.Dumped(index, false);
+    ShowDump(index, text);
+  });
 }
 
 void JobWatch::ShowDump(std::size_t index, const std::string& text) {
@@ -212,7 +218,6 @@ void JobWatch::OnReport(const wire::WorkerReport& report) {
 
 void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece) {
   if (web_) output_.Add(index, stream, piece);
-  monitor_.Wrote(index, Clock::now());
   if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
 }
 

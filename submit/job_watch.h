@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +62,7 @@ class JobWatch {
   /// `culprit`: the process that made it fail.
   void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
               std::function<void()> done);
-  /// Shows where the process is in its program.
+  /// Shows where the process is in its program, once for calls until it has been shown.
   void Dump(std::size_t index);
 
  private:
@@ -81,6 +82,7 @@ class JobWatch {
   JobMonitor monitor_;
   std::optional<History> history_;  ///< of a job that has begun
   OutputHistory output_;
+  std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
   std::vector<std::string> stack_files_;  ///< in --log-dir, of each process; empty: none
   std::optional<TimelineFile> timeline_;  ///< where somebody wants one
   std::unique_ptr<WebServer> web_;        ///< where somebody may ask

@@ -408,7 +408,8 @@ class JobRun : public JobView {
       if (options_.debug_log) spdlog::debug("report: {}", wire::Encode(report).substr(sizeof(std::int32_t)));
       watch_->OnReport(report);
     };
-    events.print = [this](const std::string& text) {
+    events.print = [this](int rank, const std::string& text) {
+      watch_->monitor().WroteByTracker(rank, Clock::now());
       watch_->monitor().Printed(text, Clock::now());
       output_->TrackerPrint(text);
     };
@@ -437,6 +438,7 @@ class JobRun : public JobView {
   }
 
   void OnOutput(std::size_t index, Stream stream, std::string_view bytes) {
+    watch_->monitor().Wrote(index, Clock::now());  // also what is not shown before its line ends
     output_->Append(index, stream, bytes);
     if (!console_.full()) return;
     watch_->monitor().OutputPaused(true, Clock::now());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "submit/command.h"
+#include "submit/shell_commands.h"
 
 namespace warren::submit {
 namespace {
@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
+constexpr int kMostDepth = 20;  ///< of commands that run commands
 
 /// The top-level module of Python, and what a compiled program that uses the library contains: the name of
 /// the shared library, or, where rabit is linked in, the variable that it reads.
@@ -38,10 +39,26 @@ constexpr std::array<Library, 5> kLibraries = {{{"xgboost", "libxgboost"},
                                                 {"warren", "DMLC_TRACKER_URI"},
                                                 {"horovod", ""}}};
 
-/// Ways by which a script's processes find each other without the tracker.
+/// Names by which a script's processes find each other without the tracker.
 constexpr std::array<std::string_view, 7> kOtherMeans = {
     "init_process_group", "torch.distributed", "mpi4py", "dask.distributed",
     "xgboost.dask",       "xgboost.spark",     "pyspark"};
+
+/// Programs, and words of a shell, that run the command behind them.
+constexpr std::array<std::string_view, 19> kStarters = {
+    "env",    "exec",  "command", "nice",     "nohup", "time", "timeout", "taskset", "numactl", "stdbuf",
+    "setsid", "xargs", "uv",      "coverage", "conda", "run",  "poetry",  "strace",  "perf"};
+constexpr std::array<std::string_view, 9> kKeywords = {"if",    "then",  "elif", "do", "else",
+                                                       "while", "until", "!",    "{"};
+
+/// Modules of Python that run the script behind them.
+constexpr std::array<std::string_view, 8> kRunningModules = {
+    "warren.compat", "cProfile", "profile", "trace", "pdb", "coverage", "memory_profiler", "debugpy"};
+
+template <typename Names>
+bool IsAmong(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 std::string_view LibraryOfModule(std::string_view module) {
   const auto found = std::find_if(kLibraries.begin(), kLibraries.end(),
@@ -59,13 +76,6 @@ std::string_view LibraryInProgram(std::string_view bytes) {
   return {};
 }
 
-std::string_view Trimmed(std::string_view text) {
-  const auto is_blank = [](unsigned char c) { return std::isspace(c) != 0; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> Split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -76,17 +86,53 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// The modules, with dots, that Python's import statements in the text name.
-std::vector<std::string> ImportedModules(std::string_view text) {
+/// Python code with each statement on one line: strings are empty, comments are gone.
+std::string WithoutStrings(std::string_view text) {
+  std::string code;
+  int depth = 0;  // of brackets, in which a line does not end
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '\'' || c == '"') {
+      const std::string_view three = text.substr(i, 3);
+      const bool is_long = three == "\'\'\'" || three == "\"\"\"";
+      const std::string_view quote = is_long ? three : text.substr(i, 1);
+      for (i += quote.size(); i < text.size() && text.substr(i, quote.size()) != quote; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+      i += quote.size() - 1;
+      code += "\"\"";
+    } else if (c == '\\') {
+      i = std::min(text.find('\n', i), text.size());
+      code += ' ';
+    } else if (c == '\n' && depth > 0) {
+      code += ' ';
+    } else {
+      const int step = std::string_view("([{").find(c) != std::string_view::npos   ? 1
+                       : std::string_view(")]}").find(c) != std::string_view::npos ? -1
+                                                                                   : 0;
+      depth = std::max(depth + step, 0);
+      code += c;
+    }
+  }
+  return code;
+}
+
+/// The modules, with dots, that import statements name.
+std::vector<std::string> ImportedModules(std::string_view code) {
   std::vector<std::string> modules;
-  for (std::string_view statement : Split(text, "\n;")) {
-    statement = Trimmed(statement.substr(0, statement.find('#')));
-    const std::vector<std::string_view> words = Split(statement, " \t(),\\\r");
+  for (const std::string_view statement : Split(code, "\n;:")) {
+    const std::vector<std::string_view> words = Split(statement, " \t(),\r\f");
     if (words.size() < 2) continue;
     if (words[0] == "from") {
       modules.emplace_back(words[1]);
       // "from . import module" or "from package import module"
       for (std::size_t i = 3; i < words.size(); ++i) {
+        if (words[i] == "as") {
+          ++i;
+          continue;
+        }
         const bool relative = words[1].ends_with('.');
         modules.push_back(fmt::format("{}{}{}", words[1], relative ? "" : ".", words[i]));
       }
@@ -103,6 +149,26 @@ std::vector<std::string> ImportedModules(std::string_view text) {
   return modules;
 }
 
+/// Whether one of kOtherMeans is this name, or whole parts of it: of a.b.c for a.b, and for c.
+bool NamesOtherMeans(std::string_view dotted) {
+  const std::string parts = fmt::format(".{}.", dotted);
+  return std::any_of(kOtherMeans.begin(), kOtherMeans.end(), [&](std::string_view means) {
+    return dotted.find(means) != std::string_view::npos &&
+           parts.find(fmt::format(".{}.", means)) != std::string::npos;
+  });
+}
+
+bool UsesOtherMeans(std::string_view code) {
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
+  while (!code.empty()) {
+    const auto* const begin = std::find_if(code.begin(), code.end(), is_part);
+    const auto* const end = std::find_if_not(begin, code.end(), is_part);
+    if (NamesOtherMeans({begin, end})) return true;
+    code.remove_prefix(static_cast<std::size_t>(end - code.begin()));
+  }
+  return false;
+}
+
 std::optional<std::string> Read(const fs::path& file, std::uintmax_t most_bytes) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return std::nullopt;
@@ -115,104 +181,224 @@ std::optional<std::string> Read(const fs::path& file, std::uintmax_t most_bytes)
   return text;
 }
 
-/// Reads files, each once, and follows what they name.
+/// A command, and what it is run with.
+struct Running {
+  std::vector<std::string> words;
+  fs::path directory;  ///< the current one; empty: unknown
+  std::string named_by;
+  std::optional<std::string> here_document = {};
+  std::string input_file = {};
+  int depth = 0;
+};
+
+/// Reads files, each once, and follows what they run.
 class Search {
  public:
   explicit Search(std::string path) : path_(std::move(path)) {}
 
-  void LookAt(const std::vector<std::string>& command) {
-    LookAtCommand(command, fs::path("."), "the command");
-    while (!waiting_.empty() && !has_other_means_) {
-      const fs::path file = std::exchange(waiting_.front(), {});
-      waiting_.pop_front();
-      LookAtFile(file);
-    }
-  }
+  void LookAt(const std::vector<std::string>& command) { LookAtCommand({command, ".", "the command"}); }
 
   std::optional<LibraryUse> result() const { return has_other_means_ ? std::nullopt : found_; }
 
  private:
-  /// The words of a command. Those that are no option may be programs, modules of Python after -m, and text
-  /// after -c.
-  void LookAtCommand(const std::vector<std::string>& words, const fs::path& directory,
-                     const std::string& name) {
-    bool is_awaited = true;  // the program that is on PATH, perhaps behind those that start another
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string& word = words[i];
-      if (i > 0 && words[i - 1] == "-m") {
-        LookAtModule(word, directory, name);
-      } else if (word.find_first_of(" \n") != std::string::npos) {
-        LookAtText(name, word, directory);
-      } else if (word.empty() || word.front() == '-') {
-        continue;
-      } else if (word.find('/') != std::string::npos || IsScript(word)) {
-        Add(word);
-        is_awaited = false;
-      } else if (is_awaited) {
-        is_awaited = StartsAnother(word) || !AddFromPath(word);
+  /// The program that the words name, perhaps behind some that start another, and what it runs in turn.
+  void LookAtCommand(const Running& running) {
+    if (running.depth > kMostDepth) return;
+    bool is_started = false;  // by another program, whose values of options are no programs
+    for (std::size_t i = 0; i < running.words.size(); ++i) {
+      const std::string& word = running.words[i];
+      const std::string name = word.substr(word.rfind('/') + 1);
+      const bool is_variable = word.starts_with('$');
+      const bool is_assignment = word.find('=') != std::string::npos && word.front() != '=';
+      if (word.empty() || word.front() == '-' || is_assignment || IsAmong(kKeywords, word)) continue;
+      Running rest = running;
+      rest.words.erase(rest.words.begin(), rest.words.begin() + static_cast<std::ptrdiff_t>(i));
+      ++rest.depth;
+      if (word == "." || word == "source") rest.words[0] = "sh";
+      if (is_variable && Lower(word).find("py") != std::string::npos) rest.words[0] = "python";
+      if (const auto interpreted = WhatIsInterpreted(rest.words))
+        return LookAtInterpreted(rest, *interpreted);
+      if ((IsAmong(kStarters, name) && (is_started || name != "run")) || is_variable) {
+        is_started = true;
+      } else if (is_started && word.ends_with(".py")) {
+        return LookAtScript(At(running.directory, word), Language::kPython, rest);
+      } else if (LookAtProgram(rest) || !is_started) {
+        return;
       }
     }
   }
 
-  static bool StartsAnother(std::string_view word) {
-    constexpr std::array<std::string_view, 16> kWords = {
-        "env",    "exec",   "nice", "nohup", "time", "timeout", "taskset", "numactl",
-        "stdbuf", "setsid", "if",   "then",  "do",   "else",    "while",   "!"};
-    return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  static std::string Lower(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
   }
 
-  bool AddFromPath(const std::string& word) {
+  /// Empty if nobody knows where that is.
+  static fs::path At(const fs::path& directory, const std::string& file) {
+    if (file.starts_with('/') || directory == ".") return file;
+    return directory.empty() ? fs::path() : directory / file;
+  }
+
+  void LookAtInterpreted(const Running& running, const Interpreted& interpreted) {
+    using Kind = Interpreted::Kind;
+    const bool is_python = interpreted.language == Language::kPython;
+    Running rest = running;
+    rest.words.erase(rest.words.begin() + 1, rest.words.end());
+    rest.words.insert(rest.words.end(), interpreted.arguments.begin(), interpreted.arguments.end());
+    if (interpreted.language == Language::kR) return;
+    switch (interpreted.kind) {
+      case Kind::kScript:
+        return LookAtScript(At(running.directory, interpreted.what), interpreted.language, rest);
+      case Kind::kCode:
+        if (is_python) return LookAtPython(running.named_by, interpreted.what, running.directory, {});
+        if (rest.words.size() > 1) rest.words.erase(rest.words.begin());  // the next word is $0
+        return LookAtShell(interpreted.what, rest, running.directory);
+      case Kind::kInput:
+        if (!running.input_file.empty())
+          return LookAtScript(At(running.directory, running.input_file), interpreted.language, rest);
+        if (!running.here_document) return;
+        if (is_python) return LookAtPython(running.named_by, *running.here_document, running.directory, {});
+        return LookAtShell(*running.here_document, rest, running.directory);
+      case Kind::kModule:
+        break;
+    }
+    LookAtModule(interpreted.what, running.directory, {}, running.named_by, true);
+    if (!IsAmong(kRunningModules, interpreted.what)) return;
+    const auto script = std::find_if(interpreted.arguments.begin(), interpreted.arguments.end(),
+                                     [](const std::string& word) { return word.ends_with(".py"); });
+    if (script != interpreted.arguments.end())
+      LookAtScript(At(running.directory, *script), Language::kPython, rest);
+  }
+
+  /// Whether the first word is a program.
+  bool LookAtProgram(const Running& running) {
+    fs::path file;
     try {
-      Add(FindCommand(word, path_).file);
-      return true;
+      const std::string& word = running.words.front();
+      const bool is_path = word.find('/') != std::string::npos;
+      file = is_path ? At(running.directory, word) : fs::path(word);
+      if (file.empty()) return false;
+      file = FindCommand(file.string(), path_).file;
     } catch (const CommandError&) {
       return false;
     }
+    if (!IsNew(file)) return true;
+    const auto bytes = Read(file, kMostProgramBytes);
+    if (!bytes) return true;
+    if (bytes->starts_with("\177ELF")) {
+      Note(file.string(), LibraryInProgram(*bytes));
+    } else if (bytes->starts_with("#!") && bytes->size() <= kMostScriptBytes) {
+      seen_.erase(file.lexically_normal().string());
+      Running script = running;
+      script.words.clear();
+      const std::string_view line = std::string_view(*bytes).substr(2, bytes->find('\n') - 2);
+      for (const std::string_view word : Split(line, " \t\r")) script.words.emplace_back(word);
+      script.words.push_back(running.directory == "." ? file.string() : fs::absolute(file).string());
+      script.words.insert(script.words.end(), running.words.begin() + 1, running.words.end());
+      LookAtCommand(script);
+    }
+    return true;
   }
 
-  static bool IsScript(const fs::path& file) {
-    constexpr std::array<std::string_view, 3> kSuffixes = {".py", ".sh", ".bash"};
-    return std::find(kSuffixes.begin(), kSuffixes.end(), file.extension().string()) != kSuffixes.end();
+  bool IsNew(const fs::path& file) {
+    return seen_.size() < kMostFiles && seen_.insert(file.lexically_normal().string()).second;
   }
 
-  void Add(const fs::path& file) {
-    if (seen_.size() < kMostFiles && seen_.insert(file.lexically_normal().string()).second)
-      waiting_.push_back(file);
+  /// A script, or a folder of Python with a __main__.py.
+  void LookAtScript(fs::path file, Language language, const Running& running) {
+    std::error_code error;
+    if (language == Language::kPython && fs::is_directory(file, error)) file /= "__main__.py";
+    if (file.empty() || !IsNew(file)) return;
+    const auto text = Read(file, kMostScriptBytes);
+    if (!text) return;
+    if (language == Language::kPython) {
+      const fs::path folder = file.parent_path();
+      return LookAtPython(file.string(), *text, folder.empty() ? "." : folder, {});
+    }
+    Running rest = running;
+    rest.named_by = file.string();
+    const fs::path folder = file.parent_path();
+    LookAtShell(*text, rest, folder.empty() ? "." : folder);
   }
 
-  void LookAtFile(const fs::path& file) {
-    const auto bytes = Read(file, IsScript(file) ? kMostScriptBytes : kMostProgramBytes);
-    if (!bytes) return;
-    if (bytes->starts_with("\177ELF")) return Note(file.string(), LibraryInProgram(*bytes));
-    if (IsScript(file) || bytes->starts_with("#!")) LookAtText(file.string(), *bytes, file.parent_path());
-  }
-
-  /// A script of Python or of a shell: the imports of the one, the words of the other.
-  void LookAtText(const std::string& name, std::string_view text, const fs::path& directory) {
-    has_other_means_ = has_other_means_ ||
-                       std::any_of(kOtherMeans.begin(), kOtherMeans.end(),
-                                   [&](auto means) { return text.find(means) != std::string_view::npos; });
-    for (const std::string& module : ImportedModules(text)) LookAtModule(module, directory, name);
-    if (fs::path(name).extension() == ".py") return;
-    for (const std::string_view line : Split(text, "\n;|&()")) {
-      std::vector<std::string> words;
-      for (const std::string_view word : Split(line, " \t\r'\"")) words.emplace_back(word);
-      LookAtCommand(words, directory, name);
+  /// `running`: the shell, and its script's arguments. `scripts_folder`: what `dirname $0` says.
+  void LookAtShell(std::string_view text, const Running& running, const fs::path& scripts_folder) {
+    const std::vector<std::string> arguments(running.words.begin() + (running.words.empty() ? 0 : 1),
+                                             running.words.end());
+    std::vector<fs::path> directories = {running.directory};
+    for (SimpleCommand& line : CommandsOfShell(text)) {
+      if (line.kind == SimpleCommand::Kind::kOpens) {
+        directories.push_back(directories.back());
+      } else if (line.kind == SimpleCommand::Kind::kCloses) {
+        if (directories.size() > 1) directories.pop_back();
+      } else if (!line.words.empty() && (line.words[0] == "cd" || line.words[0] == "pushd")) {
+        directories.back() = Changed(directories.back(), line.words, scripts_folder);
+      } else {
+        LookAtCommand({WithArguments(line.words, arguments), directories.back(), running.named_by,
+                       std::move(line.here_document), std::move(line.input_file), running.depth + 1});
+      }
     }
   }
 
-  void LookAtModule(std::string_view module, const fs::path& directory, const std::string& importer) {
+  static fs::path Changed(const fs::path& from, const std::vector<std::string>& cd,
+                          const fs::path& scripts_folder) {
+    if (cd.size() != 2) return {};
+    const std::string& to = cd[1];
+    if (to.find("dirname") != std::string::npos && to.ends_with(')')) return scripts_folder;
+    if (to.find_first_of("$~*?") != std::string::npos || to == "-") return {};
+    return At(from, to).lexically_normal();
+  }
+
+  static std::vector<std::string> WithArguments(const std::vector<std::string>& words,
+                                                const std::vector<std::string>& arguments) {
+    std::vector<std::string> all;
+    for (const std::string& word : words) {
+      if (word == "$@" || word == "$*" || word == "${@}") {
+        all.insert(all.end(), arguments.begin(), arguments.end());
+      } else if (word.size() == 2 && word[0] == '$' && word[1] > '0' && word[1] <= '9') {
+        const auto number = static_cast<std::size_t>(word[1] - '0');
+        all.push_back(number <= arguments.size() ? arguments[number - 1] : std::string());
+      } else {
+        all.push_back(word);
+      }
+    }
+    return all;
+  }
+
+  /// `root`: where modules beside the script lie, empty if unknown. `package`: that of the text, if it is a
+  /// module's.
+  void LookAtPython(const std::string& name, std::string_view text, const fs::path& root,
+                    const fs::path& package) {
+    const std::string code = WithoutStrings(text);
+    has_other_means_ = has_other_means_ || UsesOtherMeans(code);
+    for (const std::string& module : ImportedModules(code)) LookAtModule(module, root, package, name, false);
+  }
+
+  void LookAtModule(std::string_view module, const fs::path& root, const fs::path& package,
+                    const std::string& importer, bool is_run) {
+    has_other_means_ = has_other_means_ || NamesOtherMeans(module);
     Note(importer, LibraryOfModule(module.substr(0, module.find('.'))));
     // One dot is the importer's own package, each further one a folder above it.
-    fs::path file = directory;
+    fs::path file = module.starts_with('.') ? package : root;
+    if (file.empty()) return;
     if (module.starts_with('.')) module.remove_prefix(1);
     for (; module.starts_with('.'); module.remove_prefix(1)) file /= "..";
-    for (const std::string_view part : Split(module, ".")) file /= part;
-    std::error_code error;
-    for (const fs::path& one :
-         {fs::path(file.string() + ".py"), file / "__init__.py", file / "__main__.py"}) {
-      if (fs::is_regular_file(one, error)) Add(one);
+    // All packages on the way are imported, too.
+    const std::vector<std::string_view> parts = Split(module, ".");
+    if (parts.empty()) LookAtModuleFile(file / "__init__.py", root);
+    for (const std::string_view part : parts) {
+      file /= part;
+      LookAtModuleFile(file.string() + ".py", root);
+      LookAtModuleFile(file / "__init__.py", root);
     }
+    if (is_run) LookAtModuleFile(file / "__main__.py", root);
+  }
+
+  void LookAtModuleFile(const fs::path& file, const fs::path& root) {
+    std::error_code error;
+    if (!fs::is_regular_file(file, error) || !IsNew(file)) return;
+    if (const auto text = Read(file, kMostScriptBytes))
+      LookAtPython(file.lexically_normal().string(), *text, root, file.parent_path());
   }
 
   void Note(const std::string& file, std::string_view library) {
@@ -220,7 +406,6 @@ class Search {
   }
 
   std::string path_;
-  std::deque<fs::path> waiting_;
   std::set<std::string> seen_;
   std::optional<LibraryUse> found_;
   bool has_other_means_ = false;

@@ -16,10 +16,10 @@ struct LibraryUse {
   bool operator==(const LibraryUse&) const = default;
 };
 
-/// Looks for such a library in the programs that these words name, in the Python modules beside them that
-/// they import, and in program text among the words. `path`: the value of PATH. nullopt: none was found, or
-/// the program finds its peers by other means, such as torch.distributed or MPI. Never throws for files that
-/// cannot be read.
+/// Looks for such a library in what these words run: programs, scripts of Python and of a shell, code among
+/// the words, and the Python modules beside a script that it imports. Never names what the command only
+/// reads. `path`: the value of PATH. nullopt: none was found, or the program finds its peers by other means,
+/// such as torch.distributed or MPI. Never throws for files that cannot be read.
 std::optional<LibraryUse> FindLibraryUse(const std::vector<std::string>& command, const std::string& path);
 
 /// What to tell the user of a job of so many workers that none has joined; empty: nothing.

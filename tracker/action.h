@@ -54,6 +54,7 @@ struct WorkerReported {
 };
 struct Print {
   std::string text;
+  int rank;  ///< of the worker that asked for it; -1: not known
 };
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down

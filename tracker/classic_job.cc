@@ -265,7 +265,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
                  connection)) {  // those over MPI get no rank here, and are of the job
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which no worker has been given", rank));
   }
-  connections_.Add(Print{wire::PrintableLines(print.text)});
+  connections_.Add(Print{wire::PrintableLines(print.text), rank});
   Forget(connection);
 }
 

@@ -249,7 +249,7 @@ void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print
     throw wire::ProtocolError(
         fmt::format("it prints as rank {}, which was not given to it", peers_.at(connection).hello.rank));
   }
-  connections_.Add(Print{wire::PrintableLines(print.text)});
+  connections_.Add(Print{wire::PrintableLines(print.text), RankOf(connection)});
   Forget(connection);
 }
 

@@ -241,7 +241,7 @@ int Serve(const Options& options) {
 
   ServerEvents events;
   events.linked = [&] { spdlog::info("tracker: all workers are linked"); };
-  events.print = [](const std::string& text) {
+  events.print = [](int, const std::string& text) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   };
   events.finished = [&](const std::string& failure) {

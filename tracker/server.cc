@@ -521,7 +521,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (events_.reported) events_.reported(*reported.report);
   }
   void Do(Print& print) {
-    if (events_.print) events_.print(print.text);
+    if (events_.print) events_.print(print.rank, print.text);
   }
   void Do(Note& note) {
     if (events_.note) events_.note(note);

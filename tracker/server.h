@@ -39,8 +39,8 @@ struct ServerEvents {
   std::function<void()> linked;
   /// A worker tells how it is doing, about once a second.
   std::function<void(const wire::WorkerReport& report)> reported;
-  /// A worker asked to show `text` to the user.
-  std::function<void(const std::string& text)> print;
+  /// The worker of this rank (-1: not known) asked to show `text` to the user.
+  std::function<void(int rank, const std::string& text)> print;
   /// Something another tracker would have to know to take the job over; with JobOptions::takes_notes.
   std::function<void(const Note& note)> note;
   /// The workers of XGBoost 2.1 or later cannot go on together: that of `task_id` failed, `story` says who it

@@ -38,6 +38,15 @@ bool IsControl(std::string_view character) {
   return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
+/// The code of a character that ends a line (U+2028, U+2029) or changes the direction of the text behind it
+/// (U+202A to U+202E, U+2066 to U+2069); 0 for all others. warren/_printable.py has the same ones.
+int CodeThatMovesText(std::string_view character) {
+  if (character.size() != 3 || character[0] != '\xe2') return 0;
+  const int code = 0x2000 | (character[1] & 0x3f) << 6 | (character[2] & 0x3f);
+  const bool moves = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return moves ? code : 0;
+}
+
 }  // namespace
 
 std::string Printable(std::string_view text) {
@@ -56,7 +65,10 @@ std::string PrintableLines(std::string_view text) {
     const std::size_t bytes = Utf8Bytes(text);
     const std::string_view character = text.substr(0, bytes == 0 ? 1 : bytes);
     const bool is_plain = bytes > 0 && (!IsControl(character) || character == "\n" || character == "\t");
-    if (is_plain) {
+    const int moves = bytes > 0 ? CodeThatMovesText(character) : 0;
+    if (moves != 0) {
+      out += fmt::format("\\u{:04x}", moves);
+    } else if (is_plain) {
       out += character;
     } else if (!text.starts_with("\r\n")) {
       AppendEscaped(out, character);

@@ -11,7 +11,7 @@ std::string Printable(std::string_view text);
 
 /// All of a text that somebody wants shown: lines, tabs and UTF-8 as they are, all that a terminal would obey
 /// (escape sequences, C0 and C1 control characters, a return without a new line) and all that is no UTF-8 as
-/// \xNN.
+/// \xNN; marks that change the direction of the text behind them, and separators of lines, as \uNNNN.
 std::string PrintableLines(std::string_view text);
 
 /// The same as one line: newlines and tabs become blanks.

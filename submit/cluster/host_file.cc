@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "submit/process/whole_file.h"
+#include "wire/printable.h"
 
 namespace warren::submit {
 namespace {
@@ -30,18 +31,9 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 constexpr std::string_view kForms = "a line is one host, and slots=N, max_slots=N or port=N behind it";
 
-/// `text` in quotes, without the control characters that a terminal would obey.
+/// `text` in quotes, without anything that a terminal would obey.
 std::string Quoted(std::string_view text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += c;
-    }
-  }
-  return fmt::format("'{}'", shown);
+  return fmt::format("'{}'", wire::PrintableLine(text));
 }
 
 bool IsNumber(std::string_view text) {
@@ -70,16 +62,22 @@ struct LineOptions {
 
 LineOptions ParseLineOptions(std::istringstream& words, const std::string& host) {
   LineOptions options;
+  const auto once = [&host](bool is_first, std::string_view name) {
+    if (!is_first) throw std::runtime_error(fmt::format("{} has {} twice on its line", Quoted(host), name));
+  };
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     const std::string_view value =
         equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
     if (equals != std::string::npos && key == "slots") {
+      once(!options.slots, "slots=");
       options.slots = ParseNumber(value, kMaxSlots, "number of slots");
     } else if (equals != std::string::npos && (key == "max_slots" || key == "max-slots")) {
+      once(options.max_slots == 0, "max_slots=");
       options.max_slots = ParseNumber(value, kMaxSlots, "number of slots");
     } else if (equals != std::string::npos && key == "port") {
+      once(options.port == 0, "port=");
       options.port = ParsePort(value);
     } else if (IsNumber(word)) {
       throw std::runtime_error(
@@ -222,6 +220,9 @@ void TakePort(std::string_view host, std::string_view text, bool is_plainly_port
 /// The hosts of "alice@node[1-3]:2222", "[fe80::1]:2222", "node1*2".
 std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   Host host;
+  if (const std::size_t scheme = word.find("://"); scheme != std::string_view::npos) {
+    throw NoHostName(word, fmt::format("leave out {}", Quoted(word.substr(0, scheme + 3))));
+  }
   if (const std::size_t at = word.rfind('@'); at != std::string_view::npos) {
     host.user = word.substr(0, at);
     word.remove_prefix(at + 1);

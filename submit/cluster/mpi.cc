@@ -267,8 +267,8 @@ ClusterEntry MpiEntry() {
   entry.known_hosts = MpiHostNames;
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.check = CheckBinding;
-  entry.shared_options = {"--bind",          "--host-file", "--worker-memory", "--server-cores",
-                          "--server-memory", "--jobname",   "--queue"};
+  entry.shared_options = {"--bind",         "--host-file",     "--worker-memory",
+                          "--server-cores", "--server-memory", "--queue"};
   entry.own_options = {
       {"--mpirun", "PROGRAM", "mpirun", "The mpirun of Open MPI 4 or 5, MPICH or Intel MPI.",
        Text<&Options::mpirun>},

@@ -113,8 +113,7 @@ ClusterEntry SgeEntry() {
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
   entry.bound_by = "--sge-args '-binding linear:N', by which Grid Engine does";
   entry.core_sharing = CoreSharing::kTheirHost;
-  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
-                          "--time-limit",    "--jobname",      "--queue"};
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--time-limit", "--queue"};
   entry.own_options = {
       {"--sge-log-dir", "DIR", "",
        "Directory for the output of Grid Engine's own scripts. By default it is discarded; dmlc-submit shows the output of the processes either way.",

@@ -210,7 +210,7 @@ ClusterEntry SlurmEntry() {
   };
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.shared_options = {"--bind",        "--worker-memory", "--server-cores", "--server-memory",
-                          "--worker-gpus", "--time-limit",    "--jobname",      "--queue"};
+                          "--worker-gpus", "--time-limit",    "--queue"};
   entry.own_options = {
       {"--slurm-args", "WORDS", "",
        "More options for sbatch, or for srun inside an allocation, such as '--account=a --constraint=fast'.",

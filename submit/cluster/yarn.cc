@@ -151,8 +151,8 @@ ClusterEntry YarnEntry() {
   entry.has_own_directories = true;
   entry.bound_by =
       "what the NodeManagers are set up for: control groups, or yarn.nodemanager.numa-awareness.enabled";
-  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",  "--worker-gpus",
-                          "--jobname",       "--queue",        "--auto-file-cache"};
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",
+                          "--worker-gpus",   "--queue",        "--auto-file-cache"};
   entry.own_options = {
       {"--yarn-app-classpath", "PATH", "",
        "Class path of the application master, instead of the default one.",

@@ -32,7 +32,7 @@ struct Signs {
       cores;  ///< processor cores used between the last two samples; nullopt: there was one sample
   TimePoint cores_since;  ///< when the first of these two came
 
-  std::optional<TimePoint> printed;  ///< when it last wrote to its standard output or standard error
+  std::optional<TimePoint> printed;  ///< when it last wrote output, or printed by way of the tracker
 
   // From reports, if any came.
   std::optional<TimePoint> reported;

@@ -204,7 +204,10 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
   Worker& worker = workers_[index];
   WorkerSnapshot& shown = job_.workers[index];
   if (!worker.runs_since) return;
-  if (!shown.sample || shown.sample->state != sample.state) worker.state_since = now;
+  ProcessSample seen = sample;
+  // Our own debugger stops it for a moment, whatever it did before.
+  if (worker.is_dumped && seen.state == 't') seen.state = shown.sample ? shown.sample->state : '?';
+  if (!shown.sample || shown.sample->state != seen.state) worker.state_since = now;
   if (shown.sample && worker.sampled && now > *worker.sampled) {
     const double used = sample.cpu_seconds - shown.sample->cpu_seconds;
     shown.cores_used = std::max(0.0, used / Seconds(now - *worker.sampled));
@@ -213,11 +216,21 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
   if (!worker.sampled_first) worker.sampled_first = worker.busy = now;
   worker.sampled_before = worker.sampled;
   worker.sampled = worker.heard = now;
-  shown.sample = sample;
+  shown.sample = seen;
 }
 
 void JobMonitor::Wrote(std::size_t index, TimePoint now) {
   workers_[index].printed = now;
+}
+
+void JobMonitor::WroteByTracker(int rank, TimePoint now) {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (job_.workers[i].rank == rank) Wrote(i, now);
+  }
+}
+
+void JobMonitor::Dumped(std::size_t index, bool begins) {
+  workers_[index].is_dumped = begins;
 }
 
 void JobMonitor::OutputPaused(bool paused, TimePoint now) {

@@ -46,6 +46,11 @@ class JobMonitor {
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
   /// The process has written something to its standard output or standard error.
   void Wrote(std::size_t index, TimePoint now);
+  /// The worker of this rank has printed something by way of the tracker. Other ranks than the job's are
+  /// nobody.
+  void WroteByTracker(int rank, TimePoint now);
+  /// The process is held by the debugger that shows its stack for us from here on, or no more.
+  void Dumped(std::size_t index, bool begins);
   /// Output, and with it samples of other hosts, are left where they are from here on, or no more.
   void OutputPaused(bool paused, TimePoint now);
   /// Nobody hears reports any more: the workers have left the job.
@@ -79,6 +84,7 @@ class JobMonitor {
     std::optional<TimePoint> sampled_before = {}, printed = {};
     TimePoint::duration report_gap{0};
     TimePoint call_since;
+    bool is_dumped = false;
   };
   /// How much each rank had made others wait, at a moment.
   struct Waits {

@@ -54,7 +54,8 @@ TEST(ArgumentReader, TakesAValueInEveryForm) {
                                                                                      {"-n=2"},
                                                                                      {"-n2"},
                                                                                      {"-np", "2"},
-                                                                                     {"-np=2"}}) {
+                                                                                     {"-np=2"},
+                                                                                     {"-np2"}}) {
     const Result result = Read(words);
     EXPECT_THAT(result.given, ElementsAre(two)) << testing::PrintToString(words);
     EXPECT_EQ(result.at, words.size());
@@ -99,6 +100,7 @@ TEST(ArgumentReader, NamesTheNearestToAnUnknownOption) {
   EXPECT_EQ(ErrorOf({"--wrong"}), "unknown option '--wrong'");
   EXPECT_EQ(ErrorOf({"-x"}), "unknown option '-x'");
   EXPECT_EQ(ErrorOf({"-nprocs", "2"}), "unknown option '-nprocs'; the nearest is --num-workers");
+  EXPECT_EQ(ErrorOf({"-nprocs2"}), "unknown option '-nprocs2'; the nearest is --num-workers");
 }
 
 TEST(ArgumentReader, SaysWhatIsWrongWithAValue) {

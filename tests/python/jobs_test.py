@@ -118,6 +118,7 @@ class Program(unittest.TestCase):
                               text=True,
                               capture_output=True,
                               check=False,
+                              timeout=60,
                               env={
                                   **os.environ, "XDG_STATE_HOME": str(self.folder)
                               })
@@ -159,6 +160,18 @@ class Program(unittest.TestCase):
         self.assertIn("20261127T010201Z-1 ", out)
         self.assertIn("20261127T010202Z-2.json: it is no JSON", err)
         self.assertNotIn("\x1b", err)
+
+    def test_what_is_no_file_is_named_and_waits_for_nobody(self):
+        self.keep(1)
+        os.mkfifo(self.state / "20261127T010202Z-2.json")
+        (self.state / "20261127T010203Z-3.json").symlink_to("/dev/zero")
+        (self.state / "20261127T010204Z-4.json").mkdir()
+        with open(self.state / "20261127T010205Z-5.json", "wb") as large:
+            large.truncate(1 << 34)
+        out, err = self.run_it(code=1)
+        self.assertIn("20261127T010201Z-1 ", out)
+        for second, said in ((2, "no file, but a pipe"), (3, "no file, but a device"), (4, "no file, but a folder"), (5, "it has more than 16 MiB")):
+            self.assertRegex(err, f"2026112.*-{second}.json.*{said}")
 
     def test_a_pid_of_another_container_is_no_sign_of_an_end(self):
         running = {field: value for field, value in FAILED.items() if field not in END}

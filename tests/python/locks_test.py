@@ -89,6 +89,15 @@ class Folders(unittest.TestCase):
         self.assertTrue((outside / "lock").exists())
         self.assertEqual(len(os.listdir(self.place)), 3)
 
+    def test_a_pipe_in_the_place_of_a_lock_holds_nobody_up(self):
+        folder = pathlib.Path(self.place) / "warren-pages-pipe"
+        folder.mkdir()
+        os.mkfifo(folder / "lock")
+        self.addCleanup(signal.alarm, 0)
+        signal.alarm(60)
+        self.made()
+        self.assertTrue(folder.exists())
+
     def test_without_locks_it_says_so_and_nobody_takes_it_for_a_leftover(self):
         def none(*_):
             raise OSError(95, "Operation not supported")

@@ -90,6 +90,22 @@ TEST(HostFile, TakesSlotsBehindAStar) {
   EXPECT_THAT(ErrorOf("node1*2 slots=3"), HasSubstr("two numbers of slots"));
 }
 
+TEST(HostFile, TakesEachSettingOfALineOnce) {
+  EXPECT_THAT(ErrorOf("node1 slots=2 slots=3"), HasSubstr("'node1' has slots= twice on its line"));
+  EXPECT_THAT(ErrorOf("node1 max_slots=2 port=1 max-slots=2"), HasSubstr("'node1' has max_slots= twice"));
+  EXPECT_THAT(ErrorOf("node1 port=22 slots=1 port=22"), HasSubstr("'node1' has port= twice"));
+}
+
+TEST(HostFile, RefusesUrls) {
+  for (const std::string url : {"http://node1", "ssh://alice@node1:22", "node2,http://node1:80/"}) {
+    EXPECT_THAT(ErrorOf(url), HasSubstr("is no host name: leave out '")) << url;
+  }
+  EXPECT_THAT(ErrorOf("http://node1"), HasSubstr("'http://node1' is no host name: leave out 'http://'"));
+  // A login of a domain has an '@' of its own, as ssh takes it.
+  EXPECT_THAT(ParseHosts("alice@example.org@node1\n", "f"),
+              ElementsAre(Host{"node1", "alice@example.org", 0, 1}));
+}
+
 TEST(HostFile, RefusesANumberBehindAColonThatMayBeSlots) {
   EXPECT_THAT(
       ErrorOf("# Horovod's\nnode1:2\n"),

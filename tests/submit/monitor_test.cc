@@ -463,6 +463,60 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_FALSE(job.workers[0].rank);
 }
 
+TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
+  Link();
+  const auto pass = [&](int how_long, char state = 't') {
+    std::vector<Finding> found;
+    for (int second = 0; second < how_long; second += 5) {
+      now_ += seconds(5);
+      for (std::size_t i = 0; i < 4; ++i) {
+        ProcessSample sample;
+        sample.state = i == 1 ? state : 'R';
+        sample.cpu_seconds = i == 1 ? 1 : std::chrono::duration<double>(now_.time_since_epoch()).count();
+        monitor_->Sampled(i, sample, now_);
+      }
+      for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
+    }
+    return found;
+  };
+  monitor_->Dumped(1, true);
+  EXPECT_THAT(pass(300), IsEmpty());
+  monitor_->Dumped(1, false);
+  EXPECT_THAT(pass(30), IsEmpty());
+  const auto found = pass(300);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a debugger"));
+  // One that a signal has stopped stays so while its stack is shown.
+  EXPECT_THAT(pass(300, 'T'), SizeIs(testing::Ge(1)));
+  monitor_->Dumped(1, true);
+  EXPECT_THAT(pass(30), IsEmpty());
+  monitor_->Dumped(1, false);
+  EXPECT_THAT(pass(300, 'T'), IsEmpty());
+}
+
+TEST_F(Monitored, AWorkerThatPrintsByTheTrackerHoldsNobodyUp) {
+  Link();
+  const auto pass = [&](bool prints) {
+    std::vector<Finding> found;
+    for (int second = 0; second < 120; ++second) {
+      now_ += seconds(1);
+      for (int task = 0; task < 4; ++task) {
+        auto report = Report(task);
+        report.call = wire::ReportedCall{};
+        report.call->number = task == 1 ? 1 : 2;
+        report.call->inside = task != 1;
+        report.call->seconds = second;
+        monitor_->Reported(report, now_);
+      }
+      if (prints) monitor_->WroteByTracker(2, now_);  // the rank of task 1
+      for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
+    }
+    return found;
+  };
+  EXPECT_THAT(pass(true), IsEmpty());
+  EXPECT_THAT(pass(false), SizeIs(1));
+}
+
 TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
   Link();
   for (int round = 0; round < 10; ++round) {

@@ -63,7 +63,7 @@ TEST_F(SeparateProgramsTest, EveryWayToNameAScriptIsFollowed) {
   EXPECT_EQ(Find({"sh", "-c", "cd . && python3 train.py"}), light);
   EXPECT_EQ(Find({"./run.sh"}), light);
   EXPECT_EQ(Find({"run.sh"}), light);
-  EXPECT_EQ(Find({"python3", "-m", "package"}), (LibraryUse{"./package/__main__.py", "xgboost"}));
+  EXPECT_EQ(Find({"python3", "-m", "package"}), (LibraryUse{"package/__main__.py", "xgboost"}));
   EXPECT_EQ(Find({"python3", "-c", "import numpy; import xgboost; print(1)"}),
             (LibraryUse{"the command", "xgboost"}));
   EXPECT_EQ(Find({"python3", "-m", "warren.compat", "old.py"}), (LibraryUse{"the command", "warren"}));
@@ -75,6 +75,69 @@ TEST_F(SeparateProgramsTest, ModulesBesideAScriptAreFollowed) {
   Write("work/models/trees.py", "from .base import fit\n");
   Write("work/models/base.py", "def fit():\n    import xgboost\n");
   EXPECT_EQ(Find({"python3", "work/main.py"}), (LibraryUse{"work/models/base.py", "xgboost"}));
+}
+
+TEST_F(SeparateProgramsTest, WhatPythonRunsIsFoundHoweverItIsNamed) {
+  Write("plain", "if True: import xgboost\n");
+  Write("folder/__main__.py", "def f(a, b=(1,\n 2)):\n  from models import (base,\n    fit as f)\n");
+  Write("folder/models/fit.py", "import os, \\\n  lightgbm as lgb\n");
+  Write("train.py", "try: import xgboost\nexcept ImportError: pass\n");
+  EXPECT_EQ(Find({"python3", "plain"}), (LibraryUse{"plain", "xgboost"}));
+  EXPECT_EQ(Find({"python3", "-X", "dev", "folder"}), (LibraryUse{"folder/models/fit.py", "lightgbm"}));
+  EXPECT_EQ(Find({"python3", "-mtrain"}), (LibraryUse{"train.py", "xgboost"}));
+  EXPECT_EQ(Find({"python3", "-um", "train"}), (LibraryUse{"train.py", "xgboost"}));
+  EXPECT_EQ(Find({"python3", "-cimport xgboost"}), (LibraryUse{"the command", "xgboost"}));
+  EXPECT_EQ(Find({"python3", "-m", "cProfile", "-o", "x", "train.py"}), (LibraryUse{"train.py", "xgboost"}));
+  EXPECT_EQ(Find({"env", "uv", "run", "train.py"}), (LibraryUse{"train.py", "xgboost"}));
+}
+
+TEST_F(SeparateProgramsTest, WhatAShellRunsIsFoundHoweverItIsNamed) {
+  Write("q.py", "print('hi')\n");
+  Write("sub/q.py", "import xgboost\n");
+  Write("sub/run", "#!/usr/bin/env -S bash -e\ncd \"$(dirname \"$0\")\"\n${PYTHON:-python3} q.py 2>&1\n",
+        true);
+  Write("here", "#!/bin/sh\npython3 - <<'END'\nimport xgboost\nEND\necho import lightgbm\n", true);
+  Write("wrap.sh", "#!/bin/sh\nexec nice \"$@\"\n", true);
+  Write("source.sh", "if [ -f q.py ]; then x=$(timeout 9 python3 sub/q.py | tail); fi\n");
+  const LibraryUse sub{"sub/q.py", "xgboost"};
+  EXPECT_EQ(Find({"bash", "-c", "cd sub && python3 q.py"}), sub);
+  EXPECT_EQ(Find({"bash", "-c", "(cd sub; python3 q.py)"}), sub);
+  EXPECT_EQ(Find({"bash", "-c", "(cd sub; ls) && python3 q.py"}), std::nullopt);
+  EXPECT_EQ(Find({"bash", "-c", "cd $HOME && python3 sub/q.py"}), std::nullopt);
+  EXPECT_EQ(Find({"sub/run"}), sub);
+  EXPECT_EQ(Find({"./here"}), (LibraryUse{"./here", "xgboost"}));
+  EXPECT_EQ(Find({"./wrap.sh", "python3", "sub/q.py"}), sub);
+  EXPECT_EQ(Find({"sh", "-ce", ". ./source.sh # python3 q.py"}), sub);
+  EXPECT_EQ(Find({"sh", "-c", "python3 < sub/q.py"}), sub);
+  EXPECT_EQ(Find({"sh", "-c", "exec python3 $1", "sh", "sub/q.py"}), sub);
+}
+
+TEST_F(SeparateProgramsTest, WhatTheCommandOnlyReadsIsNotTakenForWhatItRuns) {
+  Write("bin/xgboost", std::string("\177ELF\0\0DMLC_TRACKER_URI\0", 23), true);
+  Write("train.py", "import xgboost\n", true);
+  Write("doc.py",
+        "\"\"\"How to use it:\n\nimport xgboost\n\"\"\"\ntext = 'a\\'; import xgboost'\nprint('hi')\n");
+  Write("package/__main__.py", "import xgboost\n");
+  Write("tools/__init__.py", "import json, package\n");
+  Write("tools/json.py", "import xgboost\n");
+  Write("uses.py", "import tools\n");
+  const auto find = [](const std::vector<std::string>& command) {
+    return FindLibraryUse(command, fs::absolute("bin").string() + ":/usr/bin:/bin");
+  };
+  EXPECT_EQ(find({"python3", "-cimport xgboost"}), (LibraryUse{"the command", "xgboost"}));
+  EXPECT_EQ(find({"python3", "-cprint('import xgboost')"}), std::nullopt);
+  EXPECT_EQ(find({"python3", "-c", "print(1)", "./train.py"}), std::nullopt);
+  EXPECT_EQ(find({"python3", "doc.py", "./train.py", "bin/xgboost"}), std::nullopt);
+  EXPECT_EQ(find({"python3", "uses.py"}), std::nullopt);
+  for (const char* const reader : {"cat", "grep x", "ls", "echo python3", "export X=1; f"}) {
+    const std::string line =
+        std::string(reader) + " ./train.py bin/xgboost xgboost; echo 'xgboost' \"xgboost\"";
+    EXPECT_EQ(find({"sh", "-c", line}), std::nullopt) << line;
+  }
+  EXPECT_EQ(find({"cat", "train.py", "bin/xgboost"}), std::nullopt);
+  EXPECT_EQ(find({"sh", "-c", "cat <<END\nxgboost\nEND\n"}), std::nullopt);
+  EXPECT_EQ(find({"sh", "-c", "cat > xgboost < train.py"}), std::nullopt);
+  EXPECT_NE(find({"sh", "-c", "cat train.py | xgboost"}), std::nullopt);
 }
 
 TEST_F(SeparateProgramsTest, ACompiledProgramIsKnownByItsLibrary) {
@@ -106,8 +169,13 @@ TEST_F(SeparateProgramsTest, CommandsThatNeedNoJobAreLeftAlone) {
 TEST_F(SeparateProgramsTest, ProgramsThatFindEachOtherInAnotherWayAreLeftAlone) {
   Write("both.py", "import torch.distributed as dist, xgboost\ndist.init_process_group('gloo')\n");
   Write("mpi.py", "from mpi4py import MPI\nimport lightgbm\n");
+  Write("dask.py", "import xgboost\nfrom dask import distributed\n");
+  Write("comment.py", "# neither mpi4py nor pyspark\n'torch.distributed'\nimport xgboost, mympi4py_like\n");
   EXPECT_EQ(Find({"python3", "both.py"}), std::nullopt);
   EXPECT_EQ(Find({"python3", "mpi.py"}), std::nullopt);
+  EXPECT_EQ(Find({"python3", "dask.py"}), std::nullopt);
+  EXPECT_EQ(Find({"python3", "-m", "torch.distributed.run", "mpi.py"}), std::nullopt);
+  EXPECT_EQ(Find({"python3", "comment.py"}), (LibraryUse{"comment.py", "xgboost"}));
 }
 
 TEST_F(SeparateProgramsTest, ModulesThatImportEachOtherAreReadOnce) {

@@ -160,6 +160,8 @@ class Ssh(ClusterBehaviour, SshCase):
             self.assertEqual({line.split("] ")[1].rpartition("/")[0] for line in process.out.splitlines()}, {f"{directory}/bin"}, process.out)
         process = self.submit("--num-workers", 1, "--quiet", "env", "python3", "-c", "import sys; print(sys.prefix)", environment=on_path_alone)
         self.assertTrue(process.out.startswith("[0] /usr"), process.out + process.err)
+        process = self.submit("--num-workers", 1, "--quiet", "env", "python3", "-c", "import sys; print(sys.prefix)", environment=active)
+        self.assertEqual(process.out, f"[0] {directory}\n", process.err)
 
     def test_an_environment_of_python_that_a_host_lacks_is_named_with_the_host(self):
         directory = self.hosts.own_directory / "venv"

@@ -61,7 +61,6 @@ ClusterEntry NiceEntry() {
     return text;
   };
   entry.host = [](const Options&) { return JobHost{kLoopback}; };
-  entry.shared_options = {"--jobname"};
   entry.own_options = {{"--nice-by", "N", "5", "How much priority is taken from each process."}};
   return entry;
 }

@@ -39,7 +39,7 @@ class ToyCluster(SubmitCase):
         self.assertRegex(text, r"Only with --cluster nice:\n  --nice-by N ")
         page = self.submit("--help-markdown").out
         self.assertRegex(page, r"`--nice-by N` .* \| nice \|")
-        self.assertRegex(page, r"`--jobname NAME` .*, nice \|")
+        self.assertRegex(page, r"`--jobname NAME` .* \| all \|")
         self.assertIn("is none of local, ssh, mpi, slurm, sge, yarn, kubernetes, nice",
                       self.submit("--cluster", "moon", "--num-workers", 1, "true").err)
         shown = self.submit("--cluster", "nice", "--dry-run", "--num-workers", 1, "true", "a b").out

@@ -154,6 +154,13 @@ class Hangs(Watched):
         self.assertEqual(process.returncode, 0, err)
         self.assertNotIn("warning", err.decode())
 
+    def test_dots_without_a_newline_and_prints_by_the_tracker_are_output(self):
+        for how in ("writes-dots", "prints-by-tracker"):
+            process = self.job("--hang-timeout", 3, *self.worker(how))
+            _, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertNotIn(b"holds up", err, how)
+
     def test_workers_that_all_do_nothing_are_noticed_without_an_engine(self):
         process = self.job("--no-tracker", "--hang-timeout", 12, "sleep", "600", workers=2)
         said = self.wait_and_end(process, "no worker has used any processor time")
@@ -224,6 +231,14 @@ class Afterwards(Watched):
         self.assertRegex(listed.stdout, rf"1 local +{pathlib.Path(sys.executable).name}\n")
         self.assertNotIn("hidden", listed.stdout)
         self.end_and_read(process)
+
+    def test_a_job_is_called_by_its_jobname_on_every_cluster(self):
+        process = self.submit("--num-workers", 1, "--jobname", "evening-run", "--no-tracker", "true")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertNotIn("no effect", process.err)
+        listed = subprocess.run([sys.executable, "-m", "warren", "jobs"], capture_output=True, text=True,
+                                env=self.environment(), check=True)  # fmt: skip
+        self.assertRegex(listed.stdout, r"1 local +evening-run\n")
 
     def test_the_history_says_who_failed(self):
         process = self.job(*self.worker("fails"))

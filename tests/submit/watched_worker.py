@@ -66,6 +66,14 @@ def main():
         end = time.monotonic() + 8
         while time.monotonic() < end:
             np.ones(1000).sum()
+    if rank == 1 and what in ("writes-dots", "prints-by-tracker"):
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            if what == "writes-dots":
+                print(".", end="", flush=True)
+            else:
+                rabit.tracker_print("still here\n")
+            time.sleep(0.25)
     if what == "waits-for":
         if rank == 0:
             pathlib.Path("all-called").write_text("x")

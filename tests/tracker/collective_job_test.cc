@@ -31,6 +31,7 @@ class CollectiveJobTest : public ::testing::Test {
   std::optional<Job> job;
   std::vector<std::string> warnings;
   std::vector<std::string> prints;
+  std::vector<int> print_ranks;
   std::vector<ConnectionId> closed;
   std::map<ConnectionId, std::string> received;
   std::map<std::string, int> ranks;
@@ -49,7 +50,10 @@ class CollectiveJobTest : public ::testing::Test {
       if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
       if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
       if (auto* call = std::get_if<tracker::Connect>(&action)) lines[call->port] = call->connection;
-      if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
+      if (auto* print = std::get_if<Print>(&action)) {
+        prints.push_back(print->text);
+        print_ranks.push_back(print->rank);
+      }
       if (auto* report = std::get_if<Report>(&action)) {
         if (report->severity == Severity::kWarning) warnings.push_back(report->text);
       }
@@ -185,6 +189,7 @@ TEST_F(CollectiveJobTest, PrintsWhatItsWorkersSayAndNobodyElse) {
   Say("0", collective::Print{"not its rank"}, 1, 2);
   Say("1", collective::Print{"two"}, 1, 2);
   EXPECT_THAT(prints, ElementsAre("two"));
+  EXPECT_THAT(print_ranks, ElementsAre(1));
 }
 
 TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {

@@ -22,6 +22,7 @@ class JobTest : public ::testing::Test {
   std::optional<Job> job;
   std::vector<std::string> warnings;
   std::vector<std::string> prints;
+  std::vector<int> print_ranks;
   std::vector<ConnectionId> closed;
   std::map<ConnectionId, std::string> received;
   std::map<std::string, int> ranks;
@@ -38,7 +39,10 @@ class JobTest : public ::testing::Test {
     for (Action& action : job->TakeActions()) {
       if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
       if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
-      if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
+      if (auto* print = std::get_if<Print>(&action)) {
+        prints.push_back(print->text);
+        print_ranks.push_back(print->rank);
+      }
       if (auto* report = std::get_if<Report>(&action)) {
         if (report->severity == Severity::kWarning) warnings.push_back(report->text);
       }
@@ -163,6 +167,7 @@ TEST_F(JobTest, HearsWhatWasPrintedBeforeTheLastShutdownThoughItComesAfterIt) {
   EXPECT_EQ(finished, std::nullopt);
   Say(print, classic::Encode(classic::PrintText{"the last words"}));
   EXPECT_THAT(prints, ElementsAre("the last words"));
+  EXPECT_THAT(print_ranks, ElementsAre(0));
   EXPECT_EQ(finished, "");
 }
 

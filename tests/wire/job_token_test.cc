@@ -95,6 +95,8 @@ TEST(PrintableLines, LeavesTextAndEscapesWhatATerminalWouldObey) {
   EXPECT_EQ(PrintableLines("\x1b[2J\x07\x7f\r"), "\\x1b[2J\\x07\\x7f\\x0d");
   EXPECT_EQ(PrintableLines("\xc2\x9b[2J"), "\\xc2\\x9b[2J");  // CSI in one character
   EXPECT_EQ(PrintableLines(std::string("\0", 1)), "\\x00");
+  EXPECT_EQ(PrintableLines("a\u202ebc\u2066\u2028"), "a\\u202ebc\\u2066\\u2028");
+  EXPECT_EQ(PrintableLines("\u2027\u202f\u2065\u206a"), "\u2027\u202f\u2065\u206a");
   for (const char* const broken :
        {"\xff", "\xc3", "\xc0\x9b", "\xe0\x82\x9b", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
     EXPECT_EQ(PrintableLines(broken).front(), '\\') << broken;

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import socket
+import stat
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
 
@@ -18,6 +19,9 @@ from warren import _locks
 from warren._printable import printable
 
 _FORMAT = 1
+#: Larger files are not read. The longest command of Linux has 2 MiB.
+_MOST_BYTES = 16 << 20
+_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"))
 _NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
 _UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 #: What must be in a file, and in that of a job that has ended.
@@ -180,6 +184,22 @@ def folder_of(log_dir: Optional[str]) -> pathlib.Path:
     return pathlib.Path(os.environ["HOME"]) / ".local" / "state" / "warren" / "jobs"
 
 
+def _text_of(file: pathlib.Path) -> str:
+    """Waits for nobody: whoever may write into the folder may put a pipe there. Raises BrokenRecord, OSError."""
+    opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(opened).st_mode
+        if not stat.S_ISREG(mode):
+            raise BrokenRecord(f"{file.name}: it is no file, but {next((name for test, name in _KINDS if test(mode)), 'a device')}")
+        with open(opened, "rb", closefd=False) as binary:
+            text = binary.read(_MOST_BYTES + 1)
+    finally:
+        os.close(opened)
+    if len(text) > _MOST_BYTES:
+        raise BrokenRecord(f"{file.name}: it has more than {_MOST_BYTES >> 20} MiB; dmlc-submit did not write it")
+    return text.decode(errors="replace")
+
+
 def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[Job], List[str]]:
     """The jobs, the newest first, and what is wrong with files."""
     try:
@@ -191,7 +211,7 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
     for name in names[:last]:
         file = folder / name
         try:
-            jobs.append(read(name, file.read_text(encoding="utf-8", errors="replace"), here, functools.partial(_locks.is_held, file)))
+            jobs.append(read(name, _text_of(file), here, functools.partial(_locks.is_held, file)))
         except FileNotFoundError:
             continue  # a job that has just ended took it away: there are too many
         except (BrokenRecord, OSError) as error:

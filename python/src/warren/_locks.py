@@ -146,7 +146,7 @@ class LockedFolder:
             if not re.fullmatch(re.escape(prefix) + r"\w+", name) or not os.path.isdir(folder) or os.path.islink(folder):
                 continue
             try:
-                file = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+                file = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             except OSError:
                 continue  # its process is about to make the lock, cannot have one, or belongs to another user
             try:

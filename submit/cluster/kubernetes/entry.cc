@@ -113,8 +113,8 @@ ClusterEntry KubernetesEntry() {
   entry.bound_by =
       "nodes whose kubelet has the CPU manager policy 'static': it gives cores of its own to each container "
       "whose template sets limits equal to its requests";
-  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory", "--worker-gpus",
-                          "--time-limit",    "--jobname",      "--queue",         "--auto-file-cache"};
+  entry.shared_options = {"--worker-memory", "--server-cores", "--server-memory",  "--worker-gpus",
+                          "--time-limit",    "--queue",        "--auto-file-cache"};
   entry.own_options = {
       {"--kube-namespace", "NAME", "the namespace of kubectl's context", "Namespace of the job.",
        Text<&Options::kube_namespace>},

@@ -48,8 +48,8 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
-/// Whether a connection waits at this listener. Where a process has no descriptor left, accept fails for that
-/// whether one does or not.
+/// Whether a connection waits at this listener. In a process without a free descriptor accept
+/// fails whether a connection waits or not.
 inline bool HasConnection(int listener) {
   pollfd ready{listener, POLLIN, 0};
   return poll(&ready, 1, 0) > 0;

@@ -67,7 +67,7 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
 
 void CollectiveJob::Abandon() {
   for (const auto& [error_connection, port] : error_ports_) {
-    // One that still waits is dropped, and hears of nobody's error.
+    // A worker that still waits is dropped, without the signal of an error.
     const bool is_member = port.rank >= 0;
     connections_.Send(error_connection,
                       collective::Encode(is_member ? collective::Signal::kError : collective::Signal::kEnd));

@@ -82,14 +82,14 @@ class CollectiveJob final : public DialectJob {
     std::int32_t port = 0;
     std::int32_t error_port = 0;
     int leaves_run = 0;  ///< the run in which it has said shutdown; 0: it has not
-    /// To its error port: of one that waits for the others, or of one that leaves, to be closed once it has
-    /// closed this one.
+    /// The connection to its error port, while it waits for the others and while it leaves. A leaving worker
+    /// closes its own connection first.
     ConnectionId error_connection = 0;
   };
   /// The other end of a connection that was made to an error port.
   struct ErrorPort {
-    int rank = -1;             ///< whose it is; -1 while that one waits for the others
-    ConnectionId waiting = 0;  ///< of that one, then
+    int rank = -1;             ///< the member whose port it is; -1 while the worker waits for the others
+    ConnectionId waiting = 0;  ///< the connection of the worker's start, while it waits
     bool reached = false;      ///< the connection has stood
   };
   struct Member {

@@ -144,8 +144,8 @@ void SetTimeouts(int socket) {
 struct AbstractAddress {
   explicit AbstractAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
-    // A leading NUL: the name lives in the kernel only, within this network namespace. No engine makes one
-    // that is too long; a rank may tell one, and then nobody listens at it.
+    // A leading NUL: the name lives in the kernel only, within this network namespace. Another rank may have
+    // told a name that is too long: it is cut, and nobody listens there.
     const std::size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
     std::memcpy(address.sun_path + 1, name.data(), length);
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);

@@ -309,8 +309,8 @@ void TcpTransport::AcceptAll() {
       }
       continue;
     }
-    // With an answer are only those who know the job's secret: as many as there are ranks, unless somebody
-    // repeats what he has overheard.
+    // Only ranks of the job get an answer, so there are at most as many of these as ranks, unless somebody
+    // replays a hello that he has overheard.
     if (pending_.size() >= kMaxPending && !DropUnanswered() &&
         pending_.size() >= kMaxPending + links_.size()) {
       pending_.erase(pending_.begin());

@@ -70,10 +70,12 @@ void Declare(CLI::App& app, Options& options) {
          "what workers are told to connect to: an address or name of this machine, auto (the address of "
          "the default route) or dns (the full host name)")
       ->capture_default_str();
-  app.add_option("--port", options.port,
-                 fmt::format("first port to try; 0 takes any free one. By default the search begins at a random port from {} to "
-                             "{}, so that workers left over from an earlier job do not reach this tracker",
-                             kFirstPort, kLastPort));
+  app.add_option(
+      "--port", options.port,
+      fmt::format(
+          "first port to try; 0 takes any free one. By default the search begins at a random port from {} to "
+          "{}, so that workers left over from an earlier job do not reach this tracker",
+          kFirstPort, kLastPort));
   app.add_option("--port-end", options.port_end, "last port to try")->capture_default_str();
   app.add_option("--sortby", options.sort_by,
                  "what workers are sorted by before ranks are given out: host or task")

@@ -96,8 +96,8 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option(
          "--admit", options.admit,
          "workers that are accepted although they neither prove the token nor join by warren.xgboost, such as "
-         "programs with XGBoost's own communication: token (none), user (processes of this user on this machine), hosts (those from this machine "
-         "and --admit-host) or any. Default: hosts with --admit-host, else user")
+         "programs with XGBoost's own communication: token (none), user (processes of this user on this "
+         "machine), hosts (those from this machine and --admit-host) or any. Default: hosts with --admit-host, else user")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Admit>{{"token", Admit::kToken},
                                                                        {"user", Admit::kUser},
                                                                        {"hosts", Admit::kHosts},

@@ -64,7 +64,8 @@ class ShellReader {
         in_word_ = true;
         return ReadQuoted(c);
       case '\\':
-        if (++at_ >= text_.size() || text_[at_] == '\n') return;
+        ++at_;
+        if (at_ >= text_.size() || text_[at_] == '\n') return;
         c = text_[at_];
         break;
       case '$':

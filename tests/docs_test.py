@@ -242,7 +242,8 @@ class Marked(unittest.TestCase):
 
     def test_a_number_is_an_equal_number_however_it_is_written(self):
         for page, printed in (("[0]\ttrain-rmse:0.00001", "[0] train-rmse:1e-05"), ("1,000 rows", "1000 rows"),
-                              ("-0.50", "-0.5"), ("pid ... ended", "pid 12 of vm ended"), ("warren 0...", "warren 0.1.0")):
+                              ("-0.50", "-0.5"), ("pid ... ended", "pid 12 of vm ended"), ("warren 0...", "warren 0.1.0"),
+                              ("at 127.0.0.1:80/?t=...", "at 127.0.0.1:80/?t=77d9f184e4")):
             self.assertTrue(marked.agrees(page, printed), page)
         for page, printed in (("train-rmse:0.5", "valid-rmse:0.5"), ("centres 12.00 and 22.00", "centres 0.00 and 17.00"),
                               ("[0] 2 workers, loss 0.0012", "[0] 2 workers, loss 0.0002"), ("-1 rows", "1 rows"),

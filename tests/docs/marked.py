@@ -195,7 +195,7 @@ def agrees(expected: str, line: str, allowances: Sequence[Allowance] = ()) -> bo
         place = number.end()
         allowance = next((one for one in allowances if covers(one, expected, number)), None)
         if allowance is None:
-            pattern += rf"(?<![\d.])(?<!(?<!\w)-){re.escape(plain(number[0]))}(?!\d)"
+            pattern += rf"(?<!\d)(?<!(?<!\w)-){re.escape(plain(number[0]))}(?!\d)"
         else:
             pattern += f"({NUMBER.pattern})"
             differing.append((allowance, float(plain(number[0]))))

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
-constexpr int kMostDepth = 20;  ///< of commands that run commands
+constexpr int kMostDepth = 20;  ///< nesting of commands that run commands
 
 /// The top-level module of Python, and what a compiled program that uses the library contains: the name of
 /// the shared library, or, where rabit is linked in, the variable that it reads.
@@ -89,7 +89,7 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
 /// Python code with each statement on one line: strings are empty, comments are gone.
 std::string WithoutStrings(std::string_view text) {
   std::string code;
-  int depth = 0;  // of brackets, in which a line does not end
+  int depth = 0;  // nesting of brackets; a statement goes on to the next line inside them
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '#') {

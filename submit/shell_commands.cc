@@ -186,9 +186,9 @@ class ShellReader {
   std::size_t at_ = 0;
   std::string word_;
   bool in_word_ = false;
-  Target target_ = Target::kNone;  ///< of the next word
+  Target target_ = Target::kNone;  ///< what the next word is
   SimpleCommand command_;
-  std::optional<std::string> last_line_;                      ///< of the command's here-document
+  std::optional<std::string> last_line_;                      ///< where the command's here-document ends
   std::vector<std::pair<std::size_t, std::string>> awaited_;  ///< commands whose here-documents follow
   std::vector<std::string> substituted_;                      ///< in $(...) of the command
   std::vector<SimpleCommand> commands_;

@@ -54,7 +54,7 @@ struct WorkerReported {
 };
 struct Print {
   std::string text;
-  int rank;  ///< of the worker that asked for it; -1: not known
+  int rank;  ///< the worker that asked for it, or -1 if unknown
 };
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down

@@ -134,7 +134,7 @@ class CollectiveJob final : public DialectJob {
   JobOptions options_;
   Stage stage_ = Stage::kGathering;
   std::unordered_map<ConnectionId, Peer> peers_;
-  std::unordered_map<ConnectionId, ErrorPort> error_ports_;  ///< of workers that wait, and of members
+  std::unordered_map<ConnectionId, ErrorPort> error_ports_;  ///< to waiting workers and to members
   UnrankedWorkers unranked_{std::string_view()};
   std::vector<Member> members_;  ///< by rank, of the run that is on, or of the last one
   int run_ = 0;                  ///< counts how often all have come

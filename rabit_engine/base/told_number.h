@@ -1,4 +1,4 @@
-// What is read out of the texts that ranks tell each other: numbers, or the error that it is none.
+// Reads numbers from texts that other ranks have sent, or throws the error that they are malformed.
 #pragma once
 
 #include <fmt/format.h>

@@ -60,7 +60,7 @@ void CallWatch::Begin(CallTag& tag, bool only_gives) {
   if (segment_ == nullptr) return;
   segment_->SayCall(tag);
   if (!only_gives) return;
-  // Of two ranks that both only give, the fence lets at least one see the other's call.
+  // If two ranks both only give, the fence lets at least one of them see the other's call.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   CompareWithHost();
 }

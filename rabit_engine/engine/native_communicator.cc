@@ -202,8 +202,8 @@ std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ran
   return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
 }
 
-/// What one rank of a group cannot do, no rank of it has: all hear of it before any goes on. A rank that
-/// cannot offer anything says why in the offer's place, and then none looks into the offers of the others.
+/// If one rank of a group fails, all ranks learn the reason before any goes on, and none gets a communicator.
+/// A rank that has no offer sends its reason instead; then no rank reads the offers of the others.
 std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
                                                             const std::string& name, const Tell& tell) {
   std::string failure;

@@ -33,7 +33,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 RUNNABLE = ("bash", "console", "python", "sh", "shell")
 MARK = re.compile(r"\s*<!-- (run|file|not run|before|after|page runs on|any number|within)\b(.*?) -->\s*")
 FENCE = re.compile(r"( *)```([a-z-]*)\s*")
-# The hyphen of "python3-6gc4m" is no minus, and the commas of "1,2,3" are none of thousands.
+# The hyphen of "python3-6gc4m" is not a minus sign, and the commas of "1,2,3" do not separate thousands.
 NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 #: The unit that follows the number of a time.
 UNIT = re.compile(r" (ns|us|ms|s)\b")

@@ -628,7 +628,7 @@ class Wrong(Folder):
             with self.subTest(first=first.type, other=other.type):
                 self.refused(rf"c\.parquet: column 'k' {words} the files before: convert one, or leave it out with exclude=\[\.\.\.\] "
                              r"\(row group 0\)$", self.folder, label="y", categorical="k")
-        # Who says the categories says them of words and numbers alike.
+        # Given categories= apply to words and numbers alike.
         for name, column in (("a", pa.array([7])), ("c", pa.array(["7"]))):
             self.parquet(f"{name}.parquet", pa.table({"k": column, "y": [0]}))
         np.testing.assert_array_equal(data.load(self.folder, label="y", categories={"k": ["8", "7"]}).features[:, 0], [1, np.nan, 1])

@@ -101,7 +101,7 @@ TEST(HostFile, RefusesUrls) {
     EXPECT_THAT(ErrorOf(url), HasSubstr("is no host name: leave out '")) << url;
   }
   EXPECT_THAT(ErrorOf("http://node1"), HasSubstr("'http://node1' is no host name: leave out 'http://'"));
-  // A login of a domain has an '@' of its own, as ssh takes it.
+  // The last '@' separates the host, as in ssh: a login name may contain one.
   EXPECT_THAT(ParseHosts("alice@example.org@node1\n", "f"),
               ElementsAre(Host{"node1", "alice@example.org", 0, 1}));
 }

@@ -59,7 +59,7 @@ TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  (void)BeginLogFolder(folder_);  // of a job without logs nothing replaces them
+  (void)BeginLogFolder(folder_);  // a job without logs replaces nothing
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");

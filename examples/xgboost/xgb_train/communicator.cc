@@ -32,14 +32,16 @@ struct Launch {
   int processes = 1;
 };
 
-/// What mpirun, srun or torchrun says of this process. WARREN_BOOTSTRAP=none: its processes are separate
+/// What mpirun, srun or torchrun says of this process, by the rule of rabit_engine/engine/join.cc, which is
+/// not there where XGBoost communicates by itself. WARREN_BOOTSTRAP=none: its processes are separate
 /// programs.
 Launch LaunchOfThisProcess() {
   if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
   std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
   if (!Variable("SLURM_STEP_ID").empty()) names.emplace_back("SLURM_STEP_NUM_TASKS");
   // Other programs set WORLD_SIZE, too. dmlc-submit without a tracker sets all of these for PyTorch.
-  if (!Variable("RANK").empty() && !Variable("MASTER_ADDR").empty() && Variable("DMLC_JOB_CLUSTER").empty())
+  if (!Variable("RANK").empty() && !Variable("MASTER_ADDR").empty() && !Variable("MASTER_PORT").empty() &&
+      Variable("DMLC_JOB_CLUSTER").empty())
     names.emplace_back("WORLD_SIZE");
   for (const std::string& name : names) {
     const int processes = std::atoi(Variable(name.c_str()).c_str());

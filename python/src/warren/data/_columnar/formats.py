@@ -151,7 +151,7 @@ class Parquet(Format):
             yield batch
 
     def _dictionaries(self, schema: Any) -> Dict[str, Any]:
-        """The types of the columns that were dictionaries when they were written, as the writer has noted, and are none in the schema."""
+        """The original types of columns that were written as dictionaries and are plain in the schema, from the writer's note."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         noted = (self.kept.metadata or {}).get(b"ARROW:schema")

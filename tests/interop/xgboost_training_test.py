@@ -197,7 +197,6 @@ class Training(Workers):
                               "`with warren.xgboost.communicator():` around all trainings", output)
                 self.assertEqual(output.count("sum of ranks"), workers if how == "communicator" else 0)
 
-    @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
     @unittest.skipUnless(COLLECTIVE, "XGBoost before 2.1 links a worker with a few others")
     def test_14b_a_worker_that_may_open_too_few_files_says_so_before_it_joins(self):
         output = self.submit_command(4, *self.command("short_of_files", "9"), code=1)

@@ -160,7 +160,8 @@ def short_of_files(spare: str) -> None:
 
 
 def alone_in_a_call(how: str) -> None:
-    """One rank makes a call that the other does not, which leaves the job."""
+    """One rank makes a call that the other rank does not make. The other rank leaves the job instead: at once, or, of a broadcast, when the
+    call has ended on its root."""
     with wx.communicator():
         matrix = share()
         model = xgb.train(PARAMS, matrix, 2)
@@ -171,6 +172,10 @@ def alone_in_a_call(how: str) -> None:
                 xgb.train(PARAMS, matrix, 2)
             else:
                 xgb.collective.broadcast("to nobody", wx.get_rank())
+                pathlib.Path("broadcast").touch()
+        elif how.startswith("broadcast"):
+            while not pathlib.Path("broadcast").exists():
+                time.sleep(0.01)
 
 
 def slow(how: str) -> None:
@@ -261,7 +266,7 @@ def digests() -> None:
         assert pages == of(Batches(x, y), kind=kind) != of(Batches(x, np.roll(y, 1)), kind=kind)
 
     class Objective:
-        """One with a value of its own."""
+        """An objective with a value of its own."""
 
         def __init__(self, factor: float) -> None:
             self.factor = factor
@@ -270,11 +275,11 @@ def digests() -> None:
             return predictions * self.factor, predictions
 
         def method(self, predictions, matrix):  # noqa: ANN001, ANN201
-            """An objective, too."""
+            """An objective that is a method."""
             return predictions * self.factor, predictions
 
     class WithSlots(Objective):
-        """One whose value is in no __dict__."""
+        """An objective whose value is in no __dict__."""
 
         __slots__ = ("power",)
 

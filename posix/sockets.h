@@ -22,7 +22,7 @@ inline constexpr short kPeerDone = POLLRDHUP;
 inline constexpr short kPeerDone = POLLHUP;
 #endif
 
-/// Of a TCP connection: after how many seconds without data the kernel asks whether the peer is there.
+/// The socket option for the seconds without data after which the kernel probes the peer of a TCP connection.
 #ifdef TCP_KEEPIDLE
 inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else

@@ -58,7 +58,7 @@ std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& wor
 /// or an option.
 std::string NameOfCommand(const std::vector<std::string>& words);
 
-/// The directory of the Python environment whose `bin` has this file; empty if it is in none.
+/// The directory of the Python environment whose `bin` has this file; empty if there is none.
 std::string PythonEnvironmentOf(const std::string& file);
 /// The Python environment that is active where dmlc-submit runs (VIRTUAL_ENV, CONDA_PREFIX); empty if there
 /// is none.
@@ -70,9 +70,8 @@ std::vector<std::string> SplitWords(const std::string& line);
 
 /// `word` so that a POSIX shell reads it back byte for byte; left alone when it needs no quotes.
 std::string ShellQuote(const std::string& word);
-/// A line of a POSIX shell that gives `input` to `command` as its standard input, byte for byte but for a
-/// newline at its end, which is added where it is missing: a here-document whose last line is none of the
-/// input's.
+/// A line of a POSIX shell that gives `input` to `command` as its standard input, byte for byte, except that
+/// a missing newline at the end is added: a here-document whose delimiter is not a line of the input.
 std::string WithInput(const std::string& command, const std::string& input);
 /// The words of a command, quoted, with spaces between.
 std::string ShellCommand(const std::vector<std::string>& words);

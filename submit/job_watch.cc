@@ -100,7 +100,7 @@ void JobWatch::WaitToLook() {
   });
 }
 
-/// What somebody has asked for is said with --quiet, too.
+/// For what the user has asked for, which is shown with --quiet, too.
 void JobWatch::Say(const std::string& text) const {
   if (options_.quiet) return console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
@@ -228,7 +228,7 @@ void JobWatch::OnLog(const LogLine& line) {
 
 // --- the end -----------------------------------------------------------------------------------------------
 
-/// Empty where there is none.
+/// Writes the page to --log-dir and returns its path; empty if no page is kept.
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;

@@ -80,12 +80,12 @@ class JobWatch {
   const Options& options_;
   const WatchCallbacks callbacks_;
   JobMonitor monitor_;
-  std::optional<History> history_;  ///< of a job that has begun
+  std::optional<History> history_;  ///< once the job has begun
   OutputHistory output_;
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
-  std::vector<std::string> stack_files_;  ///< in --log-dir, of each process; empty: none
-  std::optional<TimelineFile> timeline_;  ///< where somebody wants one
-  std::unique_ptr<WebServer> web_;        ///< where somebody may ask
+  std::vector<std::string> stack_files_;  ///< in --log-dir, one for each process; empty if there are none
+  std::optional<TimelineFile> timeline_;  ///< with --timeline
+  std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port
   boost::asio::steady_timer timer_;
   TimePoint last_look_;
   bool runs_ = false;  ///< the job has begun, and is not over

@@ -42,12 +42,12 @@ using Clock = std::chrono::steady_clock;
 
 /// How often workers tell how they are doing.
 constexpr int kReportSeconds = 1;
-/// Whose cleanup commands they are.
+/// Key for the cleanup of shipped files.
 constexpr char kCaller[] = "files";
 /// Makes dmlc-submit tell where all processes are in their programs.
 constexpr int kDumpSignal = SIGUSR2;
 
-/// Of the processes that run on this machine, if they do.
+/// The binding of the processes if they run on this machine, else none.
 Binding BindingHere(const Options& options, int usable_cores) {
   const Bind bind = BindOf(options);
   if (ClusterOf(options).core_sharing != CoreSharing::kHere || bind == Bind::kNone) return {};
@@ -84,7 +84,7 @@ class JobRun : public JobView {
   ~JobRun() override {
     console_.on_room = nullptr;
     console_.on_reader_gone = nullptr;
-    children_.SetCleanupCommand(kCaller, "");  // who called does it
+    children_.SetCleanupCommand(kCaller, "");  // the caller cleans up
   }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
@@ -130,7 +130,7 @@ class JobRun : public JobView {
                   cores_, binding_, ChooseMasterPort(io_), server_ && WantsReports() ? kReportSeconds : 0});
   }
 
-  /// Somebody looks at what workers tell of themselves.
+  /// Whether anything reads the workers' reports.
   bool WantsReports() const {
     return options_.hang_timeout.count() > 0 || console_.interactive() ||
            options_.log_format == LogFormat::kJson || options_.metrics || options_.dashboard ||
@@ -222,7 +222,7 @@ class JobRun : public JobView {
     });
   }
 
-  /// Somebody wonders what the processes are doing.
+  /// Shows the stacks of all processes, on the user's signal.
   void DumpAll() {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       if (supervisor_->process(i).running) watch_->Dump(i);
@@ -459,13 +459,13 @@ class JobRun : public JobView {
   const int cores_ = UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;
-  int starts_ = 0;  ///< of the whole job, before this one
+  int starts_ = 0;  ///< earlier starts of the whole job
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
   posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
-  std::optional<JobOutput> output_;          ///< of all of plan_
+  std::optional<JobOutput> output_;          ///< of all processes of plan_
   std::unique_ptr<tracker::Server> server_;  ///< none in a parameter-server job
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;

@@ -46,7 +46,7 @@ def has_figures(rows):
 
 
 def anchors(text):
-    """Of the headings, as GitHub and MyST make them."""
+    """The anchors of the headings, as GitHub and MyST make them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).strip().replace(" ", "-") for heading in headings}
 
@@ -78,7 +78,7 @@ def commands_of_dmlc_submit(text):
 
 
 def python_name_exists(name):
-    """Of `warren.`: a module, or what the module that it begins with defines."""
+    """Whether `warren.NAME` is a module, or defined in the module that NAME begins with."""
     place, parts = SOURCE / "python/src/warren", name.split(".")
     while parts and (place / parts[0]).is_dir():
         place = place / parts.pop(0)

@@ -44,9 +44,9 @@ struct Assigned {
 struct Linked {};
 /// The workers cannot go on together; all that are left were told to stop. They may all start anew.
 struct Broken {
-  std::string task_id;  ///< of the first that failed
+  std::string task_id;  ///< the first worker that failed
   int rank;
-  std::string story;  ///< who it was and what happened to it
+  std::string story;  ///< which worker failed, and how
 };
 /// A worker tells how it is doing; of any dialect, and whether it has joined or not.
 struct WorkerReported {

@@ -175,9 +175,9 @@ void ClassicJob::SetWorldSize(int world_size) {
   members_.assign(world_size, {});
 }
 
-// A rank belongs to the task it was given to. A task that is started again may be so elsewhere; what already
-// runs speaks from where it joined, so that a worker of another job that finds this tracker at the port of
-// its own is not taken for one of this job.
+// A rank belongs to the task it was given to. A task may be restarted on another host, but a running worker
+// must speak from the host it joined from, so that a worker of another job whose tracker had the same port is
+// not taken for one of this job.
 void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
@@ -272,7 +272,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
 void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
   connections_.Send(connection, classic::Encode(classic::HoldWord::kHeld));
-  if (!linked_) CallBackThoseWhoWait();  // who was lost has come already
+  if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
 /// It had said shutdown and waited for the others; now it takes part again, or what takes its place does.
@@ -283,7 +283,7 @@ void ClassicJob::ReturnToJob(int rank) {
   Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
 
-/// Somebody who was lost has come again and needs what they know.
+/// A lost worker is back and needs the state of those that wait to end.
 void ClassicJob::CallBackThoseWhoWait() {
   if (num_shut_down_ == 0) return;
   for (int rank = 0; rank < options_.num_workers; ++rank) {

@@ -240,7 +240,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
 }
 
 void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print& print) {
-  // Of a job that fails a worker may still say what it wanted to say.
+  // Workers of a failed job may still print.
   const bool of_broken_job =
       stage_ == Stage::kBroken && std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
         return connections_.MaySpeakFor(connection, member.host);
@@ -312,7 +312,7 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   Break(*rank, how, now);
 }
 
-/// Who went without a word before this rank failed: with that one it began. None: with this rank.
+/// The first rank lost before this one failed; nullopt if this rank failed first.
 std::optional<int> CollectiveJob::LostBefore(int rank) const {
   std::optional<int> first = members_[rank].lost_since ? std::optional(rank) : std::nullopt;
   for (int other = 0; num_lost_ > 0 && other < static_cast<int>(members_.size()); ++other) {

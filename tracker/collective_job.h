@@ -25,9 +25,8 @@ namespace warren::tracker {
 /// word may come this much later.
 inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
-/// When a worker dies without a word, the others' connections to it may end a little sooner than ours: before
-/// one that reports an error is taken for the first to fail, so much time is given to those that can say
-/// none.
+/// When a worker dies, the other workers may notice, and report an error, a little sooner than the tracker. A
+/// worker that reports an error is taken for the first to fail only if no other is lost within this time.
 inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
 /// After its shutdown a worker ends the thread at its error port, which takes it no time, and closes the
@@ -95,7 +94,7 @@ class CollectiveJob final : public DialectJob {
   struct Member {
     std::string task_id;
     std::string host;
-    ConnectionId error_connection = 0;    ///< to its error port; 0: there is none
+    ConnectionId error_connection = 0;    ///< to its error port; 0 if there is none
     std::optional<TimePoint> lost_since;  ///< that connection has ended
     bool shut_down = false;
     bool reported_error = false;

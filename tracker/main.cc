@@ -200,7 +200,7 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   return admission;
 }
 
-/// The file of --state, if there is one. Throws when it is of another job.
+/// The file of --state, or nullptr without that option. Throws if it belongs to another job.
 std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);

@@ -93,7 +93,7 @@ void KeepAlive(tcp::socket& socket) {
 /// drops whoever comes when a queue is full, who tries again after 1, 2, 4 seconds. Half of each is left
 /// empty, for the kernel spreads connections by a hash.
 std::size_t ListenersFor(int num_workers) {
-  long queue = 128;  // of Linux before 5.4
+  long queue = 128;  // the default before Linux 5.4
   std::ifstream("/proc/sys/net/core/somaxconn") >> queue;
   const auto room = static_cast<std::size_t>(std::max(queue / 2, 1L));
   return std::clamp((static_cast<std::size_t>(std::max(num_workers, 1)) + room - 1) / room, std::size_t{1},
@@ -118,7 +118,7 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && shares_port && !SharePort(acceptor)) error = asio::error::no_protocol_option;
   if (!error) acceptor.bind(endpoint, error);
-  // What it accepts inherits these. A host that vanishes without a word is noticed while its worker waits.
+  // Accepted sockets inherit these options. Keep-alive detects a vanished host while its worker waits.
   if (!error) acceptor.set_option(tcp::no_delay(true), error);
   if (!error) acceptor.set_option(asio::socket_base::keep_alive(true), error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
@@ -228,7 +228,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     tcp::socket socket;
     std::unique_ptr<tls::Session> tls;  ///< if it is encrypted
     bool is_clear = false;              ///< if it is known not to be
-    std::size_t handshake_bytes = 0;    ///< of the handshake of TLS, as the job knows
+    std::size_t handshake_bytes = 0;    ///< of TLS's handshake, as last told to the job
     std::string unsent;
     std::array<char, kReadBytes> received;
     bool authenticated = false;  ///< by TLS
@@ -336,7 +336,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
-  /// Of a connection that is encrypted, or may be: its first byte tells.
+  /// Reads from a connection that is or may be encrypted; its first byte tells.
   void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
     if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (!error && !connection.tls) {

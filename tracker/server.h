@@ -24,7 +24,7 @@ struct ServerOptions {
   /// that cannot prove a token, hardly find another job's where they look for their own.
   bool begin_anywhere = false;
   JobOptions job;  ///< its admission's seed is set by the server
-  /// Of the tracker that had the job before.
+  /// The notes of the tracker that had the job before.
   std::vector<Note> notes;
 };
 

@@ -63,7 +63,7 @@ void LookAtRemotes(std::vector<Input>& inputs) {
       try {
         LookAtRemote(*remotes[i]);
       } catch (...) {
-        next = remotes.size();  // what comes behind is not asked for
+        next = remotes.size();  // files after this one are not looked at
         const std::lock_guard lock(mutex);
         if (i < failed) failure = std::current_exception();
         failed = std::min(failed, i);

@@ -182,7 +182,7 @@ class CsvParser {
   const CsvOptions& options_;
   RowBlock<Index>& block_;
   RowWriter<Index> writer_;
-  std::int64_t column_ = 0;  ///< of the cell at hand, in the text
+  std::int64_t column_ = 0;  ///< the current cell's column in the text
   Index feature_ = 0;        ///< number of the next feature in the row at hand
 };
 

@@ -65,14 +65,14 @@ std::string Encode(const Greeting& greeting) {
       .Take();
 }
 
-/// Somebody at rank 0's door whose greeting has not fully arrived.
+/// A connection to rank 0 whose greeting has not fully arrived.
 class PendingConnection {
  public:
   explicit PendingConnection(DeadlineStream stream)
       : stream_(std::move(stream)), patience_(Clock::now() + kGreetingTime) {}
 
-  /// The greeting when it is complete. Throws ProtocolError when it is none of ours, EngineError when the
-  /// connection has gone.
+  /// The greeting once it is complete. Throws ProtocolError if it is not a greeting of this protocol,
+  /// EngineError if the connection is lost.
   std::optional<Greeting> Listen() {
     reader_.Append(stream_.ReceiveSome(kMaxTextBytes));
     if (!has_magic_) {

@@ -56,14 +56,14 @@ struct EngineHello {
 };
 static_assert(sizeof(EngineHello) == 8);
 
-// Who is no rank of the job has no claim and hears nothing.
+// A peer without a valid claim is not a rank of this job and gets no answer.
 wire::Digest ClaimOf(const wire::JobToken& token, int connector, const wire::Nonce& of_connector) {
   return wire::HmacSha256(wire::BytesOf(token.Derive("link's claim")),
                           {wire::BytesOf(of_connector), std::to_string(connector)});
 }
 
 enum class LinkEnd { kConnector, kAcceptor };
-// By these ranks, so that a proof that one of them made is none for another link.
+// The ranks are part of the proof, so that it is valid for this link only.
 wire::Digest ProofOf(LinkEnd end, const wire::JobToken& token, int connector, int acceptor,
                      const wire::Nonce& of_connector, const wire::Nonce& of_acceptor) {
   const wire::Digest key = token.Derive(end == LinkEnd::kConnector ? "connector" : "acceptor");
@@ -119,7 +119,7 @@ bool HasEnded(int fd) {
 
 }  // namespace
 
-/// Somebody who connected to us and has not said its rank yet, or not proved that it is of this job.
+/// An accepted connection whose peer has not yet told its rank, or not yet proved that it belongs to the job.
 struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
@@ -358,7 +358,7 @@ bool TrackerBootstrap::DropUnanswered(std::list<PendingConnection>& pending) {
   return true;
 }
 
-// Reads what has come. Returns true when this connection is done with: it has become a link, or is none.
+// Reads what has arrived. Returns true when the connection has become a link or has been dropped.
 bool TrackerBootstrap::Greet(PendingConnection& connection) {
   const std::size_t claim_bytes = settings_.job_token ? sizeof(wire::Nonce) + sizeof(wire::Digest) : 0;
   // Not a byte more than belongs to the handshake: what follows is the link's.

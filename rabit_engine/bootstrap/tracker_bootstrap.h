@@ -76,12 +76,12 @@ class TrackerBootstrap final : public Bootstrap {
 
   Settings settings_;
   std::chrono::seconds patience_;    ///< for others to come
-  std::optional<tls::Context> tls_;  ///< of the links
+  std::optional<tls::Context> tls_;  ///< for the links
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;
   std::map<int, tcp::Stream> links_;            ///< by rank
-  std::map<int, wire::Digest> awaited_proofs_;  ///< of ranks that this one has connected to
+  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links that this rank began
 };
 
 }  // namespace warren

@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kAskAgain{500};
 // A rank that waits answers after 200 ms, or says so in shared memory, unless it has no core to run on; so
 // long it is waited for at most.
 constexpr std::chrono::seconds kAnswer{2};
-// Who has waited too long hears so soon, mostly, who of the others waits, too; and waits so much longer at
-// most for one of these to say who does not.
+// A rank that has waited too long usually learns within kQuickAnswer which others wait, too. It then waits
+// kGrace longer at most for one of these to name the rank that does not.
 constexpr std::chrono::milliseconds kQuickAnswer{400};
 constexpr std::chrono::milliseconds kGrace{1500};
 // A record names a few of those that are waited for; of many, others after this time.
@@ -239,8 +239,8 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
       std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// Whom a rank of this host waits for, or who waits for another in its stead, and does not wait itself; that
-/// rank itself if it does not wait. -1: a rank of another host, or they wait in a circle.
+/// The end of the chain of ranks that wait for each other on this host, from `rank`: the one that does not
+/// wait. -1 if the chain leaves this host or is a circle.
 int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);
@@ -251,7 +251,7 @@ int CallWatch::CulpritHere(int rank) const {
   return -1;
 }
 
-/// Of the ranks of this host that wait for it the one does that has waited for longest.
+/// Whether another rank of this host, which has waited longer, reports the culprit.
 bool CallWatch::AnotherSpeaksOf(int culprit) const {
   const auto& ranks = segment_->ranks();
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {

@@ -44,7 +44,7 @@ class CallWatch final : public WaitObserver {
   /// It begins one that others do not make.
   void BeginMessages() { in_messages_ = true; }
 
-  /// Of this call and all before it.
+  /// The digest of this call and all calls before it.
   std::uint64_t digest() const { return digest_; }
 
   /// Throws Misuse when a rank has called something else than this one or messages wait for each other,
@@ -78,7 +78,7 @@ class CallWatch final : public WaitObserver {
   std::array<CallTag, kRememberedCalls> calls_{};
   std::vector<int> asked_;  ///< about the current call
   Clock::time_point asked_last_;
-  std::vector<Interest> on_links_;  ///< of those waited for, who are not on this host
+  std::vector<Interest> on_links_;  ///< in ranks that are waited for on other hosts
 
   bool in_messages_ = false;
   WaitRecord wait_;

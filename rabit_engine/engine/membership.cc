@@ -25,8 +25,8 @@ namespace {
 struct Record {
   std::string host_key;
   std::string host_group;
-  int cores = 0;          ///< of the machine
-  std::string own_cores;  ///< that the rank may run on, by EncodeCores
+  int cores = 0;          ///< the machine's
+  std::string own_cores;  ///< the cores the rank may run on, by EncodeCores
   std::string offer;      ///< HostSegment::Offer::text
   std::string secret;     ///< rank 0's makes the key of the links
   std::string greeting;
@@ -163,7 +163,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
 namespace {
 
-/// Who shares memory, as a communicator of these ranks of the job numbers them.
+/// Which ranks share memory, by the numbers of a communicator of these ranks of the job.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
   leaders.reserve(members.size());

@@ -704,7 +704,7 @@ void NativeCommunicator::SendReceive(std::span<const Outbound> sends, std::span<
   for (const Send& send : outgoing) bytes += send.bytes;
   for (const Receive& receive : incoming) bytes += receive.bytes;
   Run(bytes, [&] {
-    // Others do not make this call: it is none of the sequence that all make.
+    // Other ranks do not make this call, so it is not counted in the sequence of calls.
     CallTag tag;
     tag.sequence = calls_;
     tag.collective = Collective::kSendReceive;

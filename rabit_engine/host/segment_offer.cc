@@ -31,7 +31,7 @@ namespace warren {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x5741'5252'454e'0007;  // "WARREN", layout 7
-/// For one step of handing out descriptors between processes of one host that are all alive.
+/// The limit for one step of passing descriptors between processes of one host that are all alive.
 constexpr int kStepTimeoutMs = 10'000;
 
 // --- descriptors over a Unix socket ------------------------------------------------------------------------

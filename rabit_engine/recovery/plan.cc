@@ -158,7 +158,7 @@ class Planner {
     const Report& report = reports_[rank];
     if (report.fresh) return {true, &kNoCalls, &kNoModels, &kNoCalls};
     if (report.version == plan_.version) return {false, &report.before, &report.models, &report.calls};
-    // Somebody is through CheckPoint, so everybody had come to it.
+    // Some rank has ended CheckPoint, so all had reached it.
     if (report.version + 1 == plan_.version && report.ending) {
       return {false, &report.before, &report.next, &kNoCalls};
     }

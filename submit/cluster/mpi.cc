@@ -45,7 +45,7 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
     add("OMPI_ALLOW_RUN_AS_ROOT", "1");
     add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
-  // Workers have threads, and there may be more of them than cores: none is tied to a core of its own.
+  // Workers have threads, and there may be more workers than cores, so none is bound to one core.
   if (kind == MpiKind::kOpenMpi4) {
     add("OMPI_MCA_rmaps_base_oversubscribe", "1");
     add("OMPI_MCA_hwloc_base_binding_policy", "none");

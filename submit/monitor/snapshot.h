@@ -46,10 +46,10 @@ struct WorkerSnapshot {
   std::optional<wire::ReportedProgress> progress;
   std::optional<wire::ReportedReading> reading;
   double seconds_in_collectives = 0;
-  double seconds_waited = 0;     ///< of these, for ranks that came late
+  double seconds_waited = 0;     ///< the part of seconds_in_collectives spent waiting for late ranks
   double seconds_made_wait = 0;  ///< the longest that any other rank waited for this one, summed over calls
   double makes_wait = 0;         ///< the same as a share of the time that the job has been at it: 0.41
-  double makes_wait_now = 0;     ///< and of the last half minute
+  double makes_wait_now = 0;     ///< the same in the last half minute
 };
 
 /// What was printed of one round: "[12] train-rmse:0.21".

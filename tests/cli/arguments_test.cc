@@ -1,4 +1,4 @@
-// The forms in which options may be written, and what is said of those that are none.
+// The forms in which options may be written, and the errors for anything else.
 #include "cli/arguments.h"
 
 #include <gmock/gmock.h>

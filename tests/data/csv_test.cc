@@ -1,5 +1,5 @@
-// CSV tables: what cells and rows are, what is none and where that is said, and that everything written is
-// read back.
+// CSV tables: what cells and rows are, the errors for malformed text and the places they name, and that
+// everything written is read back.
 #include "data/text/csv.h"
 
 #include <fmt/format.h>

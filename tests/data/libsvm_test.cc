@@ -139,7 +139,7 @@ std::string Render(const RowBlock<Index>& block) {
 
 template <typename Index>
 Result<Index> ParsePlainly(std::string_view text, FirstIndex first) {
-  // In memory of its own that ends where the text does: for the address sanitizer.
+  // Copied into a block that ends with the text, so that the address sanitizer sees reads past its end.
   const std::vector<char> exact(text.begin(), text.end());
   Result<Index> result;
   ParseLibSvmPlainly(std::string_view(exact.data(), exact.size()), first, result.block, result.Handler());

@@ -18,7 +18,7 @@ def environment() -> dict:
 
 
 class ProgramTest(unittest.TestCase):
-    """A test in a folder of its own; relative paths lie there."""
+    """A test in its own folder, which relative paths are relative to."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="warren-examples-")

@@ -266,7 +266,7 @@ def digests() -> None:
         assert pages == of(Batches(x, y), kind=kind) != of(Batches(x, np.roll(y, 1)), kind=kind)
 
     class Objective:
-        """An objective with a value of its own."""
+        """An objective with a parameter."""
 
         def __init__(self, factor: float) -> None:
             self.factor = factor
@@ -279,7 +279,7 @@ def digests() -> None:
             return predictions * self.factor, predictions
 
     class WithSlots(Objective):
-        """An objective whose value is in no __dict__."""
+        """An objective whose parameter is in no __dict__."""
 
         __slots__ = ("power",)
 

@@ -30,7 +30,7 @@ CATEGORIES = {"c": ["x", "yy", "z"]}
 
 
 def table(rows, seed=0):
-    """Of all kinds of columns."""
+    """A table with all kinds of columns."""
     rng = np.random.default_rng(seed)
     a = rng.random(rows).astype("float32")
     return pa.table({
@@ -720,7 +720,7 @@ class Checked(Folder):
     def test_a_whole_that_all_have_is_shown_once_with_its_own_rows(self):
 
         class Two:
-            """Of a job of two: no call of all is made for it."""
+            """One rank of a job of two, in which no collective is called."""
             world, connected = 2, True
 
             def __init__(self, rank):
@@ -847,7 +847,7 @@ class Arguments(Folder):
 
 
 class OneSchema(Folder):
-    """Of batches of files whose columns have several types."""
+    """The schema of batches of files whose columns have several types."""
 
     def test_whole_numbers_here_and_others_there_are_one_type_in_all_batches(self):
         large = pa.large_string()

@@ -148,7 +148,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
     def expect_well_of(self, ranks, *launcher, function="every_collective", **more):
-        """Of ranks that are told by their launcher alone who they are."""
+        """Runs `function` in ranks that know of their job by their launcher alone; all must succeed."""
         environment = {name: value for name, value in self.environment(**more).items() if not name.startswith("DMLC_")}
         done = subprocess.run([*launcher, PYTHON, WORKER, function], env=environment, text=True, timeout=LIMIT_S,
                               capture_output=True, check=False)  # fmt: skip

@@ -16,7 +16,7 @@ import warren.torch
 torch.set_num_threads(1)
 
 
-sizes = []  # of the worlds that there were
+sizes = []  # the sizes of the worlds so far
 
 
 def begin(**more):
@@ -83,7 +83,7 @@ def every_collective():
     dist.all_gather(outputs, torch.full((2, 2), float(rank)))
     for other, output in enumerate(outputs):
         same(output, torch.full((2, 2), float(other)))
-    # Of different sizes.
+    # Tensors of different sizes.
     outputs = [torch.empty(other) for other in range(size)]
     dist.all_gather(outputs, torch.full((rank,), float(rank)))
     for other, output in enumerate(outputs):
@@ -216,7 +216,7 @@ def complex_numbers():
 
 
 def sparse_sums():
-    """Of tensors some of which have no elements; and training with sparse gradients."""
+    """Sums of sparse tensors, some without elements, and a training with sparse gradients."""
     unchecked = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
     rank, size = begin()
 

@@ -1,4 +1,4 @@
-// Host files: every form of a line, and what is said about one that is none.
+// Host files: every form of a line, and the errors for malformed ones.
 #include "submit/cluster/host_file.h"
 
 #include <gmock/gmock.h>

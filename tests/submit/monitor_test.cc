@@ -341,7 +341,7 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
   for (auto& worker : workers_) worker->reported = now_;
   round_ended_ = now_;  // the reports are a moment older
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
-  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // of the round before
+  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);  // belongs to the round before
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
 }
 

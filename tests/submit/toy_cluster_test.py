@@ -1,4 +1,4 @@
-"""A cluster that is registered by a program of its own (toy_cluster.cc) and known to nothing else in the tree."""
+"""A cluster that is registered by a separate program (toy_cluster.cc) and known to nothing else in the tree."""
 
 import re
 import unittest

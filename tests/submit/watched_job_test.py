@@ -192,7 +192,7 @@ class Afterwards(Watched):
 
     def test_metrics_are_those_of_the_job_and_the_page_stays(self):
         (self.directory / "logs").mkdir()
-        (self.directory / "logs/job.html").touch(0o644)  # of an earlier job
+        (self.directory / "logs/job.html").touch(0o644)  # left by an earlier job
         process = self.job("--metrics-port", 0, "--dashboard", "--log-dir", "logs", *self.worker("waits-for", "go-on"))
         said = self.wait_for_text(process.stderr, "token=")
         url = re.search(r"metrics: (\S+)", said).group(1)

@@ -431,7 +431,7 @@ TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
   job->TaskFailed("1", "was killed", now);
   Collect();
   EXPECT_FALSE(job->linked());
-  // The late shutdown of a survivor is none.
+  // The late shutdown of a survivor is not counted.
   EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 2)));
   lines.clear();
   Come(1);

@@ -86,7 +86,7 @@ class HostileCollectivePeers(HostileCase):
             impostor = CollectiveWorker((self.tracker.host, self.tracker.port), 77)
             impostor.rank, impostor.world_size = rank, 4
             impostor.shutdown()
-            impostor.fail("no good")  # nobody's failure
+            impostor.fail("no good")  # counts for no rank
         for worker in workers:
             worker.shutdown()
         code, log = self.tracker.finish()

@@ -185,7 +185,7 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
 def _of_all(peers: Peers, work: Callable[[], Any]) -> _Words:
     """The numbers that `work` gives on each rank, which all give as many, rank by rank. An error of one is raised on all."""
     own = together(peers, work)
-    # Each rank has places of its own, in which the others have 0.
+    # Each rank writes a row of its own, in which all other ranks have 0.
     places = np.zeros((peers.world, *np.shape(own)), np.uint64)
     places[peers.rank] = own
     found: _Words = peers.greatest(places.ravel()).reshape(places.shape)

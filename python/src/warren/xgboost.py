@@ -369,7 +369,7 @@ def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Saves the model on rank 0 after every so many rounds, and gives each round a seed of its own."""
+    """Saves the model on rank 0 after every so many rounds, and gives each round its own seed."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):

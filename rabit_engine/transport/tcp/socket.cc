@@ -229,8 +229,8 @@ void ConnectFailures::Add(const Address& address, int error, const std::string& 
 }
 
 int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) const {
-  int refused_here = 0;  // by this host, for one of its own addresses
-  int refused_away = 0;  // by this host, for another's address
+  int refused_here = 0;  // why this host refused one of its own addresses; 0 if it did not
+  int refused_away = 0;  // why this host refused an address of another
   bool failed_here = false;
   bool failed_away = false;
   for (const Failure& failure : failures_) {

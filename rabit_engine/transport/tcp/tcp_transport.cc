@@ -44,7 +44,7 @@ constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // Pause before the addresses of a peer are tried again: doubled each time.
 constexpr milliseconds kFirstRetryPause{50};
-// That a rank does not take, as one that was stopped: a few that come later say all that there is to say.
+// The most questions that may lie unread with a rank, such as a stopped one. More would add nothing.
 constexpr int kMostQuestions = 4;
 // A host that is there says at once that nobody listens.
 constexpr milliseconds kProbeLimit{100};

@@ -39,7 +39,7 @@ namespace warren {
 struct TcpOptions {
   /// Send small messages at once.
   bool no_delay = true;
-  /// For one TCP connection to be made.
+  /// The limit for making one TCP connection.
   std::chrono::milliseconds connect_timeout{30'000};
   /// Silence after which a host is taken for gone.
   std::chrono::seconds host_timeout = tcp::kHostTimeout;
@@ -50,7 +50,8 @@ struct TcpOptions {
   std::chrono::milliseconds answer_timeout{0};
   /// Links are encrypted with it, those that are adopted excepted.
   std::optional<tls::Context> tls;
-  /// Look for data a few microseconds before giving the core away: only when each rank has a core of its own.
+  /// Look for data for a few microseconds before giving the core away. Set only if each rank has its own
+  /// core.
   bool may_spin = false;
 };
 
@@ -106,7 +107,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Answers those who have asked.
   void SayThatThisWaits();
 
-  /// Bytes given to the link with a peer so far, and taken from it; 0 where there is none.
+  /// Bytes given to the link with a peer so far, and taken from it; 0 if there is no link.
   std::uint64_t BytesSent(int peer) const { return links_[peer] ? links_[peer]->bytes_sent() : 0; }
   std::uint64_t BytesReceived(int peer) const { return links_[peer] ? links_[peer]->bytes_received() : 0; }
   /// Whether what this rank has sent lies with the peer, which has no room for more until it reads.

@@ -171,7 +171,7 @@ TEST(Split, ThousandsOfThemLeaveNothingBehind) {
     look(1);
     if (world.rank() != 0) return;
     EXPECT_EQ(descriptors[0], descriptors[1]);
-    EXPECT_LE(mappings[1], mappings[0] + 10);  // of the allocator and of threads
+    EXPECT_LE(mappings[1], mappings[0] + 10);  // those of the allocator and of threads
     EXPECT_EQ(blocks[0], blocks[1]);
   });
 }

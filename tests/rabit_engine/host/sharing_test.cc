@@ -1,4 +1,4 @@
-// Who shares memory with whom, by what all ranks have said.
+// Which ranks share memory, as decided from the messages of all.
 #include "rabit_engine/host/sharing.h"
 
 #include <gmock/gmock.h>

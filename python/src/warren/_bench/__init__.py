@@ -13,7 +13,7 @@ _MODULE = "warren._bench.worker"
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the words behind `warren bench`; all others are dmlc-submit's."""
+    """The parser of `warren bench`'s own options; all other words are passed to dmlc-submit."""
     made = argparse.ArgumentParser(
         prog="warren bench",
         usage="warren bench [--json] [--largest SIZE] [--samples N] [options of dmlc-submit]",
@@ -45,7 +45,7 @@ def size_of(text: str) -> int:
 
 
 def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
-    """That of dmlc-submit."""
+    """The dmlc-submit command that runs the benchmark."""
     counts = any(word in ("-n", "--num-workers") or word.startswith(("-n=", "--num-workers=")) for word in rest)
     elsewhere = "DMLC_SUBMIT_CLUSTER" in os.environ or any(word.startswith(("--cluster", "--launcher")) for word in rest)
     number = [] if counts or elsewhere else ["--num-workers", str(max(2, _processes.own_cores()))]

@@ -59,7 +59,7 @@ class _Job:
     connected = True
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Of all ranks at each place, of uint8 or uint64; may be done in place."""
+        """The elementwise maximum over all ranks, of uint8 or uint64; may be done in place."""
         raise NotImplementedError
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
@@ -195,7 +195,7 @@ class Alone:
         return value
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
-        """Nothing: there is no other rank."""
+        """Does nothing, since there is no other rank."""
         del array
         check_root(root, 1)
 

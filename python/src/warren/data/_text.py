@@ -150,9 +150,8 @@ class _OpenFiles:
 
 
 class _RemoteFiles:
-    """Callbacks by which the reader finds and reads files behind a scheme, from threads of its own. With `exact` the reader's
-    paths are no patterns. The first exception of any is `failure`. After `stop` they fail at once, but for those that are under
-    way: these end as the store's deadlines say."""
+    """Callbacks by which the reader finds and reads remote files, from its own threads. With `exact`, paths are not patterns. `failure`
+    is the first exception of any callback. After `stop`, new calls fail at once; running calls end by the store's deadlines."""
 
     def __init__(self, storage_options: Optional[Mapping[str, Any]], exact: bool) -> None:
         self._exact = exact
@@ -386,9 +385,9 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
 
 def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
                        stop: Callable[[], None]) -> T:
-    """What `work(allreduce_max)` gives. It runs in a thread of its own, for which this one calls `allreduce_max`: communicators belong
-    to threads. A signal's exception (KeyboardInterrupt) does not have to wait until `work` ends, which `stop` asks it to; only the
-    process does, before it exits."""
+    """Runs `work(allreduce_max)` in another thread and returns its result. This thread makes the calls of `allreduce_max` for it, since
+    communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised at once: `stop` asks `work` to end, and the
+    process waits for that only before it exits."""
     asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce; at the end None
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or the exception
     results: List[T] = []

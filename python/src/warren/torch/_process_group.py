@@ -405,7 +405,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                              f"{self._size} ranks")
         return self._all([self.allgather([list(parts)], [source], opts) for parts, source in zip(lists, sources)], opts)
 
-    # --- what c10d asks of its own backends ---
+    # --- methods that c10d expects of its built-in backends ---
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier over the store: where ranks do not come, rank 0 knows which, and the group can be used afterwards. Raises

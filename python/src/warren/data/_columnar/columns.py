@@ -351,8 +351,8 @@ class Categories:
             self._codes[name] = {value: code for code, value in enumerate(of_one)}
 
     def codes(self, name: str, chunk: Any) -> NDArray[Any]:
-        """The codes as float32, missing values as NaN. Raises ValueError for a value that is none of the categories; its words follow on where
-        that is."""
+        """The codes as float32, missing values as NaN. Raises ValueError for a value that is not one of the categories; the caller puts the
+        place in front of the message."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         indices = None
@@ -376,7 +376,7 @@ class Categories:
         return codes
 
     def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
-        """The codes of values, NaN for what is none of the categories."""
+        """The codes of values; NaN for values that are not categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -511,7 +511,7 @@ def in_order(orders: Mapping[Any, Any]) -> List[Any]:
 def fill(out: NDArray[Any], table: Any, columns: Sequence[Column], categories: Categories) -> None:
     """Writes the features of a table into `out`, float32, (rows, features): a block of rows at a time, which stays in the cache
     while its columns are written."""
-    parts: List[Tuple[int, int, Any]] = []  # of a column: where its rows begin, which it is, values
+    parts: List[Tuple[int, int, Any]] = []  # (first row, column, values)
     place = 0
     for column in columns:
         row = 0

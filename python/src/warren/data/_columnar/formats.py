@@ -94,7 +94,7 @@ class Format:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Closes the file: nothing is read any more."""
+        """Closes the file. Nothing may be read afterwards."""
 
 
 class Parquet(Format):
@@ -349,8 +349,8 @@ class Csv(Format):
 
     @contextlib.contextmanager
     def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Errors of pyarrow name lines and columns. `text`: the lines that were parsed, None: they are not here any more;
-        `before`: how many lines there are before them; `of`: what lines are counted from."""
+        """Adds lines and columns to errors of pyarrow. `text` is the lines that were parsed, or None if they are no longer in memory;
+        `before` is the number of lines before them; `of` is what lines are counted from."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         try:
@@ -429,7 +429,7 @@ class Opened:
 
     #: Each is a descriptor.
     _MOST = 256
-    #: Of what is kept of files, open ones or not, as it is stored; a few times as much in memory.
+    #: The limit for what is kept of all files, as stored; in memory it is a few times as much.
     _MOST_KEPT_BYTES = 64 << 20
 
     def __init__(self, files: Sequence[_files.File], kind: Any, reading: Reading) -> None:

@@ -48,7 +48,7 @@ class Batch(NamedTuple):
 
     table: Any  #: pyarrow.Table
     slice: Slice
-    row: int  #: of the piece, the first one of these; -1 where it is shuffled
+    row: int  #: the first row's place in its piece; -1 if rows are shuffled
 
 
 @contextlib.contextmanager
@@ -149,7 +149,7 @@ class Source:
         """What this worker's part of the files holds. Empty files of formats that have none are an error of that file."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
-        # Of rows, not of files: what folders say is looked at here.
+        # The filter for rows. Values that folders give are tested below, file by file.
         keep = self._expression(self.options.filters)
 
         def ask(number: int) -> Tuple[int, _formats.Contents]:
@@ -181,7 +181,7 @@ class Source:
         of_folders = [[one for one in group if one[0] in told] for group in _groups(self.options.filters)]
         if told and all(of_folders) and not len(pa.table(told).filter(self._expression(of_folders))):
             return []
-        # Of row groups what is asked of columns alone says which are not needed.
+        # Row groups are left out by the conditions on columns alone.
         of_columns = [[one for one in group if one[0] not in told] for group in _groups(self.options.filters)]
         return opened.contents(self._expression(of_columns)).pieces if all(of_columns) else found.pieces
 
@@ -211,7 +211,7 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """Of what folders say: whole numbers where all are, else categories."""
+        """The types of the columns that folders give: whole numbers if all values are, else categories."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -258,7 +258,7 @@ class Source:
         return found, whole
 
     def stored_schema(self, columns: Sequence[str]) -> Any:
-        """Of these columns as batches have them, in this order, what folders say among them. pyarrow.Schema."""
+        """The pyarrow.Schema of these columns in batches, in this order, including columns that folders give."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         def field(name: str) -> Any:
@@ -311,14 +311,14 @@ class Source:
 
     @property
     def rows(self) -> Optional[int]:
-        """Of this worker's share, before filters; None: not known before it is read."""
+        """The rows of this worker's share before filters, or None if they are unknown until it is read."""
         if any(one.piece.rows < 0 for one in self.slices):
             return None
         return sum((one.piece.rows if one.end is None else one.end) - one.begin for one in self.slices)
 
     @property
     def bytes(self) -> int:
-        """Of this worker's share, as the pieces are counted; about."""
+        """The approximate size of this worker's share, as stored."""
         return sum(int(one.piece.size * _part(one)) for one in self.slices)
 
     def where(self, one: Slice, row: int = -1) -> str:

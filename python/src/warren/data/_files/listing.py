@@ -20,7 +20,7 @@ class File:
     uri: str  #: as a user would write it: a path, or scheme://...
     size: int  #: bytes
     tag: str  #: changes when the content does: an ETag, or the time of modification; "": the store tells neither
-    partition: Tuple[Tuple[str, str], ...] = ()  #: of folders key=value below what was asked for, URL-decoded
+    partition: Tuple[Tuple[str, str], ...] = ()  #: key and value of each folder key=value below the given folder, URL-decoded
 
 
 def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
@@ -106,7 +106,7 @@ def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[En
     try:
         listed = ask(store.walk if pattern[:1] in ([], ["**"]) else store.entries, folder)
     except (FileNotFoundError, NotADirectoryError):
-        ask(store.info, folder)  # a folder that is not there has no files; a bucket that is not there is an error of its own
+        ask(store.info, folder)  # a missing folder has no files; a missing bucket raises its own error
         return []
     if not pattern:
         return _shown_files(folder, listed)

@@ -7,8 +7,8 @@ CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; more is a ho
 # A store that sends nothing for so long is taken for hung. Object stores begin to answer within a second or so, and under load
 # within some seconds.
 READ_TIMEOUT_S = 30.0
-# Of one request. What comes before a failure in the middle of a request is lost in pyarrow and fsspec, so requests are not
-# larger; and not smaller, since each costs a round trip.
+# The size of one request. If a request fails half way, pyarrow and fsspec lose what had arrived, so requests are not larger;
+# and not smaller, since each costs a round trip.
 PIECE_BYTES = 8 << 20
 _WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")  # stores in which no half object is ever seen
 
@@ -54,7 +54,7 @@ class Store:
         return self.head + name
 
     def info(self, name: str) -> Optional[Entry]:
-        """None: there is neither file nor folder of that name."""
+        """The file or folder of that name, or None if there is neither."""
         raise NotImplementedError
 
     def entries(self, folder: str) -> List[Entry]:

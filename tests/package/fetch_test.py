@@ -61,7 +61,7 @@ class Fetching(unittest.TestCase):
         tree = self.root / "tree"
         tree.mkdir(exist_ok=True)
         (tree / "CMakeLists.txt").write_text(PROJECT.format(source=SOURCE, sha256=self.sha256, commands=commands))
-        done = subprocess.run(["cmake", "-S", tree, "-B", self.root / "build", *options], capture_output=True, text=True, check=False)
+        done = subprocess.run(["cmake", "-G", "Ninja", "-S", tree, "-B", self.root / "build", *options], capture_output=True, text=True, check=False)
         said = " ".join((done.stdout + done.stderr).split())
         self.assertEqual(done.returncode == 0, works, said)
         return said

@@ -75,7 +75,7 @@ add_executable(program ${SOURCE})
 target_link_libraries(program PRIVATE warren::rabit)
 CMAKE
 rm -rf program/build
-cmake -S program -B program/build -DSOURCE="$source/tests/package/rabit_consumer/main.cc" \
+cmake -G Ninja -S program -B program/build -DSOURCE="$source/tests/package/rabit_consumer/main.cc" \
   -Dwarren_DIR="$(environment1/bin/python -m warren.config --cmakedir)" >program/log || { cat program/log; exit 1; }
 cmake --build program/build >program/log || { cat program/log; exit 1; }
 env -i PATH=/usr/bin:/bin environment1/bin/dmlc-submit --cluster local --num-workers 3 program/build/program | grep '2 of 3: 3'

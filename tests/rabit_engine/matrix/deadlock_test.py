@@ -83,9 +83,9 @@ class Deadlock(unittest.TestCase):
             self.assertRegex(said, "rabit: rank [023] has waited [0-9]+ s for rank 1\\b.* in barrier \\(call 1\\), in the "
                                    "communicator world")
             self.assertEqual(set(re.findall("s for (rank [0-9])", said)), {"rank 1"}, said)
-            # Not by all who wait: on each host one says it.
-            on_this_host = re.findall("(rank [0-9]) has waited .* on the same host", said)
-            self.assertLessEqual(len(set(on_this_host)), 1, said)
+            # One of the ranks of a host says it, after 2 and 4 s; all three of them would be six lines. Where the one
+            # that speaks gets no core for long, another speaks once in its place.
+            self.assertLessEqual(said.count("on the same host"), 4, said)
 
 
 if __name__ == "__main__":

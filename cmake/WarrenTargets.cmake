@@ -1,11 +1,23 @@
 # How every target of this tree is compiled: warnings, which are errors in the presets only; sanitizers by
 # one cache variable.
 
+# The files of a target are compiled in groups, so that the headers they share are parsed once for a group: the whole tree takes a third
+# of the time from nothing. Each file still includes what it uses (scripts/lint looks at it by itself), and no two files of a target
+# give one name to different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF compiles each file by itself.
+if(NOT DEFINED CMAKE_UNITY_BUILD)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+endif()
+
 add_library(warren_compile_options INTERFACE)
 target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>)
 # GCC 11 takes an array's size() for a use of what is in it, and knows no maybe_unused members.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
   target_compile_options(warren_compile_options INTERFACE -Wno-maybe-uninitialized -Wno-attributes)
+endif()
+# In a group, GCC takes the files for headers, in which a type with a member of an unnamed namespace would be a mistake.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 if(WARREN_WERROR)
   target_compile_options(warren_compile_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
@@ -59,14 +71,6 @@ function(warren_library folder)
   if(ARG_INSTALL)
     install(TARGETS ${target} EXPORT warrenTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
     install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/warren/${folder} COMPONENT development)
-  endif()
-endfunction()
-
-option(WARREN_PRECOMPILE "parse headers that many files include once for a target" ON)
-# warren_precompile(<target> <header>...): each file still includes what it uses; scripts/lint looks at it without these.
-function(warren_precompile target)
-  if(WARREN_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
 

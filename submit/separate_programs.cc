@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
-constexpr int kMostDepth = 20;  ///< nesting of commands that run commands
+constexpr int kMostNestedCommands = 20;  ///< nesting of commands that run commands
 
 /// The top-level module of Python, and what a compiled program that uses the library contains: the name of
 /// the shared library, or, where rabit is linked in, the variable that it reads.
@@ -203,7 +203,7 @@ class Search {
  private:
   /// The program that the words name, perhaps behind some that start another, and what it runs in turn.
   void LookAtCommand(const Running& running) {
-    if (running.depth > kMostDepth) return;
+    if (running.depth > kMostNestedCommands) return;
     bool is_started = false;  // by another program, whose values of options are no programs
     for (std::size_t i = 0; i < running.words.size(); ++i) {
       const std::string& word = running.words[i];

@@ -10,7 +10,7 @@ namespace warren::submit {
 namespace {
 
 /// More of $(...) inside one another are left alone.
-constexpr int kMostDepth = 20;
+constexpr int kMostSubstitutions = 20;
 
 std::string_view WithoutTabs(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
@@ -109,7 +109,7 @@ class ShellReader {
     }
     const std::string_view inner = text_.substr(std::min(begin, text_.size()), at_ - begin);
     word_ += fmt::format("({})", inner);
-    if (depth_ < kMostDepth) substituted_.emplace_back(inner);
+    if (depth_ < kMostSubstitutions) substituted_.emplace_back(inner);
   }
 
   void ReadRedirection(char c) {

@@ -13,7 +13,7 @@ namespace warren::tracker {
 namespace {
 
 /// Hosts that a refusal lists.
-constexpr std::ptrdiff_t kMaxListed = 4;
+constexpr std::ptrdiff_t kMostHostsShown = 4;
 
 }  // namespace
 
@@ -75,8 +75,8 @@ std::optional<std::string> Admission::Refusal(const std::string& host, bool is_o
           wire::kTokenVariable);
     case Admit::kHosts: {
       if (options_.hosts.contains(host)) break;
-      const auto end =
-          std::next(options_.hosts.begin(), std::min<std::ptrdiff_t>(kMaxListed, std::ssize(options_.hosts)));
+      const auto end = std::next(options_.hosts.begin(),
+                                 std::min<std::ptrdiff_t>(kMostHostsShown, std::ssize(options_.hosts)));
       return fmt::format(
           "it does not prove the job's token ({}), and {} is none of the job's {} hosts ({}{}); --admit any "
           "lets it in",

@@ -13,7 +13,7 @@ namespace warren::tracker {
 namespace {
 
 /// Entries a message lists before it says "and 980 more".
-constexpr std::size_t kMaxListed = 16;
+constexpr std::size_t kMostWorkersShown = 16;
 
 bool IsNumber(std::string_view text) {
   return !text.empty() && text.size() <= 18 &&
@@ -70,7 +70,7 @@ std::vector<UnrankedWorkers::Worker> UnrankedWorkers::TakeSorted(SortBy sort_by)
 }
 
 std::string ListSome(const std::vector<std::string>& entries) {
-  const std::size_t shown = std::min(entries.size(), kMaxListed);
+  const std::size_t shown = std::min(entries.size(), kMostWorkersShown);
   std::string text = fmt::format("{}", fmt::join(entries.begin(), entries.begin() + shown, ", "));
   if (shown < entries.size()) text += fmt::format(" and {} more", entries.size() - shown);
   return text;

@@ -14,9 +14,6 @@ namespace {
 
 namespace classic = wire::classic;
 
-constexpr std::size_t kIntBytes = sizeof(std::int32_t);
-constexpr std::size_t kTrackerReadBytes = 1024;
-
 }  // namespace
 
 ClassicWorker::ClassicWorker(EventLoop& loop, int task, const WorkerOptions& options)

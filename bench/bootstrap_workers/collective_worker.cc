@@ -14,9 +14,6 @@ namespace {
 
 namespace collective = wire::collective;
 
-constexpr std::size_t kIntBytes = sizeof(std::int32_t);
-constexpr std::size_t kTrackerReadBytes = 1024;
-
 }  // namespace
 
 CollectiveWorker::CollectiveWorker(EventLoop& loop, int task, const WorkerOptions& options)

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -12,6 +13,11 @@
 #include "wire/dialect.h"
 
 namespace warren::bench {
+
+/// The size of an integer in both protocols.
+inline constexpr std::size_t kIntBytes = sizeof(std::int32_t);
+/// What a worker reads from the tracker at once.
+inline constexpr std::size_t kTrackerReadBytes = 1024;
 
 struct WorkerOptions {
   sockaddr_in tracker{};

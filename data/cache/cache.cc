@@ -32,7 +32,7 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 constexpr std::array<char, internal::kCacheAlignment> kZeros{};
 
 template <typename Index>
-PerArray<std::span<const std::byte>> BytesOf(const RowView<Index>& page) {
+PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
   return {std::as_bytes(page.offsets), std::as_bytes(page.indices),       std::as_bytes(page.values),
           std::as_bytes(page.labels),  std::as_bytes(page.label_offsets), std::as_bytes(page.weights),
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
@@ -180,7 +180,7 @@ void CacheWriter<Index>::WritePage(const RowView<Index>& page) {
     Write(bytes.data(), bytes.size());
   };
   entry.offset = position_;
-  for (std::span<const std::byte> array : BytesOf(page)) {
+  for (std::span<const std::byte> array : ArraysOf(page)) {
     const std::size_t padding = AlignUp(array.size()) - array.size();
     while (!array.empty()) {
       const std::size_t piece = std::min(array.size(), kPieceBytes);

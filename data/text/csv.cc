@@ -186,7 +186,7 @@ class CsvParser {
   Index feature_ = 0;        ///< number of the next feature in the row at hand
 };
 
-RowParser Parser(const TextOptions& options, std::string_view first_row) {
+RowParser CsvRows(const TextOptions& options, std::string_view first_row) {
   CsvOptions csv = options.csv;
   // So that a row of another length is a bad one whichever text it is in, and the first of which part.
   if (!first_row.empty()) csv.cells = CountCells(first_row, csv.delimiter);
@@ -195,7 +195,7 @@ RowParser Parser(const TextOptions& options, std::string_view first_row) {
   });
 }
 
-QueryOf Queries(const TextOptions& options, std::string_view /*first_row*/) {
+QueryOf CsvQueries(const TextOptions& options, std::string_view /*first_row*/) {
   if (options.csv.qid_column < 0) return {};
   return [csv = options.csv](std::string_view row) -> std::optional<std::string> {
     if (CountCells(row, csv.delimiter) == 0) return std::nullopt;
@@ -237,8 +237,8 @@ constexpr FormatOption kOptions[] = {
 extern const TextFormat kCsvFormat;
 constinit const TextFormat kCsvFormat{
     .name = "csv",
-    .parser = Parser,
-    .queries = Queries,
+    .parser = CsvRows,
+    .queries = CsvQueries,
     .header = [](const TextOptions& options) { return options.csv_header; },
     .fixed_columns = true,
     .options = kOptions,

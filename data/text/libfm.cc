@@ -82,7 +82,7 @@ class LibFmParser {
   RowWriter<Index> writer_;
 };
 
-RowParser Parser(const TextOptions& options, std::string_view /*first_row*/) {
+RowParser LibFmRows(const TextOptions& options, std::string_view /*first_row*/) {
   return RowParser(
       [first = FirstIndexOf(options)](std::string_view text, auto& block, const FaultHandler& on_fault) {
         ParseLibFm(text, first, block, on_fault);
@@ -92,7 +92,7 @@ RowParser Parser(const TextOptions& options, std::string_view /*first_row*/) {
 }  // namespace
 
 extern const TextFormat kLibFmFormat;
-constinit const TextFormat kLibFmFormat{.name = "libfm", .parser = Parser, .comment = '#'};
+constinit const TextFormat kLibFmFormat{.name = "libfm", .parser = LibFmRows, .comment = '#'};
 
 template <typename Index>
 void ParseLibFm(std::string_view text, FirstIndex first, RowBlock<Index>& block,

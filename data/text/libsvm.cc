@@ -168,7 +168,7 @@ std::optional<bool> HasQueries(std::string_view first_row) {
   return query ? std::optional(!query->empty()) : std::nullopt;
 }
 
-QueryOf Queries(const TextOptions& /*options*/, std::string_view first_row) {
+QueryOf LibSvmQueries(const TextOptions& /*options*/, std::string_view first_row) {
   const bool has_queries = HasQueries(first_row).value_or(false);
   return [has_queries](std::string_view row) {
     auto query = QueryOfRow(row);
@@ -177,7 +177,7 @@ QueryOf Queries(const TextOptions& /*options*/, std::string_view first_row) {
   };
 }
 
-RowParser Parser(const TextOptions& options, std::string_view first_row) {
+RowParser LibSvmRows(const TextOptions& options, std::string_view first_row) {
   return RowParser([first = FirstIndexOf(options), has_queries = HasQueries(first_row)](
                        std::string_view text, auto& block, const FaultHandler& on_fault) {
     ParseLibSvm(text, first, block, on_fault, has_queries);
@@ -188,7 +188,7 @@ RowParser Parser(const TextOptions& options, std::string_view first_row) {
 
 extern const TextFormat kLibSvmFormat;
 constinit const TextFormat kLibSvmFormat{
-    .name = "libsvm", .parser = Parser, .queries = Queries, .comment = '#'};
+    .name = "libsvm", .parser = LibSvmRows, .queries = LibSvmQueries, .comment = '#'};
 
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,

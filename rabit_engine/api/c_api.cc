@@ -87,7 +87,8 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
 }
 
 /// Where the ranks' slices begin, in units of `unit`, and where the last ends.
-std::vector<std::size_t> Offsets(Session& session, const Call& call, const size_t* counts, std::size_t unit) {
+std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
+                                         std::size_t unit) {
   if (counts == nullptr) session.Refuse(call, "the counts are null; one for each rank is expected");
   std::vector<std::size_t> offsets(1, 0);
   for (int rank = 0; rank < session.world_size(); ++rank) {
@@ -255,7 +256,7 @@ int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype) 
   const Call call{"RabitAllgatherV"};
   return AttemptWithSession(call, [&](Session& session) {
     session.Allgather(call, sendrecvbuf,
-                      Offsets(session, call, counts, session.ElementBytes(call, enum_dtype)));
+                      OffsetsOfCounts(session, call, counts, session.ElementBytes(call, enum_dtype)));
   });
 }
 
@@ -263,7 +264,7 @@ int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtyp
   const Call call{"RabitReduceScatter"};
   return AttemptWithSession(call, [&](Session& session) {
     const warren::Reduction reduction = session.TypedReduction(call, enum_dtype, enum_op);
-    session.ReduceScatter(call, sendrecvbuf, Offsets(session, call, counts, 1), reduction);
+    session.ReduceScatter(call, sendrecvbuf, OffsetsOfCounts(session, call, counts, 1), reduction);
   });
 }
 

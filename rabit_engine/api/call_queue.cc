@@ -30,7 +30,7 @@ constexpr microseconds kAttentive{1'000};
 constexpr std::chrono::seconds kIdle{5};
 
 /// In a thread that runs operations.
-thread_local const CallQueue* current = nullptr;
+thread_local const CallQueue* running_queue = nullptr;
 
 }  // namespace
 
@@ -108,7 +108,7 @@ void CallQueue::Close() {
 }
 
 void CallQueue::Drain() {
-  if (current == this || NumForks() != num_forks_) return;
+  if (running_queue == this || NumForks() != num_forks_) return;
   Lock lock(mutex_);
   HelpUntil(lock, [this] { return waiting_.empty() && !is_running_; });
 }
@@ -133,7 +133,7 @@ void CallQueue::RunFirst(Lock& lock) {
   std::function<void()> work = std::exchange(operation->work_, nullptr);
   lock.unlock();
   std::exception_ptr error;
-  const CallQueue* const before = std::exchange(current, this);
+  const CallQueue* const before = std::exchange(running_queue, this);
   try {
     work();
   } catch (const ForcedUnwind&) {
@@ -148,7 +148,7 @@ void CallQueue::RunFirst(Lock& lock) {
     error = std::current_exception();
   }
   work = nullptr;  // what it held is free before anybody hears of the end
-  current = before;
+  running_queue = before;
   lock.lock();
   is_running_ = false;
   operation->error_ = std::move(error);

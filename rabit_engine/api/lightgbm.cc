@@ -106,8 +106,8 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
 
 /// Where each rank's block begins, in units of `unit` bytes, and where the last ends. Misuse unless they
 /// join.
-std::vector<std::size_t> Offsets(Session& session, const Call& call, const std::int32_t* start,
-                                 const std::int32_t* length, int num_blocks, std::int32_t unit) {
+std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
+                                         const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {
     session.Refuse(call, "LightGBM has another number of machines than this job has workers");
   }
@@ -137,7 +137,7 @@ WARREN_C_API void WarrenLightGBMReduceScatter(char* input, std::int32_t /*input_
   const Call call{"LightGBM's reduce-scatter"};
   const auto session = Session::Require(call, Threads::kShare);
   const int element = ElementBytes(type_size, {block_len, static_cast<std::size_t>(std::max(num_block, 0))});
-  const auto offsets = Offsets(*session, call, block_start, block_len, num_block, element);
+  const auto offsets = OffsetsOfBlocks(*session, call, block_start, block_len, num_block, element);
   const auto known = Recognised(reducer, type_size);
   if (known && known->element_bytes() == static_cast<std::size_t>(element)) {
     session->ReduceScatter(call, input, offsets, *known);
@@ -157,7 +157,7 @@ WARREN_C_API void WarrenLightGBMAllgather(char* input, std::int32_t /*input_size
                                           int num_block, char* output, std::int32_t /*output_size*/) {
   const Call call{"LightGBM's allgather"};
   const auto session = Session::Require(call, Threads::kShare);
-  const auto offsets = Offsets(*session, call, block_start, block_len, num_block, 1);
+  const auto offsets = OffsetsOfBlocks(*session, call, block_start, block_len, num_block, 1);
   const int rank = session->rank();
   std::memmove(output + block_start[rank], input, static_cast<std::size_t>(block_len[rank]));
   session->Allgather(call, output, offsets);

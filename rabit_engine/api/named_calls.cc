@@ -45,7 +45,7 @@ constexpr std::chrono::microseconds kIdleCycle{8'000};
 constexpr std::chrono::microseconds kPause{100};
 
 /// In the thread of one.
-thread_local const NamedCalls* current = nullptr;
+thread_local const NamedCalls* running_calls = nullptr;
 
 coordinator::Settings SettingsOf(const NamedCallOptions& options) {
   const double patience =
@@ -207,7 +207,7 @@ int NamedCalls::Join(const Call& call) {
   RequireNoFork(call);
   Lock lock(mutex_);
   RequireOpen(call);
-  if (current == this)
+  if (running_calls == this)
     session_->Refuse(call, "called by a function of an operation's end, which must not wait");
   joins_ = true;
   last_joined_.reset();
@@ -225,7 +225,7 @@ void NamedCalls::Close() {
     closes_ = true;
     participant_.Leave();
   }
-  if (current == this) {  // in a callback
+  if (running_calls == this) {  // in a callback
     is_urgent_ = true;
     return;
   }
@@ -290,7 +290,7 @@ NamedCalls::Clock::time_point NamedCalls::Due() const {
 
 void NamedCalls::RunCycle(Lock& lock) {
   is_running_ = true;
-  const NamedCalls* const before = std::exchange(current, this);
+  const NamedCalls* const before = std::exchange(running_calls, this);
   try {
     Cycle(lock);
     if (participant_.left() >= 0 && participant_.ready().empty()) {
@@ -319,7 +319,7 @@ void NamedCalls::RunCycle(Lock& lock) {
     lock.lock();
     End(lock, MessageOf(error), error);
   }
-  current = before;
+  running_calls = before;
   is_running_ = false;
   last_cycle_ = Clock::now();
   const std::chrono::microseconds cycle(participant_.settings().cycle_us);

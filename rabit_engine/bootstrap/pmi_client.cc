@@ -54,7 +54,7 @@ std::optional<std::string> FromBase64Url(std::string_view text) {
   return bytes;
 }
 
-std::optional<std::size_t> Number(std::string_view text) {
+std::optional<std::size_t> PmiNumber(std::string_view text) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -89,7 +89,7 @@ std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t ma
 std::size_t NumPmiPieces(std::string_view first_piece) {
   constexpr std::size_t kMaxPieces = std::size_t{1} << 16;
   const std::size_t dot = first_piece.find('.');
-  const auto count = Number(first_piece.substr(0, dot));
+  const auto count = PmiNumber(first_piece.substr(0, dot));
   if (dot == std::string_view::npos || !count || *count == 0 || *count > kMaxPieces) {
     throw EngineError(
         fmt::format("a record that came by PMI begins with \"{}\", expected the number of its pieces",
@@ -117,7 +117,7 @@ PmiClient::PmiClient(int descriptor, std::chrono::seconds timeout)
   space_ = Ask("cmd=get_my_kvsname", "my_kvsname")["kvsname"];
   const auto limit = [&maxes](const char* name) {
     const auto found = maxes.find(name);
-    const auto value = found == maxes.end() ? std::nullopt : Number(found->second);
+    const auto value = found == maxes.end() ? std::nullopt : PmiNumber(found->second);
     if (!value || *value < 16)
       throw EngineError(fmt::format("PMI: the launcher's limit {} is missing or too small", name));
     return *value - 1;  // launchers count a closing NUL

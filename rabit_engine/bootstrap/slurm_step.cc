@@ -27,7 +27,7 @@ constexpr int kPortsToTry = 8;
   throw EngineError(fmt::format("the list of hosts \"{}\" cannot be read: {}", list, why));
 }
 
-std::optional<std::uint64_t> Number(std::string_view text) {
+std::optional<std::uint64_t> SlurmNumber(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -60,8 +60,8 @@ std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view 
   for (const std::string_view range : SplitOutsideBrackets(ranges)) {
     const std::size_t dash = range.find('-');
     const std::string_view low_text = range.substr(0, dash);
-    const auto low = Number(low_text);
-    const auto high = dash == std::string_view::npos ? low : Number(range.substr(dash + 1));
+    const auto low = SlurmNumber(low_text);
+    const auto high = dash == std::string_view::npos ? low : SlurmNumber(range.substr(dash + 1));
     if (!low || !high || *high < *low) RefuseList(list, fmt::format("\"{}\" is no range of numbers", range));
     if (*high - *low >= kMaxHosts - numbers.size())
       RefuseList(list, fmt::format("it names more than {} hosts", kMaxHosts));
@@ -98,7 +98,7 @@ std::string Required(const LookUp& look_up, const char* name) {
 
 int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, std::uint64_t low,
                 std::uint64_t high) {
-  const auto value = Number(text);
+  const auto value = SlurmNumber(text);
   if (!value || *value < low || *value > high) {
     throw EngineError(fmt::format("WARREN_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
                                   look_up(name).value_or(text), low, high));
@@ -111,7 +111,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
     return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
   // Jobs that run at the same time have numbers close to each other: keep their ports apart.
-  const std::uint64_t place = Number(job).value_or(0) * 67 + Number(step).value_or(0) * kPortsToTry;
+  const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);
   for (int i = 0; i < kPortsToTry; ++i)

@@ -33,8 +33,8 @@ using std::chrono::seconds;
 namespace classic = wire::classic;
 
 // Between two rounds of connecting to the peers that the tracker names; doubled each time.
-constexpr milliseconds kFirstPause{50};
-constexpr milliseconds kMaxPause{2000};
+constexpr milliseconds kFirstLinkPause{50};
+constexpr milliseconds kMaxLinkPause{2000};
 // Connections that have not said their rank. Beyond this the oldest goes.
 constexpr std::size_t kMaxPending = 256;
 
@@ -178,7 +178,7 @@ void TrackerBootstrap::Join(classic::Command command) {
 
 // Asks the tracker whom to connect to, until all of that has worked. Returns the last plan.
 classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, Clock::time_point deadline) {
-  milliseconds pause = kFirstPause;
+  milliseconds pause = kFirstLinkPause;
   Clock::time_point give_up{};
   for (int round = 1;; ++round) {
     classic::GoodLinks good;
@@ -216,7 +216,7 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
     }
     tracker.Send(classic::Encode(classic::LinkErrors{static_cast<std::int32_t>(failures.size())}));
     std::this_thread::sleep_for(pause);
-    pause = std::min(kMaxPause, pause * 2);
+    pause = std::min(kMaxLinkPause, pause * 2);
   }
 }
 

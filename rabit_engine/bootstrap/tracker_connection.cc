@@ -24,8 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 
 // Between two rounds of attempts; doubled each time. A tracker that is about to start is there soon.
-constexpr milliseconds kFirstPause{250};
-constexpr milliseconds kMaxPause{5000};
+constexpr milliseconds kFirstTrackerPause{250};
+constexpr milliseconds kMaxTrackerPause{5000};
 // A stock tracker reads one worker's hello after the other and takes 90 s for 1,000 of them, so the first
 // answer has this many times the usual patience.
 constexpr int kFirstAnswerPatience = 10;
@@ -52,7 +52,7 @@ TrackerConnection::TrackerConnection(const Settings& settings, const wire::class
 
 void TrackerConnection::Connect() {
   const int rounds = std::max(1, settings_.connect_retry);
-  milliseconds pause = kFirstPause;
+  milliseconds pause = kFirstTrackerPause;
   std::string failure;
   for (int round = 1; round <= rounds; ++round) {
     tcp::ConnectFailures failures;
@@ -80,7 +80,7 @@ void TrackerConnection::Connect() {
     }
     if (round == rounds) break;
     std::this_thread::sleep_for(pause);
-    pause = std::min(kMaxPause, pause * 2);
+    pause = std::min(kMaxTrackerPause, pause * 2);
   }
   throw TrackerLost(
       TrackerLost::When::kConnecting,

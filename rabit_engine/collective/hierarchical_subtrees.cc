@@ -14,7 +14,7 @@ namespace warren::collective {
 namespace {
 
 /// Of what one rank handles between hosts: each chunk costs all the steps again.
-constexpr std::size_t kChunkBytes = std::size_t{512} << 10;
+constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
 /// Above, halves move between hosts, which is fewer bytes in twice as many steps. Simulated.
 constexpr std::size_t kWholeBytes = std::size_t{16} << 10;
@@ -159,7 +159,7 @@ void AllreduceHierarchicalSubtrees(PeerGroup& group, void* buffer, std::size_t c
   const std::size_t shares = slices ? levels.layout().ranks_of(levels.my_host()).size() : 1;
   const bool halves = bytes / std::min(shares, kRanksThatShare) > kWholeBytes;
 
-  const std::size_t most = ElementsPerChunk(kChunkBytes, reduction.element_bytes()) * shares;
+  const std::size_t most = ElementsPerChunk(kSubtreeChunkBytes, reduction.element_bytes()) * shares;
   const std::size_t chunks = NumChunks(count, most);
   const std::size_t per_chunk = (count + chunks - 1) / chunks;
   SubtreesOfHost host(levels, reduction, slices, halves, (per_chunk + shares - 1) / shares);

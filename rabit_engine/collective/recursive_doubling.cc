@@ -11,7 +11,7 @@ namespace warren::collective {
 namespace {
 
 // Bounds the scratch. Other algorithms are chosen long before messages are this long.
-constexpr std::size_t kChunkBytes = 256 << 10;
+constexpr std::size_t kDoublingChunkBytes = 256 << 10;
 
 void Meet(PeerGroup& group, const Step& step, const VectorView& vector, const Reduction& reduction,
           std::byte* scratch) {
@@ -75,7 +75,7 @@ void AllreduceRecursiveDoubling(PeerGroup& group, void* buffer, std::size_t coun
                                 const Reduction& reduction) {
   if (group.size() == 1) return;
   const VectorView vector(buffer, reduction.element_bytes());
-  const std::size_t per_chunk = ElementsPerChunk(kChunkBytes, reduction.element_bytes());
+  const std::size_t per_chunk = ElementsPerChunk(kDoublingChunkBytes, reduction.element_bytes());
   const Scratch scratch(vector.Bytes({0, std::min(count, per_chunk)}));
   for (std::size_t i = 0; i < NumChunks(count, per_chunk); ++i) {
     const Range range = Chunk({0, count}, per_chunk, i);

@@ -12,7 +12,7 @@ namespace warren::collective {
 namespace {
 
 // A step costs a message's latency, whatever is sent; partial sums should stay in the cache until they leave.
-constexpr std::size_t kChunkBytes = 128 << 10;
+constexpr std::size_t kRingChunkBytes = 128 << 10;
 
 /// A member's place in the ring.
 class Ring {
@@ -86,7 +86,7 @@ void ReduceScatterRing(PeerGroup& group, void* buffer, std::span<const std::size
   if (group.size() == 1) return;
   const Ring ring(group);
   const std::size_t longest = LongestSlice(offsets);
-  const std::size_t per_chunk = ElementsPerChunk(kChunkBytes, reduction.element_bytes());
+  const std::size_t per_chunk = ElementsPerChunk(kRingChunkBytes, reduction.element_bytes());
   TravellingSums sums(ring, {buffer, reduction.element_bytes()}, reduction, std::min(longest, per_chunk));
   std::vector<Range> chunks(group.size());
   for (std::size_t i = 0; i < NumChunks(longest, per_chunk); ++i) {
@@ -114,7 +114,7 @@ void BroadcastRing(PeerGroup& group, void* buffer, std::size_t bytes, int root) 
   const VectorView vector(buffer, 1);
   const bool is_last = ring.next() == root;
   const bool is_root = ring.index() == root;
-  const std::size_t chunks = NumChunks(bytes, kChunkBytes);
+  const std::size_t chunks = NumChunks(bytes, kRingChunkBytes);
   std::vector<Send> sends;
   std::vector<Receive> receives;
   // A chunk arrives while the one before it leaves.
@@ -122,10 +122,10 @@ void BroadcastRing(PeerGroup& group, void* buffer, std::size_t bytes, int root) 
     sends.clear();
     receives.clear();
     if (!is_root && step < chunks) {
-      receives.push_back(vector.ReceiveInto(ring.previous(), Chunk({0, bytes}, kChunkBytes, step)));
+      receives.push_back(vector.ReceiveInto(ring.previous(), Chunk({0, bytes}, kRingChunkBytes, step)));
     }
     if (!is_last && step > 0) {
-      sends.push_back(vector.SendOf(ring.next(), Chunk({0, bytes}, kChunkBytes, step - 1)));
+      sends.push_back(vector.SendOf(ring.next(), Chunk({0, bytes}, kRingChunkBytes, step - 1)));
     }
     group.Exchange(sends, receives);
   }

@@ -29,7 +29,7 @@ constexpr int kSshFailed = 255;
 /// More than the script elsewhere takes to end its process, and the way of its last words.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
 /// The last words of ssh itself, or of rsync.
-constexpr std::size_t kLastWordsBytes = 2000;
+constexpr std::size_t kSshWordsBytes = 2000;
 
 /// ssh and its options, without the host. Of options that are given twice ssh takes the first.
 std::vector<std::string> SshWords(const Options& options, const Host& host) {
@@ -163,7 +163,7 @@ Binding BindingOn(const Options& options, const std::string& said, std::size_t w
 /// Appends, and forgets what is long ago.
 void Remember(std::string& words, std::string_view bytes) {
   words += bytes;
-  if (words.size() > kLastWordsBytes) words.erase(0, words.size() - kLastWordsBytes);
+  if (words.size() > kSshWordsBytes) words.erase(0, words.size() - kSshWordsBytes);
 }
 
 std::string LastLine(std::string_view text) {

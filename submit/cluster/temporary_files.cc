@@ -16,7 +16,7 @@
 namespace warren::submit {
 namespace {
 
-constexpr std::string_view kPlaceholder = "FILE:";
+constexpr std::string_view kFilePlaceholder = "FILE:";
 
 }  // namespace
 
@@ -53,10 +53,10 @@ TemporaryFiles::~TemporaryFiles() {
 
 std::vector<std::string> TemporaryFiles::Named(std::vector<std::string> words) const {
   for (std::string& word : words) {
-    if (word == kPlaceholder)
+    if (word == kFilePlaceholder)
       word = directory_;
-    else if (word.starts_with(kPlaceholder))
-      word = fmt::format("{}/{}", directory_, word.substr(kPlaceholder.size()));
+    else if (word.starts_with(kFilePlaceholder))
+      word = fmt::format("{}/{}", directory_, word.substr(kFilePlaceholder.size()));
   }
   return words;
 }

@@ -10,7 +10,7 @@ namespace {
 /// Goes over the words as dmlc-submit does, to where the cursor is. The word breaks of bash may have cut
 /// --name=value in three. _dmlc_submit_from says where the words of dmlc-submit begin: `warren submit` calls
 /// it, too.
-constexpr std::string_view kWalk = R"bash(
+constexpr std::string_view kBashWalk = R"bash(
 # Of a value that the word breaks have cut: i goes on behind it.
 _dmlc_submit_skip_rest() {
   while ((i <= COMP_CWORD)) && [[ ${COMP_WORDS[i]} == [=:]* ]]; do
@@ -127,7 +127,7 @@ std::string BashCompletion() {
       "_dmlc_submit_options='{}'\n\n"
       "_dmlc_submit_is_flag() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n\n"
       "_dmlc_submit_value() {{\n  case $1 in\n{}  esac\n}}\n{}",
-      names, flags, cases, WithJoinedValues(kWalk, "|", ""));
+      names, flags, cases, WithJoinedValues(kBashWalk, "|", ""));
 }
 
 }  // namespace warren::submit

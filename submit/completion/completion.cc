@@ -12,13 +12,14 @@ namespace warren::submit {
 namespace {
 
 /// A word between bars that stands for something else.
-constexpr std::string_view kPlaceholder = "IP";
+constexpr std::string_view kAddressPlaceholder = "IP";
 
 std::vector<std::string> Choices(std::string_view value) {
   std::vector<std::string> choices;
   while (!value.empty()) {
     const std::size_t bar = std::min(value.find('|'), value.size());
-    if (const std::string_view word = value.substr(0, bar); word != kPlaceholder) choices.emplace_back(word);
+    if (const std::string_view word = value.substr(0, bar); word != kAddressPlaceholder)
+      choices.emplace_back(word);
     value.remove_prefix(std::min(bar + 1, value.size()));
   }
   return choices;

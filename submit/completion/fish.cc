@@ -9,7 +9,7 @@ namespace {
 
 /// Where the job's command begins among the words before the cursor, counted from 1 with dmlc-submit the
 /// first; nothing while the options go on.
-constexpr std::string_view kWalk = R"fish(
+constexpr std::string_view kFishWalk = R"fish(
 function __dmlc_submit_command_at
     set -l words (commandline -opc)
     set -l i 2
@@ -107,7 +107,7 @@ std::string FishCompletion() {
   return fmt::format(
       "# Completion of dmlc-submit in fish, written by dmlc-submit --completion fish.\n"
       "set -g __dmlc_submit_flags{}\n{}{}",
-      flags, WithJoinedValues(kWalk, " ", "'"), lines);
+      flags, WithJoinedValues(kFishWalk, " ", "'"), lines);
 }
 
 }  // namespace warren::submit

@@ -11,7 +11,7 @@ namespace warren::submit {
 namespace {
 
 /// A line of many columns is data, not an evaluation.
-constexpr std::size_t kMostMetrics = 64;
+constexpr std::size_t kMostColumns = 64;
 constexpr std::size_t kMostNameBytes = 128;
 
 std::string_view Trimmed(std::string_view text) {
@@ -42,7 +42,7 @@ std::optional<std::pair<std::string, double>> Metric(std::string_view column) {
 std::vector<std::string_view> Columns(std::string_view text) {
   const char separator = text.find('\t') != std::string_view::npos ? '\t' : ' ';
   std::vector<std::string_view> columns;
-  while (!text.empty() && columns.size() <= kMostMetrics) {
+  while (!text.empty() && columns.size() <= kMostColumns) {
     const std::size_t end = std::min(text.find(separator), text.size());
     if (const auto column = Trimmed(text.substr(0, end)); !column.empty()) columns.push_back(column);
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -66,7 +66,7 @@ std::optional<EvaluationLine> ParseEvaluation(std::string_view line) {
     line.remove_prefix(close + 1);
     if (error != std::errc{} || end != inner.data() + inner.size() || parsed.round < 0) continue;
     const auto columns = Columns(line);
-    if (columns.empty() || columns.size() > kMostMetrics) return std::nullopt;
+    if (columns.empty() || columns.size() > kMostColumns) return std::nullopt;
     for (const std::string_view column : columns) {
       const auto metric = Metric(column);
       if (!metric) return std::nullopt;

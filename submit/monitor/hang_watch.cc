@@ -20,7 +20,7 @@ constexpr int kMostPatience = 10;
 constexpr double kIdleCores = 0.01;
 constexpr double kComputingCores = 0.1;
 
-long Seconds(std::chrono::steady_clock::duration time) {
+long WholeSeconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time + milliseconds(500)).count();
 }
 
@@ -58,14 +58,14 @@ std::string HangWatch::LearnFrom(Duration lasted) {
   const Duration longer = std::min<Duration>(2 * lasted, kMostPatience * timeout_);
   late_after_ = std::max(late_after_, longer);
   idle_after_ = std::max(idle_after_, longer);
-  return fmt::format(" after {} s; the next wait will be reported after {} s", Seconds(lasted),
-                     Seconds(late_after_));
+  return fmt::format(" after {} s; the next wait will be reported after {} s", WholeSeconds(lasted),
+                     WholeSeconds(late_after_));
 }
 
 std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) const {
   const bool silent_host = signs.sampled && now - *signs.sampled >= silent_after_;
   if (silent_host) {
-    const long silent = Seconds(now - *signs.sampled);
+    const long silent = WholeSeconds(now - *signs.sampled);
     const std::string whose = signs.host.empty() ? std::string("its host") : "host " + signs.host;
     return Finding{Finding::Kind::kSilent, 0,
                    fmt::format("{}: nothing has been heard of {} for {} s; is it down, or cut off from the "
@@ -79,25 +79,26 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   const bool reports = signs.reported && now - *signs.reported < timeout_;
   if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_ && !reports) {
     const char* by = signs.state == 'T' ? "a signal (SIGSTOP, SIGTSTP)" : "a debugger";
-    return Finding{Finding::Kind::kStopped, 0,
-                   fmt::format("{} has been stopped by {} for {} s; {}{}", signs.name, by, Seconds(lasted),
-                               signs.state == 'T' ? "kill -CONT lets it go on" : "the debugger lets it go on",
-                               Last(signs)),
-                   fmt::format("stopped by {} for {} s", signs.state == 'T' ? "a signal" : "a debugger",
-                               Seconds(lasted))};
+    return Finding{
+        Finding::Kind::kStopped, 0,
+        fmt::format("{} has been stopped by {} for {} s; {}{}", signs.name, by, WholeSeconds(lasted),
+                    signs.state == 'T' ? "kill -CONT lets it go on" : "the debugger lets it go on",
+                    Last(signs)),
+        fmt::format("stopped by {} for {} s", signs.state == 'T' ? "a signal" : "a debugger",
+                    WholeSeconds(lasted))};
   }
   if (signs.state == 'D' && lasted >= seen_after_ && now - signs.busy >= seen_after_) {
     return Finding{Finding::Kind::kWaits, 0,
                    fmt::format("{} has waited for a disk or a network file system for {} s{}", signs.name,
-                               Seconds(lasted), Last(signs)),
-                   fmt::format("waits for a disk or a network file system for {} s", Seconds(lasted))};
+                               WholeSeconds(lasted), Last(signs)),
+                   fmt::format("waits for a disk or a network file system for {} s", WholeSeconds(lasted))};
   }
   // With many workers, reports are rare; the user may also have set another interval.
   const auto gap = signs.report_gap;
   const bool rests = now - signs.busy >= silent_after_ && !HasPrinted(signs, silent_after_, now);
   if (rests && signs.reported && gap.count() > 0 &&
       now - *signs.reported >= std::max<Duration>(timeout_, 3 * gap)) {
-    const long silent = Seconds(now - *signs.reported);
+    const long silent = WholeSeconds(now - *signs.reported);
     return Finding{
         Finding::Kind::kSilent, 0,
         fmt::format("{} uses no processor time, and its engine has said nothing for {} s: does its "
@@ -138,7 +139,7 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
   // Both have said so themselves: since their reports they may have gone on.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
-  const long waited = Seconds(now - first->call_since);
+  const long waited = WholeSeconds(now - first->call_since);
   const std::string whom =
       num_waiting == 1 ? std::string("another worker") : fmt::format("{} others", num_waiting);
   const std::string before = signs.call > 0
@@ -173,7 +174,7 @@ std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs
   const TimePoint since = std::max(busy, *workers[last]->sampled_first);
   return Finding{Finding::Kind::kAllIdle, last,
                  fmt::format("no worker has used any processor time for {} s; the last that did was {}",
-                             Seconds(now - since), workers[last]->name),
+                             WholeSeconds(now - since), workers[last]->name),
                  "", since};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 /// Below this share of the time nobody is to be told.
 constexpr double kWorthSaying = 0.05;
-constexpr std::size_t kMostMetrics = 3;
+constexpr std::size_t kMostShownMetrics = 3;
 
 std::string Megabytes(double bytes) {
   return fmt::format("{:.0f}", bytes / 1e6);
@@ -93,7 +93,7 @@ std::string Metrics(const JobSnapshot& job) {
   std::string text;
   if (job.evaluations.empty()) return text;
   const auto& metrics = job.evaluations.back().metrics;
-  for (std::size_t i = 0; i < std::min(metrics.size(), kMostMetrics); ++i) {
+  for (std::size_t i = 0; i < std::min(metrics.size(), kMostShownMetrics); ++i) {
     text += fmt::format("{}{} {:.5g}", i == 0 ? "" : ", ", metrics[i].first, metrics[i].second);
   }
   return text;

@@ -19,7 +19,7 @@ namespace {
 using Block = RowBlock<std::uint32_t>;
 using ::testing::ElementsAre;
 
-Block Parse(std::string_view text) {
+Block ParseRows(std::string_view text) {
   Block block;
   ParseLibSvmPlainly(text, FirstIndex::kZero, block, [](const Fault& fault) { FAIL() << fault.expected; });
   return block;
@@ -50,26 +50,28 @@ std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
 }
 
 TEST(Agree, AllHaveTheColumnsOfTheWidest) {
-  for (const Block& block : AgreeAll({Parse("1 0:1 5:1"), Parse("1 9:1"), Parse("1"), {}}, Indexing::kZero)) {
+  for (const Block& block :
+       AgreeAll({ParseRows("1 0:1 5:1"), ParseRows("1 9:1"), ParseRows("1"), {}}, Indexing::kZero)) {
     EXPECT_EQ(block.columns, 10U);
   }
 }
 
 TEST(Agree, IndicesThatNeverAreZeroCountFromOneWhenAsked) {
-  const auto blocks = AgreeAll({Parse("1 1:1 5:1"), Parse("1 2:1"), Parse("1")}, Indexing::kDetect);
+  const auto blocks =
+      AgreeAll({ParseRows("1 1:1 5:1"), ParseRows("1 2:1"), ParseRows("1")}, Indexing::kDetect);
   EXPECT_EQ(ShowRows(blocks[0]), "1 0:1 4:1\ncolumns=5 least=0");
   EXPECT_EQ(ShowRows(blocks[1]), "1 1:1\ncolumns=5 least=1");
   EXPECT_EQ(blocks[2].columns, 5U);
 }
 
 TEST(Agree, OneIndexOfZeroAnywhereMeansFromZeroForAll) {
-  const auto blocks = AgreeAll({Parse("1 1:1 5:1"), Parse("1 0:1")}, Indexing::kDetect);
+  const auto blocks = AgreeAll({ParseRows("1 1:1 5:1"), ParseRows("1 0:1")}, Indexing::kDetect);
   EXPECT_EQ(ShowRows(blocks[0]), "1 1:1 5:1\ncolumns=6 least=1");
 }
 
 TEST(Agree, FieldsCountFromOneOnlyTogetherWithIndices) {
   const auto with_fields = [](std::vector<std::uint32_t> fields) {
-    Block block = Parse("1 1:1 5:1");
+    Block block = ParseRows("1 1:1 5:1");
     for (const std::uint32_t field : fields) block.fields.push_back(field);
     return block;
   };
@@ -80,17 +82,17 @@ TEST(Agree, FieldsCountFromOneOnlyTogetherWithIndices) {
 }
 
 TEST(Agree, IndicesStayAsTheyAreUnlessAsked) {
-  const auto blocks = AgreeAll({Parse("1 1:1")}, Indexing::kZero);
+  const auto blocks = AgreeAll({ParseRows("1 1:1")}, Indexing::kZero);
   EXPECT_EQ(ShowRows(blocks[0]), "1 1:1\ncolumns=2 least=1");
 }
 
 TEST(Agree, NoEntriesAtAllAreNoColumns) {
-  for (const Block& block : AgreeAll({Parse("1"), {}}, Indexing::kDetect)) EXPECT_EQ(block.columns, 0U);
+  for (const Block& block : AgreeAll({ParseRows("1"), {}}, Indexing::kDetect)) EXPECT_EQ(block.columns, 0U);
 }
 
 TEST(Agree, RowsWithQueriesHereAndWithoutThereAreAnErrorOnAll) {
-  EXPECT_THROW(AgreeAll({Parse("1 qid:1 1:1"), {}, Parse("1 1:1")}, Indexing::kZero), DataError);
-  EXPECT_NO_THROW(AgreeAll({Parse("1 qid:1 1:1"), {}, Parse("1 qid:2 1:1")}, Indexing::kZero));
+  EXPECT_THROW(AgreeAll({ParseRows("1 qid:1 1:1"), {}, ParseRows("1 1:1")}, Indexing::kZero), DataError);
+  EXPECT_NO_THROW(AgreeAll({ParseRows("1 qid:1 1:1"), {}, ParseRows("1 qid:2 1:1")}, Indexing::kZero));
 }
 
 std::vector<float> Weights(const Block& block) {
@@ -100,19 +102,20 @@ std::vector<float> Weights(const Block& block) {
 TEST(Agree, AWeightOfOneWorkerGivesAllRowsOne) {
   std::vector<Shape> shapes;
   const auto blocks =
-      AgreeAll({Parse("1 1:1\n0 2:1"), Parse("1 1:1\n0:3 2:1"), {}}, Indexing::kZero, &shapes);
+      AgreeAll({ParseRows("1 1:1\n0 2:1"), ParseRows("1 1:1\n0:3 2:1"), {}}, Indexing::kZero, &shapes);
   EXPECT_THAT(Weights(blocks[0]), ElementsAre(1, 1));
   EXPECT_THAT(Weights(blocks[1]), ElementsAre(1, 3));
   EXPECT_THAT(Weights(blocks[2]), ElementsAre());
   for (const Shape& shape : shapes) EXPECT_TRUE(shape.has_weights);
-  const auto without = AgreeAll({Parse("1 1:1"), {}}, Indexing::kZero, &shapes);
+  const auto without = AgreeAll({ParseRows("1 1:1"), {}}, Indexing::kZero, &shapes);
   EXPECT_THAT(Weights(without[0]), ElementsAre());
   EXPECT_FALSE(shapes.back().has_weights);
 }
 
 TEST(Agree, WorkersWithoutRowsKnowLabelsAndQueriesOfTheOthers) {
   std::vector<Shape> shapes;
-  AgreeAll({{}, Parse("1,0 qid:1 1:1\n0,1 qid:1 1:1"), {}, Parse("1,0 qid:2 1:1")}, Indexing::kZero, &shapes);
+  AgreeAll({{}, ParseRows("1,0 qid:1 1:1\n0,1 qid:1 1:1"), {}, ParseRows("1,0 qid:2 1:1")}, Indexing::kZero,
+           &shapes);
   for (const Shape& shape : shapes) {
     EXPECT_EQ(shape.labels_per_row, 2U);
     EXPECT_TRUE(shape.has_queries);
@@ -120,8 +123,8 @@ TEST(Agree, WorkersWithoutRowsKnowLabelsAndQueriesOfTheOthers) {
 }
 
 TEST(Agree, LabelsThatDifferBetweenRowsOrWorkersAreKnownToAll) {
-  for (const auto& blocks : {std::vector<Block>{Parse("1 1:1"), Parse("1,0 1:1"), {}},
-                             std::vector<Block>{Parse("1 1:1"), Parse("1,0 1:1\n1 1:1")}}) {
+  for (const auto& blocks : {std::vector<Block>{ParseRows("1 1:1"), ParseRows("1,0 1:1"), {}},
+                             std::vector<Block>{ParseRows("1 1:1"), ParseRows("1,0 1:1\n1 1:1")}}) {
     std::vector<Shape> shapes;
     AgreeAll(blocks, Indexing::kZero, &shapes);
     for (const Shape& shape : shapes) EXPECT_EQ(shape.labels_per_row, 0U);

@@ -154,7 +154,7 @@ std::string WhyNot(const std::string& path, std::string_view identity = kIdentit
 }
 
 template <typename Action>
-std::string ErrorOf(const Action& action) {
+std::string CacheError(const Action& action) {
   try {
     action();
   } catch (const DataError& error) {
@@ -452,7 +452,7 @@ TEST_F(CacheTest32, ADamagedPageIsNamedAndTheOthersCanBeRead) {
   EXPECT_NO_THROW(cache->Page(0));
   EXPECT_NO_THROW(cache->Page(2));
   for (int again = 0; again < 2; ++again) {
-    const std::string error = ErrorOf([&] { cache->Page(1); });
+    const std::string error = CacheError([&] { cache->Page(1); });
     EXPECT_EQ(error.find(path_ + ": page 1 of 3, 256 bytes at byte 384: has the checksum "), 0u) << error;
   }
 }
@@ -558,7 +558,7 @@ TYPED_TEST(CacheTest, ArraysThatPointOutsideAreRefusedThoughTheChecksumIsRight) 
     forged.Put(0, at, value);
     forged.WriteTo(this->path_);
     const auto cache = MustOpen<TypeParam>(this->path_);
-    const std::string error = ErrorOf([&] { cache->Page(0); });
+    const std::string error = CacheError([&] { cache->Page(0); });
     return error.substr(error.rfind(": ") + 2);
   };
   const auto layout = internal::LayoutOf(sound.page(0).counts, sizeof(TypeParam));
@@ -579,14 +579,14 @@ TEST_F(CacheTest32, OffsetsThatFallBetweenTwoPiecesOfTheCheckAreRefused) {
   forged.Put(0, (256 << 10) - 8, std::uint64_t{1 << 20});  // the last of the first piece
   forged.WriteTo(path_);
   const auto cache = MustOpen<std::uint32_t>(path_);
-  EXPECT_NE(ErrorOf([&] { cache->Page(0); }).find("the offsets fall"), std::string::npos);
+  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("the offsets fall"), std::string::npos);
 }
 
 TYPED_TEST(CacheTest, AWriterRefusesArraysThatDoNotFit) {
   const auto refusal = [&](auto spoil) {
     auto block = Full<TypeParam>();
     spoil(block);
-    const std::string error = ErrorOf([&] {
+    const std::string error = CacheError([&] {
       WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), block});
     });
     EXPECT_EQ(this->folder_.Files(), 0u);
@@ -639,8 +639,8 @@ TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   CacheWriter<std::uint32_t> writer(path_, kIdentity);
   writer.Commit();
   const std::string expected = path_ + ": writing to a cache that is finished, or that failed before";
-  EXPECT_EQ(ErrorOf([&] { writer.Append(Small<std::uint32_t>().View()); }), expected);
-  EXPECT_EQ(ErrorOf([&] { writer.Commit(); }), expected);
+  EXPECT_EQ(CacheError([&] { writer.Append(Small<std::uint32_t>().View()); }), expected);
+  EXPECT_EQ(CacheError([&] { writer.Commit(); }), expected);
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
 }
 
@@ -684,7 +684,7 @@ TEST_F(CacheTest32, AWriterKilledAtAnyMomentLeavesAWholeCacheOrNone) {
 }
 
 TEST_F(CacheTest32, AFullDeviceIsAnErrorWithTheReason) {
-  EXPECT_EQ(ErrorOf([] { CacheWriter<std::uint32_t>("/dev/full", kIdentity); }),
+  EXPECT_EQ(CacheError([] { CacheWriter<std::uint32_t>("/dev/full", kIdentity); }),
             "cannot write /dev/full: No space left on device");
 }
 
@@ -717,7 +717,7 @@ TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
   const auto large = Large(40000, 1);  // 360 kB
   writer.Append(large.View());
   writer.Append(large.View());
-  EXPECT_EQ(ErrorOf([&] { writer.Append(large.View()); }),
+  EXPECT_EQ(CacheError([&] { writer.Append(large.View()); }),
             "cannot write " + path + ": No space left on device");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "disk"), {}), 1) << "while the writer still lives";
   EXPECT_THROW(writer.Commit(), DataError);
@@ -726,7 +726,7 @@ TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
 
 TEST_F(CacheTest32, AFolderThatIsNotThereIsAnErrorWithTheReason) {
   const std::string path = folder_ / "no/cache";
-  EXPECT_EQ(ErrorOf([&] { CacheWriter<std::uint32_t>(path, kIdentity); }),
+  EXPECT_EQ(CacheError([&] { CacheWriter<std::uint32_t>(path, kIdentity); }),
             "cannot create " + path + ": No such file or directory");
 }
 
@@ -740,7 +740,7 @@ TEST_F(CacheTest32, AFileCutWhileOpenIsAnErrorAndNoSignal) {
   const auto bytes = fs::file_size(path_);
   ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
   for (std::size_t page : {0, 1}) {
-    EXPECT_EQ(ErrorOf([&] { cache->Page(page); }),
+    EXPECT_EQ(CacheError([&] { cache->Page(page); }),
               path_ + ": has 5000 bytes, expected " + std::to_string(bytes) +
                   " as when it was opened: it was changed by something else");
   }
@@ -783,7 +783,7 @@ TEST_F(CacheTest32, AFileChangedInPlaceIsCheckedAgain) {
   const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_EQ(pwrite(fd, "?", 1, 128 + 8), 1);
   close(fd);
-  EXPECT_NE(ErrorOf([&] { cache->Page(0); }).find("it is damaged"), std::string::npos);
+  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("it is damaged"), std::string::npos);
 }
 
 TEST_F(CacheTest32, ManyThreadsReadOneCacheAndOthersTheSameFile) {

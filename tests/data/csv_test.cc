@@ -20,7 +20,7 @@ namespace {
 
 /// The rows, then a line for each fault: its position and what was expected.
 template <typename Index = std::uint32_t>
-std::string Parse(std::string_view text, const CsvOptions& options = {}) {
+std::string ParseTable(std::string_view text, const CsvOptions& options = {}) {
   RowBlock<Index> block;
   std::string faults;
   ParseCsv(text, options, block,
@@ -28,139 +28,140 @@ std::string Parse(std::string_view text, const CsvOptions& options = {}) {
   return ShowRows(block) + faults;
 }
 
-/// What Parse shows of a text without a row and with one fault.
+/// What ParseTable shows of a text without a row and with one fault.
 std::string OneFault(std::size_t position, const std::string& expected) {
   return fmt::format("columns=0\n{}: {}", position, expected);
 }
 
 TEST(Csv, ARowIsALineOfNumbers) {
-  EXPECT_EQ(Parse("1,2.5,-3e2\n4,5,+.5\n"), "0 0:1 1:2.5 2:-300\n0 0:4 1:5 2:0.5\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1,2.5,-3e2\n4,5,+.5\n"), "0 0:1 1:2.5 2:-300\n0 0:4 1:5 2:0.5\ncolumns=3 least=0");
 }
 
 TEST(Csv, TheLabelColumnIsTakenOutAndTheOthersAreNumberedInOrder) {
-  EXPECT_EQ(Parse("7,1,2\n", {.label_column = 0}), "7 0:1 1:2\ncolumns=2 least=0");
-  EXPECT_EQ(Parse("1,7,2\n", {.label_column = 1}), "7 0:1 1:2\ncolumns=2 least=0");
-  EXPECT_EQ(Parse("1,2,7\n", {.label_column = 2}), "7 0:1 1:2\ncolumns=2 least=0");
+  EXPECT_EQ(ParseTable("7,1,2\n", {.label_column = 0}), "7 0:1 1:2\ncolumns=2 least=0");
+  EXPECT_EQ(ParseTable("1,7,2\n", {.label_column = 1}), "7 0:1 1:2\ncolumns=2 least=0");
+  EXPECT_EQ(ParseTable("1,2,7\n", {.label_column = 2}), "7 0:1 1:2\ncolumns=2 least=0");
 }
 
 TEST(Csv, SoAreTheWeightAndTheQueryIdColumn) {
-  EXPECT_EQ(Parse("10,0.5,11,18446744073709551615,12,1\n20,2,21,0,22,0\n",
-                  {.label_column = 5, .weight_column = 1, .qid_column = 3}),
+  EXPECT_EQ(ParseTable("10,0.5,11,18446744073709551615,12,1\n20,2,21,0,22,0\n",
+                       {.label_column = 5, .weight_column = 1, .qid_column = 3}),
             "1 weight=0.5 qid=18446744073709551615 0:10 1:11 2:12\n"
             "0 weight=2 qid=0 0:20 1:21 2:22\n"
             "columns=3 least=0");
-  EXPECT_EQ(Parse("0.5,3\n", {.weight_column = 0}), "0 weight=0.5 0:3\ncolumns=1 least=0");
-  EXPECT_EQ(Parse("3,9\n", {.qid_column = 1}), "0 qid=9 0:3\ncolumns=1 least=0");
+  EXPECT_EQ(ParseTable("0.5,3\n", {.weight_column = 0}), "0 weight=0.5 0:3\ncolumns=1 least=0");
+  EXPECT_EQ(ParseTable("3,9\n", {.qid_column = 1}), "0 qid=9 0:3\ncolumns=1 least=0");
 }
 
 TEST(Csv, ATableMayHaveNoFeatures) {
-  EXPECT_EQ(Parse("7\n8\n", {.label_column = 0}), "7\n8\ncolumns=0");
-  EXPECT_EQ(Parse("7\n8,1\n9\n", {.label_column = 0}),
+  EXPECT_EQ(ParseTable("7\n8\n", {.label_column = 0}), "7\n8\ncolumns=0");
+  EXPECT_EQ(ParseTable("7\n8,1\n9\n", {.label_column = 0}),
             "7\n9\ncolumns=0\n4: as many cells as the rows before, 1");
 }
 
 TEST(Csv, AnEmptyCellIsMissingAndKeepsItsColumn) {
-  EXPECT_EQ(Parse("1,,3\n,5,\n,,\n"), "0 0:1 2:3\n0 1:5\n0\ncolumns=3 least=0");
-  EXPECT_EQ(Parse("1, \t ,3\n"), "0 0:1 2:3\ncolumns=3 least=0");
-  EXPECT_EQ(Parse("1,\"\",3\n"), "0 0:1 2:3\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1,,3\n,5,\n,,\n"), "0 0:1 2:3\n0 1:5\n0\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1, \t ,3\n"), "0 0:1 2:3\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1,\"\",3\n"), "0 0:1 2:3\ncolumns=3 least=0");
 }
 
 TEST(Csv, ColumnsAreCountedEvenWhenNoRowHasAValueInTheLast) {
-  EXPECT_EQ(Parse("1,2,,\n3,4,,\n"), "0 0:1 1:2\n0 0:3 1:4\ncolumns=4 least=0");
-  EXPECT_EQ(Parse(",,\n"), "0\ncolumns=3");
-  EXPECT_EQ(Parse(",1\n"), "0 1:1\ncolumns=2 least=1");
+  EXPECT_EQ(ParseTable("1,2,,\n3,4,,\n"), "0 0:1 1:2\n0 0:3 1:4\ncolumns=4 least=0");
+  EXPECT_EQ(ParseTable(",,\n"), "0\ncolumns=3");
+  EXPECT_EQ(ParseTable(",1\n"), "0 1:1\ncolumns=2 least=1");
 }
 
 TEST(Csv, NanIsAValueAndNotMissing) {
-  EXPECT_EQ(Parse("nan,,-inf,Infinity\n"), "0 0:nan 2:-inf 3:inf\ncolumns=4 least=0");
+  EXPECT_EQ(ParseTable("nan,,-inf,Infinity\n"), "0 0:nan 2:-inf 3:inf\ncolumns=4 least=0");
 }
 
 TEST(Csv, BlanksAndTabsAroundACellDoNotCount) {
-  EXPECT_EQ(Parse(" 1 ,\t2\t, 3\t \n"), "0 0:1 1:2 2:3\ncolumns=3 least=0");
-  EXPECT_EQ(Parse(" \"1\" ,\t\"2\"\t\n"), "0 0:1 1:2\ncolumns=2 least=0");
+  EXPECT_EQ(ParseTable(" 1 ,\t2\t, 3\t \n"), "0 0:1 1:2 2:3\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable(" \"1\" ,\t\"2\"\t\n"), "0 0:1 1:2\ncolumns=2 least=0");
 }
 
 TEST(Csv, ACellMayStandInQuotes) {
-  EXPECT_EQ(Parse("\"1\",2,\"-3.5\"\n\"4\",\"5\",\"6\"", {.label_column = 0}),
+  EXPECT_EQ(ParseTable("\"1\",2,\"-3.5\"\n\"4\",\"5\",\"6\"", {.label_column = 0}),
             "1 0:2 1:-3.5\n4 0:5 1:6\ncolumns=2 least=0");
-  EXPECT_EQ(Parse("\"3\",\"4\"", {.qid_column = 0}), "0 qid=3 0:4\ncolumns=1 least=0");
+  EXPECT_EQ(ParseTable("\"3\",\"4\"", {.qid_column = 0}), "0 qid=3 0:4\ncolumns=1 least=0");
 }
 
 TEST(Csv, ADelimiterOrAQuoteInQuotesDoesNotEndTheCell) {
   const std::string number = "a decimal number or nothing in column 1";
-  EXPECT_EQ(Parse("\"1,5\",2\n"), OneFault(0, number));
-  EXPECT_EQ(Parse("\"1\"\"2\",2\n"), OneFault(0, number));
-  EXPECT_EQ(Parse("\"\"\"\"\n"), OneFault(0, number));
-  EXPECT_EQ(Parse("\" 1\"\n"), OneFault(0, number));
-  EXPECT_EQ(Parse("\" \"\n"), OneFault(0, number));
+  EXPECT_EQ(ParseTable("\"1,5\",2\n"), OneFault(0, number));
+  EXPECT_EQ(ParseTable("\"1\"\"2\",2\n"), OneFault(0, number));
+  EXPECT_EQ(ParseTable("\"\"\"\"\n"), OneFault(0, number));
+  EXPECT_EQ(ParseTable("\" 1\"\n"), OneFault(0, number));
+  EXPECT_EQ(ParseTable("\" \"\n"), OneFault(0, number));
 }
 
 TEST(Csv, AQuoteThatIsNotClosedOnItsLineIsAFault) {
   const auto unclosed = [](int column) {
     return fmt::format("a closing quote on the same line in column {}", column);
   };
-  EXPECT_EQ(Parse("1,\"2\n3\",4\n"),
+  EXPECT_EQ(ParseTable("1,\"2\n3\",4\n"),
             OneFault(2, unclosed(2)) + "\n5: a decimal number or nothing in column 1");
-  EXPECT_EQ(Parse("1,\"2\n"), OneFault(2, unclosed(2)));
-  EXPECT_EQ(Parse("\""), OneFault(0, unclosed(1)));
-  EXPECT_EQ(Parse("\"\"\""), OneFault(0, unclosed(1)));
-  EXPECT_EQ(Parse("1, \"2\"\"\n"), OneFault(3, unclosed(2)));
+  EXPECT_EQ(ParseTable("1,\"2\n"), OneFault(2, unclosed(2)));
+  EXPECT_EQ(ParseTable("\""), OneFault(0, unclosed(1)));
+  EXPECT_EQ(ParseTable("\"\"\""), OneFault(0, unclosed(1)));
+  EXPECT_EQ(ParseTable("1, \"2\"\"\n"), OneFault(3, unclosed(2)));
 }
 
 TEST(Csv, OnlyBlanksMayFollowAClosingQuote) {
-  EXPECT_EQ(Parse("\"1\"2,3\n"), OneFault(3, "nothing more in column 1 behind the closing quote"));
-  EXPECT_EQ(Parse("1,\"2\" \"3\"\n"), OneFault(6, "nothing more in column 2 behind the closing quote"));
+  EXPECT_EQ(ParseTable("\"1\"2,3\n"), OneFault(3, "nothing more in column 1 behind the closing quote"));
+  EXPECT_EQ(ParseTable("1,\"2\" \"3\"\n"), OneFault(6, "nothing more in column 2 behind the closing quote"));
 }
 
 TEST(Csv, AQuoteInsideOfACellIsNoQuoting) {
-  EXPECT_EQ(Parse("1,2\"3\"\n"), OneFault(2, "a decimal number or nothing in column 2"));
+  EXPECT_EQ(ParseTable("1,2\"3\"\n"), OneFault(2, "a decimal number or nothing in column 2"));
 }
 
 TEST(Csv, LinesEndInLineFeedCarriageReturnOrBothAndTheLastNeedsNone) {
   const std::string rows = "0 0:1 1:2\n0 0:3\ncolumns=2 least=0";
   for (const char* text : {"1,2\n3,\n", "1,2\r\n3,\r\n", "1,2\r3,\r", "1,2\n3,", "1,2\n\r\n\r3, \r\n"}) {
-    EXPECT_EQ(Parse(text), rows) << text;
+    EXPECT_EQ(ParseTable(text), rows) << text;
   }
 }
 
 TEST(Csv, LinesWithNothingButBlanksArePassedOver) {
-  EXPECT_EQ(Parse("\n1,2\n\n  \t\n3,4\n\n"), "0 0:1 1:2\n0 0:3 1:4\ncolumns=2 least=0");
-  EXPECT_EQ(Parse(""), "columns=0");
-  EXPECT_EQ(Parse("\r\n \n"), "columns=0");
+  EXPECT_EQ(ParseTable("\n1,2\n\n  \t\n3,4\n\n"), "0 0:1 1:2\n0 0:3 1:4\ncolumns=2 least=0");
+  EXPECT_EQ(ParseTable(""), "columns=0");
+  EXPECT_EQ(ParseTable("\r\n \n"), "columns=0");
 }
 
 TEST(Csv, AMissingValueInTheOnlyColumnIsWrittenAsQuotes) {
-  EXPECT_EQ(Parse("1\n\n\"\"\n2\n"), "0 0:1\n0\n0 0:2\ncolumns=1 least=0");
+  EXPECT_EQ(ParseTable("1\n\n\"\"\n2\n"), "0 0:1\n0\n0 0:2\ncolumns=1 least=0");
 }
 
 TEST(Csv, TheDelimiterMayBeAnother) {
-  EXPECT_EQ(Parse("1;2; 3\n", {.delimiter = ';'}), "0 0:1 1:2 2:3\ncolumns=3 least=0");
-  EXPECT_EQ(Parse("1,2;3\n", {.delimiter = ';'}), OneFault(0, "a decimal number or nothing in column 1"));
-  EXPECT_EQ(Parse("1|\"2\"|\n", {.delimiter = '|'}), "0 0:1 1:2\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1;2; 3\n", {.delimiter = ';'}), "0 0:1 1:2 2:3\ncolumns=3 least=0");
+  EXPECT_EQ(ParseTable("1,2;3\n", {.delimiter = ';'}),
+            OneFault(0, "a decimal number or nothing in column 1"));
+  EXPECT_EQ(ParseTable("1|\"2\"|\n", {.delimiter = '|'}), "0 0:1 1:2\ncolumns=3 least=0");
 }
 
 TEST(Csv, ATabThatSeparatesIsNoBlank) {
-  EXPECT_EQ(Parse(" 1\t\t2 \t\n\t\t3\t\n\t\"4\" \t\t\n", {.delimiter = '\t'}),
+  EXPECT_EQ(ParseTable(" 1\t\t2 \t\n\t\t3\t\n\t\"4\" \t\t\n", {.delimiter = '\t'}),
             "0 0:1 2:2\n0 2:3\n0 1:4\ncolumns=4 least=0");
-  EXPECT_EQ(Parse("\t\n", {.delimiter = '\t'}), "0\ncolumns=2");
+  EXPECT_EQ(ParseTable("\t\n", {.delimiter = '\t'}), "0\ncolumns=2");
 }
 
 TEST(Csv, ABlankThatSeparatesIsNone) {
-  EXPECT_EQ(Parse("1  2\t 3\n", {.delimiter = ' '}), "0 0:1 2:2 3:3\ncolumns=4 least=0");
+  EXPECT_EQ(ParseTable("1  2\t 3\n", {.delimiter = ' '}), "0 0:1 2:2 3:3\ncolumns=4 least=0");
 }
 
 TEST(Csv, ACellThatIsNoNumberIsNamedWithItsPlaceAndColumn) {
   const auto number = [](int column) {
     return fmt::format("a decimal number or nothing in column {}", column);
   };
-  EXPECT_EQ(Parse("x\n"), OneFault(0, number(1)));
-  EXPECT_EQ(Parse("1,2, abc ,4\n"), OneFault(5, number(3)));
-  EXPECT_EQ(Parse("1 2,3\n"), OneFault(0, number(1)));
-  EXPECT_EQ(Parse("1,0x10\n"), OneFault(2, number(2)));
-  EXPECT_EQ(Parse("1,2#\n"), OneFault(2, number(2)));
-  EXPECT_EQ(Parse("1,\"a\"\n"), OneFault(2, number(2)));
-  EXPECT_EQ(Parse(std::string_view("1,\0\n", 4)), OneFault(2, number(2)));
-  EXPECT_EQ(Parse("7,1,?\n", {.label_column = 0}), OneFault(4, number(3)));
+  EXPECT_EQ(ParseTable("x\n"), OneFault(0, number(1)));
+  EXPECT_EQ(ParseTable("1,2, abc ,4\n"), OneFault(5, number(3)));
+  EXPECT_EQ(ParseTable("1 2,3\n"), OneFault(0, number(1)));
+  EXPECT_EQ(ParseTable("1,0x10\n"), OneFault(2, number(2)));
+  EXPECT_EQ(ParseTable("1,2#\n"), OneFault(2, number(2)));
+  EXPECT_EQ(ParseTable("1,\"a\"\n"), OneFault(2, number(2)));
+  EXPECT_EQ(ParseTable(std::string_view("1,\0\n", 4)), OneFault(2, number(2)));
+  EXPECT_EQ(ParseTable("7,1,?\n", {.label_column = 0}), OneFault(4, number(3)));
 }
 
 TEST(Csv, ALabelOrWeightOrQueryIdThatIsNoneOrMissingIsAFault) {
@@ -168,43 +169,44 @@ TEST(Csv, ALabelOrWeightOrQueryIdThatIsNoneOrMissingIsAFault) {
   const std::string label = "a decimal number as label in column 1";
   const std::string weight = "a decimal number as weight in column 2";
   const std::string qid = "a whole number from 0 to 2^64 - 1 as query id in column 3";
-  EXPECT_EQ(Parse(",1,1,5\n", options), OneFault(0, label));
-  EXPECT_EQ(Parse("\"\",1,1,5\n", options), OneFault(0, label));
-  EXPECT_EQ(Parse("y,1,1,5\n", options), OneFault(0, label));
-  EXPECT_EQ(Parse("1, ,1,5\n", options), OneFault(3, weight));
-  EXPECT_EQ(Parse("1,w,1,5\n", options), OneFault(2, weight));
+  EXPECT_EQ(ParseTable(",1,1,5\n", options), OneFault(0, label));
+  EXPECT_EQ(ParseTable("\"\",1,1,5\n", options), OneFault(0, label));
+  EXPECT_EQ(ParseTable("y,1,1,5\n", options), OneFault(0, label));
+  EXPECT_EQ(ParseTable("1, ,1,5\n", options), OneFault(3, weight));
+  EXPECT_EQ(ParseTable("1,w,1,5\n", options), OneFault(2, weight));
   for (const char* text : {"nan,1,1,5\n", "-1e39,1,1,5\n", "\"NaN\",1,1,5\n"})
-    EXPECT_EQ(Parse(text, options),
+    EXPECT_EQ(ParseTable(text, options),
               OneFault(0, "a label that is not nan and within the range of a float in column 1"));
   for (const char* text : {"1,nan,1,5\n", "1,-1,1,5\n", "1,inf,1,5\n", "1,1e39,1,5\n"})
-    EXPECT_EQ(Parse(text, options), OneFault(2, "a finite weight of at least 0 in column 2"));
-  EXPECT_EQ(Parse("-inf,0,1,5\n", options), "-inf weight=0 qid=1 0:5\ncolumns=1 least=0");
-  EXPECT_EQ(Parse("1,1,,5\n", options), OneFault(4, qid));
-  EXPECT_EQ(Parse("1,1,1.5,5\n", options), OneFault(4, qid));
-  EXPECT_EQ(Parse("1,1,-1,5\n", options), OneFault(4, qid));
-  EXPECT_EQ(Parse("1,1,18446744073709551616,5\n", options), OneFault(4, qid));
+    EXPECT_EQ(ParseTable(text, options), OneFault(2, "a finite weight of at least 0 in column 2"));
+  EXPECT_EQ(ParseTable("-inf,0,1,5\n", options), "-inf weight=0 qid=1 0:5\ncolumns=1 least=0");
+  EXPECT_EQ(ParseTable("1,1,,5\n", options), OneFault(4, qid));
+  EXPECT_EQ(ParseTable("1,1,1.5,5\n", options), OneFault(4, qid));
+  EXPECT_EQ(ParseTable("1,1,-1,5\n", options), OneFault(4, qid));
+  EXPECT_EQ(ParseTable("1,1,18446744073709551616,5\n", options), OneFault(4, qid));
 }
 
 TEST(Csv, ARowTooShortForItsLabelWeightOrQueryIdIsAFault) {
-  EXPECT_EQ(Parse("1,2\n", {.label_column = 2}), OneFault(3, "a label in column 3"));
-  EXPECT_EQ(Parse("1,2\n", {.weight_column = 4}), OneFault(3, "a weight in column 5"));
-  EXPECT_EQ(Parse("1,2", {.qid_column = 9}), OneFault(3, "a query id in column 10"));
+  EXPECT_EQ(ParseTable("1,2\n", {.label_column = 2}), OneFault(3, "a label in column 3"));
+  EXPECT_EQ(ParseTable("1,2\n", {.weight_column = 4}), OneFault(3, "a weight in column 5"));
+  EXPECT_EQ(ParseTable("1,2", {.qid_column = 9}), OneFault(3, "a query id in column 10"));
 }
 
 TEST(Csv, ARowWithMoreOrFewerCellsThanTheFirstIsAFault) {
-  EXPECT_EQ(Parse("1,2,3\n4,5\n6,7,8,9\n10,11,12\n", {.label_column = 1}),
+  EXPECT_EQ(ParseTable("1,2,3\n4,5\n6,7,8,9\n10,11,12\n", {.label_column = 1}),
             "2 0:1 1:3\n11 0:10 1:12\ncolumns=2 least=0\n"
             "9: as many cells as the rows before, 3\n"
             "16: as many cells as the rows before, 3");
-  EXPECT_EQ(Parse("1,2\n3,4,\n"), "0 0:1 1:2\ncolumns=2 least=0\n8: as many cells as the rows before, 2");
+  EXPECT_EQ(ParseTable("1,2\n3,4,\n"),
+            "0 0:1 1:2\ncolumns=2 least=0\n8: as many cells as the rows before, 2");
 }
 
 TEST(Csv, CellsThatAreTooManyAreNotJudgedByWhatIsInThem) {
-  EXPECT_EQ(Parse("1\n2, x\n"), "0 0:1\ncolumns=1 least=0\n5: as many cells as the rows before, 1");
+  EXPECT_EQ(ParseTable("1\n2, x\n"), "0 0:1\ncolumns=1 least=0\n5: as many cells as the rows before, 1");
 }
 
 TEST(Csv, TheFirstRowThatIsOneSaysHowManyCellsThereAre) {
-  EXPECT_EQ(Parse("a,b,c,d\n1,2\n3,4\n5,6,7\n"),
+  EXPECT_EQ(ParseTable("a,b,c,d\n1,2\n3,4\n5,6,7\n"),
             "0 0:1 1:2\n0 0:3 1:4\ncolumns=2 least=0\n"
             "0: a decimal number or nothing in column 1\n"
             "20: as many cells as the rows before, 2");
@@ -226,7 +228,7 @@ TEST(Csv, ARowThatIsNoneLeavesNoTrace) {
   const std::string good = "1,0.5,7,,2,\n0,2,8,3,,\n";
   const std::string rows = "1 weight=0.5 qid=7 1:2\n0 weight=2 qid=8 0:3\ncolumns=3 least=0";
   const auto rows_of = [&](const std::string& text) {
-    const std::string all = Parse(text, options);
+    const std::string all = ParseTable(text, options);
     return all.substr(0, all.find('\n', all.find("columns=")));
   };
   for (const std::string bad : {"x", "9,x", "9,9,x", "9,9,9,9,9,x", "9,9,9,9,9,\"", "9,9"}) {
@@ -266,7 +268,7 @@ TEST(Csv, AClearedBlockTakesRowsOfAnotherLength) {
 }
 
 TEST(Csv, IndicesMayHave64Bits) {
-  EXPECT_EQ(Parse<std::uint64_t>("1,,3\n4,5\n", {.label_column = 0}),
+  EXPECT_EQ(ParseTable<std::uint64_t>("1,,3\n4,5\n", {.label_column = 0}),
             "1 1:3\ncolumns=2 least=1\n8: as many cells as the rows before, 3");
 }
 

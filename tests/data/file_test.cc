@@ -37,7 +37,7 @@ std::string ReadAll(const File& file, std::size_t at_once) {
   return text;
 }
 
-std::optional<std::string> ErrorOf(const std::function<void()>& function) {
+std::optional<std::string> FileError(const std::function<void()>& function) {
   try {
     function();
   } catch (const DataError& error) {
@@ -70,7 +70,7 @@ class FileTest : public testing::Test {
  protected:
   void ExpectErrorIn(const std::string& path, const std::function<void()>& function,
                      const std::string& part) {
-    const auto error = ErrorOf(function);
+    const auto error = FileError(function);
     ASSERT_TRUE(error.has_value()) << "expected an error with '" << part << "'";
     EXPECT_NE(error->find(part), std::string::npos) << *error << "\nexpected: " << part;
     EXPECT_TRUE(error->starts_with(path + ": ")) << *error;
@@ -117,7 +117,7 @@ TEST_F(FileTest, FilesOfColumnsAreNoTextAndTheErrorSaysWhatReadsThem) {
        {std::pair{"PAR1\x15\x04"s, "Parquet"}, std::pair{"ARROW1\0\0\xFF"s, "Arrow"}}) {
     const std::string path = folder_.Write("rows", bytes);
     EXPECT_EQ(
-        ErrorOf([&] { (void)Recognise(path); }),
+        FileError([&] { (void)Recognise(path); }),
         path + ": is a file of " + name +
             ", expected text: the Python package reads it (warren.data.load), and `warren data convert " +
             path + " OUTPUT.svm --label COLUMN` makes text of it");
@@ -201,7 +201,7 @@ TEST_F(FileTest, AReadThatGoesOnDoesNotBeginTheBlockAgain) {
     EXPECT_EQ(ReadPart(*file, 0, 500), text.substr(0, 500));
     folder_.Write("f", std::string(bytes.size(), 'x'));
     EXPECT_EQ(ReadPart(*file, 500, 300), text.substr(500, 300)) << kind.name;
-    EXPECT_TRUE(ErrorOf([&] { (void)ReadPart(*file, 0, text.size()); })) << kind.name;
+    EXPECT_TRUE(FileError([&] { (void)ReadPart(*file, 0, text.size()); })) << kind.name;
   }
 }
 
@@ -222,7 +222,7 @@ TEST_F(FileTest, APlainFileThatBecomesShorterIsAnErrorThatSaysSo) {
   ASSERT_EQ(truncate(path.c_str(), 600), 0);
   EXPECT_EQ(ReadPart(*file, 100, 500), SomeText(1000).substr(100, 500));
   EXPECT_EQ(
-      ErrorOf([&] { (void)ReadPart(*file, 500, 200); }),
+      FileError([&] { (void)ReadPart(*file, 500, 200); }),
       path +
           ": became shorter while it was read: found its end at byte 600, expected 1000 bytes as at opening; "
           "it has 600 now");
@@ -258,8 +258,8 @@ TEST_F(FileTest, WhatIsAddedLaterIsNotSeen) {
 TEST_F(FileTest, AMissingFileIsAnError) {
   const std::string path = folder_.Path("none");
   const std::string expected = path + ": opening failed: No such file or directory";
-  EXPECT_EQ(ErrorOf([&] { (void)Recognise(path); }), expected);
-  EXPECT_EQ(ErrorOf([&] { (void)OpenFile(path, Container::kPlain); }), expected);
+  EXPECT_EQ(FileError([&] { (void)Recognise(path); }), expected);
+  EXPECT_EQ(FileError([&] { (void)OpenFile(path, Container::kPlain); }), expected);
 }
 
 TEST_F(FileTest, FoldersAndPipesAreErrors) {
@@ -282,7 +282,7 @@ TEST_F(FileTest, AFileThatMayNotBeReadIsAnError) {
   constexpr uid_t kNobody = 65534;
   const bool is_root = geteuid() == 0;
   if (is_root) setfsuid(kNobody);  // root may read everything
-  const auto error = ErrorOf([&] { (void)OpenFile(path, Container::kPlain); });
+  const auto error = FileError([&] { (void)OpenFile(path, Container::kPlain); });
   if (is_root) setfsuid(0);
   EXPECT_EQ(error, path + ": opening failed: Permission denied");
 }
@@ -324,7 +324,7 @@ TEST_F(FileTest, BgzfThatIsCutAnywhereIsAnError) {
   const std::string whole = Bgzf(SomeText(300), 100);
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const std::string path = folder_.Write("f", std::string_view(whole).substr(0, cut));
-    EXPECT_TRUE(ErrorOf([&] { (void)OpenFile(path, Container::kBgzf); })) << "cut at " << cut;
+    EXPECT_TRUE(FileError([&] { (void)OpenFile(path, Container::kBgzf); })) << "cut at " << cut;
   }
   const std::string without_end = BgzfBlock("text");
   ExpectError(without_end, Container::kBgzf, "without the empty block that marks its end");
@@ -365,7 +365,7 @@ TEST_F(FileTest, AFlippedBitIsAnErrorOrDoesNoHarm) {
       bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
       const std::string path = folder_.Write("f", bytes);
       std::string got = text;
-      const auto error = ErrorOf([&] { got = ReadAll(*OpenFile(path, kind), 1 + bit % 300); });
+      const auto error = FileError([&] { got = ReadAll(*OpenFile(path, kind), 1 + bit % 300); });
       EXPECT_EQ(got, text) << NameOf(container) << ", bit " << bit;
       if (error) ++errors;
     }
@@ -380,7 +380,7 @@ TEST_F(FileTest, AFlippedBitWithoutChecksumsIsSurvived) {
     std::string bytes = whole;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
     const std::string path = folder_.Write("f", bytes);
-    (void)ErrorOf([&] { (void)ReadAll(*OpenFile(path, Container::kZstdSeekable), 1 + bit % 300); });
+    (void)FileError([&] { (void)ReadAll(*OpenFile(path, Container::kZstdSeekable), 1 + bit % 300); });
   }
 }
 
@@ -389,7 +389,7 @@ TEST_F(FileTest, ZstdThatIsCutAnywhereHasNoSeekTable) {
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const std::string path = folder_.Write("f", std::string_view(whole).substr(0, cut));
     EXPECT_NE(Recognise(path), Container::kZstdSeekable) << "cut at " << cut;
-    EXPECT_TRUE(ErrorOf([&] { (void)OpenFile(path, Container::kZstdSeekable); })) << "cut at " << cut;
+    EXPECT_TRUE(FileError([&] { (void)OpenFile(path, Container::kZstdSeekable); })) << "cut at " << cut;
   }
 }
 

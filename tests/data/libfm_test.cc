@@ -19,7 +19,7 @@ namespace {
 
 /// The rows, then a line for each fault: its position and what was expected.
 template <typename Index = std::uint32_t>
-std::string Parse(std::string_view text, FirstIndex first = FirstIndex::kZero) {
+std::string ParseFm(std::string_view text, FirstIndex first = FirstIndex::kZero) {
   RowBlock<Index> block;
   std::string faults;
   ParseLibFm(text, first, block,
@@ -28,28 +28,28 @@ std::string Parse(std::string_view text, FirstIndex first = FirstIndex::kZero) {
 }
 
 TEST(LibFm, ARowIsALabelAndTriplesOfFieldIndexAndValue) {
-  EXPECT_EQ(Parse("1 0:3:0.5 2:7:-1e-3\n-0.5 1:1:4\n"),
+  EXPECT_EQ(ParseFm("1 0:3:0.5 2:7:-1e-3\n-0.5 1:1:4\n"),
             "1 0/3:0.5 2/7:-0.00100000005\n"
             "-0.5 1/1:4\n"
             "columns=8 least=1");
 }
 
 TEST(LibFm, APairIsAFieldAndAnIndexWithTheValueOne) {
-  EXPECT_EQ(Parse("1 4:3 2:7:2"), "1 4/3:1 2/7:2\ncolumns=8 least=3");
+  EXPECT_EQ(ParseFm("1 4:3 2:7:2"), "1 4/3:1 2/7:2\ncolumns=8 least=3");
 }
 
 TEST(LibFm, ALabelMayCarryAWeightAndRowsWithoutWeighOne) {
-  EXPECT_EQ(Parse("1:0.25 0:1\n0 0:2\n1:3\n"),
+  EXPECT_EQ(ParseFm("1:0.25 0:1\n0 0:2\n1:3\n"),
             "1 weight=0.25 0/1:1\n0 weight=1 0/2:1\n1 weight=3\ncolumns=3 least=1");
-  EXPECT_EQ(Parse("0 0:1\n1:2\n"), "0 weight=1 0/1:1\n1 weight=2\ncolumns=2 least=1");
+  EXPECT_EQ(ParseFm("0 0:1\n1:2\n"), "0 weight=1 0/1:1\n1 weight=2\ncolumns=2 least=1");
 }
 
 TEST(LibFm, ARowMayHaveNoEntries) {
-  EXPECT_EQ(Parse("3\n4"), "3\n4\ncolumns=0");
+  EXPECT_EQ(ParseFm("3\n4"), "3\n4\ncolumns=0");
 }
 
 TEST(LibFm, BlanksTabsCommentsAndEmptyLinesAreFree) {
-  EXPECT_EQ(Parse("\n  \t\n# all comment\n \t1\t 0:1:2  # 3:4:5\n2#x\n   # 1 2\n0 1:1:1#\n"),
+  EXPECT_EQ(ParseFm("\n  \t\n# all comment\n \t1\t 0:1:2  # 3:4:5\n2#x\n   # 1 2\n0 1:1:1#\n"),
             "1 0/1:2\n2\n0 1/1:1\ncolumns=2 least=1");
 }
 
@@ -57,51 +57,51 @@ TEST(LibFm, LinesEndInLineFeedCarriageReturnOrBothAndTheLastNeedsNone) {
   const std::string rows = "1 0/1:2\n2 0/2:3\ncolumns=3 least=1";
   for (const char* text : {"1 0:1:2\n2 0:2:3\n", "1 0:1:2\r\n2 0:2:3\r\n", "1 0:1:2\r2 0:2:3\r",
                            "1 0:1:2\n2 0:2:3", "1 0:1:2\n\r\n\r2 0:2:3 \r\n"}) {
-    EXPECT_EQ(Parse(text), rows);
+    EXPECT_EQ(ParseFm(text), rows);
   }
 }
 
 TEST(LibFm, NoTextIsNoRows) {
-  EXPECT_EQ(Parse(""), "columns=0");
-  EXPECT_EQ(Parse("\n\r\n"), "columns=0");
+  EXPECT_EQ(ParseFm(""), "columns=0");
+  EXPECT_EQ(ParseFm("\n\r\n"), "columns=0");
 }
 
 TEST(LibFm, FieldsAndIndicesThatCountFromOneAreMadeToCountFromZero) {
-  EXPECT_EQ(Parse("1 1:1:5 3:9:6", FirstIndex::kOne), "1 0/0:5 2/8:6\ncolumns=9 least=0");
-  EXPECT_EQ(Parse("1 2:0:5\n2 0:2:5\n3 1:1\n", FirstIndex::kOne),
+  EXPECT_EQ(ParseFm("1 1:1:5 3:9:6", FirstIndex::kOne), "1 0/0:5 2/8:6\ncolumns=9 least=0");
+  EXPECT_EQ(ParseFm("1 2:0:5\n2 0:2:5\n3 1:1\n", FirstIndex::kOne),
             "3 0/0:1\ncolumns=1 least=0\n"
             "2: an index of 1 or more (indexing_mode=1)\n"
             "10: a field of 1 or more (indexing_mode=1)");
 }
 
 TEST(LibFm, NumbersAreThoseOfTheOtherFormats) {
-  EXPECT_EQ(Parse("+1 0:1:nan 0:2:-inf 0:3:INFINITY 0:4:1e-50 0:5:.5"),
+  EXPECT_EQ(ParseFm("+1 0:1:nan 0:2:-inf 0:3:INFINITY 0:4:1e-50 0:5:.5"),
             "1 0/1:nan 0/2:-inf 0/3:inf 0/4:0 0/5:0.5\ncolumns=6 least=1");
 }
 
 TEST(LibFm, EntriesKeepTheOrderOfTheText) {
-  EXPECT_EQ(Parse("1 2:9 1:3 1:4"), "1 2/9:1 1/3:1 1/4:1\ncolumns=10 least=3");
+  EXPECT_EQ(ParseFm("1 2:9 1:3 1:4"), "1 2/9:1 1/3:1 1/4:1\ncolumns=10 least=3");
 }
 
 TEST(LibFm, AnIndexTwiceInARowIsABadRow) {
-  EXPECT_EQ(Parse("1 2:9 1:3 2:9\n0 1:3:2 2:3:4\n1 1:3\n"),
+  EXPECT_EQ(ParseFm("1 2:9 1:3 2:9\n0 1:3:2 2:3:4\n1 1:3\n"),
             "1 1/3:1\ncolumns=4 least=3\n10: each index once in a row\n22: each index once in a row");
 }
 
 TEST(LibFm, FieldsAndIndicesGoAsFarAsTheirTypeLeavesRoomForTheNumberOfColumns) {
   const std::string too_far = " up to 4294967294 (64-bit indices go further)";
-  EXPECT_EQ(Parse("1 4294967294:4294967294:2"),
+  EXPECT_EQ(ParseFm("1 4294967294:4294967294:2"),
             "1 4294967294/4294967294:2\ncolumns=4294967295 least=4294967294");
-  EXPECT_EQ(Parse("1 0:4294967295"), "columns=0\n2: an index" + too_far);
-  EXPECT_EQ(Parse("1 4294967295:0"), "columns=0\n2: a field" + too_far);
-  EXPECT_EQ(Parse("1 4294967295:4294967295", FirstIndex::kOne),
+  EXPECT_EQ(ParseFm("1 0:4294967295"), "columns=0\n2: an index" + too_far);
+  EXPECT_EQ(ParseFm("1 4294967295:0"), "columns=0\n2: a field" + too_far);
+  EXPECT_EQ(ParseFm("1 4294967295:4294967295", FirstIndex::kOne),
             "1 4294967294/4294967294:1\ncolumns=4294967295 least=4294967294");
 
-  EXPECT_EQ(Parse<std::uint64_t>("1 4294967296:18446744073709551614:2"),
+  EXPECT_EQ(ParseFm<std::uint64_t>("1 4294967296:18446744073709551614:2"),
             "1 4294967296/18446744073709551614:2\ncolumns=18446744073709551615 least=18446744073709551614");
-  EXPECT_EQ(Parse<std::uint64_t>("1 0:18446744073709551615"),
+  EXPECT_EQ(ParseFm<std::uint64_t>("1 0:18446744073709551615"),
             "columns=0\n2: an index up to 18446744073709551614");
-  EXPECT_EQ(Parse<std::uint64_t>("1 0:18446744073709551616"),
+  EXPECT_EQ(ParseFm<std::uint64_t>("1 0:18446744073709551616"),
             "columns=0\n2: field:index:value or field:index");
 }
 
@@ -111,39 +111,40 @@ TEST(LibFm, AWordThatIsNoTripleIsNamedWithItsPlace) {
   const auto fault = [](std::size_t position, const std::string& expected) {
     return fmt::format("columns=0\n{}: {}", position, expected);
   };
-  EXPECT_EQ(Parse("1 0:1 7"), fault(6, form));
-  EXPECT_EQ(Parse("1 :1"), fault(2, form));
-  EXPECT_EQ(Parse("1 1:"), fault(2, form));
-  EXPECT_EQ(Parse("1 ::"), fault(2, form));
-  EXPECT_EQ(Parse("1 1::2"), fault(2, form));
-  EXPECT_EQ(Parse("1 a:1:2"), fault(2, form));
-  EXPECT_EQ(Parse("1 1:0x2:2"), fault(2, form));
-  EXPECT_EQ(Parse("1 -1:1:2"), fault(2, form));
-  EXPECT_EQ(Parse("1 1:+1:2"), fault(2, form));
-  EXPECT_EQ(Parse("1 1.0:1:2"), fault(2, form));
-  EXPECT_EQ(Parse("1 qid:1"), fault(2, form));
-  EXPECT_EQ(Parse("1 1:2:"), fault(2, value));
-  EXPECT_EQ(Parse("1 1:2:x"), fault(2, value));
-  EXPECT_EQ(Parse("1 1:2:3:4"), fault(2, value));
-  EXPECT_EQ(Parse("1 1:2: 3"), fault(2, value));
-  EXPECT_EQ(Parse("1 1:2:1,5"), fault(2, value));
+  EXPECT_EQ(ParseFm("1 0:1 7"), fault(6, form));
+  EXPECT_EQ(ParseFm("1 :1"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1:"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 ::"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1::2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 a:1:2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1:0x2:2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 -1:1:2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1:+1:2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1.0:1:2"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 qid:1"), fault(2, form));
+  EXPECT_EQ(ParseFm("1 1:2:"), fault(2, value));
+  EXPECT_EQ(ParseFm("1 1:2:x"), fault(2, value));
+  EXPECT_EQ(ParseFm("1 1:2:3:4"), fault(2, value));
+  EXPECT_EQ(ParseFm("1 1:2: 3"), fault(2, value));
+  EXPECT_EQ(ParseFm("1 1:2:1,5"), fault(2, value));
 }
 
 TEST(LibFm, ALabelThatIsNoneIsNamedWithItsPlace) {
   const std::string label = "label or label:weight, both of them decimal numbers";
-  EXPECT_EQ(Parse("\n x 0:1"), "columns=0\n2: " + label);
-  EXPECT_EQ(Parse("1,2 0:1"), "columns=0\n0: " + label);
-  EXPECT_EQ(Parse(":1 0:1"), "columns=0\n0: " + label);
-  EXPECT_EQ(Parse(std::string_view("1\0 0:1", 6)), "columns=0\n0: " + label);
-  EXPECT_EQ(Parse("1: 0:1"), "columns=0\n0: label:weight, both of them decimal numbers");
-  EXPECT_EQ(Parse("0:3:0.5"), "columns=0\n0: label:weight, both of them decimal numbers");
+  EXPECT_EQ(ParseFm("\n x 0:1"), "columns=0\n2: " + label);
+  EXPECT_EQ(ParseFm("1,2 0:1"), "columns=0\n0: " + label);
+  EXPECT_EQ(ParseFm(":1 0:1"), "columns=0\n0: " + label);
+  EXPECT_EQ(ParseFm(std::string_view("1\0 0:1", 6)), "columns=0\n0: " + label);
+  EXPECT_EQ(ParseFm("1: 0:1"), "columns=0\n0: label:weight, both of them decimal numbers");
+  EXPECT_EQ(ParseFm("0:3:0.5"), "columns=0\n0: label:weight, both of them decimal numbers");
 }
 
 TEST(LibFm, ALabelOrAWeightThatNoRowCanBeTrainedOnWithIsABadRow) {
   const std::string label = "a label that is not nan and within the range of a float";
   const std::string weight = "a finite weight of at least 0";
-  for (const char* text : {"nan 0:1", "1e39", "nan:1 0:1"}) EXPECT_EQ(Parse(text), "columns=0\n0: " + label);
-  for (const char* text : {"1:nan", "1:-1 0:1", "1:inf"}) EXPECT_EQ(Parse(text), "columns=0\n0: " + weight);
+  for (const char* text : {"nan 0:1", "1e39", "nan:1 0:1"})
+    EXPECT_EQ(ParseFm(text), "columns=0\n0: " + label);
+  for (const char* text : {"1:nan", "1:-1 0:1", "1:inf"}) EXPECT_EQ(ParseFm(text), "columns=0\n0: " + weight);
 }
 
 TEST(LibFm, ARowThatIsNoneLeavesNoTrace) {
@@ -151,7 +152,7 @@ TEST(LibFm, ARowThatIsNoneLeavesNoTrace) {
   const std::string rows = "1 2/3:4\n0 5/6:1\ncolumns=7 least=3";
   for (const std::string bad : {"x 9:9", "1:9 9:9:9 0:0 x", "1:9 0:9 9:0:z", "2 9:9:9 8:8:8 7"}) {
     const auto rows_of = [](const std::string& text) {
-      const std::string all = Parse(text);
+      const std::string all = ParseFm(text);
       return all.substr(0, all.find('\n', all.find("columns=")));
     };
     EXPECT_EQ(rows_of(fmt::format("{}\n{}", bad, good)), rows);
@@ -162,7 +163,7 @@ TEST(LibFm, ARowThatIsNoneLeavesNoTrace) {
 }
 
 TEST(LibFm, EachBadRowIsToldOnceAtItsFirstBadWord) {
-  EXPECT_EQ(Parse("a b c\n1 0:0\n2 x y\n"),
+  EXPECT_EQ(ParseFm("a b c\n1 0:0\n2 x y\n"),
             "1 0/0:1\ncolumns=1 least=0\n"
             "0: label or label:weight, both of them decimal numbers\n"
             "14: field:index:value or field:index");

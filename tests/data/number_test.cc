@@ -22,7 +22,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-std::optional<float> Parse(std::string_view text) {
+std::optional<float> ParseNumber(std::string_view text) {
   float value = 0;
   if (!ParseFloat(text.data(), text.data() + text.size(), value)) return std::nullopt;
   return value;
@@ -38,7 +38,7 @@ void ExpectAsStrtof(const std::string& text) {
   char* stop = nullptr;
   const float expected = std::strtof(text.c_str(), &stop);
   ASSERT_EQ(*stop, '\0') << "not a number for strtof: " << text;
-  const std::optional<float> value = Parse(text);
+  const std::optional<float> value = ParseNumber(text);
   ASSERT_TRUE(value.has_value()) << text;
   ASSERT_EQ(Bits(*value), Bits(expected)) << text << " is " << *value << ", for strtof " << expected;
 }
@@ -92,11 +92,11 @@ TEST(ParseFloat, RefusesWhatIsNoNumber) {
         "\t1",    "1\n",   "1_0",   "'1'",   "1-",   "1+",    "- 1",          "infinityx", "infinit",
         "NaN0",   "snan",  "$1",    "1%",    "\xFF", "1\xFF", "\xEF\xBC\x91", "e",         "E1",
         "1ee1",   "1e--1", "1e+-1", ".-1",   "-.e1", "1p3",   "0x1p3"}) {
-    EXPECT_EQ(Parse(text), std::nullopt) << "'" << text << "'";
+    EXPECT_EQ(ParseNumber(text), std::nullopt) << "'" << text << "'";
   }
   using std::string_view_literals::operator""sv;
-  EXPECT_EQ(Parse("1\0"sv), std::nullopt);
-  EXPECT_EQ(Parse("\0"sv), std::nullopt);
+  EXPECT_EQ(ParseNumber("1\0"sv), std::nullopt);
+  EXPECT_EQ(ParseNumber("\0"sv), std::nullopt);
 }
 
 TEST(ParseFloat, LeavesTheValueAloneWhenItRefuses) {
@@ -110,11 +110,11 @@ TEST(ParseFloat, LeavesTheValueAloneWhenItRefuses) {
 
 TEST(ParseFloat, DoesNotLookBehindTheEnd) {
   const std::string_view text = "1.25e12.5";
-  EXPECT_EQ(Parse(text.substr(0, 1)), 1.0F);
-  EXPECT_EQ(Parse(text.substr(0, 2)), 1.0F);
-  EXPECT_EQ(Parse(text.substr(0, 4)), 1.25F);
-  EXPECT_EQ(Parse(text.substr(0, 5)), std::nullopt);
-  EXPECT_EQ(Parse(text.substr(0, 6)), 12.5F);
+  EXPECT_EQ(ParseNumber(text.substr(0, 1)), 1.0F);
+  EXPECT_EQ(ParseNumber(text.substr(0, 2)), 1.0F);
+  EXPECT_EQ(ParseNumber(text.substr(0, 4)), 1.25F);
+  EXPECT_EQ(ParseNumber(text.substr(0, 5)), std::nullopt);
+  EXPECT_EQ(ParseNumber(text.substr(0, 6)), 12.5F);
 }
 
 TEST(ParseFloat, TakesInfinityAndNanInAnyCase) {
@@ -129,7 +129,7 @@ TEST(ParseFloat, KeepsTheSignOfZero) {
        {"0", "0.0", ".0", "0.", "0e5", "0e-99", "0.000000000000000000000000000001e-50", "0e999999999999"}) {
     ExpectSignedAsStrtof(text);
   }
-  EXPECT_TRUE(std::signbit(Parse("-0").value()));
+  EXPECT_TRUE(std::signbit(ParseNumber("-0").value()));
 }
 
 TEST(ParseFloat, HasNoLimitOfDigits) {
@@ -249,7 +249,7 @@ TEST(ParseFloat, EqualsStrtofOnFloatsPrintedInFull) {
     const float value = AnyFloat(random);
     const std::string text = Printed("%.*f", 150, value);
     ASSERT_NO_FATAL_FAILURE(ExpectAsStrtof(text));
-    EXPECT_EQ(Bits(Parse(text).value()), Bits(value)) << text;
+    EXPECT_EQ(Bits(ParseNumber(text).value()), Bits(value)) << text;
   }
 }
 

@@ -39,7 +39,7 @@ Block Read(const std::string& uri, Share share = {}, const ReaderOptions& option
   return ReadAll<std::uint32_t>(ParseDataUri(uri), share, options);
 }
 
-std::string ErrorOf(const std::string& uri, const ReaderOptions& options = Small(1)) {
+std::string ReaderError(const std::string& uri, const ReaderOptions& options = Small(1)) {
   try {
     Read(uri, {}, options);
   } catch (const DataError& error) {
@@ -98,9 +98,9 @@ TEST(Reader, FilesFoldersAndPatternsComeInAFixedOrder) {
 TEST(Reader, WhatIsNotThereIsAnErrorThatNamesIt) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "empty");
-  EXPECT_THAT(ErrorOf(folder / "none"), AllOf(HasSubstr(folder / "none"), HasSubstr("No such file")));
-  EXPECT_THAT(ErrorOf(folder / "*.txt"), HasSubstr("no file has such a name"));
-  EXPECT_THAT(ErrorOf(folder / "empty"), HasSubstr("the folder has no files"));
+  EXPECT_THAT(ReaderError(folder / "none"), AllOf(HasSubstr(folder / "none"), HasSubstr("No such file")));
+  EXPECT_THAT(ReaderError(folder / "*.txt"), HasSubstr("no file has such a name"));
+  EXPECT_THAT(ReaderError(folder / "empty"), HasSubstr("the folder has no files"));
 }
 
 TEST(Reader, AFileThatIsNamedTwiceByWhateverNamesIsAnError) {
@@ -111,15 +111,15 @@ TEST(Reader, AFileThatIsNamedTwiceByWhateverNamesIsAnError) {
   const auto by = [&](const std::string& first, const std::string& other) {
     return fmt::format(fmt::runtime(words), first, other);
   };
-  EXPECT_EQ(ErrorOf(a + ";" + b + ";" + a), a + by(a, a));
-  EXPECT_EQ(ErrorOf(a + ";" + folder / "set"), a + by(a, folder / "set"));
-  EXPECT_EQ(ErrorOf(folder / "*/a;file://" + a), a + by(folder / "*/a", "file://" + a));
+  EXPECT_EQ(ReaderError(a + ";" + b + ";" + a), a + by(a, a));
+  EXPECT_EQ(ReaderError(a + ";" + folder / "set"), a + by(a, folder / "set"));
+  EXPECT_EQ(ReaderError(folder / "*/a;file://" + a), a + by(folder / "*/a", "file://" + a));
   const std::string again = folder / "set/../set/./a";
-  EXPECT_EQ(ErrorOf(a + ";" + again), again + by(a, again));
+  EXPECT_EQ(ReaderError(a + ";" + again), again + by(a, again));
   for (const bool is_symbolic : {true, false}) {
     const std::string link = folder / (is_symbolic ? "symbolic" : "hard");
     is_symbolic ? std::filesystem::create_symlink(a, link) : std::filesystem::create_hard_link(a, link);
-    EXPECT_EQ(ErrorOf(a + ";" + link),
+    EXPECT_EQ(ReaderError(a + ";" + link),
               link + " is named twice: " + a + " is the same file; its rows would count twice. Name it once");
   }
   EXPECT_EQ(Read(a + ";" + b).rows(), 2U);
@@ -262,7 +262,7 @@ TEST(Reader, ABadRowStopsItWithFileLineAndColumn) {
   for (int row = 0; row < 200; ++row) text += fmt::format("{} 1:2\r\n", row);
   const std::string path = folder.Write("bad", text + "1 1:2 x:3 2:1\n" + text);
   for (const int threads : {1, 3}) {
-    EXPECT_EQ(ErrorOf(path, Small(threads)),
+    EXPECT_EQ(ReaderError(path, Small(threads)),
               path + ":201:7: found 'x:3', expected index:value or an index alone");
   }
 }
@@ -307,7 +307,7 @@ TEST(Reader, ABadRowOfAStreamNamesItsFileWhicheverThreadMeetsIt) {
   gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
   gzclose(out);
   for (const int threads : {1, 3, 4, 7}) {
-    EXPECT_THAT(ErrorOf(plain + ";" + path, Small(threads)),
+    EXPECT_THAT(ReaderError(plain + ";" + path, Small(threads)),
                 ::testing::StartsWith(path + ":401:3: found 'x'"));
   }
 }
@@ -372,7 +372,7 @@ TEST(Reader, ALinkThatLeadsNowhereIsAnErrorNotAFileLess) {
   const TemporaryFolder folder;
   folder.Write("set/a", "1\n");
   std::filesystem::create_symlink("nowhere", folder / "set/b");
-  EXPECT_THAT(ErrorOf(folder / "set"), HasSubstr("set/b: looking for it failed"));
+  EXPECT_THAT(ReaderError(folder / "set"), HasSubstr("set/b: looking for it failed"));
 }
 
 TEST(Reader, RowsWithAndWithoutQueriesDoNotMixAcrossFiles) {
@@ -404,7 +404,7 @@ TEST(Reader, TheFirstRowOfAllDecidesHowWideCsvIs) {
   const std::string a = folder.Write("a.csv", "\n1,2\n");
   const std::string b = folder.Write("b.csv", "1,2,3\n4,5\n");
   const std::string uri = a + ";" + b + "?format=csv";
-  EXPECT_EQ(ErrorOf(uri), b + ":1:5: found '3', expected as many cells as the rows before, 2");
+  EXPECT_EQ(ReaderError(uri), b + ":1:5: found '3', expected as many cells as the rows before, 2");
   for (int part = 0; part < 4; ++part) {
     for (const float value : Read(uri + "&bad_rows=skip", {part, 4}).values) EXPECT_NE(value, 3);
   }

@@ -124,7 +124,7 @@ class ProviderTest : public ::testing::Test {
     return {rows.labels.begin(), rows.labels.end()};
   }
 
-  std::string ErrorOf(const std::string& uri, int threads = 1) const {
+  std::string RemoteError(const std::string& uri, int threads = 1) const {
     try {
       (void)Labels(uri, {}, threads, 10'000);
     } catch (const DataError& error) {
@@ -181,10 +181,10 @@ TEST_F(ProviderTest, AFolderIsItsFilesOfDataAsALocalOneIs) {
   EXPECT_EQ(Labels("mem://set/"), Numbers(10));
   store_->Put("mem://set/_named", NumberedRows(10, 10));
   EXPECT_EQ(Labels("mem://set;mem://set/_named"), Numbers(20));
-  EXPECT_THAT(ErrorOf("mem://set;mem://set/a"),
+  EXPECT_THAT(RemoteError("mem://set;mem://set/a"),
               HasSubstr("mem://set/a is named twice, by 'mem://set' and by 'mem://set/a'; its rows would"));
   store_->Put("mem://none/_SUCCESS", "");
-  EXPECT_THAT(ErrorOf("mem://none"), HasSubstr("mem://none: found no files of data"));
+  EXPECT_THAT(RemoteError("mem://none"), HasSubstr("mem://none: found no files of data"));
 }
 
 TEST_F(ProviderTest, CompressedFilesAreRead) {
@@ -265,7 +265,7 @@ TEST_F(ProviderTest, TheLineOfABadRowIsFoundInFewRequests) {
   std::string text = NumberedRows(0, 800'000);
   const std::size_t size = text.size();
   store_->Put("mem://a", text + "1 2:x\n");
-  EXPECT_THAT(ErrorOf("mem://a"), HasSubstr("mem://a:800001:3: found '2:x'"));
+  EXPECT_THAT(RemoteError("mem://a"), HasSubstr("mem://a:800001:3: found '2:x'"));
   EXPECT_LE(store_->TakeRequests().size(), 30 + 2 * size / (4 * kMiB));
 
   // Ten of them are described, and the text before the last one is read once more, not ten times.
@@ -285,10 +285,10 @@ TEST_F(ProviderTest, TheLineOfABadRowIsFoundInFewRequests) {
 TEST_F(ProviderTest, ErrorsNameTheFileAndKeepTheStoresWords) {
   store_->Put("mem://set/a", NumberedRows(0, 10'000));
   store_->Put("mem://set/b", NumberedRows(0, 10'000));
-  EXPECT_THAT(ErrorOf("mem://nothing"), HasSubstr("mem://nothing: the store has no such file"));
+  EXPECT_THAT(RemoteError("mem://nothing"), HasSubstr("mem://nothing: the store has no such file"));
   store_->Break("mem://set/b");
   for (const int threads : {1, 4})
-    EXPECT_THAT(ErrorOf("mem://set", threads), HasSubstr("mem://set/b: the store is on fire"));
+    EXPECT_THAT(RemoteError("mem://set", threads), HasSubstr("mem://set/b: the store is on fire"));
 }
 
 TEST_F(ProviderTest, WindowsHoldWhatTheFileHasForAnyReadsOfAnyThreads) {

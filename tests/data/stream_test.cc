@@ -37,7 +37,7 @@ std::string ReadAll(const std::string& path, std::size_t at_once = 1000) {
 }
 
 /// The message of the error; none when there is none.
-std::optional<std::string> ErrorOf(const std::string& path) {
+std::optional<std::string> StreamError(const std::string& path) {
   try {
     (void)ReadAll(path);
   } catch (const DataError& error) {
@@ -46,20 +46,20 @@ std::optional<std::string> ErrorOf(const std::string& path) {
   return std::nullopt;
 }
 
-struct Format {
+struct Compression {
   std::string name;
   std::function<std::string(std::string_view)> compress;
   std::size_t magic_bytes;  ///< what is shorter is taken for plain
 };
 
-const std::vector<Format>& CheckedFormats() {
-  static const std::vector<Format> kFormats = {
+const std::vector<Compression>& CheckedFormats() {
+  static const std::vector<Compression> kFormats = {
       {"gzip", Gzip, 2}, {"zstd", Zstd, 4}, {"bzip2", Bzip2, 10}, {"xz", Xz, 6}};
   return kFormats;
 }
 
-std::vector<Format> Formats() {
-  std::vector<Format> formats = CheckedFormats();
+std::vector<Compression> Formats() {
+  std::vector<Compression> formats = CheckedFormats();
   formats.push_back({"lzma", Lzma, 13});
   formats.push_back({"bgzf", [](std::string_view text) { return Bgzf(text, 1000); }, 2});
   formats.push_back({"seekable", [](std::string_view text) { return ZstdSeekable(text, 1000); }, 4});
@@ -70,7 +70,7 @@ std::vector<Format> Formats() {
 class StreamTest : public testing::Test {
  protected:
   void ExpectError(const std::string& path, const std::string& part) {
-    const auto error = ErrorOf(path);
+    const auto error = StreamError(path);
     ASSERT_TRUE(error.has_value()) << "expected an error with '" << part << "'";
     EXPECT_NE(error->find(part), std::string::npos) << *error << "\nexpected: " << part;
     EXPECT_TRUE(error->starts_with(path + ": ")) << *error;
@@ -80,7 +80,7 @@ class StreamTest : public testing::Test {
 };
 
 TEST_F(StreamTest, TextOfAnySizeComesBackInReadsOfAnySize) {
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     for (const std::size_t size : {0, 1, 2, 3, 12, 13, 14, 999, 1000, 1001, 65535, 65537, 300007}) {
       const std::string text = SomeText(size);
       const std::string path = folder_.Write("f", format.compress(text));
@@ -93,7 +93,7 @@ TEST_F(StreamTest, TextOfAnySizeComesBackInReadsOfAnySize) {
 }
 
 TEST_F(StreamTest, AnEmptyReadGivesNothingAndLosesNothing) {
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     const auto stream = OpenStream(folder_.Write("f", format.compress("text")));
     EXPECT_EQ(stream->Read(nullptr, 0), 0U) << format.name;
     EXPECT_EQ(ReadAll(*stream), "text") << format.name;
@@ -102,14 +102,14 @@ TEST_F(StreamTest, AnEmptyReadGivesNothingAndLosesNothing) {
 
 TEST_F(StreamTest, TextThatCompressesToNearlyNothingComesOutWhole) {
   const std::string text(5000000, 'a');
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     EXPECT_TRUE(ReadAll(folder_.Write("f", format.compress(text)), 4096) == text) << format.name;
   }
 }
 
 TEST_F(StreamTest, BytesThatDoNotCompressComeOutWhole) {
   const std::string bytes = RandomBytes(700000);
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     EXPECT_TRUE(ReadAll(folder_.Write("f", format.compress(bytes)), 4096) == bytes) << format.name;
   }
 }
@@ -121,7 +121,7 @@ TEST_F(StreamTest, MembersOneAfterTheOtherAreOneText) {
   std::string text = a;
   text += b;
   text += c;
-  for (const Format& format : CheckedFormats()) {
+  for (const Compression& format : CheckedFormats()) {
     const std::string bytes =
         format.compress(a) + format.compress({}) + format.compress(b) + format.compress(c);
     for (const std::size_t at_once : {1, 70000, 100000}) {
@@ -150,9 +150,9 @@ TEST_F(StreamTest, FilesOfTheProgramsAreRead) {
 TEST_F(StreamTest, ACutIsAnErrorUnlessItLiesBetweenMembers) {
   const std::string a = SomeText(150, 1);
   const std::string b = SomeText(90, 2);
-  std::vector<Format> formats = CheckedFormats();
+  std::vector<Compression> formats = CheckedFormats();
   formats.push_back({"lzma", Lzma, 13});
-  for (const Format& format : formats) {
+  for (const Compression& format : formats) {
     const std::string first = format.compress(a);
     const std::string whole = format.name == "lzma" ? first : first + format.compress(b);
     for (std::size_t cut = 0; cut < whole.size(); ++cut) {
@@ -170,7 +170,7 @@ TEST_F(StreamTest, ACutIsAnErrorUnlessItLiesBetweenMembers) {
 
 TEST_F(StreamTest, TheTextBeforeACutIsGivenBeforeTheError) {
   const std::string text = SomeText(100000);
-  for (const Format& format : CheckedFormats()) {
+  for (const Compression& format : CheckedFormats()) {
     const std::string bytes = format.compress(text) + format.compress(text);
     const auto stream = OpenStream(folder_.Write("f", std::string_view(bytes).substr(0, bytes.size() - 1)));
     std::string buffer(1000, '\0');
@@ -197,7 +197,7 @@ TEST_F(StreamTest, HowMuchTextComesBeforeACutDoesNotDependOnTheReads) {
       return bytes;
     }
   };
-  for (const Format& format : CheckedFormats()) {
+  for (const Compression& format : CheckedFormats()) {
     const std::string whole = format.compress(text + SomeText(300));
     for (std::size_t cut = format.magic_bytes; cut < whole.size(); cut += 5) {
       const std::string path = folder_.Write("f", std::string_view(whole).substr(0, cut));
@@ -217,7 +217,7 @@ TEST_F(StreamTest, BgzfThatIsCutBetweenBlocksIsCut) {
 
 TEST_F(StreamTest, AFlippedBitIsAnErrorOrDoesNoHarm) {
   const std::string text = SomeText(200, 1);
-  for (const Format& format : CheckedFormats()) {
+  for (const Compression& format : CheckedFormats()) {
     const std::string whole = format.compress(text) + format.compress(text);
     int errors = 0;
     for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -241,16 +241,16 @@ TEST_F(StreamTest, AFlippedBitInLzmaWhichHasNoChecksumsIsSurvived) {
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string bytes = whole;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-    (void)ErrorOf(folder_.Write("f", bytes));
+    (void)StreamError(folder_.Write("f", bytes));
   }
 }
 
 TEST_F(StreamTest, GarbageBehindTheEndIsAnError) {
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     if (format.name == "plain") continue;
     const std::string whole = format.compress(SomeText(500));
     for (const std::string& garbage : {"x"s, "garbage that is longer than any header is"s, "\x01\0\0\0\0"s}) {
-      EXPECT_TRUE(ErrorOf(folder_.Write("f", whole + garbage))) << format.name << " and " << garbage;
+      EXPECT_TRUE(StreamError(folder_.Write("f", whole + garbage))) << format.name << " and " << garbage;
     }
   }
 }
@@ -321,19 +321,19 @@ TEST_F(StreamTest, ErrorsSayWhichFileAndWhereInIt) {
   const std::string good = Gzip(SomeText(500));
   std::string bytes = good + good;
   bytes[good.size()] = 'X';
-  const auto error = ErrorOf(folder_.Write("f", bytes));
+  const auto error = StreamError(folder_.Write("f", bytes));
   ASSERT_TRUE(error);
   EXPECT_EQ(*error, folder_.Path("f") + ": gzip data, at byte " + std::to_string(good.size() + 2) +
                         " or before: incorrect header check");
 }
 
 TEST_F(StreamTest, AMissingFileIsAnError) {
-  EXPECT_EQ(ErrorOf(folder_.Path("none")),
+  EXPECT_EQ(StreamError(folder_.Path("none")),
             folder_.Path("none") + ": opening failed: No such file or directory");
 }
 
 TEST_F(StreamTest, AFolderIsAnError) {
-  EXPECT_EQ(ErrorOf(folder_.Path("")), folder_.Path("") + ": is a folder, expected a file");
+  EXPECT_EQ(StreamError(folder_.Path("")), folder_.Path("") + ": is a folder, expected a file");
 }
 
 TEST_F(StreamTest, AFileThatMayNotBeReadIsAnError) {
@@ -342,7 +342,7 @@ TEST_F(StreamTest, AFileThatMayNotBeReadIsAnError) {
   constexpr uid_t kNobody = 65534;
   const bool is_root = geteuid() == 0;
   if (is_root) setfsuid(kNobody);  // root may read everything
-  const auto error = ErrorOf(path);
+  const auto error = StreamError(path);
   if (is_root) setfsuid(0);
   EXPECT_EQ(error, path + ": opening failed: Permission denied");
 }
@@ -351,7 +351,7 @@ TEST_F(StreamTest, PipesAndDevicesAreRead) {
   const std::string text = SomeText(200000);
   const std::string path = folder_.Path("pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     std::thread writer([&] { folder_.Write("pipe", format.compress(text)); });
     EXPECT_TRUE(ReadAll(path) == text) << format.name;
     writer.join();
@@ -375,7 +375,7 @@ class StandardInput {
 };
 
 TEST_F(StreamTest, ADashIsTheStandardInputEvenOneThatComesInDripsAndDoesNotBlock) {
-  for (const Format& format : Formats()) {
+  for (const Compression& format : Formats()) {
     const std::string text = SomeText(60);
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

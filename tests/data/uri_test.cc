@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const std::string& uri) {
+std::string UriError(const std::string& uri) {
   try {
     ParseDataUri(uri);
   } catch (const DataError& error) {
@@ -68,19 +68,19 @@ TEST(DataUri, AQuestionMarkThatNoKeyFollowsIsAWildcard) {
 }
 
 TEST(DataUri, WhatIsWrongIsSaidWithWhatIsRight) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("names no file"));
-  EXPECT_THAT(ErrorOf("?format=csv"), HasSubstr("names no file"));
-  EXPECT_THAT(ErrorOf("x?format=svm"),
+  EXPECT_THAT(UriError(""), HasSubstr("names no file"));
+  EXPECT_THAT(UriError("?format=csv"), HasSubstr("names no file"));
+  EXPECT_THAT(UriError("x?format=svm"),
               HasSubstr("'x?format=svm': format=svm: expected one of csv, libfm, libsvm"));
-  EXPECT_THAT(ErrorOf("x?fromat=csv"),
+  EXPECT_THAT(UriError("x?fromat=csv"),
               HasSubstr("'fromat=csv' is no option of a data set; expected key=value with"));
-  EXPECT_THAT(ErrorOf("x?format=csv&header"), HasSubstr("'header' is no option"));
-  EXPECT_THAT(ErrorOf("x?indexing_mode=2"), HasSubstr("expected a whole number from -1 to 1"));
-  EXPECT_THAT(ErrorOf("x?part=1"), HasSubstr("go together"));
-  EXPECT_THAT(ErrorOf("x?part=2&n=2"), HasSubstr("parts count from 0"));
-  EXPECT_THAT(ErrorOf("x?delimiter=ab"), HasSubstr("expected one character, or tab"));
-  EXPECT_THAT(ErrorOf("x?label_column=1x"), HasSubstr("expected a whole number"));
-  EXPECT_THAT(ErrorOf("x#"), HasSubstr("expected the name of a cache"));
+  EXPECT_THAT(UriError("x?format=csv&header"), HasSubstr("'header' is no option"));
+  EXPECT_THAT(UriError("x?indexing_mode=2"), HasSubstr("expected a whole number from -1 to 1"));
+  EXPECT_THAT(UriError("x?part=1"), HasSubstr("go together"));
+  EXPECT_THAT(UriError("x?part=2&n=2"), HasSubstr("parts count from 0"));
+  EXPECT_THAT(UriError("x?delimiter=ab"), HasSubstr("expected one character, or tab"));
+  EXPECT_THAT(UriError("x?label_column=1x"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(UriError("x#"), HasSubstr("expected the name of a cache"));
 }
 
 TEST(DataUri, ExactPathsAreNamesInWhichNoCharacterHasAMeaning) {

@@ -18,7 +18,7 @@ Pairs Parse(std::string_view text) {
   return pairs;
 }
 
-std::string Complaint(std::string_view text) {
+std::string ConfigComplaint(std::string_view text) {
   try {
     ParseConfig(text, "a.conf");
   } catch (const ConfigError& error) {
@@ -58,17 +58,17 @@ TEST(Config, EveryKindOfLineEndCountsOnce) {
 }
 
 TEST(Config, ALineWithoutAnEqualsSignIsRefusedWithItsPlace) {
-  EXPECT_EQ(Complaint("a=1\n\nmax_depth 3\n"), "a.conf:3: found: max_depth 3; expected: key = value");
+  EXPECT_EQ(ConfigComplaint("a=1\n\nmax_depth 3\n"), "a.conf:3: found: max_depth 3; expected: key = value");
 }
 
 TEST(Config, AMissingKeyOrValueIsRefused) {
-  EXPECT_EQ(Complaint("= 1"), "a.conf:1: found: = 1; expected: a key");
-  EXPECT_EQ(Complaint("a ="), "a.conf:1: found: a =; expected: a value behind '='");
-  EXPECT_EQ(Complaint("a = # 3"), "a.conf:1: found: a = # 3; expected: a value behind '='");
+  EXPECT_EQ(ConfigComplaint("= 1"), "a.conf:1: found: = 1; expected: a key");
+  EXPECT_EQ(ConfigComplaint("a ="), "a.conf:1: found: a =; expected: a value behind '='");
+  EXPECT_EQ(ConfigComplaint("a = # 3"), "a.conf:1: found: a = # 3; expected: a value behind '='");
 }
 
 TEST(Config, AnUnclosedQuoteIsRefused) {
-  EXPECT_EQ(Complaint("a = \"x"), "a.conf:1: found: a = \"x; expected: a closing \"");
+  EXPECT_EQ(ConfigComplaint("a = \"x"), "a.conf:1: found: a = \"x; expected: a closing \"");
 }
 
 TEST(Config, AByteOrderMarkIsNoPartOfTheFirstKey) {
@@ -77,15 +77,16 @@ TEST(Config, AByteOrderMarkIsNoPartOfTheFirstKey) {
             (Pairs{{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(Parse("\xef\xbb\xbf# c\r\na = 1\r\n"), (Pairs{{"a", "1"}}));
   EXPECT_EQ(Parse("\xef\xbb\xbf"), Pairs{});
-  EXPECT_EQ(Complaint({"\xff\xfe"
-                       "a\0=\0"
-                       "1\0",
-                       8}),
+  EXPECT_EQ(ConfigComplaint({"\xff\xfe"
+                             "a\0=\0"
+                             "1\0",
+                             8}),
             "a.conf: found a NUL byte, expected UTF-8 text (not UTF-16)");
 }
 
 TEST(Config, TwoValuesAreRefused) {
-  EXPECT_NE(Complaint("a = 1 2").find("a.conf:1: found: a = 1 2; expected: one value"), std::string::npos);
+  EXPECT_NE(ConfigComplaint("a = 1 2").find("a.conf:1: found: a = 1 2; expected: one value"),
+            std::string::npos);
 }
 
 TEST(Config, ArgumentsKeepTheirValueAsItIs) {

@@ -10,15 +10,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-struct Read {
+struct ReadMessages {
   std::string text;
   std::vector<std::string> messages;
 };
 
 /// Reads `bytes` in pieces of `size`.
-Read ReadInPieces(const std::string& bytes, std::size_t size) {
+ReadMessages ReadInPieces(const std::string& bytes, std::size_t size) {
   AgentMessageReader reader("mark");
-  Read read;
+  ReadMessages read;
   const auto on_text = [&](std::string_view text) { read.text += text; };
   const auto on_message = [&](const AgentMessage& message) {
     read.messages.push_back(fmt::format("{}|{}|{}", message.index, message.kind, message.text));
@@ -33,7 +33,7 @@ TEST(AgentMessages, AreFoundInBetweenTextHoweverItIsCut) {
   const std::string bytes =
       "one\npart\036mark 3 start 0 4242 node1\036\nial\n\036mark 12 exit 0 137\036\n\036";
   for (std::size_t size = 1; size <= bytes.size(); ++size) {
-    const Read read = ReadInPieces(bytes, size);
+    const ReadMessages read = ReadInPieces(bytes, size);
     EXPECT_EQ(read.text, "one\npartial\n\036") << size;
     EXPECT_THAT(read.messages, ElementsAre("3|start|0 4242 node1", "12|exit|0 137")) << size;
   }
@@ -41,7 +41,7 @@ TEST(AgentMessages, AreFoundInBetweenTextHoweverItIsCut) {
 
 TEST(AgentMessages, OfAnotherMarkAreText) {
   const std::string bytes = "\036other 3 exit 0 1\036\n\036mar\n";
-  const Read read = ReadInPieces(bytes, 4);
+  const ReadMessages read = ReadInPieces(bytes, 4);
   EXPECT_EQ(read.text, bytes);
   EXPECT_THAT(read.messages, IsEmpty());
 }
@@ -49,7 +49,7 @@ TEST(AgentMessages, OfAnotherMarkAreText) {
 TEST(AgentMessages, ABeginningWithoutAnEndIsTextOnceItIsTooLong) {
   const std::string bytes =
       "\036mark 3 exit" + std::string(AgentMessageReader::kMaxMessageBytes + 1, 'x') + "\n";
-  const Read read = ReadInPieces(bytes, 1000);
+  const ReadMessages read = ReadInPieces(bytes, 1000);
   EXPECT_EQ(read.text, bytes);
   EXPECT_THAT(read.messages, IsEmpty());
 }

@@ -17,19 +17,19 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 
-constexpr char kMark[] = "wmark";
+constexpr char kSessionMark[] = "wmark";
 constexpr char kKey[] = "0123456789abcdef";
 
 std::string MessageBytes(std::size_t index, const std::string& words) {
-  return fmt::format("\036{} {} {}\036\n", kMark, index, words);
+  return fmt::format("\036{} {} {}\036\n", kSessionMark, index, words);
 }
 
 /// Connections with what they are still to bring, and a script of bash at the other end of two of them.
-class World {
+class AgentWorld {
  public:
-  explicit World(unsigned seed)
+  explicit AgentWorld(unsigned seed)
       : random_(seed),
-        sessions_(kMark, kKey, kMaxPending, now_),
+        sessions_(kSessionMark, kKey, kMaxPending, now_),
         agents_(static_cast<std::size_t>(Between(1, 4))) {}
 
   void Run() {
@@ -152,8 +152,9 @@ class World {
   /// Somebody who is no agent of this job.
   void Visit() {
     const std::string words[] = {
-        "", "GET / HTTP/1.1\r\n\r\n", std::string(3000, 'x'), fmt::format("{} 0 err call host\n", kMark),
-        fmt::format("{} 0 err call host\n\036{} 0 exit 0 0\036\n", std::string(16, '0'), kMark)};
+        "", "GET / HTTP/1.1\r\n\r\n", std::string(3000, 'x'),
+        fmt::format("{} 0 err call host\n", kSessionMark),
+        fmt::format("{} 0 err call host\n\036{} 0 exit 0 0\036\n", std::string(16, '0'), kSessionMark)};
     Open(words[Between(0, 4)]);
   }
 
@@ -364,7 +365,7 @@ TEST(AgentSessionsSimulation, AgentsLeaveOnceAndNothingTheyWroteIsLost) {
   const unsigned first = std::random_device{}();
   for (unsigned i = 0; i < kRuns && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", first + i));
-    World(first + i).Run();
+    AgentWorld(first + i).Run();
   }
 }
 
@@ -387,7 +388,7 @@ std::vector<std::string> EventsOf(AgentSessions& sessions) {
 
 TEST(AgentSessions, OneThatAnotherHasReplacedSaysNothingOfTheProcessAnyMore) {
   const TimePoint now{std::chrono::hours(1)};
-  AgentSessions sessions(kMark, kKey, 10, now);
+  AgentSessions sessions(kSessionMark, kKey, 10, now);
   sessions.Opened(1, "10.0.0.1", now);
   sessions.Received(1, fmt::format("{} 7 err first host\n", kKey), now);
   EXPECT_THAT(EventsOf(sessions), ElementsAre("7 arrived"));

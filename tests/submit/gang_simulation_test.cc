@@ -56,9 +56,9 @@ Launch LaunchOf(Kind kind) {
   return launch;
 }
 
-class World {
+class GangWorld {
  public:
-  World(unsigned seed, Kind kind)
+  GangWorld(unsigned seed, Kind kind)
       : random_(seed),
         kind_(kind),
         servers_(Chance(25) ? Between(1, 2) : 0),
@@ -564,7 +564,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   const unsigned first = std::random_device{}();
   for (unsigned i = 0; i < kJobs && !HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", first + i));
-    World(first + i, GetParam()).Run();
+    GangWorld(first + i, GetParam()).Run();
   }
 }
 
@@ -572,7 +572,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    World(seed, GetParam()).Run();
+    GangWorld(seed, GetParam()).Run();
   }
 }
 

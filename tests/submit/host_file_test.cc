@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-std::string ErrorOf(const std::string& text) {
+std::string HostFileError(const std::string& text) {
   try {
     ParseHosts(text, "hosts.txt");
   } catch (const std::runtime_error& error) {
@@ -53,7 +53,7 @@ TEST(HostFile, AHostThatIsNamedAgainGetsTheSlotsOfBothLines) {
 TEST(HostFile, SkipsAByteOrderMark) {
   EXPECT_THAT(ParseHosts("\xEF\xBB\xBFnode1 slots=2\r\nnode2\r\n", "f"),
               ElementsAre(Host{"node1", "", 0, 2}, Host{"node2", "", 0, 1}));
-  EXPECT_THAT(ErrorOf(std::string("\xFF\xFEn\0\n", 5)), HasSubstr("hosts.txt:1: "));
+  EXPECT_THAT(HostFileError(std::string("\xFF\xFEn\0\n", 5)), HasSubstr("hosts.txt:1: "));
 }
 
 TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
@@ -74,33 +74,35 @@ TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
               ElementsAre(Host{"node1", "alice", 2222, 3}, Host{"node2", "alice", 2222, 3}));
   for (const char* bad : {"node[]", "node[a-c]", "node[3-1]", "node[1-]", "node[-1]", "node[1-3/2]",
                           "node[1,]", "node[01-3]", "node[1-010]", "node[1--2]", "node[1234567890]"}) {
-    EXPECT_THAT(ErrorOf(bad), HasSubstr("is no range of hosts; write them as in node[1-3,7]")) << bad;
+    EXPECT_THAT(HostFileError(bad), HasSubstr("is no range of hosts; write them as in node[1-3,7]")) << bad;
   }
-  EXPECT_THAT(ErrorOf("node[1-3"), HasSubstr("the ']' is missing"));
-  EXPECT_THAT(ErrorOf("node1-3]"), HasSubstr("there is a ']' without its '['"));
-  EXPECT_THAT(ErrorOf("node[1-999999999]"), HasSubstr("names more than 100000 hosts"));
-  EXPECT_THAT(ErrorOf("node[1-90000],m[1-90000]"), HasSubstr("more than 100000 hosts"));
-  EXPECT_THAT(ErrorOf("node1,"), HasSubstr("there is no host name"));
+  EXPECT_THAT(HostFileError("node[1-3"), HasSubstr("the ']' is missing"));
+  EXPECT_THAT(HostFileError("node1-3]"), HasSubstr("there is a ']' without its '['"));
+  EXPECT_THAT(HostFileError("node[1-999999999]"), HasSubstr("names more than 100000 hosts"));
+  EXPECT_THAT(HostFileError("node[1-90000],m[1-90000]"), HasSubstr("more than 100000 hosts"));
+  EXPECT_THAT(HostFileError("node1,"), HasSubstr("there is no host name"));
 }
 
 TEST(HostFile, TakesSlotsBehindAStar) {
   EXPECT_THAT(ParseHosts("node1*2\nnode[2-3]*4 max_slots=8\n", "f"),
               ElementsAre(Host{"node1", "", 0, 2}, Host{"node2", "", 0, 4, 8}, Host{"node3", "", 0, 4, 8}));
-  EXPECT_THAT(ErrorOf("node*"), HasSubstr("'' is no number of slots"));
-  EXPECT_THAT(ErrorOf("node1*2 slots=3"), HasSubstr("two numbers of slots"));
+  EXPECT_THAT(HostFileError("node*"), HasSubstr("'' is no number of slots"));
+  EXPECT_THAT(HostFileError("node1*2 slots=3"), HasSubstr("two numbers of slots"));
 }
 
 TEST(HostFile, TakesEachSettingOfALineOnce) {
-  EXPECT_THAT(ErrorOf("node1 slots=2 slots=3"), HasSubstr("'node1' has slots= twice on its line"));
-  EXPECT_THAT(ErrorOf("node1 max_slots=2 port=1 max-slots=2"), HasSubstr("'node1' has max_slots= twice"));
-  EXPECT_THAT(ErrorOf("node1 port=22 slots=1 port=22"), HasSubstr("'node1' has port= twice"));
+  EXPECT_THAT(HostFileError("node1 slots=2 slots=3"), HasSubstr("'node1' has slots= twice on its line"));
+  EXPECT_THAT(HostFileError("node1 max_slots=2 port=1 max-slots=2"),
+              HasSubstr("'node1' has max_slots= twice"));
+  EXPECT_THAT(HostFileError("node1 port=22 slots=1 port=22"), HasSubstr("'node1' has port= twice"));
 }
 
 TEST(HostFile, RefusesUrls) {
   for (const std::string url : {"http://node1", "ssh://alice@node1:22", "node2,http://node1:80/"}) {
-    EXPECT_THAT(ErrorOf(url), HasSubstr("is no host name: leave out '")) << url;
+    EXPECT_THAT(HostFileError(url), HasSubstr("is no host name: leave out '")) << url;
   }
-  EXPECT_THAT(ErrorOf("http://node1"), HasSubstr("'http://node1' is no host name: leave out 'http://'"));
+  EXPECT_THAT(HostFileError("http://node1"),
+              HasSubstr("'http://node1' is no host name: leave out 'http://'"));
   // The last '@' separates the host, as in ssh: a login name may contain one.
   EXPECT_THAT(ParseHosts("alice@example.org@node1\n", "f"),
               ElementsAre(Host{"node1", "alice@example.org", 0, 1}));
@@ -108,15 +110,15 @@ TEST(HostFile, RefusesUrls) {
 
 TEST(HostFile, RefusesANumberBehindAColonThatMayBeSlots) {
   EXPECT_THAT(
-      ErrorOf("# Horovod's\nnode1:2\n"),
+      HostFileError("# Horovod's\nnode1:2\n"),
       StartsWith(
           "hosts.txt:2: 'node1:2' may mean 2 slots or port 2; write 'node1 slots=2' or 'node1 port=2'"));
-  EXPECT_THAT(ErrorOf("10.0.0.1:22"), HasSubstr("may mean 22 slots or port 22"));
-  EXPECT_THAT(ErrorOf("node1:2,node2:2"), HasSubstr("'node1:2' may mean"));
+  EXPECT_THAT(HostFileError("10.0.0.1:22"), HasSubstr("may mean 22 slots or port 22"));
+  EXPECT_THAT(HostFileError("node1:2,node2:2"), HasSubstr("'node1:2' may mean"));
   EXPECT_THAT(ParseHosts("a:1024\nb:22 slots=3\nalice@c:22\n[fd00::1]:22\nd port=22\n", "f"),
               ElementsAre(Host{"a", "", 1024, 1}, Host{"b", "", 22, 3}, Host{"c", "alice", 22, 1},
                           Host{"fd00::1", "", 22, 1}, Host{"d", "", 22, 1}));
-  EXPECT_THAT(ErrorOf("a:2222 port=2223"), HasSubstr("two ports, 2222 and 2223"));
+  EXPECT_THAT(HostFileError("a:2222 port=2223"), HasSubstr("two ports, 2222 and 2223"));
 }
 
 TEST(HostFile, RefusesWhatIsNoHostName) {
@@ -124,25 +126,25 @@ TEST(HostFile, RefusesWhatIsNoHostName) {
                           "node1/2",       "a..b",       "-a",        "a.-b",        "a-.b",     "1.2.3",
                           "10.0.0.256",    "4",          "1:2:3",     "node1:2:3",   "a::b::c",  "$(reboot)",
                           "node1\x1b[31m", "node{1..3}", "user@",     "fd00::1::2",  "[node1:x]"}) {
-    EXPECT_THAT(ErrorOf(bad), StartsWith("hosts.txt:1: ")) << bad;
-    EXPECT_THAT(ErrorOf(bad), testing::Not(HasSubstr("\x1b"))) << bad;
+    EXPECT_THAT(HostFileError(bad), StartsWith("hosts.txt:1: ")) << bad;
+    EXPECT_THAT(HostFileError(bad), testing::Not(HasSubstr("\x1b"))) << bad;
   }
-  EXPECT_THAT(ErrorOf("node{1..3}"), HasSubstr("several hosts are written node[1-3]"));
-  EXPECT_THAT(ErrorOf(std::string(64, 'a')), HasSubstr("a part of it is too long"));
-  EXPECT_THAT(ErrorOf("-oProxyCommand=x@node1"), HasSubstr("would be taken for an option"));
+  EXPECT_THAT(HostFileError("node{1..3}"), HasSubstr("several hosts are written node[1-3]"));
+  EXPECT_THAT(HostFileError(std::string(64, 'a')), HasSubstr("a part of it is too long"));
+  EXPECT_THAT(HostFileError("-oProxyCommand=x@node1"), HasSubstr("would be taken for an option"));
   EXPECT_THAT(ParseHosts("Node_1.example.com.\n10.0.0.1\nfe80::1%eth0\nxn--nde-sna\n", "f"),
               testing::SizeIs(4));
 }
 
 TEST(HostFile, SaysTheRightFormOfWhatIsNotUnderstood) {
-  EXPECT_THAT(ErrorOf("node1 4 all.q@node1 UNDEFINED"), HasSubstr("for 4 slots write: node1 slots=4"));
-  EXPECT_THAT(ErrorOf("node1 slots = 4"), HasSubstr("'slots' is not understood; a line is one host"));
-  EXPECT_THAT(ErrorOf("node1 cpu=4"), HasSubstr("slots=N, max_slots=N or port=N behind it"));
-  EXPECT_THAT(ErrorOf("10.0.0.1 node1"), HasSubstr("'node1' is not understood; a line is one host"));
+  EXPECT_THAT(HostFileError("node1 4 all.q@node1 UNDEFINED"), HasSubstr("for 4 slots write: node1 slots=4"));
+  EXPECT_THAT(HostFileError("node1 slots = 4"), HasSubstr("'slots' is not understood; a line is one host"));
+  EXPECT_THAT(HostFileError("node1 cpu=4"), HasSubstr("slots=N, max_slots=N or port=N behind it"));
+  EXPECT_THAT(HostFileError("10.0.0.1 node1"), HasSubstr("'node1' is not understood; a line is one host"));
   for (const char* line : {"a slots=4 max_slots=2", "a*4 max_slots=2", "a,b*4 max_slots=2"}) {
-    EXPECT_THAT(ErrorOf(line), HasSubstr("max_slots=2 is below slots=4")) << line;
+    EXPECT_THAT(HostFileError(line), HasSubstr("max_slots=2 is below slots=4")) << line;
   }
-  EXPECT_THAT(ErrorOf("a[1]@node"), HasSubstr("'a[1]' is no name of a user"));
+  EXPECT_THAT(HostFileError("a[1]@node"), HasSubstr("'a[1]' is no name of a user"));
   EXPECT_THAT(
       [] { ReadHosts("node1,node2"); },
       ThrowsMessage<std::runtime_error>(HasSubstr("--host-file (-H) takes a file with one host a line")));
@@ -156,16 +158,16 @@ TEST(HostFile, LinesAreReadBackAsTheyAreShown) {
 }
 
 TEST(HostFile, ErrorsNameTheLineAndWhatItShouldBe) {
-  EXPECT_THAT(ErrorOf("a\nb slots=none\n"), StartsWith("hosts.txt:2: 'none' is no number of slots"));
-  EXPECT_THAT(ErrorOf("a slots=0\n"), HasSubstr("from 1 to"));
-  EXPECT_THAT(ErrorOf("a:70000\n"), HasSubstr("'70000' is no port"));
-  EXPECT_THAT(ErrorOf("a: slots=1\n"), HasSubstr("'' is no port"));
-  EXPECT_THAT(ErrorOf("[fd00::1\n"), HasSubstr("']' is missing"));
-  EXPECT_THAT(ErrorOf("[fd00::1]22\n"), HasSubstr("after ']' comes :PORT"));
-  EXPECT_THAT(ErrorOf("@a\n"), HasSubstr("no user in front"));
-  EXPECT_THAT(ErrorOf("a fast\n"), HasSubstr("'fast' is not understood"));
-  EXPECT_THAT(ErrorOf("-oProxyCommand=x\n"), HasSubstr("taken for an option"));
-  EXPECT_THAT(ErrorOf("# nothing\n"), HasSubstr("there is no host in it"));
+  EXPECT_THAT(HostFileError("a\nb slots=none\n"), StartsWith("hosts.txt:2: 'none' is no number of slots"));
+  EXPECT_THAT(HostFileError("a slots=0\n"), HasSubstr("from 1 to"));
+  EXPECT_THAT(HostFileError("a:70000\n"), HasSubstr("'70000' is no port"));
+  EXPECT_THAT(HostFileError("a: slots=1\n"), HasSubstr("'' is no port"));
+  EXPECT_THAT(HostFileError("[fd00::1\n"), HasSubstr("']' is missing"));
+  EXPECT_THAT(HostFileError("[fd00::1]22\n"), HasSubstr("after ']' comes :PORT"));
+  EXPECT_THAT(HostFileError("@a\n"), HasSubstr("no user in front"));
+  EXPECT_THAT(HostFileError("a fast\n"), HasSubstr("'fast' is not understood"));
+  EXPECT_THAT(HostFileError("-oProxyCommand=x\n"), HasSubstr("taken for an option"));
+  EXPECT_THAT(HostFileError("# nothing\n"), HasSubstr("there is no host in it"));
 }
 
 TEST(HostFile, IsTheOneOfTheEnvironmentUnlessGiven) {

@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-constexpr char kMark[] = "wmark";
+constexpr char kPodMark[] = "wmark";
 
 /// A job of workers whose objects stand and whose pods are reported when a test says so.
 class KubernetesControllerTest : public testing::Test {
@@ -28,7 +28,7 @@ class KubernetesControllerTest : public testing::Test {
   void MakeJob(std::size_t num_workers) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",
-                                          .job_mark = kMark,
+                                          .job_mark = kPodMark,
                                           .host_role = "",
                                           .num_workers = num_workers,
                                           .num_processes = num_workers,
@@ -67,7 +67,7 @@ class KubernetesControllerTest : public testing::Test {
     const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
     controller_->LogRead(pod.name,
                          fmt::format("2026-01-02T03:{:02}:{:02}.{:03}Z \036{} {} {}\036\n", ms / 60'000 % 60,
-                                     ms / 1000 % 60, ms % 1000, kMark, pod.rank, words),
+                                     ms / 1000 % 60, ms % 1000, kPodMark, pod.rank, words),
                          now_);
   }
 

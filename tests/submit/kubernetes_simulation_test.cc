@@ -20,9 +20,9 @@ using std::chrono::milliseconds;
 
 constexpr char kMark[] = "wmark";
 
-class World {
+class KubernetesWorld {
  public:
-  explicit World(unsigned seed)
+  explicit KubernetesWorld(unsigned seed)
       : random_(seed),
         servers_(Chance(25) ? 1 : 0),
         trouble_(Between(0, 2) * 3),
@@ -580,7 +580,7 @@ TEST(KubernetesSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   const unsigned first = std::random_device{}();
   for (unsigned i = 0; i < kJobs && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", first + i));
-    World(first + i).Run();
+    KubernetesWorld(first + i).Run();
   }
 }
 

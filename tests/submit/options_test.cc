@@ -23,7 +23,7 @@ class OptionsTest : public testing::Test {
   OptionsTest() { unsetenv("DMLC_SUBMIT_CLUSTER"); }
 
   /// The message of the error that parsing these words gives; empty when there is none.
-  static std::string ErrorOf(const std::vector<std::string>& words) {
+  static std::string OptionsError(const std::vector<std::string>& words) {
     try {
       ParseOptions(words);
     } catch (const UsageError& error) {
@@ -48,8 +48,8 @@ TEST_F(OptionsTest, TheLaunchLineOfMxnetIsUnderstood) {
   options = ParseOptions({"-n=2", "-s=1", "--hostfile", "hosts", "--launcher=local", "python"});
   EXPECT_EQ(options.num_workers, 2);
   EXPECT_EQ(options.num_servers, 1);
-  EXPECT_THAT(ErrorOf({"-n", "0", "run"}), HasSubstr("--num-workers"));
-  EXPECT_THAT(ErrorOf({"-n", "1", "--mode", "gossip", "run"}), HasSubstr("ps"));
+  EXPECT_THAT(OptionsError({"-n", "0", "run"}), HasSubstr("--num-workers"));
+  EXPECT_THAT(OptionsError({"-n", "1", "--mode", "gossip", "run"}), HasSubstr("ps"));
 }
 
 TEST_F(OptionsTest, CommandBeginsAtTheFirstWordThatIsNoOption) {
@@ -71,9 +71,9 @@ TEST_F(OptionsTest, TheDashboardTakesNoWordBehindIt) {
   EXPECT_EQ(options.dashboard, options.metrics) << "both have one port";
   options = ParseOptions({"--metrics-port", "0.0.0.0:9100", "--dashboard", "--num-workers", "1", "./train"});
   EXPECT_EQ(options.dashboard, WebAddress{}) << "the page is not for other hosts unless that is asked for";
-  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard", "8080", "./train"}),
+  EXPECT_THAT(OptionsError({"--num-workers", "1", "--dashboard", "8080", "./train"}),
               HasSubstr("--dashboard=8080"));
-  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--dashboard=x", "./train"}), HasSubstr("[HOST:]PORT"));
+  EXPECT_THAT(OptionsError({"--num-workers", "1", "--dashboard=x", "./train"}), HasSubstr("[HOST:]PORT"));
 }
 
 TEST_F(OptionsTest, DoubleDashEndsTheOptions) {
@@ -104,16 +104,17 @@ TEST_F(OptionsTest, EnvironmentValuesAreKeptExactly) {
 
 TEST_F(OptionsTest, EnvironmentVariableThatIsNotSetIsAnError) {
   unsetenv("WARREN_OPTIONS_TEST");
-  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--env", "WARREN_OPTIONS_TEST", "run"}),
+  EXPECT_THAT(OptionsError({"--num-workers", "1", "--env", "WARREN_OPTIONS_TEST", "run"}),
               HasSubstr("WARREN_OPTIONS_TEST is not set"));
-  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--env", "=x", "run"}), HasSubstr("neither KEY=VALUE nor KEY"));
+  EXPECT_THAT(OptionsError({"--num-workers", "1", "--env", "=x", "run"}),
+              HasSubstr("neither KEY=VALUE nor KEY"));
 }
 
 TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
-  EXPECT_EQ(ErrorOf({"--num-wrokers", "3", "run"}),
+  EXPECT_EQ(OptionsError({"--num-wrokers", "3", "run"}),
             "unknown option '--num-wrokers'; the nearest is --num-workers");
-  EXPECT_EQ(ErrorOf({"--logdir", "x", "run"}), "unknown option '--logdir'; the nearest is --log-dir");
-  EXPECT_EQ(ErrorOf({"-num", "3", "run"}), "unknown option '-num'; the nearest is --num-workers");
+  EXPECT_EQ(OptionsError({"--logdir", "x", "run"}), "unknown option '--logdir'; the nearest is --log-dir");
+  EXPECT_EQ(OptionsError({"-num", "3", "run"}), "unknown option '-num'; the nearest is --num-workers");
 }
 
 TEST_F(OptionsTest, OptionsAreTakenInTheFormsOfArgparse) {
@@ -127,7 +128,7 @@ TEST_F(OptionsTest, OptionsAreTakenInTheFormsOfArgparse) {
   EXPECT_EQ(ParseOptions({"-Hhosts", "-n2", "-s1", "run"}).host_file, "hosts");
   EXPECT_EQ(ParseOptions({"-h"}).request, Request::kHelp);
   EXPECT_EQ(ParseOptions({"-n", "2", "-h", "--vers"}).request, Request::kVersion);
-  EXPECT_EQ(ErrorOf({"--log", "x", "run"}),
+  EXPECT_EQ(OptionsError({"--log", "x", "run"}),
             "ambiguous option '--log': it could be --log-dir, --log-level, --log-file, --log-format");
   const Options options = ParseOptions({"-n2", "run", "-n3", "-np", "4", "-h", "--num-w=5", "--dry"});
   EXPECT_EQ(options.num_workers, 2);
@@ -136,28 +137,29 @@ TEST_F(OptionsTest, OptionsAreTakenInTheFormsOfArgparse) {
 }
 
 TEST_F(OptionsTest, NumberOfWorkersMustBeASensibleNumber) {
-  EXPECT_THAT(ErrorOf({"run"}), HasSubstr("--num-workers N is missing"));
+  EXPECT_THAT(OptionsError({"run"}), HasSubstr("--num-workers N is missing"));
   for (const char* name : {"--num-workers", "-n", "-np"}) {
-    EXPECT_EQ(ErrorOf({"run", name, "3"}),
+    EXPECT_EQ(OptionsError({"run", name, "3"}),
               std::string("--num-workers N is missing: the ") + name +
                   " behind the command belongs to the command; options of dmlc-submit go before it");
   }
-  EXPECT_EQ(ErrorOf({"--num-workers"}), "--num-workers needs a value: --num-workers N");
+  EXPECT_EQ(OptionsError({"--num-workers"}), "--num-workers needs a value: --num-workers N");
   for (const char* small : {"0", "-3"}) {
-    EXPECT_THAT(ErrorOf({"--num-workers", small, "run"}), HasSubstr("is too small, at least 1")) << small;
+    EXPECT_THAT(OptionsError({"--num-workers", small, "run"}), HasSubstr("is too small, at least 1"))
+        << small;
   }
   for (const char* word : {"three", "3x", "", " 3", "1.5", "0x3"}) {
-    EXPECT_THAT(ErrorOf({"--num-workers", word, "run"}), HasSubstr("is not a whole number")) << word;
+    EXPECT_THAT(OptionsError({"--num-workers", word, "run"}), HasSubstr("is not a whole number")) << word;
   }
   for (const char* big : {"1048577", "99999999999999999999999"}) {
-    EXPECT_THAT(ErrorOf({"--num-workers", big, "run"}), HasSubstr("is too big")) << big;
+    EXPECT_THAT(OptionsError({"--num-workers", big, "run"}), HasSubstr("is too big")) << big;
   }
 }
 
 TEST_F(OptionsTest, CommandMustBeThere) {
-  EXPECT_THAT(ErrorOf({"--num-workers", "3"}), HasSubstr("the command to run is missing"));
-  EXPECT_THAT(ErrorOf({"--num-workers", "3", "--"}), HasSubstr("the command to run is missing"));
-  EXPECT_THAT(ErrorOf({"--num-workers", "3", ""}), HasSubstr("empty word"));
+  EXPECT_THAT(OptionsError({"--num-workers", "3"}), HasSubstr("the command to run is missing"));
+  EXPECT_THAT(OptionsError({"--num-workers", "3", "--"}), HasSubstr("the command to run is missing"));
+  EXPECT_THAT(OptionsError({"--num-workers", "3", ""}), HasSubstr("empty word"));
 }
 
 TEST_F(OptionsTest, CheckDataIsToldToTheProcesses) {
@@ -166,7 +168,7 @@ TEST_F(OptionsTest, CheckDataIsToldToTheProcesses) {
 }
 
 TEST_F(OptionsTest, FlagTakesNoValue) {
-  EXPECT_EQ(ErrorOf({"--num-workers", "3", "--dry-run=yes", "run"}), "--dry-run takes no value");
+  EXPECT_EQ(OptionsError({"--num-workers", "3", "--dry-run=yes", "run"}), "--dry-run takes no value");
 }
 
 TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
@@ -177,7 +179,8 @@ TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
   EXPECT_EQ(ParseOptions(plain).cluster, "slurm");
   EXPECT_EQ(ParseOptions({"--cluster", "ssh", "--num-workers", "1", "run"}).cluster, "ssh");
   setenv("DMLC_SUBMIT_CLUSTER", "moon", 1);
-  EXPECT_THAT(ErrorOf(plain), HasSubstr("DMLC_SUBMIT_CLUSTER in the environment: 'moon' is none of local"));
+  EXPECT_THAT(OptionsError(plain),
+              HasSubstr("DMLC_SUBMIT_CLUSTER in the environment: 'moon' is none of local"));
   unsetenv("DMLC_SUBMIT_CLUSTER");
 }
 
@@ -191,7 +194,7 @@ TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
 }
 
 TEST_F(OptionsTest, ChoicesListWhatIsPossible) {
-  EXPECT_EQ(ErrorOf({"--num-workers", "1", "--sortby", "rank", "run"}),
+  EXPECT_EQ(OptionsError({"--num-workers", "1", "--sortby", "rank", "run"}),
             "--sortby: 'rank' is none of host, task");
   EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "off", "run"}).auto_file_cache);
   EXPECT_FALSE(ParseOptions({"--num-workers", "1", "--auto-file-cache", "False", "run"}).auto_file_cache);
@@ -209,8 +212,9 @@ TEST_F(OptionsTest, TimeoutIsInSecondsAndMayBeAFraction) {
   EXPECT_EQ(timeout("0"), milliseconds(0));
   EXPECT_EQ(timeout("0.0001"), milliseconds(1));
   for (const char* bad : {"-1", "soon", "1e3", "nan", "inf", "", "1s"}) {
-    EXPECT_THAT(ErrorOf({"--num-workers", "1", "--timeout", bad, "run"}), HasSubstr("--timeout")) << bad;
-    EXPECT_THAT(ErrorOf({"--num-workers", "1", "--hang-timeout", bad, "run"}), HasSubstr("--hang-timeout"))
+    EXPECT_THAT(OptionsError({"--num-workers", "1", "--timeout", bad, "run"}), HasSubstr("--timeout")) << bad;
+    EXPECT_THAT(OptionsError({"--num-workers", "1", "--hang-timeout", bad, "run"}),
+                HasSubstr("--hang-timeout"))
         << bad;
   }
 }
@@ -219,9 +223,9 @@ TEST_F(OptionsTest, PortsAreARange) {
   const Options high = ParseOptions({"--num-workers", "1", "--port", "20000", "run"});
   EXPECT_EQ(high.port, 20000);
   EXPECT_EQ(high.port_end, 20000);
-  EXPECT_EQ(ErrorOf({"--num-workers", "1", "--port", "9100", "--port-end", "9000", "run"}),
+  EXPECT_EQ(OptionsError({"--num-workers", "1", "--port", "9100", "--port-end", "9000", "run"}),
             "--port-end 9000 is below --port 9100");
-  EXPECT_THAT(ErrorOf({"--num-workers", "1", "--port", "65536", "run"}), HasSubstr("too big"));
+  EXPECT_THAT(OptionsError({"--num-workers", "1", "--port", "65536", "run"}), HasSubstr("too big"));
 }
 
 TEST_F(OptionsTest, HelpNeedsNothingElse) {

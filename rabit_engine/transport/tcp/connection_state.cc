@@ -1,8 +1,8 @@
 #include "rabit_engine/transport/tcp/connection_state.h"
 
 #include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

@@ -13,8 +13,8 @@ namespace warren::submit {
 namespace {
 
 /// How often kubectl is asked: soon after a change, ever more rarely when nothing happens.
-constexpr std::chrono::milliseconds kAskSoon{500};
-constexpr std::chrono::milliseconds kAskLater{5000};
+constexpr std::chrono::milliseconds kAskPodsSoon{500};
+constexpr std::chrono::milliseconds kAskPodsLater{5000};
 /// A log that broke off is followed again after this.
 constexpr std::chrono::milliseconds kFollowAgain{300};
 /// How long pods may take to end, in which what they say is still heard. Less than JobRun waits for them.
@@ -32,8 +32,8 @@ constexpr int kAsksAboutFailure = 6;
 constexpr int kFailedAsks = 5;
 /// So long pods may be missing before that is told.
 constexpr std::chrono::seconds kPodPatience{10};
-constexpr std::size_t kLastWordsBytes = 4000;
-constexpr int kLost = 255;
+constexpr std::size_t kComplaintBytes = 4000;
+constexpr int kLostPod = 255;
 constexpr int kKilled = 128 + SIGKILL;
 constexpr char kWorkerRole[] = "worker";
 
@@ -55,7 +55,7 @@ bool IsForbidden(const std::string& said) {
   return said.find("(Forbidden)") != std::string::npos;
 }
 
-const ExitStatus kStopped{0, SIGTERM, false, {}};
+const ExitStatus kStoppedPod{0, SIGTERM, false, {}};
 
 }  // namespace
 
@@ -154,13 +154,13 @@ void KubernetesController::Applied(const std::string& printed, const ExitStatus&
 // --- what the pods do ------------------------------------------------------------------------------------
 
 void KubernetesController::Changed(TimePoint now) {
-  ask_pause_ = kAskSoon;
+  ask_pause_ = kAskPodsSoon;
   AskLater(now);
 }
 
 void KubernetesController::AskLater(TimePoint now) {
   ask_at_ = now + ask_pause_;
-  ask_pause_ = std::min(kAskLater, ask_pause_ + ask_pause_ / 2);
+  ask_pause_ = std::min(kAskPodsLater, ask_pause_ + ask_pause_ / 2);
 }
 
 void KubernetesController::Ask() {
@@ -296,7 +296,7 @@ void KubernetesController::NotFollowed(const std::string& name, const std::strin
 
 void KubernetesController::LogComplained(const std::string& name, std::string_view bytes) {
   const auto found = pods_.find(name);
-  if (found != pods_.end()) found->second.complaint += bytes.substr(0, kLastWordsBytes);
+  if (found != pods_.end()) found->second.complaint += bytes.substr(0, kComplaintBytes);
 }
 
 void KubernetesController::LogRead(const std::string& name, std::string_view bytes, TimePoint now) {
@@ -417,9 +417,9 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   Process& process = processes_.at(index);
   if (!Adopt(process, pod, now)) return;
   if (process.last) return EndAttempt(index, Explained(*process.last, pod));
-  if (stopping_) return EndAttempt(index, kStopped);
+  if (stopping_) return EndAttempt(index, kStoppedPod);
   if (pod.ended) return EndAttempt(index, *pod.ended);
-  EndAttempt(index, {kLost, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
+  EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
 }
 
 /// Who killed a process, or told it to end, its script cannot know.
@@ -543,7 +543,7 @@ void KubernetesController::FollowAll(const KubeReport& report, TimePoint now) {
 void KubernetesController::DeleteAndHear() {
   if (launched_) Delete();
   for (const auto& [index, process] : processes_) {
-    if (!IsFollowed(index)) End(index, kStopped);
+    if (!IsFollowed(index)) End(index, kStoppedPod);
   }
 }
 
@@ -555,7 +555,7 @@ void KubernetesController::KillFollowers() {
 
 void KubernetesController::EndAllProcesses() {
   KillFollowers();
-  for (const auto& [index, process] : processes_) End(index, kStopped);
+  for (const auto& [index, process] : processes_) End(index, kStoppedPod);
 }
 
 void KubernetesController::Kill() {

@@ -13,8 +13,8 @@
 namespace warren::testing {
 namespace {
 
-constexpr std::size_t kCount = 40 * 9 * 7;  // even slices for all of the sizes below
-constexpr double kVectorBytes = kCount * sizeof(std::int32_t);
+constexpr std::size_t kTrafficCount = 40 * 9 * 7;  // even slices for all of the sizes below
+constexpr double kVectorBytes = kTrafficCount * sizeof(std::int32_t);
 const Sample& kInts = Samples()[2];
 const Sample& kFloats = Samples()[0];
 
@@ -43,7 +43,7 @@ Traffic Measure(int size, Body body) {
 }
 
 Traffic OfAllreduce(collective::AllreduceFunction algorithm, int size, const Sample& sample) {
-  const ReductionCase test(sample, size, kCount);
+  const ReductionCase test(sample, size, kTrafficCount);
   return Measure(size, [&](Caller& caller) { CheckAllreduce(caller, algorithm, test); });
 }
 
@@ -60,7 +60,7 @@ TEST(Traffic, OfPairwiseAndOfTheRingOfIntegersIsTheLeastThereIs) {
 TEST(Traffic, OfAllgathersIsEachSliceOnceToEachMember) {
   for (const auto& algorithm : Allgathers()) {
     for (const int size : {2, 3, 5, 6, 7, 8, 9, 10}) {
-      const auto offsets = collective::EvenOffsets(kCount * sizeof(std::int32_t), size);
+      const auto offsets = collective::EvenOffsets(kTrafficCount * sizeof(std::int32_t), size);
       const Traffic traffic =
           Measure(size, [&](Caller& caller) { CheckAllgather(caller, algorithm.function, offsets); });
       EXPECT_NEAR(traffic.most, static_cast<double>(size - 1) / size, kSlack) << algorithm << ", " << size;
@@ -97,11 +97,11 @@ TEST(Traffic, OfRecursiveDoublingIsAVectorALevel) {
 TEST(Traffic, OfATreeIsOneVectorForEachMemberButTheRoot) {
   for (const int size : {2, 3, 6, 8, 11}) {
     for (const int root : {0, size / 2, size - 1}) {
-      const ReductionCase test(kFloats, size, kCount);
+      const ReductionCase test(kFloats, size, kTrafficCount);
       const Traffic reduce =
           Measure(size, [&](Caller& caller) { CheckReduce(caller, collective::ReduceTree, test, root); });
       const Traffic broadcast = Measure(size, [&](Caller& caller) {
-        CheckBroadcast(caller, collective::BroadcastTree, kCount * sizeof(std::int32_t), root);
+        CheckBroadcast(caller, collective::BroadcastTree, kTrafficCount * sizeof(std::int32_t), root);
       });
       EXPECT_NEAR(reduce.most, 1, kSlack);
       EXPECT_NEAR(reduce.all, size - 1, size * kSlack * 4);

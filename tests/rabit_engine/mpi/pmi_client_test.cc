@@ -60,7 +60,7 @@ class FakeLauncher {
   std::future<std::vector<std::string>> lines_;
 };
 
-std::string ErrorOf(const std::function<void()>& call) {
+std::string PmiError(const std::function<void()>& call) {
   try {
     call();
   } catch (const EngineError& error) {
@@ -104,9 +104,9 @@ TEST(PmiRecord, HoldsOnlyCharactersThatALineCanCarry) {
 TEST(PmiRecord, IsRefusedWhenPiecesAreMissingOrWrong) {
   std::vector<std::string> pieces = EncodePmiRecord(AllBytes(1000), 100);
   pieces.pop_back();
-  EXPECT_NE(ErrorOf([&] { DecodePmiRecord(pieces); }), "no error");
+  EXPECT_NE(PmiError([&] { DecodePmiRecord(pieces); }), "no error");
   for (const char* wrong : {"", "AAAA", "x.AAAA", "0.", "-1.AA", "1.A", "1.A A", "99999999.AA"}) {
-    EXPECT_NE(ErrorOf([wrong] { DecodePmiRecord(std::vector<std::string>{wrong}); }), "no error") << wrong;
+    EXPECT_NE(PmiError([wrong] { DecodePmiRecord(std::vector<std::string>{wrong}); }), "no error") << wrong;
   }
 }
 
@@ -139,26 +139,26 @@ TEST(PmiClient, KeepsTheLaunchersLimitsAndTheLimitOfALine) {
 TEST(PmiClient, ARefusalIsShown) {
   FakeLauncher launcher({kInit, kMaxes, kName, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"});
   PmiClient client(launcher.descriptor(), 10s);
-  EXPECT_THAT(ErrorOf([&] { client.Get("missing"); }),
+  EXPECT_THAT(PmiError([&] { client.Get("missing"); }),
               AllOf(HasSubstr("key=missing"), HasSubstr("rc=-1 key_not_found")));
 }
 
 TEST(PmiClient, AnotherAnswerThanExpectedIsShown) {
   FakeLauncher launcher({"cmd=maxes\n"});
-  EXPECT_THAT(ErrorOf([&] { PmiClient(launcher.descriptor(), 10s); }),
+  EXPECT_THAT(PmiError([&] { PmiClient(launcher.descriptor(), 10s); }),
               HasSubstr("answered \"maxes\", expected \"response_to_init\""));
 }
 
 TEST(PmiClient, MissingLimitsAreAnError) {
   FakeLauncher launcher({kInit, "cmd=maxes\n", kName});
-  EXPECT_THAT(ErrorOf([&] { PmiClient(launcher.descriptor(), 10s); }), HasSubstr("keylen_max is missing"));
+  EXPECT_THAT(PmiError([&] { PmiClient(launcher.descriptor(), 10s); }), HasSubstr("keylen_max is missing"));
 }
 
 TEST(PmiClient, ALauncherThatHasGoneIsAnErrorAndNoSignal) {
   FakeLauncher launcher({kInit, kMaxes, kName});
   PmiClient client(launcher.descriptor(), 10s);
   launcher.Lines();
-  EXPECT_THAT(ErrorOf([&] { client.Barrier(); }), HasSubstr("\"cmd=barrier_in\""));
+  EXPECT_THAT(PmiError([&] { client.Barrier(); }), HasSubstr("\"cmd=barrier_in\""));
 }
 
 TEST(PmiClient, ALauncherThatIsSilentIsWaitedForSoLongAndNoLonger) {

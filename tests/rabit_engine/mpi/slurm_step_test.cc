@@ -27,7 +27,7 @@ SlurmStep StepFrom(const Environment& environment) {
   });
 }
 
-std::string ErrorOf(const std::function<void()>& call) {
+std::string SlurmError(const std::function<void()>& call) {
   try {
     call();
   } catch (const EngineError& error) {
@@ -68,22 +68,22 @@ TEST(HostList, ANameMayHaveSeveralBrackets) {
 }
 
 TEST(HostList, WhatCannotBeReadIsShown) {
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n[1-3"); }),
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-3"); }),
               AllOf(HasSubstr("\"n[1-3\""), HasSubstr("not closed")));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n1-3]"); }), HasSubstr("was not opened"));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n[[1]]"); }), HasSubstr("nested"));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList(""); }), HasSubstr("a name is empty"));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("a,,b"); }), HasSubstr("a name is empty"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n1-3]"); }), HasSubstr("was not opened"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n[[1]]"); }), HasSubstr("nested"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList(""); }), HasSubstr("a name is empty"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("a,,b"); }), HasSubstr("a name is empty"));
   for (const char* wrong :
        {"n[]", "n[a]", "n[3-1]", "n[1-2-3]", "n[-1]", "n[1,]", "n[99999999999999999999]"}) {
-    EXPECT_NE(ErrorOf([wrong] { ExpandHostList(wrong); }), "no error") << wrong;
+    EXPECT_NE(SlurmError([wrong] { ExpandHostList(wrong); }), "no error") << wrong;
   }
 }
 
 TEST(HostList, AListOfTooManyHostsIsRefusedBeforeItFillsTheMemory) {
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n[1-4000000000]"); }), HasSubstr("more than"));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n[0-18446744073709551615]"); }), HasSubstr("more than"));
-  EXPECT_THAT(ErrorOf([] { ExpandHostList("n[1-2000]x[1-2000]"); }), HasSubstr("more than"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-4000000000]"); }), HasSubstr("more than"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n[0-18446744073709551615]"); }), HasSubstr("more than"));
+  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-2000]x[1-2000]"); }), HasSubstr("more than"));
 }
 
 TEST(SlurmStepPlace, RanksMeetAtTheFirstHostOfTheStep) {
@@ -139,7 +139,7 @@ TEST(SlurmStepPlace, AMissingVariableIsNamedWithTheWayOut) {
        {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"}) {
     Environment environment = OneStep();
     environment.erase(name);
-    EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }),
+    EXPECT_THAT(SlurmError([&] { StepFrom(environment); }),
                 AllOf(HasSubstr(std::string(name) + " is not set"), HasSubstr("srun")));
   }
 }
@@ -147,14 +147,14 @@ TEST(SlurmStepPlace, AMissingVariableIsNamedWithTheWayOut) {
 TEST(SlurmStepPlace, AnImpossibleNumberIsShown) {
   Environment environment = OneStep();
   environment["SLURM_PROCID"] = "8";
-  EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }),
+  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }),
               HasSubstr("SLURM_PROCID=8, expected a number from 0 to 7"));
   environment = OneStep();
   environment["WARREN_BOOTSTRAP_PORT"] = "http";
-  EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }), HasSubstr("WARREN_BOOTSTRAP_PORT=http"));
+  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }), HasSubstr("WARREN_BOOTSTRAP_PORT=http"));
   environment = OneStep();
   environment["RABIT_BOOTSTRAP_PORT"] = "http";
-  EXPECT_THAT(ErrorOf([&] { StepFrom(environment); }), HasSubstr("RABIT_BOOTSTRAP_PORT=http"));
+  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }), HasSubstr("RABIT_BOOTSTRAP_PORT=http"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
+constexpr std::size_t kCustomWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
 
 /// The inputs that went into an element, in order: it shows any operand that was swapped, lost or used twice.
 /// `shape` hashes the tree as well, so that another bracketing shows too. 24 bytes.
@@ -82,10 +82,10 @@ std::vector<const void*> Pointers(const std::vector<T>& inputs) {
 }
 
 // One element, a few, exactly a block of 64 KiB, and several blocks with a rest.
-constexpr std::size_t kCounts[] = {0, 1, 3, 85, 86, 2730, 2731, 9001};
+constexpr std::size_t kCustomCounts[] = {0, 1, 3, 85, 86, 2730, 2731, 9001};
 
 TEST(Custom, TheLowerRanksAreTheLeftOperandWhereverTheResultGoes) {
-  for (const std::size_t count : kCounts) {
+  for (const std::size_t count : kCustomCounts) {
     const auto inputs = Leaves(2, count);
     const auto wanted = Wanted(inputs);
     Calls calls;
@@ -115,7 +115,7 @@ TEST(Custom, AFunctionIsCalledOnceWhenTheResultIsTheLeftOperandAndNeverForNoElem
 }
 
 TEST(Custom, CombineAllFollowsTheEnginesOrderWhereverTheResultGoes) {
-  for (const std::size_t world : kWorlds) {
+  for (const std::size_t world : kCustomWorlds) {
     for (const std::size_t count : {1, 86, 2731}) {
       const auto inputs = Leaves(world, count);
       const auto wanted = Wanted(inputs);

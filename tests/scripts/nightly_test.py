@@ -1,0 +1,70 @@
+"""scripts/nightly: what runs first, what is left out for want of time, and the table."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from warren_testing import SOURCE
+
+loader = importlib.machinery.SourceFileLoader("nightly", str(SOURCE / "scripts/nightly"))
+nightly = importlib.util.module_from_spec(importlib.util.spec_from_loader("nightly", loader))
+sys.modules["nightly"] = nightly  # where dataclasses look
+loader.exec_module(nightly)
+
+ROWS = {"build": 60, "last week": 600, "yesterday": 30, "long": 7200}
+DATES = {"build": "2026-03-02", "last week": "2026-02-23", "yesterday": "2026-03-01", "long": "2026-02-20"}
+
+
+class Nightly(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.table = pathlib.Path(folder.name, "nightly.md")
+        self.table.write_text("\n".join([*nightly.HEAD, *(f"| {name} | passed | {seconds} | {DATES[name]} | abc | M |"
+                                                          for name, seconds in ROWS.items())]) + "\n", encoding="utf-8")
+        self.steps = [nightly.Step(name, [["true"]]) for name in ("build", "yesterday", "new", "last week", "long")]
+        self.steps.append(nightly.Step("broken", [["true"], ["sh", "-c", "exit 3"], ["sh", "-c", "echo not reached"]]))
+
+    def run_nightly(self, *words):
+        """The exit code, and the lines it printed."""
+        said = io.StringIO()
+        with mock.patch.object(nightly, "steps", lambda *_: self.steps), mock.patch.object(sys, "argv", ["nightly", *words, "--output", str(self.table)]), \
+                mock.patch.object(nightly, "LOGS", self.table.parent / "logs"), contextlib.redirect_stdout(said):
+            return nightly.main(), said.getvalue().splitlines()
+
+    def test_everything_runs_in_its_order_and_a_failure_stops_nothing(self):
+        code, said = self.run_nightly()
+        self.assertEqual(code, 1)
+        self.assertEqual([line for line in said if line.endswith("...")], [f"{step.name} ..." for step in self.steps])
+        self.assertIn("broken: **FAILED** (3)", said)
+        self.assertNotIn("not reached", (self.table.parent / "logs/broken.log").read_text(encoding="utf-8").split("$ ")[-1])
+        self.assertEqual(list(nightly.rows_of(self.table)), [step.name for step in self.steps])
+
+    def test_with_a_limit_what_never_ran_comes_first_then_what_ran_longest_ago(self):
+        code, said = self.run_nightly("--minutes", "30")
+        self.assertEqual(code, 1)
+        self.assertEqual([line for line in said if line.endswith("...")], [f"{name} ..." for name in ("build", "new", "broken", "last week", "yesterday")])
+        self.assertIn("long: left out, the time left is too short", said)
+        self.assertIn(DATES["long"], nightly.rows_of(self.table)["long"])
+
+    def test_the_list_shows_when_each_ran_last(self):
+        code, said = self.run_nightly("--list")
+        self.assertEqual((code, [line.split("  ")[-1] for line in said]), (0, ["new", "broken", "long", "last week", "yesterday", "build"]))
+        self.assertIn("2026-02-20     7200 s  long", said)
+
+    def test_some_are_named_by_how_they_begin_and_the_other_rows_stay(self):
+        code, said = self.run_nightly("--only", "last,new")
+        self.assertEqual((code, said), (0, ["new ...", "new: passed", "last week ...", "last week: passed"]))
+        self.assertIn(DATES["yesterday"], nightly.rows_of(self.table)["yesterday"])
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            self.run_nightly("--only", "nothing")
+
+
+if __name__ == "__main__":
+    unittest.main()

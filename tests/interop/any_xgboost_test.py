@@ -23,9 +23,10 @@ MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "16"))
 SEVERAL_MINUTES_S = 120  # for which survivors would sleep
 
 
-def environment() -> dict:
+def environment(sklearn=False) -> dict:
+    """Of a worker; XGBoost's estimators need `sklearn`, which takes most of the time of importing XGBoost."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    paths = [str(SOURCE / "python/src")]
+    paths = [str(SOURCE / "python/src"), *([] if sklearn else [str(FOLDER / "without_sklearn")])]
     if os.environ.get("XGBOOST_PATH"):
         paths.insert(0, os.environ["XGBOOST_PATH"])
     return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": ":".join(paths)}
@@ -45,11 +46,11 @@ class Workers(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def submit_command(self, workers, *command, options=(), code=0):
+    def submit_command(self, workers, *command, options=(), code=0, sklearn=False):
         """The output of a job; it must end with `code` (None: with any but 0)."""
         done = subprocess.run(
             [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options,
-             *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, env=environment(), cwd=self.folder,
+             *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, env=environment(sklearn), cwd=self.folder,
             check=False)
         output = done.stdout + done.stderr
         if code is None:
@@ -237,7 +238,7 @@ except TypeError:
             for row in range(210)))
         script = FOLDER / "idioms_2018.py"
         done = subprocess.run([PYTHON, "-W", "ignore", "-m", "warren.compat", script, "rows.txt", self.folder],
-                              capture_output=True, text=True, env=environment(), cwd=self.folder, timeout=LIMIT_S,
+                              capture_output=True, text=True, env=environment(sklearn=True), cwd=self.folder, timeout=LIMIT_S,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("done: "), script.read_text().count("def idiom_"), done.stdout)

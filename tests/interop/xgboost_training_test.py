@@ -171,7 +171,7 @@ class Training(Workers):
 
     def same_rows(self, how, workers=2):
         """How many say that all have the same rows."""
-        output = self.submit_command(workers, *self.command("same_rows", how))
+        output = self.submit_command(workers, *self.command("same_rows", how), sklearn=how == "estimator")
         self.assertEqual(output.count("trained"), workers, output)
         self.assertEqual(output.count(": SameRowsWarning:"), output.count(f"[0] {FOLDER}/xgboost_training_worker.py:"), output)
         said = rf"SameRowsWarning: all {workers} workers train on the same \d+ rows, so that each row counts {workers} times"
@@ -219,7 +219,8 @@ class Training(Workers):
 
     def test_17_the_rounds_and_the_time_left_are_told(self):
         for how in ("plain", "evaluated", "estimator", "checkpoints"):
-            output = self.submit_command(2, *self.command("slow", how), options=["--log-format", "json"])
+            output = self.submit_command(2, *self.command("slow", how), options=["--log-format", "json"],
+                                         sklearn=how == "estimator")
             said = [line for line in map(json.loads, re.findall(r"^\{.*\}$", output, re.MULTILINE)) if line.get("source") == "progress"]
             self.assertTrue(any(line["rounds"] == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
             self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once a second

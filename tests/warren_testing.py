@@ -13,11 +13,15 @@ import struct
 import subprocess
 import threading
 import time
+import unittest
 
 BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
+#: Marks a test whose kind of fault a shorter one finds, too, or whose subject rarely changes: scripts/nightly runs it.
+AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
+at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):

@@ -1,6 +1,7 @@
 """Trainings of XGBoost and LightGBM by Python packages of their own.
 
-A booster is xgboost-VERSION, of the environments that tests/interop/matrix makes, or lightgbm, of one that is made here.
+A booster is xgboost-1.7, which is Debian's python3-xgboost, xgboost-VERSION, of the environments that tests/interop/matrix makes, or
+lightgbm, of one that is made here.
 """
 
 import contextlib
@@ -8,15 +9,18 @@ import os
 import socket
 import subprocess
 
-from comparison.worlds import World
+from comparison.worlds import World, WorldFailed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
 STALL_S = 900
+PYTHON = "/usr/bin/python3"
+#: Debian's XGBoost. Warren takes the place of its communication by LD_PRELOAD.
+DEBIANS = "xgboost-1.7"
 
 
 class Missing(Exception):
-    """A booster that is not there; the message says how it comes."""
+    """A booster is not there; the message says how to get it."""
 
 
 def environment_of(booster, build):
@@ -24,16 +28,18 @@ def environment_of(booster, build):
     folder = os.path.join(build, "interop")
     warren = os.path.join(ROOT, "python", "src")
     name, _, version = booster.partition("-")
+    if booster == DEBIANS:
+        return PYTHON, warren
     if name == "lightgbm":
         place = os.path.join(folder, "venv-lightgbm")
         if not os.path.exists(os.path.join(place, "ready")):
-            subprocess.run(["/usr/bin/python3", "-m", "venv", place], check=True)
+            subprocess.run([PYTHON, "-m", "venv", place], check=True)
             subprocess.run([os.path.join(place, "bin/pip"), "install", "-q", "lightgbm", "scipy", "scikit-learn"], check=True)
             open(os.path.join(place, "ready"), "w", encoding="utf-8").close()
         return os.path.join(place, "bin/python"), warren
     packages = os.path.join(folder, f"packages-{version}")
     if os.path.isdir(packages):
-        return "/usr/bin/python3", f"{packages}:{warren}"
+        return PYTHON, f"{packages}:{warren}"
     python = os.path.join(folder, f"venv-{version}", "bin/python")
     if not os.path.exists(python):
         raise Missing(f"there is no XGBoost {version} in {folder}: tests/interop/matrix --bin {build}/bin {version} brings it")
@@ -48,7 +54,7 @@ def version_of(booster, build):
 
 
 def free_ports(number):
-    """Of this host; LightGBM cannot take one that it has just left."""
+    """Ports of this host, new ones for each training: LightGBM cannot listen again on a port that it has just left."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -57,7 +63,7 @@ def free_ports(number):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """What rank 0 has measured (training_workers/booster.py) of rows, columns, depth and rounds."""
+    """What rank 0 has measured (training_workers/booster.py) of rows, columns, depth and rounds, with its model's bytes ("model")."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
     name = booster.partition("-")[0]
@@ -66,7 +72,15 @@ def run(build, booster, side, workers, shape, network=None, environment_of_rank=
     environment = {"PYTHONPATH": path, "WARREN_NATIVE": build, "OMP_NUM_THREADS": str(workers if side == "single" else 1),
                    "WARREN_XGBOOST_ENGINE": side if side in ("own", "warren") else "own",
                    "BENCH_MACHINES": ",".join(f"{address}:{port}" for address, port in zip(addresses, free_ports(workers)))}  # fmt: skip
+    preloads = booster == DEBIANS and side == "warren"
+    if preloads:
+        environment["LD_PRELOAD"] = os.path.join(build, "lib", "librabit_xgboost.so")
+        if not os.access(environment["LD_PRELOAD"], os.R_OK):
+            raise Missing(f"there is no {environment['LD_PRELOAD']}")
+    if booster == DEBIANS:
+        environment["WARREN_PRINT_CHOICE"] = "1"
     with World(f"{booster}, {side}, {workers} workers") as world:
+        environment["BENCH_MODEL"] = os.path.join(world.folder, "model")
         if side == "warren" or (side == "own" and name == "xgboost"):
             host = network.middle_address if network else "127.0.0.1"
             tracker = [os.path.join(build, "bin", "rabit-tracker"), "--num-workers", str(workers), "--host-ip", host,
@@ -78,4 +92,7 @@ def run(build, booster, side, workers, shape, network=None, environment_of_rank=
             world.start(command, {**environment, **world.tracker_environment, **environment_of_rank(rank), "DMLC_TASK_ID": str(rank)})
         found = next(world.lines(1, STALL_S))
         world.wait()
-    return found
+        if booster == DEBIANS and workers > 1 and ("rabit: allreduce" in world.errors(1000)) != preloads:  # what WARREN_PRINT_CHOICE prints
+            raise WorldFailed(f"{booster}, {side}: the communication is the other side's")
+        with open(environment["BENCH_MODEL"], "rb") as file:
+            return {**found, "model": file.read()}

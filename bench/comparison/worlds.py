@@ -10,7 +10,7 @@ import time
 
 EXIT_WRONG_RESULT = 3  # of the workers (worker.cc)
 CHECK_S = 0.5
-EXIT_S = 5
+EXIT_S = 60
 TERMINATE_S = 5
 
 

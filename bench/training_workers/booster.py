@@ -5,8 +5,8 @@
 SIDE: `own`, the booster's communication; `warren`, ours; `single`, one process with as many threads as WORKERS. ROWS are of
 all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file of this
 worker's rows in float32, the label first (make_libsvm writes it); else they are made here. BENCH_PARAMETERS is JSON that wins over
-the parameters here. Prints one line of JSON: {"join_s", "train_s", "first_s", "model"}: `first_s` is the first round's part of
-`train_s` (of LightGBM, of joining and training: what comes before is done there), `model` the model's hash.
+the parameters here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"}: `first_s` is the
+first round's part of `train_s` (of LightGBM, of joining and training: what comes before is done there).
 """
 
 import contextlib
@@ -71,14 +71,19 @@ def xgboost(side, rank, workers, shape, depth, rounds):
     begin = time.monotonic()
     with wx.communicator():
         joined = time.monotonic()
-        if workers > 1 and wx.engine() != side:
+        if workers > 1 and wx.VERSION >= (2, 1) and wx.engine() != side:
             raise SystemExit(f"the communication is {wx.engine()}'s, expected {side}'s")
         matrix = xgb.DMatrix(x, y, nthread=params["nthread"])
         meet(lambda: xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM))
         started, model = train(matrix)
         xgb.collective.allreduce(np.zeros(1), xgb.collective.Op.SUM)
         ended = time.monotonic()
-    return joined - begin, ended - started, first[0] - started, bytes(model.save_raw("json"))
+        saved = bytes(model.save_raw("json"))
+        digest = np.frombuffer(hashlib.sha256(saved).digest(), np.int64)
+        most, least = (xgb.collective.allreduce(digest.copy(), op) for op in (xgb.collective.Op.MAX, xgb.collective.Op.MIN))
+        if (most != least).any():
+            raise SystemExit("the workers have different models")
+    return joined - begin, ended - started, first[0] - started, saved
 
 
 def lightgbm(side, rank, workers, shape, depth, rounds):
@@ -111,12 +116,12 @@ def lightgbm(side, rank, workers, shape, depth, rounds):
 
 
 def text_of(model):
-    """Without the parameters, which say how it was trained."""
+    """A model as text, without the parameters, which say how it was trained."""
     return model.model_to_string().split("\nparameters:")[0].encode()
 
 
 def meet(barrier):
-    """Twice: who is late is waited for, and then all go at once."""
+    """Two barriers: the first waits for late ranks, and from the second all ranks start at once."""
     barrier()
     barrier()
 
@@ -124,11 +129,12 @@ def meet(barrier):
 def main():
     booster, side, *numbers = sys.argv[1:]
     rank, workers, rows, columns, depth, rounds = map(int, numbers)
-    with contextlib.redirect_stdout(sys.stderr):  # what a booster says is not the result
+    with contextlib.redirect_stdout(sys.stderr):  # boosters write their messages to standard output
         join_s, train_s, first_s, model = globals()[booster](side, rank, workers, (rows, columns), depth, rounds)
     if rank == 0:
-        model = hashlib.sha256(model).hexdigest()
-        print(json.dumps({"join_s": join_s, "train_s": train_s, "first_s": first_s, "model": model}), flush=True)
+        with open(os.environ["BENCH_MODEL"], "wb") as file:
+            file.write(model)
+        print(json.dumps({"join_s": join_s, "train_s": train_s, "first_s": first_s}), flush=True)
 
 
 if __name__ == "__main__":

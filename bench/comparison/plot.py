@@ -1,12 +1,16 @@
-"""Time over bytes, both logarithmic, as an SVG picture: one panel for each number of ranks, a line for each peer."""
+"""The picture of a report of bench/compare, drawn in SVG from its tables: time over bytes, both logarithmic, one panel for each number of
+ranks, a line for each peer."""
 
 import math
+import os
+import re
 
+from comparison.peers import PEERS
 from comparison.units import bytes_text
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 340
 MARGIN_LEFT, MARGIN_TOP, MARGIN_BOTTOM, GAP = 74, 76, 52, 40
-# Distinguishable for the colour-blind, too (Okabe and Ito); the marks tell them apart without colours.
+# Colours that the colour-blind can tell apart (Okabe and Ito); the marks differ, too.
 STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.2, "square"),
           "openmpi5": ("#d55e00", 1.8, "diamond"), "mpich": ("#e69f00", 1.2, "diamond"),
           "mpich5": ("#e69f00", 1.8, "square"), "impi": ("#cc79a7", 1.8, "triangle"),
@@ -61,13 +65,54 @@ def _decade_text(exponent):
     return f"{value:g} {unit}"
 
 
-def draw(path, title, panels, titles):
-    """`panels` is {ranks: rows of the report}; `titles` is {peer: name}. Nothing is drawn without measurements."""
-    panels = {ranks: rows for ranks, rows in panels.items() if any(row.median(key) for row in rows for key in titles)}
+def _bytes(text):
+    """The number that units.bytes_text shows so."""
+    number, _, unit = text.partition(" ")
+    return int(number) * {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "MB": 1_000_000}[unit]
+
+
+def read(text):
+    """What the picture of a report shows, the first collective in the first place: its title and {ranks: {bytes: {peer: microseconds}}}.
+    ("", {}) if these tables have no bytes, as those of a barrier."""
+    place = re.search(r"^## (.*)\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
+    tables = re.findall(r"^### (\S+), (\d+) ranks\n\n((?:\|.*\n)+)", place[2], re.MULTILINE) if place else []
+    panels = {}
+    for collective, ranks, table in tables:
+        if collective != tables[0][0]:
+            continue
+        head, _, *rows = ([cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines())
+        for cells in rows:
+            values = {name.removesuffix(" (min to max)"): re.match(r"\**([\d,.]+)", cell) for name, cell in zip(head, cells)}
+            panels.setdefault(int(ranks), {})[_bytes(cells[0])] = {
+                peer.key: float(values[peer.title][1].replace(",", "")) for peer in PEERS if values.get(peer.title)}
+    if not panels or 0 in next(iter(panels.values())):
+        return "", {}
+    return f"{tables[0][0]}: {place[1]}", panels
+
+
+def picture_of(report):
+    """The path of the picture beside the file of a report."""
+    return os.path.splitext(report)[0] + ".svg"
+
+
+def illustrated(text, report):
+    """The report with its picture before the first table, where a picture was drawn beside the file that the report is written to."""
+    if not draw(text, picture_of(report)):
+        return text
+    return text.replace("\n### ", f"\n![{read(text)[0]}]({os.path.basename(picture_of(report))})\n\n### ", 1)
+
+
+def draw(text, path):
+    """Draws the picture of a report. Returns whether it has one. The tables are enough to draw it again, without measuring."""
+    title, panels = read(text)
+    # What one rank alone does in no time at all has no place on a logarithmic axis.
+    panels = {ranks: {size: {key: value for key, value in row.items() if value} for size, row in rows.items()} for ranks, rows in panels.items()}
+    panels = {ranks: rows for ranks, rows in panels.items() if any(rows.values())}
     if not panels:
-        return
-    medians = [row.median(key) * 1e6 for rows in panels.values() for row in rows for key in titles if row.median(key)]
-    sizes = sorted({row.size for rows in panels.values() for row in rows})
+        return False
+    titles = {peer.key: peer.title for peer in PEERS if any(peer.key in row for rows in panels.values() for row in rows.values())}
+    medians = [value for rows in panels.values() for row in rows.values() for value in row.values()]
+    sizes = sorted({size for rows in panels.values() for size in rows})
     low, high = math.floor(math.log10(min(medians))), math.ceil(math.log10(max(medians)))
     high = max(high, low + 1)
     left, right = math.log2(sizes[0]) - 0.5, math.log2(sizes[-1]) + 0.5
@@ -78,10 +123,9 @@ def draw(path, title, panels, titles):
 
     x = MARGIN_LEFT
     for key, name in titles.items():
-        if any(row.median(key) for rows in panels.values() for row in rows):
-            picture.curve([(x, 46), (x + 14, 46), (x + 28, 46)], key)
-            picture.text(x + 36, 50, name, "start", 13)
-            x += 62 + 8 * len(name)
+        picture.curve([(x, 46), (x + 14, 46), (x + 28, 46)], key)
+        picture.text(x + 36, 50, name, "start", 13)
+        x += 62 + 8 * len(name)
 
     for place, (ranks, rows) in enumerate(panels.items()):
         x0 = MARGIN_LEFT + (place % columns) * (PANEL_WIDTH + MARGIN_LEFT)
@@ -104,7 +148,8 @@ def draw(path, title, panels, titles):
         picture.text(x0 + PANEL_WIDTH / 2, y0 - 8, f"{ranks} ranks", size=14)
         picture.text(x0 + PANEL_WIDTH / 2, y0 + PANEL_HEIGHT + 36, "bytes")
         for key in reversed(titles):  # the first on top
-            points = [at(row.size, row.median(key) * 1e6) for row in rows if row.median(key)]
+            points = [at(size, row[key]) for size, row in rows.items() if key in row]
             if points:
                 picture.curve(points, key)
     picture.save(path)
+    return True

@@ -5,7 +5,7 @@ import os
 import statistics
 import time
 
-from comparison import machine, plot
+from comparison import machine
 from comparison.peers import PEERS
 from comparison.units import MI, bytes_text
 
@@ -154,8 +154,8 @@ def limits_table(rates):
     return markdown(lines)
 
 
-def compose(command, comparison, places, limits, folder):
-    """The whole report; the pictures that it shows are drawn into `folder`, if there is one."""
+def compose(command, comparison, places, limits):
+    """The whole report, but for its picture (plot.draw)."""
     effort = comparison.effort
     versions = [peer.version() for peer in comparison.peers if peer.key != "warren"]
     titles = {peer.key: peer.title for peer in comparison.peers}
@@ -180,7 +180,7 @@ checked. See bench/README.md.
                                   stream["exchange_s"].items())
             parts.append(f"A bare exchange between two processes, so many bytes each way at once: {exchanges}.\n")
         for collective in COLLECTIVES:
-            parts += _collective(collective, place, comparison.records, titles, limits, folder)
+            parts += _collective(collective, place, comparison.records, limits)
     if limits.memory:
         parts.append("## Memory of this machine\n\nGB/s of payload for each core at work, buffers of the given size.\n")
         parts.append(limits_table(limits.memory))
@@ -196,15 +196,10 @@ checked. See bench/README.md.
     return "\n".join(parts)
 
 
-def _collective(collective, place, records, titles, limits, folder):
-    """A picture, and a table for each number of ranks."""
-    panels = {ranks: rows_of(records, place.key, ranks, collective)
-              for ranks in sorted({record["ranks"] for record in records})}
-    panels = {ranks: rows for ranks, rows in panels.items() if rows}
-    if folder and panels and collective not in ("barrier", "split"):
-        picture = f"{collective}_{place.key}.svg"
-        plot.draw(os.path.join(folder, picture), f"{collective.capitalize()}: {place.title}", panels, titles)
-        yield f"![{collective}, {place.title}]({picture})\n"
-    for ranks, rows in panels.items():
-        yield f"### {collective.capitalize()}, {ranks} ranks\n"
-        yield table(rows, place, collective == "allreduce", limits)
+def _collective(collective, place, records, limits):
+    """A table for each number of ranks."""
+    for ranks in sorted({record["ranks"] for record in records}):
+        rows = rows_of(records, place.key, ranks, collective)
+        if rows:
+            yield f"### {collective.capitalize()}, {ranks} ranks\n"
+            yield table(rows, place, collective == "allreduce", limits)

@@ -17,7 +17,8 @@ constexpr std::pair<Collective, const char*> kNames[] = {
     {Collective::kAllreduce, "allreduce"}, {Collective::kBroadcast, "broadcast"},
     {Collective::kAllgather, "allgather"}, {Collective::kReduceScatter, "reduce-scatter"},
     {Collective::kAllToAll, "all-to-all"}, {Collective::kBarrier, "barrier"},
-    {Collective::kSplit, "split"}};
+    {Collective::kSplit, "split"},         {Collective::kSums, "1000-sums"}};
+constexpr std::size_t kNumberOfSums = 1000;
 
 bool InSlices(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kReduceScatter ||
@@ -63,14 +64,16 @@ Case ParseCase(const std::string& text) {
       fmt::format("'{}': expected a collective, such as allreduce, a colon and a number of bytes", text));
 }
 
-/// A collective on a buffer of its own. The root of broadcasts moves on with each. What a rank brings to an
-/// allgather is written anew each time, as whoever gathers again has something new to bring: otherwise the
-/// lines that another core has read once stay in its cache, and who reads them where they are (MPIs by
-/// process_vm_readv) is timed without the way from core to core.
+/// A collective on a buffer of its own. The root of broadcasts moves on with each. A rank writes its slice
+/// anew before each allgather, as a program does that gathers again: otherwise lines that another core has
+/// read once stay in its cache, and a peer that reads them in place (MPIs by process_vm_readv) is timed
+/// without the transfer from core to core.
 class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)
-      : world_(world), what_(what), buffer_(what.bytes / sizeof(float)) {
+      : world_(world),
+        what_(what),
+        buffer_(what.bytes / sizeof(float) * (what.collective == Collective::kSums ? kNumberOfSums : 1)) {
     const std::size_t unit = sizeof(float) * (InSlices(what.collective) ? world.size() : 1);
     if ((what.bytes == 0) != WithoutBytes(what.collective) || what.bytes % unit != 0)
       throw std::invalid_argument(
@@ -97,6 +100,8 @@ class Measurement::Operation {
         return world_.Barrier();
       case Collective::kSplit:
         return world_.Split(world_.size() > 2 ? world_.rank() % 2 : 0);
+      case Collective::kSums:
+        return world_.AllreduceEach(buffer_.data(), buffer_.size() / kNumberOfSums, kNumberOfSums);
     }
   }
 
@@ -107,6 +112,7 @@ class Measurement::Operation {
     switch (what_.collective) {
       case Collective::kAllreduce:
       case Collective::kReduceScatter:
+      case Collective::kSums:
         ForEachInPattern(buffer_, [&](float& value, std::size_t j) { value = static_cast<float>(j + rank); });
         return;
       case Collective::kBarrier:
@@ -135,7 +141,8 @@ class Measurement::Operation {
   void CheckAndClear() {
     const float size = static_cast<float>(world_.size());
     const bool scatters = what_.collective == Collective::kReduceScatter;
-    const bool sums = what_.collective == Collective::kAllreduce || scatters;
+    const bool sums =
+        what_.collective == Collective::kAllreduce || what_.collective == Collective::kSums || scatters;
     const float factor = sums ? size : 1;
     const float offset = sums ? size * (size - 1) / 2 : 0;
     std::size_t wrong = 0;
@@ -164,7 +171,7 @@ class Measurement::Operation {
   World& world_;
   Case what_;
   std::vector<float> buffer_;
-  std::vector<float> sent_;  ///< of an all-to-all
+  std::vector<float> sent_;  ///< what an all-to-all sends
   int root_ = -1;
 };
 

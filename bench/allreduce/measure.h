@@ -11,10 +11,19 @@
 
 namespace warren::bench {
 
-enum class Collective { kAllreduce, kBroadcast, kAllgather, kReduceScatter, kAllToAll, kBarrier, kSplit };
+enum class Collective {
+  kAllreduce,
+  kBroadcast,
+  kAllgather,
+  kReduceScatter,
+  kAllToAll,
+  kBarrier,
+  kSplit,
+  kSums
+};
 
 /// `bytes` is the size of the whole buffer on every rank, for kAllgather, kReduceScatter and kAllToAll: with
-/// all the slices; for kBarrier and kSplit 0.
+/// all the slices; for kBarrier and kSplit 0; for kSums, 1,000 allreduces, that of each.
 struct Case {
   Collective collective;
   std::size_t bytes;

@@ -22,12 +22,22 @@ class World {
   virtual void Prepare(float* /*data*/, std::size_t /*count*/) {}
   /// Sums over all ranks, in place.
   virtual void Allreduce(float* data, std::size_t count) = 0;
-  virtual void Broadcast(void* data, std::size_t bytes, int root) = 0;
+  /// `number` such sums of `count_each`, one behind the other in memory.
+  virtual void AllreduceEach(float* data, std::size_t count_each, std::size_t number) {
+    for (std::size_t i = 0; i < number; ++i) Allreduce(data + i * count_each, count_each);
+  }
+  virtual void Broadcast(void* /*data*/, std::size_t /*bytes*/, int /*root*/) {
+    throw std::runtime_error("this peer has no broadcast");
+  }
   /// `data` has a slice of `bytes_each` for every rank, in order; each brings its own, in place.
-  virtual void Allgather(void* data, std::size_t bytes_each) = 0;
+  virtual void Allgather(void* /*data*/, std::size_t /*bytes_each*/) {
+    throw std::runtime_error("this peer has no allgather");
+  }
   /// `data` has a slice of `count_each` for every rank, in order; each gets the sum of its own, in place or
   /// at the beginning. The other slices are left in any state.
-  virtual void ReduceScatter(float* data, std::size_t count_each) = 0;
+  virtual void ReduceScatter(float* /*data*/, std::size_t /*count_each*/) {
+    throw std::runtime_error("this peer has no reduce-scatter");
+  }
   /// Where ReduceScatter leaves the slice.
   virtual bool ReduceScattersInPlace() const { return true; }
   virtual void Barrier() = 0;

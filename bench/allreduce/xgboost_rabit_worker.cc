@@ -39,12 +39,6 @@ class XgboostWorld : public warren::bench::World {
   void Broadcast(void* data, std::size_t bytes, int root) override {
     CheckXgboost(XGCommunicatorBroadcast(data, bytes, root));
   }
-  void Allgather(void*, std::size_t) override {
-    throw std::runtime_error("XGBoost 1.7's C API has no allgather");
-  }
-  void ReduceScatter(float*, std::size_t) override {
-    throw std::runtime_error("XGBoost 1.7's C API has no reduce-scatter");
-  }
   void Barrier() override {
     float nothing = 0;
     Allreduce(&nothing, 1);

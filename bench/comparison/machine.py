@@ -56,7 +56,7 @@ def distance(*line_times):
 
 
 def stream_rate(bin_dir, place):
-    """What one plain TCP stream between two ranks' places reaches.
+    """The speed of one plain TCP stream between two ranks' places.
 
     {"stream": bytes a second, "half_round_trip_s": seconds, "exchange_s": {bytes: seconds of an exchange of as many
     bytes each way between two processes that do nothing else and never sleep}}"""

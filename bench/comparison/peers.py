@@ -1,8 +1,9 @@
-"""Who takes part, and how a world of each is started.
+"""The peers that take part, and how a world of each is started.
 
 A peer may have several modes (how ranks wait, which algorithm). The comparison tries them all first and then uses,
 for every size, the one that was the fastest: every peer is shown at its best. Peers are Debian's packages, whose programs
-CMake builds, and packages of PyPI, whose programs are built here (`install`).
+CMake builds, and packages of PyPI, whose programs are built here (`install`). Warren's other faces (Python, handles, names) are peers,
+too, which do not compete.
 """
 
 import dataclasses
@@ -11,16 +12,20 @@ import shutil
 import subprocess
 import sys
 
+from comparison import boosters
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_worker.py")
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "namespace-agent")
 XGBOOST_PYTHON = "/usr/bin/python3"  # Debian's, which has python3-xgboost
+XGBOOST = "3.4.1"  # the version whose collectives are measured, from PyPI
 
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
     name: str
     options: tuple = ()
-    environment: tuple = ()  # of (name, value)
+    environment: tuple = ()  # (name, value), ...
 
 
 class Peer:
@@ -28,6 +33,8 @@ class Peer:
 
     key = ""
     title = ""
+    competes = True  # for being the best peer
+    by_name = False  # takes part only where --peers or --ours names it
     collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
 
     def __init__(self, bin_dir):
@@ -90,6 +97,8 @@ class WithTracker(Peer):
 class Warren(WithTracker):
     key = "warren"
     title = "ours"
+    competes = False
+    collectives = (*Peer.collectives, "1000-sums")
 
     def environment(self, place, mode):
         return {**super().environment(place, mode), **({"WARREN_SHARED_MEMORY": "off"} if place.tcp_only else {})}
@@ -103,6 +112,87 @@ class WarrenTls(Warren):
 
     def tracker(self):
         return super().tracker() + ["--tls"]
+
+
+class Handles(Warren):
+    """Ours by handles: sums begin, and are waited for together."""
+
+    key = title = "handles"
+    by_name = True
+    collectives = ("allreduce", "1000-sums")
+
+    def __init__(self, bin_dir):
+        super().__init__(bin_dir)
+        self.program = os.path.join(bin_dir, "allreduce-handles")
+
+    def environment(self, place, mode):
+        return {**super().environment(place, mode), "BENCH_WAY": self.key}
+
+
+class Named(Handles):
+    key = title = "named"
+
+
+class Packed(Handles):
+    key = title = "packed"
+
+
+class NewNames(Handles):
+    key = title = "new-names"
+
+
+class InPython(Peer):
+    """A library that is called from Python: each rank is python_worker.py."""
+
+    library = ""  # the worker's argument
+    python = XGBOOST_PYTHON
+    path = ""  # where Python finds the library
+
+    def missing(self):
+        return None
+
+    def command_line(self, place, ranks, mode):
+        return f"{super().command_line(place, ranks, mode)} {self.library}"
+
+    def enter(self, place, rank, arguments):
+        return place.enter(rank, [self.python, self.program, self.library, *arguments])
+
+    def whereabouts(self, world, place, rank, ranks):
+        path = os.pathsep.join(filter(None, [self.path, os.path.join(ROOT, "python", "src")]))
+        return {**super().whereabouts(world, place, rank, ranks), "PYTHONPATH": path, "OMP_NUM_THREADS": "1",
+                "WARREN_NATIVE": os.path.dirname(os.path.abspath(self.bin_dir))}
+
+
+class WarrenRabit(InPython, Warren):
+    key = title = library = "warren.rabit"
+    by_name = True
+    collectives = ("allreduce",)
+
+    def __init__(self, bin_dir):
+        super().__init__(bin_dir)
+        self.program = WORKER
+
+
+class XgboostCollective(InPython, WithTracker):
+    key = "xgboost.collective"
+    title = f"xgboost.collective {XGBOOST}"
+    by_name = True
+    collectives = ("allreduce",)
+    library = "xgboost"
+
+    def __init__(self, bin_dir):
+        super().__init__(bin_dir)
+        self.program = WORKER
+
+    def missing(self):
+        try:
+            self.python, self.path = boosters.environment_of(f"xgboost-{XGBOOST}", os.path.dirname(os.path.abspath(self.bin_dir)))
+        except boosters.Missing as missing:
+            return str(missing)
+        return None
+
+    def tracker(self):
+        return super().tracker() + ["--admit", "any"]
 
 
 class XgboostRabit(WithTracker):
@@ -224,12 +314,13 @@ class OfPypi:
     """A peer whose parts come from PyPI into a virtual environment beside the build."""
 
     packages = ()
+    folder = None  # the key of the peer whose environment this one shares
 
     @property
     def prefix(self):
-        return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.key)
+        return os.path.join(os.path.dirname(os.path.abspath(self.bin_dir)), "peers", self.folder or self.key)
 
-    # Of the program of MPI's ranks, in bench/allreduce.
+    # The program of MPI's ranks, in bench/allreduce.
     sources = ("worker.cc", "measure.cc", "conducted.cc", "mpi_worker.cc")
     headers = ("measure.h", "conducted.h", "world.h")
 
@@ -320,36 +411,69 @@ class IntelMpi(OfPypi, Mpich):
         return [free] if place.addresses else [free, Mode("bound", environment=(("I_MPI_PIN", "1"),))]
 
 
-class TorchGloo(OfPypi, Gloo):
-    key = "torch"
+class TorchGloo(OfPypi, InPython, Gloo):
+    key = folder = "torch"
     title = "PyTorch's gloo"
-    packages = ("torch",)
+    packages = ("torch", "numpy")
     sources = headers = ()
+    collectives = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "transformer-step", "resnet18-step")
+    library = "torch:gloo"
 
-    def __init__(self, bin_dir):
+    def __init__(self, bin_dir, python=None):
         super().__init__(bin_dir)
-        self.program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
+        self.program = WORKER
+        self.is_given = python is not None
+        self.python = python or self.in_environment("python")
+
+    def missing(self):
+        return None if self.is_given else super().missing()
 
     def build_commands(self):
-        return [[self.in_environment("pip"), "install", "--quiet", "numpy"]]
+        return []
+
+    def version(self):
+        return f"PyTorch {_output([self.python, '-c', 'import torch; print(torch.__version__)'])}, its gloo"
 
     def modes(self, _place, _ranks):
         return [Mode("as it comes")]
 
-    def enter(self, place, rank, arguments):
-        return place.enter(rank, [self.in_environment("python"), self.program] + arguments)
+
+class TorchWarren(TorchGloo):
+    """The backend "warren" of torch.distributed."""
+
+    key = "torch-warren"
+    title = "warren.torch"
+    library = "torch:warren"
+    competes = False
+    by_name = True
+
+    def environment(self, place, mode):
+        return {**super().environment(place, mode), **({"WARREN_SHARED_MEMORY": "off"} if place.tcp_only else {})}
 
 
-PEERS = (Warren, OpenMpi, OpenMpi5, Mpich, Mpich5, IntelMpi, Gloo, TorchGloo, XgboostRabit)
+class TorchAlone(TorchGloo):
+    """The same steps of training, on as many ranks at once, which do not talk."""
+
+    key = "torch-alone"
+    title = "without communication"
+    library = "torch:alone"
+    collectives = ("transformer-step", "resnet18-step")
+    competes = False
+    by_name = True
 
 
-def find(bin_dir, wanted=None, install=False):
-    """The peers that can take part; says on standard error who can't and why. `install`: brings those of PyPI first."""
+PEERS = (Warren, Handles, Named, Packed, NewNames, WarrenRabit, TorchWarren, OpenMpi, OpenMpi5, Mpich, Mpich5, IntelMpi, Gloo, TorchGloo,
+         TorchAlone, XgboostRabit, XgboostCollective)
+
+
+def find(bin_dir, wanted, install=False, python=None):
+    """The peers of these keys that can take part; says on standard error which can't and why. `install`: brings those of PyPI first. `python`: an
+    interpreter that has PyTorch already."""
     present = []
     for kind in PEERS:
-        if wanted and kind.key not in wanted:
+        if kind.key not in wanted:
             continue
-        peer = kind(bin_dir)
+        peer = kind(bin_dir, python) if issubclass(kind, TorchGloo) else kind(bin_dir)
         if install and isinstance(peer, OfPypi):
             try:
                 peer.install()

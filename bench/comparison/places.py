@@ -14,7 +14,7 @@ class Host:
     title = "One host"
     tcp_only = False
     interface = "lo"
-    addresses = []  # of the hosts, where ranks live on different ones
+    addresses = []  # the hosts' addresses, if each rank has a host of its own
     tracker_address = LOOPBACK
 
     def enter(self, _rank, command):
@@ -90,7 +90,7 @@ class Namespaces(Host):
         _run(f"ip -n {self.prefix}{name} {words}")
 
     def _inside(self, name, command):
-        # A host name of its own, too: launchers tell hosts apart by it.
+        # Each namespace has its own host name, since launchers tell hosts apart by their names.
         rename = f'hostname bench-{name}; exec "$@"'
         return ["ip", "netns", "exec", self.prefix + name, "unshare", "--uts", "sh", "-c", rename, "sh"] + command
 

@@ -15,7 +15,9 @@ STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.2, "squ
           "openmpi5": ("#d55e00", 1.8, "diamond"), "mpich": ("#e69f00", 1.2, "diamond"),
           "mpich5": ("#e69f00", 1.8, "square"), "impi": ("#cc79a7", 1.8, "triangle"),
           "gloo": ("#0072b2", 1.2, "triangle"), "torch": ("#0072b2", 1.8, "circle"),
-          "xgboost": ("#009e73", 1.6, "cross")}
+          "xgboost": ("#009e73", 1.6, "cross"), "xgboost.collective": ("#009e73", 1.8, "diamond"),
+          "warren.rabit": ("#56b4e9", 1.8, "square"), "torch-warren": ("#000000", 1.8, "triangle")}
+OTHER_STYLE = ("#999999", 1.2, "square")
 INK, GRID = "#333333", "#dddddd"
 
 
@@ -34,7 +36,7 @@ class Picture:
                           f"{text}</text>")
 
     def curve(self, points, key):
-        colour, width, mark = STYLES[key]
+        colour, width, mark = STYLES.get(key, OTHER_STYLE)
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
         for x, y in points:
@@ -73,7 +75,7 @@ def _bytes(text):
 
 def read(text):
     """What the picture of a report shows, the first collective in the first place: its title and {ranks: {bytes: {peer: microseconds}}}.
-    ("", {}) if these tables have no bytes, as those of a barrier."""
+    ("", {}) if these tables have fewer than two sizes, as those of a barrier."""
     place = re.search(r"^## (.*)\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
     tables = re.findall(r"^### (\S+), (\d+) ranks\n\n((?:\|.*\n)+)", place[2], re.MULTILINE) if place else []
     panels = {}
@@ -85,7 +87,7 @@ def read(text):
             values = {name.removesuffix(" (min to max)"): re.match(r"\**([\d,.]+)", cell) for name, cell in zip(head, cells)}
             panels.setdefault(int(ranks), {})[_bytes(cells[0])] = {
                 peer.key: float(values[peer.title][1].replace(",", "")) for peer in PEERS if values.get(peer.title)}
-    if not panels or 0 in next(iter(panels.values())):
+    if all(len(rows) < 2 for rows in panels.values()):
         return "", {}
     return f"{tables[0][0]}: {place[1]}", panels
 
@@ -105,8 +107,9 @@ def illustrated(text, report):
 def draw(text, path):
     """Draws the picture of a report. Returns whether it has one. The tables are enough to draw it again, without measuring."""
     title, panels = read(text)
-    # What one rank alone does in no time at all has no place on a logarithmic axis.
-    panels = {ranks: {size: {key: value for key, value in row.items() if value} for size, row in rows.items()} for ranks, rows in panels.items()}
+    # A logarithmic axis has no place for the 0.00 of one rank alone.
+    panels = {ranks: {size: {key: value for key, value in row.items() if value} for size, row in rows.items()}
+              for ranks, rows in panels.items()}
     panels = {ranks: rows for ranks, rows in panels.items() if any(rows.values())}
     if not panels:
         return False

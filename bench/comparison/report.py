@@ -1,4 +1,5 @@
-"""The report in Markdown: ours beside every peer, the ratios of neighbouring samples, the limits and the goals."""
+"""The report in Markdown: ours beside every peer, the ratios of neighbouring samples, the limits and the goals. "Ours" is Warren, or
+the one of its faces that --ours names."""
 
 import collections
 import os
@@ -7,11 +8,15 @@ import time
 
 from comparison import machine
 from comparison.peers import PEERS
-from comparison.units import MI, bytes_text
+from comparison.units import KI, MI, bytes_text
 
-COLLECTIVES = ("allreduce", "reduce-scatter", "broadcast", "allgather", "all-to-all", "barrier", "split")
-# How many times as fast as the best peer allreduce shall be: on one host, and over TCP up to so many bytes.
+COLLECTIVES = tuple(dict.fromkeys(name for peer in PEERS for name in peer.collectives))
+WITHOUT_BYTES = ("barrier", "split", "transformer-step", "resnet18-step")
+COMPETES = {peer.key for peer in PEERS if peer.competes}
+# How many times as fast as the best peer a collective shall be: on one host, and over TCP up to so many bytes.
 HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
+# The same of torch.distributed: up to so many bytes, and above.
+TORCH_GOAL_BYTES, TORCH_GOALS = 4 * KI, (10, 2)
 
 
 def microseconds(seconds):
@@ -26,7 +31,8 @@ def ratio_text(ratio):
 class Row:
     """What was measured for one place, number of ranks, collective and size."""
 
-    def __init__(self, records):
+    def __init__(self, records, ours="warren"):
+        self.ours = ours
         self.size = records[0]["bytes"]
         self.ranks = records[0]["ranks"]
         self.records = {record["peer"]: record for record in records}
@@ -46,13 +52,13 @@ class Row:
         return microseconds(self.median(peer)) + few
 
     def with_ratio(self, peer):
-        """Its time, and how many times as long as ours that is."""
+        """A peer's time, and how many times as long as ours that is."""
         ratio = self.ratio(peer)
         return self.text(peer) + (f" ({ratio_text(ratio)})" if ratio else "")
 
     def best_peer(self, cores=None):
-        """The key of the fastest one beside ours; None where there is none."""
-        known = [(self.ratio(key, cores), key) for key in self.records if self.ratio(key, cores)]
+        """The key of the fastest peer that competes with ours, or None."""
+        known = [(self.ratio(key, cores), key) for key in self.records if key in COMPETES and self.ratio(key, cores)]
         return min(known)[1] if known else None
 
     def spread(self, peer):
@@ -73,9 +79,10 @@ class Row:
 
 def goal_text(row, tcp_only):
     best = row.best_peer()
-    if best is None or (tcp_only and row.size > TCP_GOAL_BYTES):
+    is_torch = row.ours == "torch-warren"
+    if best is None or (tcp_only and row.size > TCP_GOAL_BYTES) or (is_torch and row.size == 0):
         return ""
-    goal = TCP_GOAL if tcp_only else HOST_GOAL
+    goal = TORCH_GOALS[row.size > TORCH_GOAL_BYTES] if is_torch else TCP_GOAL if tcp_only else HOST_GOAL
     return "met" if row.ratio(best) >= goal else f"missed: {row.ratio(best):.2f} of {goal:g}"
 
 
@@ -97,38 +104,41 @@ def markdown(rows):
     return "\n".join(lines) + "\n"
 
 
-def rows_of(records, place, ranks, collective):
+def rows_of(records, place, ranks, collective, ours="warren"):
     sizes = sorted({record["bytes"] for record in records})
     grouped = [[record for record in records if (record["place"], record["ranks"], record["collective"],
                                                  record["bytes"]) == (place, ranks, collective, size)]
                for size in sizes]
-    return [Row(group) for group in grouped if group]
+    return [Row(group, ours) for group in grouped if group]
 
 
 def table(rows, place, allreduce, limits):
-    keys = [peer.key for peer in PEERS if peer.key != "warren" and any(peer.key in row.records for row in rows)]
+    name = rows[0].ours
+    keys = [peer.key for peer in PEERS if peer.key != name and any(peer.key in row.records for row in rows)]
     titles = {peer.key: peer.title for peer in PEERS}
     stream = limits.streams.get(place.key, {}).get("stream")
     distances = [cores for cores in ("near", "far", "both") if any(row.best_peer(cores) for row in rows)]
-    head = ["bytes", "ours (min to max)"] + [titles[key] for key in keys] + ["best peer / ours"]
+    head = ["bytes", f"{titles[name]} (min to max)"] + [titles[key] for key in keys]
+    head += ["best peer / ours"] if distances else []
     head += [f"cores {cores}" for cores in distances if len(distances) > 1]
     if allreduce:
         head += ["of a stream"] if place.tcp_only else ["memory limit"]
-    head += ["goal"]
+    head += ["goal"] if distances else []
     lines = [head]
     for row in rows:
         best = row.best_peer()
-        ours = row.median("warren")
-        line = [bytes_text(row.size), row.spread("warren")]
+        ours = row.median(name)
+        line = [bytes_text(row.size), row.spread(name)]
         line += [f"**{row.with_ratio(key)}**" if key == best else row.with_ratio(key) for key in keys]
-        ratios = [row.ratio(best)] + [row.ratio(row.best_peer(cores), cores) for cores in distances if len(distances) > 1]
+        ratios = [row.ratio(best)] if distances else []
+        ratios += [row.ratio(row.best_peer(cores), cores) for cores in distances if len(distances) > 1]
         line += [ratio_text(ratio) if ratio else "" for ratio in ratios]
         if allreduce and place.tcp_only:
             line.append(f"{wire_rate(row, ours) / stream:.0%}" if ours and stream else "")
         elif allreduce:
             limit = memory_limit_s(row, limits.memory)
             line.append(microseconds(limit) if limit else "")
-        line.append(goal_text(row, place.tcp_only))
+        line += [goal_text(row, place.tcp_only)] if distances else []
         lines.append(line)
     return markdown(lines)
 
@@ -157,7 +167,7 @@ def limits_table(rates):
 def compose(command, comparison, places, limits):
     """The whole report, but for its picture (plot.draw)."""
     effort = comparison.effort
-    versions = [peer.version() for peer in comparison.peers if peer.key != "warren"]
+    versions = [peer.version() for peer in comparison.peers if peer.competes]
     titles = {peer.key: peer.title for peer in comparison.peers}
     parts = [f"""# Collectives
 
@@ -180,7 +190,7 @@ checked. See bench/README.md.
                                   stream["exchange_s"].items())
             parts.append(f"A bare exchange between two processes, so many bytes each way at once: {exchanges}.\n")
         for collective in COLLECTIVES:
-            parts += _collective(collective, place, comparison.records, limits)
+            parts += _collective(collective, place, comparison, limits)
     if limits.memory:
         parts.append("## Memory of this machine\n\nGB/s of payload for each core at work, buffers of the given size.\n")
         parts.append(limits_table(limits.memory))
@@ -196,10 +206,10 @@ checked. See bench/README.md.
     return "\n".join(parts)
 
 
-def _collective(collective, place, records, limits):
+def _collective(collective, place, comparison, limits):
     """A table for each number of ranks."""
-    for ranks in sorted({record["ranks"] for record in records}):
-        rows = rows_of(records, place.key, ranks, collective)
+    for ranks in sorted({record["ranks"] for record in comparison.records}):
+        rows = rows_of(comparison.records, place.key, ranks, collective, comparison.ours)
         if rows:
             yield f"### {collective.capitalize()}, {ranks} ranks\n"
             yield table(rows, place, collective == "allreduce", limits)

@@ -1,4 +1,4 @@
-"""Who runs when: the worlds of all peers stand beside each other, one works, and every sample of a peer lies between two of ours."""
+"""The order of samples: the worlds of all peers stand beside each other, one works, and every sample of a peer lies between two of ours."""
 
 import contextlib
 import dataclasses
@@ -33,8 +33,8 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    samples: int  # of each peer in a round
-    limit_s: float = 1.5  # of a peer's samples of a case in a round; the first is taken in any case
+    samples: int  # for each peer in a round
+    limit_s: float = 1.5  # for a peer's samples of a case in a round; the first sample is taken in any case
     block_s: float = 0.005
 
 
@@ -108,7 +108,7 @@ class Comparison:
         self.effort = effort
         self.ours = ours
         self.records = []
-        self.lines = []  # of cache lines' times between cores, {"0-1": seconds}, of all looks
+        self.lines = []  # the seconds that a cache line took between cores, {"0-1": seconds}, one for each look
         self.command_lines = {}  # (place, peer, mode): with the first number of ranks
         self.notes = []
         self.failed = False

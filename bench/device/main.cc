@@ -5,6 +5,7 @@
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GB)
 //   device-bench nccl [most bytes]     the same, called directly; WARREN_NCCL_PATH says which NCCL
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
+//   device-bench overlap [bytes]       a sum of host memory, as much computation, and both at once
 //
 // Rank 0 prints a line for each size: mode, ranks, bytes, microseconds a call, GB/s as nccl-tests counts them
 // ("algbw": bytes by time; "busbw": times 2 (n - 1) / n). Calls are put on the stream one after the other, in
@@ -28,6 +29,7 @@
 #include "examples/histgbt/cuda/device_array.h"
 #include "examples/histgbt/cuda/kernels.h"
 #include "rabit_engine/device/cuda/nccl_library.h"
+#include "warren/collectives.h"
 
 namespace {
 
@@ -43,7 +45,7 @@ void Meet() {
   rabit::Allreduce<rabit::op::Sum>(&nothing, 1);
 }
 
-/// Of a call, on the slowest rank: the median over rounds of many calls.
+/// The time of a call on the slowest rank: the median over rounds of many calls.
 double Microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
   for (int i = 0; i < 3; ++i) call();
   wait();
@@ -175,15 +177,45 @@ void Histogram(std::uint32_t num_rows) {
   Print("histogram", num_rows, time, bytes);
 }
 
+/// Needs no memory, and a time that is in proportion to `steps`.
+void Compute(std::uint64_t steps) {
+  std::uint64_t state = 1;
+  for (std::uint64_t i = 0; i < steps; ++i) state = state * 6364136223846793005U + 1442695040888963407U;
+  asm volatile("" : "+r"(state));
+}
+
+void Overlap(std::size_t bytes) {
+  constexpr std::uint64_t kTrial = 2'000'000;
+  const warren::Communicator world = warren::World();
+  std::vector<float> data(bytes / sizeof(float));
+  float* const begin = data.data();
+  const auto measure = [&](const char* mode, const std::function<void()>& call) {
+    const double time = Microseconds(call, [] {});
+    Print(mode, bytes, time, static_cast<double>(bytes));
+    return time;
+  };
+  const double sum = measure("sum", [&] { world.Allreduce(begin, data.size(), warren::Op::kSum); });
+  const double trial = Microseconds([] { Compute(kTrial); }, [] {});
+  const auto steps = static_cast<std::uint64_t>(kTrial * sum / trial);
+  measure("computation", [&] { Compute(steps); });
+  measure("both", [&] {
+    warren::Handle handle = world.AsyncAllreduce(begin, begin, data.size(), warren::Op::kSum);
+    Compute(steps);
+    handle.Wait();
+  });
+}
+
 void Run(const std::vector<std::string>& words) {
-  rabit::device::Select();
   const std::string mode = words.empty() ? "" : words[0];
   const std::size_t number = words.size() > 1 ? std::stoull(words[1]) : 0;
+  if (mode == "overlap") return Overlap(number == 0 ? std::size_t{16} << 20 : number);
+  rabit::device::Select();
   if (mode == "copy") return Copy(number == 0 ? kMostBytes : number);
   if (mode == "rabit") return ByRabit(number == 0 ? kMostBytes : number);
   if (mode == "nccl") return ByNccl(number == 0 ? kMostBytes : number);
   if (mode == "histogram") return Histogram(number == 0 ? 10'000'000 : static_cast<std::uint32_t>(number));
-  throw std::runtime_error("device-bench copy [bytes] | rabit [bytes] | nccl [bytes] | histogram [rows]");
+  throw std::runtime_error(
+      "device-bench copy [bytes] | rabit [bytes] | nccl [bytes] | histogram [rows] | overlap [bytes]");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 SIDE: `own`, the booster's communication; `warren`, ours; `single`, one process with as many threads as WORKERS. ROWS are of
 all workers together. LightGBM's own finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file of this
 worker's rows in float32, the label first (make_libsvm writes it); else they are made here. BENCH_PARAMETERS is JSON that wins over
-the parameters here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"}: `first_s` is the
-first round's part of `train_s` (of LightGBM, of joining and training: what comes before is done there).
+the parameters here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"}:
+`first_s` is the first round's part of `train_s` (of LightGBM, of joining and training: what comes before is done there).
 """
 
 import contextlib

@@ -426,7 +426,9 @@ class TorchGloo(OfPypi, InPython, Gloo):
         self.python = python or self.in_environment("python")
 
     def missing(self):
-        return None if self.is_given else super().missing()
+        if self.is_given:
+            return None if shutil.which(self.python) else f"{self.python} is not there"
+        return super().missing()
 
     def build_commands(self):
         return []

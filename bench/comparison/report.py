@@ -15,7 +15,7 @@ WITHOUT_BYTES = ("barrier", "split", "transformer-step", "resnet18-step")
 COMPETES = {peer.key for peer in PEERS if peer.competes}
 # How many times as fast as the best peer a collective shall be: on one host, and over TCP up to so many bytes.
 HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
-# The same of torch.distributed: up to so many bytes, and above.
+# The goals of torch.distributed on one host: up to so many bytes, and above.
 TORCH_GOAL_BYTES, TORCH_GOALS = 4 * KI, (10, 2)
 
 
@@ -80,7 +80,7 @@ class Row:
 def goal_text(row, tcp_only):
     best = row.best_peer()
     is_torch = row.ours == "torch-warren"
-    if best is None or (tcp_only and row.size > TCP_GOAL_BYTES) or (is_torch and row.size == 0):
+    if best is None or (tcp_only and row.size > TCP_GOAL_BYTES) or (is_torch and (tcp_only or row.size == 0)):
         return ""
     goal = TORCH_GOALS[row.size > TORCH_GOAL_BYTES] if is_torch else TCP_GOAL if tcp_only else HOST_GOAL
     return "met" if row.ratio(best) >= goal else f"missed: {row.ratio(best):.2f} of {goal:g}"

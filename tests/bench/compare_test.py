@@ -33,7 +33,7 @@ def composed(found, places=("host",), ours="warren"):
 
 def row(text, first):
     """The cells behind the first, of the only row that begins so."""
-    found = [line.strip("| ").split(" | ")[1:] for line in text.splitlines() if line.startswith(f"| {first} |")]
+    found = [line[2:-2].split(" | ")[1:] for line in text.splitlines() if line.startswith(f"| {first} |")]
     assert len(found) == 1, found
     return found[0]
 
@@ -57,6 +57,8 @@ class Tables(unittest.TestCase):
         self.assertIn("| bytes | warren.torch (min to max) | PyTorch's gloo | best peer / ours | memory limit | goal |", text)
         self.assertEqual(row(text, "8")[2:], ["9.00x", "", "missed: 9.00 of 10"])
         self.assertEqual(row(text, "8 Ki")[2:], ["2.00x", "", "met"])
+        steps = composed(records("host", 2, "transformer-step", 0, torch_warren=10, torch=11), ours="torch-warren")
+        self.assertEqual(row(steps, "0")[2:], ["1.10x", ""])
         over_tcp = composed(records("loopback", 2, "allreduce", 8, warren=1, mpich=1.2), ("loopback",))
         self.assertEqual(row(over_tcp, "8")[2:], ["1.20x", "", "missed: 1.20 of 1.3"])
 

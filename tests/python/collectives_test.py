@@ -382,6 +382,7 @@ class EveryCall(unittest.TestCase):
                     handle.wait()
                 except RuntimeError as error:
                     print("told:", error)
+            until_all_have_spoken()
         """)
         self.assertNotEqual(code, 0)
         told = re.findall(r"^\[\d\] told: (.*)", output, re.MULTILINE)

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import forking
 import object_stores
-from warren_testing import BIN
+from warren_testing import BIN, at_night
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 WORKER = pathlib.Path(__file__).parent / "load_worker.py"
@@ -45,9 +46,11 @@ class Job(unittest.TestCase):
         (cls.folder / "bucket/train/_SUCCESS").write_text("")
         cls.local = str(cls.folder / "bucket/train")
 
+    python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
+
     def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
         """What the job says."""
-        worker = [sys.executable, str(WORKER), what, uri, json.dumps(options)]
+        worker = [self.python, str(WORKER), what, uri, json.dumps(options)]
         command = [*([str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"] if workers else []),
                    *worker]
         done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **(env or {})},
@@ -80,24 +83,39 @@ class Training(Job):
                     self.assertAlmostEqual(found["metric"], alone["metric"], 5)
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
-    def test_each_kind_of_matrix_learns_the_same(self):
+    def learns_the_same(self, workers):
+        """Each kind of matrix, on so many workers, 0 being a process of its own, as the plain one on one."""
         alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
-        pages = self.folder / "pages"
+        pages = self.folder / f"pages-{workers}"
         pages.mkdir()
         for named, kind in (({}, "DMatrix"), ({"quantile": True, "max_bin": 64}, "QuantileDMatrix"), ({"external_memory": "auto"}, "DMatrix"),
                             ({"external_memory": True, "max_bin": 64, "cache_dir": str(pages)}, "ExtMemQuantileDMatrix")):
-            for workers in (0, 3):
-                with self.subTest(kind=kind, workers=workers):
-                    found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
-                    self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
+            with self.subTest(kind=kind, **named):
+                found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
+                self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
         self.assertEqual(list(pages.iterdir()), [])
 
-    def test_rankings_are_learned_from_whole_queries(self):
+    def test_each_kind_of_matrix_learns_the_same(self):
+        self.learns_the_same(3)
+
+    @at_night
+    def test_each_kind_of_matrix_learns_the_same_alone(self):
+        self.learns_the_same(0)
+
+    def rankings_are_learned(self, *kinds):
         params = {"objective": "rank:ndcg", "max_depth": 3, "tree_method": "hist", "max_bin": 64, "lambdarank_pair_method": "topk"}
         alone = self.model(0, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2)
-        for named in ({}, {"quantile": True, "max_bin": 64}, {"external_memory": True, "max_bin": 64}):
-            found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
-            self.assertAlmostEqual(found["metric"], alone["metric"], 2)
+        for named in kinds:
+            with self.subTest(**named):
+                found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
+                self.assertAlmostEqual(found["metric"], alone["metric"], 2)
+
+    def test_rankings_are_learned_from_whole_queries(self):
+        self.rankings_are_learned({}, {"external_memory": True, "max_bin": 64})
+
+    @at_night
+    def test_rankings_are_learned_from_whole_queries_with_quantiles(self):
+        self.rankings_are_learned({"quantile": True, "max_bin": 64})
 
     def test_auto_takes_a_validation_set_whatever_it_makes(self):
         for named in ({}, {"quantile": True, "max_bin": 64}):
@@ -115,10 +133,10 @@ class Training(Job):
         found = {json.dumps(json.loads(one)[4]) for one in re.findall(r"share (\[.*\])", said)}
         self.assertEqual(found, {json.dumps({"c": [float(k) for k in range(40)]})})
 
-    def test_a_worker_without_rows_is_served(self):
+    def served_without_rows(self, *kinds):
         path = self.folder / "few.parquet"
         pq.write_table(table(3, 7), path)
-        for named in ({}, {"quantile": True, "max_bin": 64}, {"external_memory": True, "max_bin": 64}):
+        for named in kinds:
             with self.subTest(**named):
                 said = self.job(4, "xgboost", str(path), label="y", exclude=["q", "w"], **named)
                 self.assertIn("1 of 4 workers have no rows", said)
@@ -127,6 +145,13 @@ class Training(Job):
                 said = self.job(4, "xgboost", str(path), label="y", weight="w", exclude="q", params=params, **named)
                 self.assertIn("XGBoost looks for its base_score in another way on workers that have weights: give it one", said)
                 self.assertIn('"world": 4', said)
+
+    def test_a_worker_without_rows_is_served(self):
+        self.served_without_rows({}, {"external_memory": True, "max_bin": 64})
+
+    @at_night
+    def test_a_worker_without_rows_is_served_with_quantiles(self):
+        self.served_without_rows({"quantile": True, "max_bin": 64})
 
     def test_text_in_s3_is_trained_on_like_text_on_the_disk(self):
         import gzip
@@ -166,20 +191,29 @@ class Text(Job):
                                 for row, values in enumerate(rng.integers(0, 30, (rows, 4)))))
         return str(path)
 
-    def test_weights_in_one_share_are_weights_in_all(self):
+    def weighted(self):
         # All but the last row have the weight that goes without saying.
         some = self.write("some.svm", 400, lambda row, label, cells: f"{label}{':9' if row == 399 else ''} {cells}\n")
         each = self.write("each.svm", 400, lambda row, label, cells: f"{label}:{9 if row == 399 else 1} {cells}\n")
+        return some, each
+
+    def weights_are_everywhere(self, some, each, what, **env):
+        alone = self.model(0, what, some)
+        self.assertEqual(alone["dump"], self.model(0, what, each)["dump"])
+        found = self.model(3, what, some, env=env)
+        self.assertEqual(found["dump"], self.model(3, what, each, env=env)["dump"])
+        if what == "xgboost":
+            self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+
+    def test_weights_in_one_share_are_weights_in_all(self):
+        files = self.weighted()
         for what in ("xgboost", "lightgbm"):
-            alone = self.model(0, what, some)
-            self.assertEqual(alone["dump"], self.model(0, what, each)["dump"])
-            for engine in ("warren", "own")[:2 if what == "xgboost" else 1]:
-                with self.subTest(what=what, engine=engine):
-                    env = {"WARREN_XGBOOST_ENGINE": engine}
-                    found = self.model(3, what, some, env=env)
-                    self.assertEqual(found["dump"], self.model(3, what, each, env=env)["dump"])
-                    if what == "xgboost":
-                        self.assertAlmostEqual(found["metric"], alone["metric"], 5)
+            with self.subTest(what=what):
+                self.weights_are_everywhere(*files, what, WARREN_XGBOOST_ENGINE="warren")
+
+    @at_night
+    def test_weights_in_one_share_are_weights_in_all_over_xgboosts_own_engine(self):
+        self.weights_are_everywhere(*self.weighted(), "xgboost", WARREN_XGBOOST_ENGINE="own")
 
     def test_a_worker_without_rows_knows_how_many_labels_rows_have(self):
         few = self.folder / "few.svm"
@@ -249,7 +283,7 @@ class Progress(Job):
         self.assertRegex(self.on_a_terminal(worker, alone),
                          r"\r\x1b\[K\S*many\.parquet: [0-9,]+ of 200,000 rows, \d+ MB, \d+ MB/s(, \d+ s left)?")
         submit = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--log-level", "DEBUG", "--num-workers", "2"]
-        said = subprocess.run([*submit, "--", *worker], env=env, text=True, capture_output=True, check=True).stderr
+        said = subprocess.run([*submit, "--", self.python, *worker[1:]], env=env, text=True, capture_output=True, check=True).stderr
         reports = [json.loads(one) for one in re.findall(r"report: (\{.*\})", said)]
         read = [one for one in reports if "many.parquet" in one.get("reading", {}).get("what", "")]
         self.assertEqual({one["task"] for one in read}, {"0", "1"})

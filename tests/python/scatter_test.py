@@ -13,6 +13,8 @@ from unittest import mock
 
 import numpy as np
 
+import forking
+import warren_testing
 from collectives_jobs import PYTHON, submit
 from warren_testing import BIN
 
@@ -25,21 +27,41 @@ WORKERS = pathlib.Path(__file__).resolve().parent
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 
 
-def has(python, package):
+LIBRARIES = ("numpy", "scipy.sparse", "xgboost", "pyarrow.parquet", "pandas", "polars", "torch.distributed")
+FIND = """
+import importlib.util, os
+for name in %r:
+    package, _, module = name.partition(".")
+    found = importlib.util.find_spec(package)
+    places = found.submodule_search_locations if found else []
+    if found and not module or any(os.path.exists(f"{place}/{module}{end}") for place in places for end in ("", ".py")):
+        print(name)
+"""
+
+
+def found_by(python):
+    """Which of the libraries the Python has."""
     if not python:
-        return False
-    return subprocess.run([python, "-c", f"import {package}"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        return []
+    done = subprocess.run([python, "-c", FIND % ((*LIBRARIES, "xgboost.collective"),)], stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout.split()
+
+
+FOUND = {python: found_by(python) for python in (PYTHON, ARROW_PYTHON)}
 
 
 def without(python, *packages):
-    missing = [package for package in packages if not has(python, package)]
+    missing = [package for package in packages if package not in FOUND[python]]
     return f"SKIPPED: {python or 'no Python'} has no {' and no '.join(missing)}; see WARREN_ARROW_PYTHON" if missing else None
 
 
-WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy")
-WITHOUT_TORCH = without(PYTHON, "torch")
-WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow", "pandas", "polars")
+WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy.sparse")
+WITHOUT_TORCH = without(PYTHON, "torch.distributed")
+WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow.parquet", "pandas", "polars")
 WITHOUT_NEW_XGBOOST = WITHOUT_ARROW or without(ARROW_PYTHON, "xgboost.collective")
+#: What workers import: PyTorch alone, since its library of threads is not XGBoost's.
+PACKAGES = {python: [package for package in LIBRARIES[:-1] if package in FOUND[python]] for python in FOUND}
+PACKAGES_OF_TORCH = ("numpy", "torch.distributed")
 for why in sorted(set(filter(None, (WITHOUT_XGBOOST, WITHOUT_TORCH, WITHOUT_ARROW, WITHOUT_NEW_XGBOOST)))):
     print(why, file=sys.stderr)
 
@@ -264,7 +286,8 @@ class PeersOfAProcess(unittest.TestCase):
 class Jobs(unittest.TestCase):
     def job(self, workers, python, program, *words, kinds=""):
         with self.subTest(workers=workers, python=python, words=words):
-            code, output = submit(workers, python, str(WORKERS / program), *words)
+            packages = PACKAGES_OF_TORCH if words[0] in ("gloo", "warren") else PACKAGES[python]
+            code, output = submit(workers, forking.python(python, *packages), str(WORKERS / program), *words)
             self.assertEqual(code, 0, output)
             said = [line for line in output.splitlines() if "] all right " in line and kinds in line]
             self.assertEqual(len(said), workers, output)
@@ -281,20 +304,41 @@ class Jobs(unittest.TestCase):
 
     @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
     def test_of_xgboost_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "xgboost", "numpy scipy")
+        self.scattered(PYTHON, "xgboost", "numpy scipy", (2,))
+
+    @warren_testing.at_night
+    @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
+    def test_of_xgboost_scatter_and_gather_arrays_in_other_numbers(self):
+        self.scattered(PYTHON, "xgboost", "numpy scipy", (1, 3, 5))
 
     @unittest.skipIf(WITHOUT_TORCH, str(WITHOUT_TORCH))
     def test_of_pytorch_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "gloo", "numpy", (2, 3))
-        self.scattered(PYTHON, "warren", "numpy", (1, 2, 3))
+        self.scattered(PYTHON, "gloo", "numpy", (2,))
+        self.scattered(PYTHON, "warren", "numpy", (3,))
+
+    @warren_testing.at_night
+    @unittest.skipIf(WITHOUT_TORCH, str(WITHOUT_TORCH))
+    def test_of_pytorch_scatter_and_gather_arrays_in_other_numbers(self):
+        self.scattered(PYTHON, "gloo", "numpy", (3,))
+        self.scattered(PYTHON, "warren", "numpy", (1, 2))
 
     @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
     def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind(self):
-        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars")
+        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (2, 5))
+
+    @warren_testing.at_night
+    @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
+    def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind_in_other_numbers(self):
+        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (1, 3))
 
     @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
     def test_of_a_new_xgboost_scatter_and_gather_tables_of_every_kind(self):
-        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars")
+        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars", (3,))
+
+    @warren_testing.at_night
+    @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
+    def test_of_a_new_xgboost_scatter_and_gather_tables_of_every_kind_in_other_numbers(self):
+        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars", (1, 2, 5))
 
     def predicted(self, python, worlds, suffixes):
         for world in worlds:

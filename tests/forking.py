@@ -1,0 +1,212 @@
+"""A Python that has imported its packages already: python(PYTHON, "numpy", "xgboost") is the path of a program that takes the
+arguments of PYTHON (-c CODE, -m MODULE or a file, after -W) and does the same in a process forked from one with these packages, in
+a few milliseconds in place of the half second that the imports take. Packages of our own are not among them: each process imports
+those by itself. With WARREN_NIGHTLY=1 it is PYTHON itself.
+
+The process has the environment, folder and standard streams of the program that was started, which ends as it does, and with which
+it ends. Its own process id is another one, and NumPy's global random numbers are those of all processes from here."""
+import ast
+import atexit
+import functools
+import gc
+import os
+import pathlib
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+import warnings
+
+import warren_testing
+
+#: Modules of the standard library that our own packages import.
+STANDARD = ("contextlib", "csv", "ctypes", "dataclasses", "hashlib", "hmac", "http.client", "inspect", "json", "pickle", "secrets",
+            "typing", "urllib.request", "uuid")
+PROGRAM = """#!{python} -IS
+import _socket, os, signal, sys
+server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+server.connect({address!r})
+request = repr((sys.argv[1:], dict(os.environb), os.getcwdb())).encode()
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+server.sendmsg([len(request).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+while request:
+    request = request[server.send(request):]
+code = int.from_bytes(server.recv(4), "big", signed=True)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+@functools.lru_cache(maxsize=None)
+def python(interpreter, *packages, path=""):
+    """The program, until this process ends. `path` is a folder to import from before all others."""
+    if warren_testing.AT_NIGHT:
+        return interpreter
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
+    address, program = str(folder / "socket"), folder / "python"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # read when a package is imported
+    # The server ends when its standard input does, which is with this process, whatever ends that. It removes the folder.
+    server = subprocess.Popen([interpreter, __file__, address, path, *packages],  # pylint: disable=consider-using-with
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    atexit.register(server.communicate)
+    if server.stdout.readline() != "ready\n":
+        raise RuntimeError(f"{interpreter} cannot import {', '.join(packages)}")
+    program.write_text(PROGRAM.format(python=interpreter, address=address), encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+def receive(connection):
+    """A request, and its standard streams."""
+    size, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    left, text = int.from_bytes(size, "big"), b""
+    while len(text) < left:
+        piece = connection.recv(left - len(text))
+        if not piece:
+            raise ConnectionError("the program ended while it asked")
+        text += piece
+    return ast.literal_eval(text.decode()), streams
+
+
+def serve(listener):
+    """Forks a process for each request. Returns the request in that process; in the server, None when its test has ended."""
+    found = selectors.DefaultSelector()
+    found.register(listener, selectors.EVENT_READ, None)
+    found.register(sys.stdin, selectors.EVENT_READ, None)
+    running = {}  # the connection by the descriptor of its process, and the other way round
+    while True:
+        for key, _ in found.select():
+            if key.fileobj is sys.stdin:
+                for process in [one for one in running if isinstance(one, int)]:
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                return None
+            if key.fileobj is listener:
+                connection = listener.accept()[0]
+                try:
+                    request, streams = receive(connection)
+                except (ConnectionError, SyntaxError):
+                    connection.close()
+                    continue
+                pid = os.fork()
+                if pid == 0:
+                    found.close()
+                    for one in (listener, connection, *(one for one in running if not isinstance(one, int))):
+                        one.close()
+                    for one in (one for one in running if isinstance(one, int)):
+                        os.close(one)
+                    return request, streams
+                for one in streams:
+                    os.close(one)
+                process = os.pidfd_open(pid)
+                running[process], running[connection] = connection, process
+                found.register(process, selectors.EVENT_READ, None)
+                found.register(connection, selectors.EVENT_READ, None)
+            elif key.fileobj in running:
+                process = key.fileobj if isinstance(key.fileobj, int) else running[key.fileobj]
+                connection = running.pop(process)
+                del running[connection]
+                if process is not key.fileobj:  # the program was killed
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                ended = os.waitid(os.P_PIDFD, process, os.WEXITED)
+                found.unregister(process)
+                found.unregister(connection)
+                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+                try:
+                    connection.sendall(code.to_bytes(4, "big", signed=True))
+                except OSError:
+                    pass
+                connection.close()
+                os.close(process)
+
+
+def become(request, streams):
+    """Makes this process the one that was asked for, and runs its program."""
+    words, environment, folder = request
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environb.clear()
+    os.environb.update(environment)
+    os.chdir(folder)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # pylint: disable=consider-using-with
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=unbuffered, line_buffering=stream is sys.stderr or stream.isatty())
+    known = set(sys.path)
+    sys.path[0:1] = [one for one in os.environ.get("PYTHONPATH", "").split(":") if one and one not in known]
+    while words[0] == "-W":
+        warnings.simplefilter(words[1])
+        words = words[2:]
+    try:
+        run(words)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if code and code is not end.code:
+            print(end.code, file=sys.stderr)
+    except BaseException as error:  # pylint: disable=broad-except
+        error.__traceback__ = error.__traceback__.tb_next.tb_next
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
+    # What the end of a program does, but for taking modules apart, which takes longer than all the rest.
+    threading._shutdown()  # pylint: disable=protected-access
+    atexit._run_exitfuncs()  # pylint: disable=protected-access
+    sys.stdout.flush()
+    os._exit(code & 0xff)
+
+
+def run(words):
+    """The program of a command line, from -c, -m or the file on."""
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        main_module = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(words[1], "<string>", "exec"), main_module.__dict__)  # pylint: disable=exec-used
+    elif words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, "")
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        main_module = sys.modules["__main__"] = types.ModuleType("__main__")
+        main_module.__file__ = words[0]
+        code = pathlib.Path(words[0]).read_bytes()
+        exec(compile(code, words[0], "exec"), main_module.__dict__)  # pylint: disable=exec-used
+
+
+def main():
+    address, path, *packages = sys.argv[1:]
+    folder = os.path.dirname(address)
+    # The first process compiles our own packages for all.
+    sys.dont_write_bytecode, sys.pycache_prefix = False, os.path.join(folder, "bytecode")
+    if path:
+        sys.path.insert(1, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for package in (*STANDARD, *packages):
+            __import__(package)
+    gc.collect()
+    gc.freeze()  # what is there now is shared with each process for as long as possible
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(100)
+    print("ready", flush=True)
+    os.close(1)
+    os.dup2(2, 1)
+    asked = serve(listener)
+    if asked is not None:
+        become(*asked)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,10 +7,14 @@ import subprocess
 import tempfile
 import unittest
 
+import forking
 from warren_testing import BIN, SOURCE, Tracker
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 FOLDER = pathlib.Path(__file__).parent
+#: What workers import of each library, and where XGBoost is if not there.
+PACKAGES = {"rabit": ("numpy", ), "xgboost": ("numpy", "xgboost"), "horovod": ("numpy", "torch.distributed")}
+XGBOOST_PATH = os.environ.get("XGBOOST_PATH", "")
 LIMIT_S = 100
 
 # A stranger takes a rank by XGBoost's own functions. Workers of XGBoost 2.1 and later then ask each other whether they can use Warren's
@@ -62,9 +66,9 @@ class Pickles(unittest.TestCase):
     def check_nothing_ran(self, output):
         self.assertFalse((self.folder / "ran-in-task-0").exists(), output)
 
-    def send(self, face, door, arms="none", options=(), python=PYTHON, **more):
-        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", *options, python,
-                               FOLDER / "pickles_worker.py", door, arms, self.folder, face],
+    def send(self, face, door, arms="none", options=(), **more):
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", *options,
+                               forking.python(PYTHON, *PACKAGES[face]), FOLDER / "pickles_worker.py", door, arms, self.folder, face],
                               capture_output=True, text=True, timeout=LIMIT_S, env=environment(**more), check=False)
         output = done.stdout + done.stderr
         self.assertIn("GOT", output)
@@ -90,7 +94,8 @@ class Pickles(unittest.TestCase):
         self.assertIn("it is not sealed", self.send("rabit", "checkpoint", options=options))
 
     def test_horovods_objects_are_refused(self):
-        if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode:
+        found = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+        if subprocess.run([PYTHON, "-c", found], check=False).returncode:
             self.skipTest("SKIPPED: no PyTorch")
         for door in ("horovod.broadcast_object", "horovod.allgather_object"):
             with self.subTest(door):
@@ -106,10 +111,11 @@ class Pickles(unittest.TestCase):
 
     def start(self, code, tracker, task, **more):
         env = environment(**{**tracker.env, "DMLC_TASK_ID": str(task), "RAN": str(self.folder / f"ran-in-task-{task}"),
-                             "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), **more})
+                             "WORKER_PATH": XGBOOST_PATH, **more})
         if not more.get("DMLC_JOB_TOKEN", "set"):
             del env["DMLC_JOB_TOKEN"]
-        process = subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        python = forking.python(PYTHON, *PACKAGES["xgboost"], path=XGBOOST_PATH)
+        process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

@@ -12,9 +12,11 @@ import threading
 import unittest
 from pathlib import Path
 
+import forking
 from warren_testing import BIN, MAGIC, SOURCE, Tracker, wait_for
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
+XGBOOST_PATH = os.environ.get("XGBOOST_PATH", "")
 LIMIT_S = 100
 NOBODY = 65534
 
@@ -84,6 +86,11 @@ def words(rank, world, task):
             collective({"cmd": 4, "msg": "boo"}, rank, world, task), *wishes(task)]
 
 
+def python():
+    """One with XGBoost, which it has imported already."""
+    return forking.python(PYTHON, "numpy", "xgboost", path=XGBOOST_PATH)
+
+
 def taken_ports(pid):
     """The ports at which this process listens and somebody on this machine has connected to it."""
     own = set()
@@ -99,7 +106,7 @@ def taken_ports(pid):
 def environment(tracker, task):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"),
-            "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), **tracker.env, "DMLC_TASK_ID": str(task)}
+            "WORKER_PATH": XGBOOST_PATH, **tracker.env, "DMLC_TASK_ID": str(task)}
 
 
 class Strangers(unittest.TestCase):
@@ -111,8 +118,8 @@ class Strangers(unittest.TestCase):
         self.reading.start()
         return tracker
 
-    def start(self, code, tracker, task):
-        process = subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    def start(self, code, tracker, task, interpreter=None):
+        process = subprocess.Popen([interpreter or python(), "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    env=environment(tracker, task))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
             self.addCleanup(clean)
@@ -195,12 +202,12 @@ class Strangers(unittest.TestCase):
 
     def test_nor_can_it_end_a_worker_that_waits_for_the_others_by_its_error_port(self):
         """XGBoost's worker takes one connection there, and ends if it says 1: it has the tracker's before anybody else has come."""
-        version = subprocess.run([PYTHON, "-c", "import xgboost; print(xgboost.__version__)"], capture_output=True, text=True, check=True,
-                                 env={**os.environ, "PYTHONPATH": os.environ.get("XGBOOST_PATH", "")}).stdout
+        version = subprocess.run([python(), "-c", "import xgboost; print(xgboost.__version__)"], capture_output=True, text=True, check=True,
+                                 env={**os.environ, "PYTHONPATH": XGBOOST_PATH}).stdout
         if tuple(int(part) for part in version.split(".")[:2]) < (2, 1):
             self.skipTest("SKIPPED: XGBoost up to 2.0 has no error port")
         tracker = self.tracker()
-        first = self.start(WORKER, tracker, 0)
+        first = self.start(WORKER, tracker, 0, PYTHON)  # the process that was started is the one with the ports
         wait_for(lambda: taken_ports(first.pid), LIMIT_S, "the tracker's connection to the error port of a worker that waits")
         for port in taken_ports(first.pid):
             stranger = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -244,9 +251,9 @@ class Strangers(unittest.TestCase):
         wait_for(lambda: any("it does not prove the job's token" in line for line in self.log), 30, "the tracker's reason")
 
     def test_the_launcher_shows_why_a_worker_was_refused_and_ends_the_job(self):
-        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", "--admit", "token", PYTHON, "-c",
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", "--admit", "token", python(), "-c",
                                STOCK], capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                              env={**os.environ, "WORKER_PATH": os.environ.get("XGBOOST_PATH", ""), "OMP_NUM_THREADS": "1"})
+                              env={**os.environ, "WORKER_PATH": XGBOOST_PATH, "OMP_NUM_THREADS": "1"})
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, r"warning: tracker: dropped .*it does not prove the job's token \(DMLC_JOB_TOKEN\).*--admit hosts")
 

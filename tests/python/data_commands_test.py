@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+import forking
 from warren_testing import BIN
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
@@ -27,12 +28,14 @@ def table(rows=1000, seed=0):
 
 
 class Commands(unittest.TestCase):
+    python = forking.python(sys.executable, "numpy", "pyarrow.parquet", "pyarrow.csv", "pyarrow.dataset")
+
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_it(self, *words, code=0, program=("-m", "warren", "data")):
         """What it says, on both streams."""
-        done = subprocess.run([sys.executable, *program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run([self.python, *program, *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
@@ -240,7 +243,8 @@ class Commands(unittest.TestCase):
     def test_a_full_disk_is_said_with_the_name_of_the_file(self):
         path = self.parquet("a.parquet", table(5000), 1000)
         (self.folder / "out").mkdir()
-        limited = ("-c", "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
+        # No bytecode is written, which would be cut off, too.
+        limited = ("-c", "import resource, sys\nsys.dont_write_bytecode = True\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
                    "from warren.data import _commands\nsys.exit(_commands.main(sys.argv[1:]))")
         written = [(("convert", path, self.folder / "out" / name, "--exclude", "word"), name)
                    for name in ("b.parquet", "b.arrow", "b.csv", "b.svm")]

@@ -10,8 +10,9 @@ import tempfile
 import unittest
 from unittest import mock
 
+import forking
 from warren import _launched
-from warren_testing import BIN, SOURCE, free_ports
+from warren_testing import BIN, SOURCE, at_night, free_ports
 
 PYTHON = os.environ.get("WARREN_LAUNCHERS_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
@@ -79,8 +80,8 @@ except RuntimeError as error:
 
 
 def has(*modules):
-    code = "import " + ", ".join(modules)
-    return subprocess.run([PYTHON, "-W", "ignore", "-c", code], capture_output=True, check=False).returncode == 0
+    code = f"import importlib.util as found, sys; sys.exit(not all(map(found.find_spec, {modules})))"
+    return subprocess.run([PYTHON, "-c", code], check=False).returncode == 0
 
 
 needs_openmpi = unittest.skipUnless(shutil.which("mpirun.openmpi"), "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
@@ -100,17 +101,18 @@ class Launchers(unittest.TestCase):
                 "WARREN_CONNECT_TIMEOUT": "60", "OMPI_MCA_mpi_yield_when_idle": "1", **more}
 
     def run_all(self, launcher, code, **more):
-        """Exit code and output of the launcher."""
-        done = subprocess.run([*launcher, PYTHON, "-c", code], env=self.environment(**more), cwd=self.folder, timeout=LIMIT_S,
+        """Exit code and output of the launcher, or of the program alone."""
+        done = subprocess.run([*launcher, PYTHON if launcher else forking.python(PYTHON, "numpy"), "-c", code], env=self.environment(**more), cwd=self.folder, timeout=LIMIT_S,
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
-    def run_as_torchrun(self, code, size=2, **more):
+    def run_as_torchrun(self, code, size=2, packages=("numpy", "torch.distributed"), **more):
         """The processes with the environment that torchrun gives them, without torchrun, whose agent keeps their store: each one's
         exit code and output."""
         port, = free_ports(1)
         place = {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
-        started = [subprocess.Popen([PYTHON, "-c", code], env=self.environment(RANK=str(rank), **place), cwd=self.folder, text=True,
+        python = forking.python(PYTHON, *packages) if packages else PYTHON
+        started = [subprocess.Popen([python, "-c", code], env=self.environment(RANK=str(rank), **place), cwd=self.folder, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]
         try:
             return [(output, one.returncode) for one in started for output in [one.communicate(timeout=LIMIT_S)[0]]]
@@ -166,18 +168,25 @@ class Launchers(unittest.TestCase):
             self.assertEqual([status for _, status in found], [0, 0], found)
             self.expect_one_job("".join(output for output, _ in found), size=2)
 
+    def torchrun_is_one_job_of_xgboost(self, code):
+        found = self.run_as_torchrun(code, packages=())  # which of them is imported first can make a difference
+        self.assertEqual([status for _, status in found], [0, 0], found)
+        self.expect_one_job("".join(output for output, _ in found), "90.0", 2)
+
     @needs_xgboost
     @needs_torch
     def test_processes_of_torchrun_are_one_job_of_xgboost_and_of_torch_at_once(self):
-        with_torch = XGBOOST.replace("import numpy, xgboost", "import torch.distributed\ntorch.distributed.init_process_group('gloo')\nimport "
-                                     "numpy, xgboost")
-        for code in (with_torch, XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n"):
-            found = self.run_as_torchrun(code)
-            self.assertEqual([status for _, status in found], [0, 0], found)
-            self.expect_one_job("".join(output for output, _ in found), "90.0", 2)
+        self.torchrun_is_one_job_of_xgboost(XGBOOST.replace("import numpy, xgboost", "import torch.distributed\n"
+                                            "torch.distributed.init_process_group('gloo')\nimport numpy, xgboost"))
+
+    @at_night
+    @needs_xgboost
+    @needs_torch
+    def test_processes_of_torchrun_are_one_job_of_xgboost_and_then_of_torch(self):
+        self.torchrun_is_one_job_of_xgboost(XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n")
 
     def test_torchruns_processes_without_torch_are_refused(self):
-        found = self.run_as_torchrun("import sys; sys.modules['torch'] = None\n" + RABIT)
+        found = self.run_as_torchrun("import sys; sys.modules['torch'] = None\n" + RABIT, packages=("numpy", ))
         for rank, (output, status) in enumerate(found):
             self.assertEqual(status, 1, output)
             self.assertIn(f"this is rank {rank} of 2 processes that torchrun started (RANK={rank}, WORLD_SIZE=2, MASTER_ADDR=127.0.0.1", output)

@@ -89,18 +89,17 @@ def attacks(rng):
         yield [whole[:cut], whole[cut:]]
 
 
-def listening_ports(pid):
-    """The ports at which a process listens."""
-    ports = set()
+def listening_ports(pids):
+    """The ports at which these processes listen."""
     inodes = set()
-    try:
-        for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            target = os.readlink(entry)
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
-    except OSError:
-        return ports
-    for table in ("tcp", "tcp6"):
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                target = os.readlink(entry)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+    ports = set()
+    for table in ("tcp", "tcp6"):  # each time, the kernel looks through all sockets of the machine
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and words[9] in inodes:
@@ -186,8 +185,7 @@ class Hostile(unittest.TestCase):
 
     def attack(self, tracker, job, seed):
         def ports():
-            pids = [process.pid for process in job.processes.values()]
-            return {tracker.port}.union(*(listening_ports(pid) for pid in pids))
+            return {tracker.port, *listening_ports(process.pid for process in list(job.processes.values()))}
 
         attackers = [Attacker(ports, seed * 10 + number) for number in range(2)]
         for attacker in attackers:

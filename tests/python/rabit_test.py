@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from warren_testing import BIN, SOURCE, Tracker
+from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
@@ -294,6 +294,8 @@ class Forks(unittest.TestCase):
     """A process that is forked from a worker takes no part in the job, and does it no harm."""
 
     SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
+    #: Each of a rank's children ends by taking a whole interpreter apart.
+    ROUNDS = 20 if AT_NIGHT else 7
 
     def run_with_child(self, child, told):
         for settings in self.SETTINGS:
@@ -310,7 +312,7 @@ class Forks(unittest.TestCase):
                             sys.stdout.flush()
                     def main():
                         rank = rabit.get_rank()
-                        for round in range(20):
+                        for round in range({self.ROUNDS}):
                             {child}
                             total = rabit.allreduce(np.full(4, rank + round * 1.0), rabit.SUM)
                             assert total.tolist() == [3.0 + 3 * round] * 4, (round, total)

@@ -46,7 +46,7 @@ class Job(unittest.TestCase):
         (cls.folder / "bucket/train/_SUCCESS").write_text("")
         cls.local = str(cls.folder / "bucket/train")
 
-    python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
+    python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
 
     def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
         """What the job says."""

@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -21,6 +23,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren import data  # noqa: E402
 from warren.data import _files, _load, _peers, _progress  # noqa: E402
+from warren.data._columnar import columns as _columns  # noqa: E402
 from warren.data._columnar import formats  # noqa: E402
 from warren.data._columnar import source as _source  # noqa: E402
 from warren.data._columnar.pieces import Piece  # noqa: E402
@@ -49,6 +52,34 @@ def expected(of, columns=COLUMNS, categories=None):
         values = [codes[name].index(row[name]) if name in codes and row[name] is not None else row[name] for name in columns]
         rows.append([np.nan if value is None else float(value) for value in values])
     return np.array(rows, "float32").reshape(-1, len(columns))
+
+
+class Numbers(unittest.TestCase):
+    def test_are_those_of_pyarrow_wherever_an_array_begins_and_whatever_is_missing(self):
+        rng = np.random.default_rng(1)
+        for kind in (*(pa.from_numpy_dtype(f"{sign}int{bits}") for sign in ("u", "") for bits in (8, 16, 32, 64)),
+                     pa.float16(), pa.float32(), pa.float64(), pa.bool_()):
+            for rows, missing in ((0, 0), (1, 0), (8, 0.3), (9, 1), (100, 0), (100, 0.3)):
+                whole = rng.integers(0, 2, rows) > 0 if kind == pa.bool_() else rng.integers(0, 100, rows).astype(kind.to_pandas_dtype())
+                array = pa.array(whole, kind, mask=rng.random(rows) < missing if missing else None)
+                for begin in (0, 1, 3, 8, 13):
+                    part = array.slice(begin, max(0, rows - begin - begin % 3))
+                    found, given = _columns.numbers(part), part.to_numpy(zero_copy_only=False)
+                    if given.dtype == object or (kind == pa.float16() and part.null_count):
+                        given = given.astype("float32" if kind == pa.bool_() else "float64")
+                    with self.subTest(kind=str(kind), rows=rows, missing=missing, begin=begin):
+                        self.assertEqual(found.dtype, given.dtype)
+                        np.testing.assert_array_equal(found, given)
+
+    def test_are_loaded_without_pandas(self):
+        """Its import takes longer than all else that loading a small file does. (Categories need it, by pyarrow.array.)"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.parquet")
+            pq.write_table(table(1000), path)
+            code = (f"import sys; from warren import data; print(len(data.load({path!r}, label='y', exclude='c', progress=False)), "
+                    "sys.modules.keys() & {'pandas', 'pyarrow.dataset'})")
+            said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(said, "1000 set()\n")
 
 
 class Folder(unittest.TestCase):

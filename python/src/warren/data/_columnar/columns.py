@@ -277,6 +277,37 @@ def _storage(array: Any) -> Any:
     return array.storage.cast(pa.bool_()) if array.type.extension_name == _BOOL8 else array.storage
 
 
+#: NumPy's types by pyarrow's names for them.
+_DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64",
+           **{name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}", f"uint{bits}")}}
+
+
+def _bits(buffer: Any, offset: int, count: int) -> NDArray[np.bool_]:
+    """So many bits of a buffer of pyarrow."""
+    first = offset // 8
+    found = np.unpackbits(np.frombuffer(buffer, np.uint8, -(-(offset + count) // 8) - first, first), bitorder="little")
+    return found[offset - 8 * first:offset - 8 * first + count].view(np.bool_)
+
+
+def _to_numpy(chunk: Any) -> NDArray[Any]:
+    """What chunk.to_numpy gives, which imports pandas; that takes longer than to load a small data set. A boolean with missing values is
+    a float32 here."""
+    name, count = str(chunk.type), len(chunk)
+    if count == 0 or (name != "bool" and name not in _DTYPES) or chunk.buffers()[1] is None:
+        found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
+        return found
+    valid, values = chunk.buffers()
+    if name == "bool":
+        found = _bits(values, chunk.offset, count)
+    else:
+        dtype = np.dtype(_DTYPES[name])
+        found = np.frombuffer(values, dtype, count, chunk.offset * dtype.itemsize)
+    if chunk.null_count:
+        found = found.astype("float32" if name == "bool" else found.dtype if found.dtype.kind == "f" else "float64")
+        found[~_bits(valid, chunk.offset, count)] = np.nan
+    return found
+
+
 def numbers(chunk: Any) -> NDArray[Any]:
     """An array of pyarrow as one of NumPy, missing values as NaN, without a copy where that can be."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
@@ -289,9 +320,7 @@ def numbers(chunk: Any) -> NDArray[Any]:
         return np.full(len(chunk), np.nan, "float32")
     if pa.types.is_decimal(kind) or (pa.types.is_float16(kind) and chunk.null_count):
         chunk = chunk.cast(pa.float64())
-    found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
-    # With missing values those of Python.
-    return found.astype("float32") if pa.types.is_boolean(kind) and found.dtype == object else found
+    return _to_numpy(chunk)
 
 
 def identifiers(chunk: Any) -> NDArray[Any]:
@@ -313,7 +342,7 @@ def vectors(chunk: Any, width: int) -> NDArray[Any]:
     found = numbers(chunk.values)[chunk.offset * width:(chunk.offset + len(chunk)) * width].reshape(len(chunk), width)
     if chunk.null_count:
         found = found.astype("float64")
-        found[chunk.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        found[_to_numpy(chunk.is_null())] = np.nan
     return found
 
 
@@ -361,7 +390,7 @@ class Categories:
             indices, chunk = numbers(chunk.indices), chunk.dictionary
         values = _plain(chunk)
         codes = self._looked_up(name, values)
-        strange = np.isnan(codes) & values.is_valid().to_numpy(zero_copy_only=False)
+        strange = np.isnan(codes) & _to_numpy(values.is_valid())
         places = np.arange(len(codes))
         if indices is not None:
             missing = np.isnan(indices) if indices.dtype.kind == "f" else np.zeros(len(indices), bool)
@@ -398,7 +427,7 @@ class Categories:
             try:
                 encoded = values.dictionary_encode()
                 values = encoded.dictionary
-                places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+                places = _to_numpy(encoded.indices.fill_null(-1))
             except pa.ArrowNotImplementedError:
                 places = np.arange(len(values))
 

@@ -122,8 +122,6 @@ class Parquet(Format):
         return pq.ParquetFile(self._source, metadata=self.kept, pre_buffer=True)
 
     def contents(self, keep: Any) -> Contents:
-        import pyarrow.dataset as ds  # pylint: disable=import-outside-toplevel
-
         metadata, schema = self.kept, self._reader().schema_arrow
         stored = schema
         for name, kind in self._dictionaries(schema).items():
@@ -131,6 +129,8 @@ class Parquet(Format):
             stored = stored.set(at, stored.field(at).with_type(kind))
         numbers: Sequence[int] = range(metadata.num_row_groups)
         if keep is not None:
+            import pyarrow.dataset as ds  # pylint: disable=import-outside-toplevel  # imports pandas, too
+
             # Folders' names are no columns of the file; what they say was looked at before.
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
             numbers = [group.id for group in fragment.subset(keep, schema=schema).row_groups]

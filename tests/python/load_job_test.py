@@ -84,13 +84,13 @@ class Training(Job):
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
     def learns_the_same(self, workers):
-        """Each kind of matrix, on so many workers, 0 being a process of its own, as the plain one on one."""
+        """Trains with each kind of matrix on so many workers (0: a process without a job), and compares with the plain one of one process."""
         alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
         pages = self.folder / f"pages-{workers}"
         pages.mkdir()
         for named, kind in (({}, "DMatrix"), ({"quantile": True, "max_bin": 64}, "QuantileDMatrix"), ({"external_memory": "auto"}, "DMatrix"),
                             ({"external_memory": True, "max_bin": 64, "cache_dir": str(pages)}, "ExtMemQuantileDMatrix")):
-            with self.subTest(kind=kind, **named):
+            with self.subTest(kind=kind, options=named):
                 found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
                 self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
         self.assertEqual(list(pages.iterdir()), [])
@@ -106,7 +106,7 @@ class Training(Job):
         params = {"objective": "rank:ndcg", "max_depth": 3, "tree_method": "hist", "max_bin": 64, "lambdarank_pair_method": "topk"}
         alone = self.model(0, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2)
         for named in kinds:
-            with self.subTest(**named):
+            with self.subTest(options=named):
                 found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
                 self.assertAlmostEqual(found["metric"], alone["metric"], 2)
 
@@ -137,7 +137,7 @@ class Training(Job):
         path = self.folder / "few.parquet"
         pq.write_table(table(3, 7), path)
         for named in kinds:
-            with self.subTest(**named):
+            with self.subTest(options=named):
                 said = self.job(4, "xgboost", str(path), label="y", exclude=["q", "w"], **named)
                 self.assertIn("1 of 4 workers have no rows", said)
                 self.assertIn('"world": 4', said)
@@ -317,7 +317,7 @@ class Wrong(Job):
                              ({"features": [["a", "b"], ["b", "a"]]}, r"rank 0 has features=\('a', 'b'\), and rank 1 features=\('b', 'a'\)"),
                              ({"quantile": [False, True]}, "rank 0 has quantile=False, and rank 1 quantile=True"),
                              ({"categories": [None, {"city": ["Rom"]}]}, "rank 0 has categories=None, and rank 1 categories=")):
-            with self.subTest(**named):
+            with self.subTest(options=named):
                 said = self.job(2, "xgboost", self.local, label="y", exclude=["q", "w"], of_rank=named, code=1)
                 self.assertRegex(said, words)
 

@@ -168,7 +168,7 @@ class ThreadedJob:
 
 
 class BadColumn(arrays.ArrayColumn):
-    """Of which the rows from the third on cannot be sent."""
+    """A column whose rows from the third on cannot be sent."""
 
     def encode(self, begin, end):
         if end > 2:
@@ -292,12 +292,16 @@ class Jobs(unittest.TestCase):
             said = [line for line in output.splitlines() if "] all right " in line and kinds in line]
             self.assertEqual(len(said), workers, output)
 
-    def scattered(self, python, library, kinds, worlds=(1, 2, 3, 5)):
+    def scattered(self, python, library, kinds, worlds):
         for world in worlds:
             self.job(world, python, "scatter_worker.py", library, str(world), kinds=kinds)
 
     def test_of_warren_rabit_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "rabit", "numpy")
+        self.scattered(PYTHON, "rabit", "numpy", (1, 2, 5))
+
+    @warren_testing.at_night
+    def test_of_three_of_warren_rabit_scatter_and_gather_arrays(self):
+        self.scattered(PYTHON, "rabit", "numpy", (3,))
 
     def test_of_warren_collectives_scatter_and_gather_arrays(self):
         self.scattered(PYTHON, "collectives", "numpy", (3,))
@@ -324,12 +328,12 @@ class Jobs(unittest.TestCase):
 
     @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
     def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind(self):
-        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (2, 5))
+        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (2,))
 
     @warren_testing.at_night
     @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
     def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind_in_other_numbers(self):
-        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (1, 3))
+        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (1, 3, 5))
 
     @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
     def test_of_a_new_xgboost_scatter_and_gather_tables_of_every_kind(self):
@@ -348,11 +352,17 @@ class Jobs(unittest.TestCase):
 
     @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
     def test_of_xgboost_write_predictions_in_the_order_of_rows(self):
-        self.predicted(PYTHON, (1, 3), ("csv", "npy"))
+        self.predicted(PYTHON, (3,), ("csv", "npy"))
 
     @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
     def test_of_a_new_xgboost_write_predictions_in_the_order_of_rows(self):
-        self.predicted(ARROW_PYTHON, (1, 3), ("parquet", "npy"))
+        self.predicted(ARROW_PYTHON, (1, 3), ("parquet",))
+
+    @warren_testing.at_night
+    @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
+    def test_write_predictions_in_the_order_of_rows_in_other_numbers_and_files(self):
+        self.predicted(PYTHON, (1,), ("csv", "npy"))
+        self.predicted(ARROW_PYTHON, (1, 3), ("npy",))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the tests that train real XGBoost share: data in a folder of their own, and programs run in it."""
 
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ from warren_testing import BIN
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 PYTHON = "/usr/bin/python3"
+WITHOUT_SKLEARN = pathlib.Path(__file__).parent / "without_sklearn"
 
 
 class TrainingCase(unittest.TestCase):
@@ -39,7 +41,7 @@ class TrainingCase(unittest.TestCase):
         """Runs it to its good end; returns what it wrote, stdout first."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
-                              env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", **environment})
+                              env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), **environment})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout + done.stderr
 

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from training import PYTHON
+from training import PYTHON, WITHOUT_SKLEARN
 from warren_testing import BIN
 
 LIMIT_S = 120
@@ -39,7 +39,7 @@ class XgboostFailure(unittest.TestCase):
             done = subprocess.run(
                 [BIN / "dmlc-submit", "--num-workers", str(WORKERS), "--port", "0", "--log-dir", "logs", *options, PYTHON, "train.py"],
                 cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
-                env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONUNBUFFERED": "1"})
+                env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), "PYTHONUNBUFFERED": "1"})
             self.assertEqual(done.returncode, 1, done.stderr)
             logs = [path.read_text() for path in sorted((pathlib.Path(folder) / "logs").glob("*.log"))]
             return done.stderr.splitlines(), logs

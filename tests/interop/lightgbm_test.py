@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
+import forking
 from warren_testing import BIN, SOURCE, free_ports
 
 PLACE = BIN.parent / "interop/venv-lightgbm"
@@ -25,16 +26,21 @@ class LightGbm(unittest.TestCase):
             subprocess.run([PYTHON, "-m", "pip", "install", "-q", "lightgbm", "scipy", "scikit-learn"], check=True)
             (PLACE / "ready").touch()
 
+    @property
+    def warm(self):
+        return [forking.python(PYTHON, "lightgbm")]
+
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def environment(self):
+    @staticmethod
+    def environment():
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
         return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")}
 
     def worker(self, workers, *command, code=0):
         """The output of a job that ends with this code."""
-        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), PYTHON,
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *self.warm,
                                WORKER, *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S,
                               env=self.environment(), cwd=self.folder, check=False)
         output = done.stdout + done.stderr
@@ -47,7 +53,7 @@ class LightGbm(unittest.TestCase):
     def over_sockets(self, workers, tree_learner):
         ports = [f"127.0.0.1:{port}" for port in free_ports(WAYS * workers)]
         machines = ";".join(",".join(ports[way * workers:(way + 1) * workers]) for way in range(WAYS))
-        processes = [subprocess.Popen([PYTHON, WORKER, "over_sockets", str(rank), machines, tree_learner], text=True,
+        processes = [subprocess.Popen([*self.warm, WORKER, "over_sockets", str(rank), machines, tree_learner], text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment())
                      for rank in range(workers)]
         said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
@@ -85,7 +91,7 @@ class LightGbm(unittest.TestCase):
         self.assertLess(best, 200)
         for rank, *of_rank in said:
             self.assertEqual(of_rank, [best, losses, aucs, loss_of_all], rank)
-        self.assertAlmostEqual(losses[best - 1], loss_of_all, delta=1e-9)  # of the trees that are kept
+        self.assertAlmostEqual(losses[best - 1], loss_of_all, delta=1e-9)  # the loss of the trees that are kept
 
     def test_rows_are_dealt_out_and_queries_stay_whole(self):
         lines = [f"{row % 3} qid:{row // 10} 0:{row % 7} 1:{row % 5} 2:{row % 11}" for row in range(300)]

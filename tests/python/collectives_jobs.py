@@ -36,8 +36,8 @@ def submit(workers, *words, env=None):
     return done.returncode, done.stdout + done.stderr
 
 
-def run(workers, code, *options, env=None):
+def run(workers, code, *options, env=None, python=(PYTHON,)):
     """Runs the code on so many workers, with their communicator as `world`; the exit code and what was said."""
     body = "with collectives.context([]) as world:\n" + textwrap.indent(textwrap.dedent(code), "    ")
     with tempfile.TemporaryDirectory() as meeting:
-        return submit(workers, *options, PYTHON, "-c", HEAD + body, env={"MEETING": meeting, **(env or {})})
+        return submit(workers, *options, *python, "-c", HEAD + body, env={"MEETING": meeting, **(env or {})})

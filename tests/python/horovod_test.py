@@ -4,12 +4,14 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
 
+import forking
 from warren_testing import BIN, SOURCE
 
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
@@ -31,20 +33,25 @@ if WHY_NOT:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Horovod(unittest.TestCase):
+    ENVIRONMENT = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": os.pathsep.join([str(SOURCE / "python/src"), str(SOURCE / "tests")])}
+
+    @property
+    def warm(self):
+        return [forking.python(PYTHON, "torch")]
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def submit(self, size, *words, **more):
-        """Of a job of these words for Python: its exit code, and what was said."""
+    def submit(self, size, *words, python=None, **more):
+        """The exit code and the output of a job of these words for Python, one that has imported PyTorch already if no command is given."""
         with tempfile.TemporaryDirectory() as meeting:
-            environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1", "MEETING": meeting,
-                           "PYTHONPATH": os.pathsep.join([str(SOURCE / "python/src"), str(SOURCE / "tests")]), **more}
-            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), PYTHON,
-                                   *words],
-                                  env=environment, cwd=self.folder, text=True, timeout=LIMIT_S, check=False,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size),
+                                   *(python or self.warm), *words],
+                                  env={**self.ENVIRONMENT, "MEETING": meeting, **more}, cwd=self.folder, text=True, timeout=LIMIT_S,
+                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             return done.returncode, done.stdout
 
     def expect_well(self, size, *functions, **more):
@@ -69,8 +76,7 @@ class Horovod(unittest.TestCase):
                          "join", "batch_norm", "again")
         done = subprocess.run([PYTHON, WORKER, "every_operation"], text=True, timeout=LIMIT_S, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": str(self.folder),
-                                   "PYTHONPATH": str(SOURCE / "python/src")})
+                              env={**self.ENVIRONMENT, "MEETING": str(self.folder)})
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(done.stdout.endswith("well\n"), done.stdout)
 
@@ -89,7 +95,7 @@ class Horovod(unittest.TestCase):
     def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):
         self.expect_well(3, "environment")
         # A launcher that counts in another order than the engine: that of HOROVOD_RANK holds.
-        words = f'"{PYTHON}" "{WORKER}" environment every_operation'
+        words = shlex.join([*self.warm, str(WORKER), "environment", "every_operation"])
         shell = f"export HOROVOD_RANK=$((2 - RANK)) HOROVOD_LOCAL_RANK=$((2 - RANK)); exec {words}"
         code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])")
         self.assertEqual((code, said.count("] well")), (0, 3), said)
@@ -107,7 +113,7 @@ class Horovod(unittest.TestCase):
         for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):
             with self.subTest(**more):
                 # The launcher would end the others before they have spoken.
-                shell = f'"{PYTHON}" "{WORKER}" killed || sleep 2'
+                shell = shlex.join([*self.warm, str(WORKER), "killed"]) + " || sleep 2"
                 code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])", **more)
                 killed = float(re.search(r"killed at ([\d.]+)", said)[1])
                 known = re.findall(r"rank (\d) knows at ([\d.]+): (.*)", said)
@@ -176,7 +182,7 @@ class Horovod(unittest.TestCase):
             except ImportError as error:
                 print(error)
         """)
-        code, said = self.submit(2, "-m", "warren.compat", script, "an argument")
+        code, said = self.submit(2, "-m", "warren.compat", script, "an argument", python=[PYTHON])
         self.assertEqual(code, 0, said)
         self.assertEqual(said.count("sum 2.0 ['an argument']"), 2, said)
         self.assertIn("horovod.spark is not among what warren.horovod has", said)

@@ -6,6 +6,7 @@ import sys
 import textwrap
 import unittest
 
+import forking
 from collectives_jobs import ENVIRONMENT, PYTHON, run, submit
 
 # MXNet 1.9.1, its last release, needs a NumPy before 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
@@ -118,8 +119,12 @@ except RuntimeError as error:
 
 
 class KVStore(unittest.TestCase):
+    @property
+    def warm(self):
+        return [forking.python(PYTHON, "numpy" if WITHOUT_TORCH else "torch")]
+
     def expect(self, workers, code, **env):
-        status, said = run(workers, HEAD + textwrap.dedent(code), env=env)
+        status, said = run(workers, HEAD + textwrap.dedent(code), env=env, python=self.warm)
         self.assertEqual(status, 0, said)
         return said
 
@@ -491,7 +496,7 @@ class KVStore(unittest.TestCase):
             for env in BOTH_WAYS:
                 with self.subTest(name=name, **env):
                     # The shells live on, and so dmlc-submit does not end the others.
-                    _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", PYTHON, "-c", KILLED, name, env=env)
+                    _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", *self.warm, "-c", KILLED, name, env=env)
                     killed = float(re.search(r"killed at ([\d.]+)", said)[1])
                     known = re.findall(r"knows at ([\d.]+): (.*)", said)
                     self.assertEqual(len(known), 2, said)

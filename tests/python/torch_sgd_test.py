@@ -5,6 +5,7 @@ import subprocess
 import sys
 import unittest
 
+import forking
 from collectives_jobs import submit
 
 WORKER = pathlib.Path(__file__).with_name("torch_sgd_worker.py")
@@ -17,10 +18,14 @@ if WHY_NOT:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class TorchSgd(unittest.TestCase):
+    @property
+    def warm(self):
+        return [forking.python(PYTHON, "torch")]
+
     def expect_well(self, function, *sizes, **env):
         for size in sizes:
-            with self.subTest(size=size, **env):
-                code, said = submit(size, PYTHON, WORKER, function, env=env)
+            with self.subTest(function, size=size, **env):
+                code, said = submit(size, *self.warm, WORKER, function, env=env)
                 self.assertEqual(code, 0, said)
                 self.assertEqual(said.count("well"), size, said)
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import forking
 from warren_testing import BIN, SOURCE, free_ports
 
 WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
@@ -30,16 +31,21 @@ if WHY_NOT:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Torch(unittest.TestCase):
-    def environment(self, **more):
+    @classmethod
+    def environment(cls, **more):
         return {**os.environ, "WARREN_NATIVE": str(BIN.parent), "OMP_NUM_THREADS": "1",
                 "PYTHONPATH": os.pathsep.join([str(SOURCE / "python/src"), str(SOURCE / "tests")]), **more}
 
-    def run_ranks(self, function, size, **more):
-        """What each rank said and its exit code."""
+    @property
+    def warm(self):
+        return [forking.python(PYTHON, "torch", "torch.distributed", "torch.nn.parallel")]
+
+    def run_ranks(self, function, size, python=None, **more):
+        """What each rank said and its exit code. `python`: another command than the one that has imported PyTorch already."""
         port, another = free_ports(2)
         place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "ANOTHER_PORT": str(another),
                  **more}
-        ranks = [subprocess.Popen([PYTHON, WORKER, function], env=self.environment(RANK=str(rank), **place), text=True,
+        ranks = [subprocess.Popen([*(python or self.warm), WORKER, function], env=self.environment(RANK=str(rank), **place), text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]
         try:
             return [(rank.communicate(timeout=LIMIT_S)[0], rank.returncode) for rank in ranks]
@@ -47,10 +53,10 @@ class Torch(unittest.TestCase):
             for rank in ranks:
                 rank.kill()
 
-    def expect_well(self, function, sizes, **more):
+    def expect_well(self, function, sizes, python=None, **more):
         for size in sizes:
-            with self.subTest(size=size, **more):
-                for said, code in self.run_ranks(function, size, **more):
+            with self.subTest(function, size=size, **more):
+                for said, code in self.run_ranks(function, size, python, **more):
                     self.assertEqual(code, 0, said)
                     self.assertTrue(said.endswith(f"well among {size}\n"), said)
 
@@ -76,7 +82,7 @@ class Torch(unittest.TestCase):
         self.expect_well("callbacks_in_an_order_of_chance", (2,))
 
     def test_a_program_that_ends_while_a_callback_runs_ends_well(self):
-        self.expect_well("ends_in_a_callback", (2,))
+        self.expect_well("ends_in_a_callback", (2,), [PYTHON])
 
     def test_what_a_callback_waits_for_in_vain_ends_after_the_timeout(self):
         for said, code in self.run_ranks("late_in_a_callback", 3)[:2]:
@@ -147,19 +153,19 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
-    def expect_well_of(self, ranks, *launcher, function="every_collective", **more):
+    def expect_well_of(self, ranks, *launcher, function="every_collective", python=None):
         """Runs `function` in ranks that know of their job by their launcher alone; all must succeed."""
-        environment = {name: value for name, value in self.environment(**more).items() if not name.startswith("DMLC_")}
-        done = subprocess.run([*launcher, PYTHON, WORKER, function], env=environment, text=True, timeout=LIMIT_S,
+        environment = {name: value for name, value in self.environment().items() if not name.startswith("DMLC_")}
+        done = subprocess.run([*launcher, *(python or self.warm), WORKER, function], env=environment, text=True, timeout=LIMIT_S,
                               capture_output=True, check=False)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count(f"well among {ranks}"), ranks, done.stdout)
 
     def test_dmlc_submit_starts_it(self):
-        self.expect_well_of(3, BIN / "dmlc-submit", "--num-workers", "3")
+        self.expect_well_of(3, BIN / "dmlc-submit", "--num-workers", "3", python=[PYTHON])
 
     def test_a_program_that_nobody_has_launched_is_one_rank(self):
-        self.expect_well_of(1)
+        self.expect_well_of(1, python=[PYTHON])
 
     @unittest.skipIf(shutil.which("mpirun.openmpi") is None, "SKIPPED: no mpirun.openmpi; apt-get install openmpi-bin")
     def test_mpirun_starts_it_as_horovods_users_write_it(self):
@@ -171,7 +177,7 @@ class Torch(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("mpirun.mpich") is None, "SKIPPED: no mpirun.mpich; apt-get install mpich")
     def test_mpirun_of_mpich_starts_it(self):
-        self.expect_well_of(3, "mpirun.mpich", "-n", "3")
+        self.expect_well_of(3, "mpirun.mpich", "-n", "3", python=[PYTHON])  # which inherits a descriptor
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
 
 
 def free_ports(count):
-    """Of this host, and below those that the kernel gives away, so that no program beside this one is given one of them before
-    it is used."""
+    """Free ports of this host below those that the kernel gives away, so that no program beside this one is given one of them
+    before it is used."""
     ports = []
     for port in random.sample(range(20_000, 32_000), 4 * count):
         with socket.socket() as probe, contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ SEVERAL_MINUTES_S = 120  # for which survivors would sleep
 
 
 def environment(sklearn=False) -> dict:
-    """Of a worker; XGBoost's estimators need `sklearn`, which takes most of the time of importing XGBoost."""
+    """The environment of a worker. XGBoost's estimators need `sklearn`, which takes most of the time of importing XGBoost."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     paths = [str(SOURCE / "python/src"), *([] if sklearn else [str(FOLDER / "without_sklearn")])]
     if os.environ.get("XGBOOST_PATH"):

@@ -37,34 +37,36 @@ def served():
     return _xgboost_engine.num_served()
 
 def main():
-    how = sys.argv[1]
-    preload = ["warren.xgboost"] if how == "preload" else []
+    preload = ["warren.xgboost"] if sys.argv[1] == "preload" else []
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, preload=preload) as cluster, \\
             Client(cluster) as client:
-        if how in ("plugin", "kill", "restart"):
-            import warren.xgboost
-            client.register_plugin(warren.xgboost.dask_plugin())
-        if how == "restart":  # a worker that is killed, which Dask starts again
-            pids = set(client.run(os.getpid).values())
-            os.kill(min(pids), signal.SIGKILL)
-            while len(now := set(client.run(os.getpid, on_error="ignore").values())) < WORKERS or now == pids:
-                time.sleep(0.1)
-        x = da.from_array(X, chunks=(ROWS // 6, COLUMNS))
-        y = da.from_array(Y, chunks=ROWS // 6)
-        begin = time.monotonic()
-        said = {}
-        try:
-            for _ in range(2):
-                found = dxgb.train(client, {"tree_method": "hist", "nthread": 1, "objective": "binary:logistic"},
-                                   dxgb.DaskDMatrix(client, x, y), 8, callbacks=[Killer()] if how == "kill" else None)
-                said["trees"] = found["booster"].num_boosted_rounds()
-                said["loss"] = float(found["booster"].eval(xgb.DMatrix(X, Y)).rpartition(":")[2])
-        except xgb.core.XGBoostError as error:
-            said["error"] = str(error)
-        said["seconds"] = time.monotonic() - begin
-        if how != "kill":
-            said["served"] = list(client.run(served).values())
-        print("said", json.dumps(said), flush=True)
+        for how in sys.argv[1:]:
+            print("said", json.dumps(train(client, how)), flush=True)
+
+def train(client, how):
+    if how == "plugin":
+        import warren.xgboost
+        client.register_plugin(warren.xgboost.dask_plugin())
+    if how == "restart":  # a worker that is killed, which Dask starts again
+        pids = set(client.run(os.getpid).values())
+        os.kill(min(pids), signal.SIGKILL)
+        while len(now := set(client.run(os.getpid, on_error="ignore").values())) < WORKERS or now == pids:
+            time.sleep(0.1)
+    before = client.run(served)
+    x = da.from_array(X, chunks=(ROWS // 6, COLUMNS))
+    y = da.from_array(Y, chunks=ROWS // 6)
+    said = {}
+    try:
+        for _ in range(2):
+            found = dxgb.train(client, {"tree_method": "hist", "nthread": 1, "objective": "binary:logistic"},
+                               dxgb.DaskDMatrix(client, x, y), 8, callbacks=[Killer()] if how == "kill" else None)
+            said["trees"] = found["booster"].num_boosted_rounds()
+            said["loss"] = float(found["booster"].eval(xgb.DMatrix(X, Y)).rpartition(":")[2])
+    except xgb.core.XGBoostError as error:
+        said["error"] = str(error)
+    if how != "kill":
+        said["served"] = [calls - before[worker] for worker, calls in client.run(served).items()]
+    return said
 
 if __name__ == "__main__":
     main()
@@ -80,29 +82,26 @@ class XgboostDask(unittest.TestCase):
             subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
             (PLACE / "ready").touch()
 
-    def said(self, how):
+    def said(self, *hows):
+        """What a cluster of Dask says of each training."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "program.py").write_text(PROGRAM)
         environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent),
                        "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([PLACE / "bin/python", folder / "program.py", how], capture_output=True, text=True, cwd=folder,
+        done = subprocess.run([PLACE / "bin/python", folder / "program.py", *hows], capture_output=True, text=True, cwd=folder,
                               env=environment, timeout=LIMIT_S, check=False)
-        found = re.search(r"said (\{.*\})", done.stdout)
-        self.assertIsNotNone(found, done.stdout + done.stderr)
-        return json.loads(found[1])
+        found = re.findall(r"said (\{.*\})", done.stdout)
+        self.assertEqual(len(found), len(hows), done.stdout + done.stderr)
+        return [json.loads(said) for said in found]
 
-    def test_training_goes_over_warrens_engine(self):
-        own = self.said("own")
+    def test_training_goes_over_warrens_engine_and_a_killed_worker_is_named(self):
+        own, *over_warren, killed = self.said("own", "plugin", "restart", "kill")
         self.assertEqual((own["trees"], own["served"]), (8, [0, 0, 0]))
-        for how in ("plugin", "preload", "restart"):
-            ours = self.said(how)
+        for ours in [*over_warren, *self.said("preload")]:
             self.assertEqual(ours["trees"], 8)
             self.assertTrue(all(calls > 20 for calls in ours["served"]), ours)
             self.assertAlmostEqual(ours["loss"], own["loss"], delta=0.05)  # Dask deals the rows out otherwise each time
-
-    def test_a_killed_worker_is_named(self):
-        said = self.said("kill")
-        self.assertRegex(said["error"], r"over Warren's engine: .*rank 1")
+        self.assertRegex(killed["error"], r"over Warren's engine: .*rank 1")
 
 
 if __name__ == "__main__":

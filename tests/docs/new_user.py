@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import time
 from typing import List, Tuple
@@ -21,8 +22,11 @@ running.LIMIT_S = 1500  # PyTorch is large
 def main() -> None:
     page, folder = map(pathlib.Path, sys.argv[1:])
     work, programs, state = folder / "page", folder / "programs", folder / "shell"
-    for made in (work, programs):
-        made.mkdir(parents=True)
+    programs.mkdir(parents=True)
+    if page.name == "README.md":
+        subprocess.run(["git", "clone", "--quiet", str(SOURCE), str(work)], check=True)
+    else:
+        work.mkdir()
     place = running.place_of(page)
     seconds: List[Tuple[str, float]] = []
     with contextlib.ExitStack() as until:

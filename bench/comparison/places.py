@@ -14,7 +14,7 @@ class Host:
     title = "One host"
     tcp_only = False
     interface = "lo"
-    addresses = []  # the hosts' addresses, if each rank has a host of its own
+    addresses = []  # one address for each rank, where each has its own host
     tracker_address = LOOPBACK
 
     def enter(self, _rank, command):

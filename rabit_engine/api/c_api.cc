@@ -29,7 +29,7 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-/// Of a call of rabit's own.
+/// Prints the error of a call of rabit's API that failed, and returns its result.
 int PrintIfFailed(int result) {
   if (result != 0) {
     std::fflush(stdout);
@@ -154,7 +154,7 @@ bool RabitInit(int argc, char* argv[]) {
 
 int RabitFinalize() {
   bool well = false;
-  // That an earlier error had ended the job is no news.
+  // An earlier error that had ended the job was printed when it happened.
   PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
   return well ? 1 : 0;
 }

@@ -263,7 +263,8 @@ void NamedCalls::Serve() {
   changed_.notify_all();
 }
 
-/// Who waits runs the cycles meanwhile, which saves two switches between threads; the first one at once.
+/// A thread that waits runs the cycles itself, which saves two switches between threads; the first cycle
+/// begins at once.
 template <typename Reached>
 void NamedCalls::HelpUntil(Lock& lock, Reached&& reached) {
   if (reached()) return;
@@ -400,7 +401,8 @@ void NamedCalls::Tune(std::uint64_t bytes) {
 
 // --- running what all have agreed on -----------------------------------------------------------------------
 
-/// Of a batch, by place; nothing where this rank has joined. The names stay taken until the end.
+/// The waiting calls of a batch, in its order; nullopt where this rank has joined. Their names stay taken
+/// until the calls end.
 std::vector<std::optional<NamedCalls::Waiting>> NamedCalls::Take(const std::vector<Ready>& batch) {
   std::vector<std::optional<Waiting>> taken(batch.size());
   const Clock::time_point now = Clock::now();

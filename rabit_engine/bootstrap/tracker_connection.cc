@@ -119,7 +119,7 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // Of a tracker that was there: it ends at this moment, or is not this job's.
+        // The tracker was there before: it is ending at this moment, or belongs to another job.
         throw TrackerLost(
             error.when(),
             fmt::format("{} It is another job's tracker if it says that this worker does not know the job's "

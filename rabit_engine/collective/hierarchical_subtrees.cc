@@ -13,7 +13,7 @@
 namespace warren::collective {
 namespace {
 
-/// Of what one rank handles between hosts: each chunk costs all the steps again.
+/// The size of a chunk of what one rank handles between hosts; each chunk costs all the steps again.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
 /// Above, halves move between hosts, which is fewer bytes in twice as many steps. Simulated.

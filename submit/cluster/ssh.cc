@@ -142,8 +142,8 @@ void AddPlace(const Options& options, const std::vector<std::size_t>& places, st
   if (!NamesMaster(process)) process.environment.emplace_back(kMasterVariable, master);
 }
 
-/// Of the processes of a host that says this of itself in the message "cores": how many may be used, its
-/// OMP_NUM_THREADS (0: none), and a list of them.
+/// The binding of the processes of a host. `said` is its message "cores": how many cores may be used, its
+/// OMP_NUM_THREADS (0 where it is not set), and a list of the cores.
 Binding BindingOn(const Options& options, const std::string& said, std::size_t workers, std::size_t servers) {
   std::istringstream words(said);
   int usable = 1;
@@ -193,8 +193,8 @@ std::string RealName(const Options& options, const Host& host) {
   return host.name;
 }
 
-/// Where the other workers find worker 0. A name that means something else on each host is none for them:
-/// then it runs where dmlc-submit does.
+/// The address at which the other workers find worker 0. If its name means another host on each host, such as
+/// localhost, the address is that of dmlc-submit's host, where worker 0 then runs.
 std::string MasterOf(const Options& options, const std::vector<Host>& hosts,
                      const std::vector<std::size_t>& places) {
   const auto is_loopback = [](const std::string& name) {
@@ -219,7 +219,7 @@ struct SshCluster::Place {
   int connecting = 0;
   int running = 0;
   bool gone = false;  ///< it could not be reached, or a connection to it was lost
-  bool told = false;  ///< that nobody is bound there
+  bool told = false;  ///< the user has been told that no process is bound there
   std::deque<std::shared_ptr<Session>> waiting;
 };
 
@@ -235,7 +235,7 @@ struct SshCluster::Session {
   pid_t ssh = -1;
   bool connecting = false;
   bool began = false;                ///< the process elsewhere did
-  std::optional<ExitStatus> status;  ///< of the process elsewhere
+  std::optional<ExitStatus> status;  ///< how the remote process ended
   std::string words;                 ///< the last of its standard error: ssh's own, if it did not begin
 };
 

@@ -184,7 +184,9 @@ class Launchers(unittest.TestCase):
     @needs_xgboost
     @needs_torch
     def test_processes_of_torchrun_are_one_job_of_xgboost_and_then_of_torch(self):
-        self.torchrun_is_one_job_of_xgboost(XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n")
+        # The barrier keeps rank 0, which serves PyTorch's store, until all ranks have left init_process_group.
+        self.torchrun_is_one_job_of_xgboost(XGBOOST + "import torch.distributed\ntorch.distributed.init_process_group('gloo')\n"
+                                            "torch.distributed.barrier()\n")
 
     def test_torchruns_processes_without_torch_are_refused(self):
         found = self.run_as_torchrun("import sys; sys.modules['torch'] = None\n" + RABIT, packages=("numpy", ))

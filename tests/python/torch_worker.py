@@ -715,6 +715,8 @@ def monitored():
 def different_roots():
     """Each rank takes itself for the root."""
     rank, size = begin()
+    # All ranks leave init_process_group before rank 0, which serves PyTorch's store, can fail and end.
+    dist.barrier()
     data = torch.full((3,), float(rank))
     calls = {"broadcast": lambda: dist.broadcast(data, rank),
              "scatter": lambda: dist.scatter(torch.empty(3), [data] * size, rank)}

@@ -257,10 +257,17 @@ def over_xgboost(module: Any) -> Peers:
 
 
 def prove_over_xgboost(module: Any) -> None:
-    """All ranks of XGBoost's communicator prove the job's token to each other (warren._sealed). A collective call."""
+    """All ranks of XGBoost's communicator prove the job's token to each other (warren._sealed). A collective call. Raises RuntimeError
+    where a rank has not proved it, or where XGBoost's own communication fails on the way."""
     peers = over_xgboost(module)
-    if isinstance(peers, _XGBoost):
+    if not isinstance(peers, _XGBoost):
+        return
+    try:
         _sealed.prove_to_each_other(peers.rank, peers.world, peers._maximum)  # pylint: disable=protected-access
+    except sys.modules["xgboost.core"].XGBoostError as error:
+        raise RuntimeError("XGBoost's own communication failed while the workers proved the job's token to each other: another worker has "
+                           "gone or was in another call, or a process that is not of this job has taken a rank. The tracker's log has the "
+                           f"address of each rank. XGBoost: {error}") from error
 
 
 def _of_xgboost() -> Optional[Peers]:

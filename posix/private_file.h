@@ -21,8 +21,8 @@ inline Descriptor OpenPrivate(const char* path, int flags) {
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || (status.st_mode & kOthers) == 0)
     return file;
-  if (fchmod(file.get(), status.st_mode & static_cast<mode_t>(~kOthers) & 07777) == 0 || errno == EPERM)
-    return file;
+  constexpr mode_t kKept = S_ISUID | S_ISGID | S_ISVTX | S_IRWXU;
+  if (fchmod(file.get(), status.st_mode & kKept) == 0 || errno == EPERM) return file;
   const int error = errno;
   file.reset();
   errno = error;

@@ -69,6 +69,7 @@
 namespace warren::tls {
 
 struct OpenSsl {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member stands in no parentheses.
 #define WARREN_DECLARE(name) decltype(&::name) name = nullptr;
   WARREN_OPENSSL_FUNCTIONS(WARREN_DECLARE)
 #undef WARREN_DECLARE

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "data/text/simd/kernels.h"
+#include "tests/random_cases.h"
 
 namespace warren::data {
 namespace {
@@ -776,10 +777,10 @@ std::size_t SomeCut(std::string_view text, std::size_t place) {
 }
 
 template <typename Next>
-void CompareOnRandomTexts(int texts, std::uint64_t seed, const Next& next) {
+void CompareOnRandomTexts(unsigned texts, std::uint64_t seed, const Next& next) {
   Random random(seed);
   const std::array<std::string_view, 5> paddings = {kPadding, "9", ":", "\n", "#.- 1:1\n"};
-  for (int i = 0; i < texts; ++i) {
+  for (unsigned i = 0; i < RandomCases(texts); ++i) {
     const std::string text = next();
     const FirstIndex first = random() % 2 == 0 ? kZero : kOne;
     const std::size_t cut = random() % 2 == 0 ? 0 : SomeCut(text, random() % (text.size() + 1));

@@ -42,8 +42,8 @@ class Lint(unittest.TestCase):
         self.write("build/compile_commands.json", json.dumps([{
             "directory": str(self.root / "build"), "file": str(unit), "command": f"{compiler} -I{self.root} -c {unit} -o unit.o"}]))
 
-    def lint(self, *words, code=0):
-        done = subprocess.run([self.root / "scripts/lint", "--changed", *words], cwd=self.root, env=self.environment, text=True,
+    def lint(self, *words, which=("--changed", ), code=0):
+        done = subprocess.run([self.root / "scripts/lint", *which, *words], cwd=self.root, env=self.environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
@@ -67,6 +67,22 @@ class Lint(unittest.TestCase):
         rules = (self.root / ".clang-tidy").read_text(encoding="utf-8")
         self.write(".clang-tidy", rules.replace("modernize-use-nullptr", "modernize-use-trailing-return-type"))
         self.assertIn("modernize-use-trailing-return-type", self.lint(code=1))
+
+    def test_all_files_are_read_in_the_groups_in_which_they_are_compiled(self):
+        second, group = self.root / "data/second.cc", self.root / "build/Unity/unity_0_cxx.cxx"
+        self.write("data/second.cc", UNIT.replace("Unit", "Second"))
+        self.write("build/Unity/unity_0_cxx.cxx", f'#include "{self.root}/data/unit.cc"\n\n#include "{second}"\n')
+        self.write("build/compile_commands.json", json.dumps([{
+            "directory": str(self.root / "build"), "file": str(group), "command": f"c++ -std=c++20 -I{self.root} -c {group} -o group.o"}]))
+        # mypy, which is not this test's subject, finds nothing.
+        self.write("bin/mypy", "#!/bin/sh\n")
+        (self.root / "bin/mypy").chmod(0o755)
+        self.environment["PATH"] = f"{self.root}/bin:{os.environ['PATH']}"
+        self.assertIn("1 units clean, 0 of them as remembered", self.lint(which=()))
+        self.assertIn("1 units clean, 1 of them as remembered", self.lint(which=()))
+        self.write("data/second.cc", UNIT.replace("Unit", "Second") + "int* Another() {\n  return 0;\n}\n")
+        for which in ((), ("--changed", )):
+            self.assertIn("data/second.cc:6:10: error: use nullptr", self.lint(which=which, code=1))
 
     def test_formatting_comes_first_and_needs_no_build(self):
         shutil.rmtree(self.root / "build")

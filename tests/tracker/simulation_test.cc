@@ -7,6 +7,7 @@
 #include <deque>
 #include <random>
 
+#include "tests/random_cases.h"
 #include "tracker/job.h"
 
 namespace warren::tracker {
@@ -294,7 +295,7 @@ TEST(Simulation, LinksEveryWorldWhateverTheOrderOfEvents) {
 
 TEST(Simulation, LinksTheWorldAgainAfterDeathsAtAnyMoment) {
   for (const int size : {2, 3, 5, 9}) {
-    for (unsigned seed = 0; seed < 1000; ++seed) {
+    for (unsigned seed = 0; seed < RandomCases(1000); ++seed) {
       const std::string where = fmt::format("size {} seed {}", size, seed);
       World world(size, seed);
       std::mt19937 random(seed + 1000);
@@ -310,7 +311,7 @@ TEST(Simulation, LinksTheWorldAgainAfterDeathsAtAnyMoment) {
 
 TEST(Simulation, LinksTheWorldWhenTrackersDieAtAnyMoment) {
   for (const int size : {1, 2, 3, 5, 9}) {
-    for (unsigned seed = 0; seed < 1000; ++seed) {
+    for (unsigned seed = 0; seed < RandomCases(1000); ++seed) {
       const std::string where = fmt::format("size {} seed {}", size, seed);
       World world(size, seed);
       std::mt19937 random(seed + 1000);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+namespace warren {
+
+/// How many random cases a test goes through: `all` where WARREN_NIGHTLY=1 (scripts/nightly), else a quarter
+/// of them.
+inline unsigned RandomCases(unsigned all) {
+  const char* const nightly = std::getenv("WARREN_NIGHTLY");
+  return nightly != nullptr && std::string_view(nightly) == "1" ? all : all / 4;
+}
+
+}  // namespace warren

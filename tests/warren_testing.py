@@ -19,6 +19,7 @@ BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
+NOTED = 4  # what our tracker answers to the port of a worker
 #: Marks a test whose kind of fault a shorter one finds, too, or whose subject rarely changes: scripts/nightly runs it.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
@@ -139,6 +140,17 @@ def authenticate(wire, token_hex):
     nonces = own + wire.recv_exactly(32)
     wire.sock.sendall(hmac.new(derive(token, b"worker"), nonces, hashlib.sha256).digest())
     assert wire.recv_exactly(32) == hmac.new(derive(token, b"tracker"), nonces, hashlib.sha256).digest()
+
+
+def let_in(wire, token_hex):
+    """The tracker's side of `authenticate`."""
+    token, own = bytes.fromhex(token_hex), os.urandom(32)
+    assert wire.recv_exactly(4) == struct.pack("@i", INTRODUCTION_MAGIC)
+    theirs, claim = wire.recv_exactly(32), wire.recv_exactly(32)
+    assert claim == hmac.new(derive(token, b"claim"), theirs, hashlib.sha256).digest()
+    wire.sock.sendall(struct.pack("@i", INTRODUCTION_MAGIC) + own)
+    assert wire.recv_exactly(32) == hmac.new(derive(token, b"worker"), theirs + own, hashlib.sha256).digest()
+    wire.sock.sendall(hmac.new(derive(token, b"tracker"), theirs + own, hashlib.sha256).digest())
 
 
 class ClassicWorker:

@@ -271,7 +271,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
 
 void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
-  connections_.Send(connection, classic::Encode(classic::HoldWord::kHeld));
+  connections_.Send(connection, classic::Encode(classic::TrackerWord::kHeld));
   if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
@@ -290,7 +290,7 @@ void ClassicJob::CallBackThoseWhoWait() {
     const ConnectionId connection = members_[rank].waits;
     if (connection == 0) continue;
     ReturnToJob(rank);
-    connections_.Send(connection, classic::Encode(classic::HoldWord::kComeBack));
+    connections_.Send(connection, classic::Encode(classic::TrackerWord::kComeBack));
     Forget(connection);
   }
 }
@@ -312,7 +312,7 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   }
   for (const ConnectionId connection : leaving) {
     if (members_[peers_.at(connection).rank].waits == connection)
-      connections_.Send(connection, classic::Encode(classic::HoldWord::kReleased));
+      connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);
   }
   connections_.Add(Finished{});
@@ -445,13 +445,14 @@ void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const cla
   members_[rank].listen_port = port.port;
   members_[rank].has_linked = begun_ = true;
   members_[rank].exchange = 0;
-  Forget(connection);
   broker_->ReportListening(rank);
   const std::set<int>& awaited = broker_->awaited(rank);
   Write({.kind = Note::Kind::kListens,
          .rank = rank,
          .port = port.port,
          .peers = {awaited.begin(), awaited.end()}});
+  connections_.Send(connection, classic::Encode(classic::TrackerWord::kNoted));
+  Forget(connection);
   SendReadyPlans(now);
   if (!linked_ && broker_->complete()) {
     linked_ = true;

@@ -74,7 +74,7 @@ std::string Encode(const WaitForOthers&) {
   return Writer().Int(kWaitForOthers).Take();
 }
 
-std::string Encode(HoldWord word) {
+std::string Encode(TrackerWord word) {
   return Writer().Int(static_cast<std::int32_t>(word)).Take();
 }
 

@@ -72,8 +72,9 @@ struct ListenPort {
 /// others just close, and trackers of others close without a word.)
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
-/// What the tracker answers.
-enum class HoldWord : std::int32_t {
+/// What the tracker answers to ListenPort, to which trackers of others answer nothing, and to WaitForOthers.
+enum class TrackerWord : std::int32_t {
+  kNoted = 4,     ///< a tracker that takes the place of this one knows the port; the connection ends
   kComeBack = 1,  ///< a rank was lost before all had shut down: this one has not shut down, and closes
   kHeld = 2,      ///< heard; another word follows
   kReleased = 3   ///< all have shut down
@@ -88,7 +89,7 @@ std::string Encode(const GoodLinks& good);
 std::string Encode(const LinkErrors& errors);
 std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
-std::string Encode(HoldWord word);
+std::string Encode(TrackerWord word);
 
 /// Decodes what one worker sends to the tracker, however it is cut into pieces. Whoever makes it has read the
 /// magic and found the classic dialect.

@@ -297,7 +297,10 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
   std::list<PendingConnection> pending;  // the oldest first
-  while (count > 0) {
+  // A tracker that dies before it has noted that this rank listens is followed by one that sends nobody here.
+  // One that knows job tokens says when it has.
+  bool noted = !settings_.job_token;
+  while (count > 0 || !noted) {
     Clock::time_point next = deadline;
     if (!pending.empty()) next = std::min(next, pending.front().deadline);
     std::vector<pollfd> waits{{listener_.fd(), POLLIN, 0}};
@@ -307,11 +310,15 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       waits.push_back({stream.fd(), posix::kPeerDone, 0});
       linked.push_back(rank);
     }
-    waits.push_back({tracker.descriptor(), 0, 0});
+    waits.push_back({tracker.descriptor(), static_cast<short>(noted ? 0 : POLLIN), 0});
     if (poll(waits.data(), waits.size(), tcp::MillisecondsUntil(next, 1000 * 3600)) < 0 && errno != EINTR) {
       throw EngineError("poll failed: " + tcp::ErrorText(errno));
     }
-    tracker.ThrowIfBroken();  // it would send nobody here
+    if (noted) {
+      tracker.ThrowIfBroken();
+    } else {
+      noted = tracker.HasNoted();
+    }
     // Whoever is to come may have given up this meeting and wait for all others in the next.
     for (std::size_t link = 0; link < linked.size(); ++link) {
       if (waits[1 + pending.size() + link].revents != 0) ThrowLost(linked[link], 0);
@@ -341,8 +348,10 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       }
     }
     if (Clock::now() >= deadline) {
-      throw TimedOut(fmt::format("{} has waited {} s for ranks {} to connect to it", Name(),
-                                 patience_.count(), fmt::join(MissingNeighbors(), ", ")));
+      const std::string what =
+          count > 0 ? fmt::format("ranks {} to connect to it", fmt::join(MissingNeighbors(), ", "))
+                    : "the tracker to note where it listens";
+      throw TimedOut(fmt::format("{} has waited {} s for {}", Name(), patience_.count(), what));
     }
   }
 }

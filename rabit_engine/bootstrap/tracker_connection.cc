@@ -256,14 +256,14 @@ std::string TrackerConnection::ReadString(const char* what, std::size_t max_byte
 }
 
 bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
-  using wire::classic::HoldWord;
+  using wire::classic::TrackerWord;
   bool held = false;
   for (;;) {
     std::int32_t word = 0;
     // Words are written whole, and there is room for them.
     const ssize_t count = connection_.Receive(&word, sizeof word);
-    if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kComeBack)) return false;
-    if (count == sizeof word && word == static_cast<std::int32_t>(HoldWord::kHeld)) {
+    if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kComeBack)) return false;
+    if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kHeld)) {
       held = true;
     } else if (count > 0) {
       return true;
@@ -280,6 +280,22 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
                       tracker_, count == 0 ? "end of stream" : connection_.TextOf(errno)));
     }
   }
+}
+
+bool TrackerConnection::HasNoted() {
+  using wire::classic::TrackerWord;
+  std::int32_t word = 0;
+  // Words are written whole, and there is room for them.
+  const ssize_t count = connection_.Receive(&word, sizeof word);
+  if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kNoted)) return true;
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  const std::string how = count < 0    ? connection_.TextOf(errno)
+                          : count == 0 ? "end of stream"
+                                       : "it sent nonsense";
+  throw TrackerLost(
+      TrackerLost::When::kTalking,
+      fmt::format("the tracker at {} was lost before it had noted where this worker listens: {}", tracker_,
+                  how));
 }
 
 void TrackerConnection::ThrowIfBroken() {

@@ -38,6 +38,9 @@ class TrackerConnection {
   /// After WaitForOthers: true when this rank may leave, false when it is called back. Throws TrackerLost
   /// when the tracker was about to say which, TimedOut.
   bool ReadRelease(Clock::time_point deadline);
+  /// After a listen port, where the tracker is Warren's: whether it has said that the tracker which would
+  /// take its place knows the port. Does not wait. Throws TrackerLost when the connection ended before.
+  bool HasNoted();
   /// Throws TrackerLost when the tracker's end of the connection broke. (That it closed is no news.)
   void ThrowIfBroken();
   int descriptor() const { return connection_.fd(); }

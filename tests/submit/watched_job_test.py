@@ -203,7 +203,7 @@ class Afterwards(Watched):
                 return answer.read().decode()
 
         # Each rank called 5 times, 64 bytes each.
-        wait_for(lambda: re.search(r'warren_collective_calls_total\{[^}]*rank="2"[^}]*\} 5\b', metrics()), LIMIT_S)
+        wait_for(lambda: set(re.findall(r'warren_collective_calls_total\{[^}]*rank="(\d)"[^}]*\} 5\b', metrics())) == {"0", "1", "2"}, LIMIT_S)
         text = metrics()
         self.assertRegex(text, r'warren_workers\{state="running"\} 3\b')
         self.assertRegex(text, r'warren_collective_bytes_total\{[^}]*collective="allreduce"[^}]*rank="0"[^}]*\} 320\b|'

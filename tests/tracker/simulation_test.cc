@@ -25,6 +25,7 @@ struct Worker {
   int rank = -1;
   int port = 0;
   int waits_to_accept = 0;
+  bool noted = false;  ///< the tracker has said that it wrote down the port
   bool has_linked = false;
   classic::LinkPlan plan;
   std::map<int, int>
@@ -69,15 +70,20 @@ class World {
     }
   }
 
-  /// The tracker dies and another takes over from its notes. Whoever was in the middle of an exchange throws
-  /// its links away and comes again, as our engine does.
+  /// The tracker dies, perhaps when it has read what a worker said and before it has done anything about it,
+  /// and another takes over from its notes. Whoever was in the middle of an exchange throws its links away
+  /// and comes again, as our engine does.
   void ReplaceTracker() {
+    Worker& heard = workers_[random_() % workers_.size()];
+    if (!heard.to_tracker.empty() && random_() % 2 == 0) {
+      job_->Received(heard.connection, heard.to_tracker, now_);
+      heard.to_tracker.clear();
+    }
     job_.emplace(options_, now_);
     job_->TakeOver(notes_, now_);
     for (Worker& worker : workers_) {
       const bool in_exchange = worker.step >= Worker::Step::kMagic && worker.step <= Worker::Step::kAccepting;
-      if (in_exchange && (worker.step != Worker::Step::kAccepting || !worker.to_tracker.empty()))
-        BreakOff(worker);
+      if (in_exchange && (worker.step != Worker::Step::kAccepting || !worker.noted)) BreakOff(worker);
     }
     TakeActions();
   }
@@ -207,7 +213,7 @@ class World {
         Connect(worker);
         return true;
       case Worker::Step::kAccepting:
-        if (worker.waits_to_accept > 0 || !worker.to_tracker.empty()) return false;
+        if (worker.waits_to_accept > 0 || !worker.noted) return false;
         worker.step = Worker::Step::kUp;
         worker.has_linked = true;
         // A neighbour that died meanwhile is noticed at the first use of its link.
@@ -243,6 +249,7 @@ class World {
     if (errors > 0) return SayGoodLinks(worker);
     worker.to_tracker += classic::Encode(classic::ListenPort{worker.port});
     worker.waits_to_accept = worker.plan.num_accept;
+    worker.noted = false;
     worker.step = Worker::Step::kAccepting;
   }
 
@@ -256,7 +263,13 @@ class World {
     for (Action& action : job_->TakeActions()) {
       if (auto* send = std::get_if<Send>(&action)) {
         for (Worker& worker : workers_) {
-          if (worker.connection == send->connection) worker.from_tracker.Append(send->bytes);
+          if (worker.connection != send->connection) continue;
+          if (worker.step == Worker::Step::kAccepting) {
+            EXPECT_EQ(send->bytes, classic::Encode(classic::TrackerWord::kNoted));
+            worker.noted = true;
+          } else {
+            worker.from_tracker.Append(send->bytes);
+          }
         }
       }
       if (auto* report = std::get_if<Report>(&action)) {

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from warren_testing import BIN, MAGIC, ClassicWorker, Tracker, Wire
+from warren_testing import BIN, MAGIC, NOTED, ClassicWorker, Tracker, Wire, let_in
 
 # A clone of dmlc-core, whose tracker no package has: its test runs where there is one.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
@@ -238,6 +238,29 @@ class Errors(unittest.TestCase):
             wire.sock.recv(1000)
         with self.listener(nonsense) as environment:
             self.fails_with(environment, r"sent nonsense where this worker's rank was expected: the rank is 7")
+
+    def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
+        """Another one that takes its place would send nobody to this worker."""
+        token = "ab" * 32
+
+        def unnoted(connection, noted=False):
+            wire = Wire(connection)
+            let_in(wire, token)
+            wire.send_int(wire.recv_int())
+            wire.recv_int(), wire.recv_int(), wire.recv_str(), wire.recv_str()
+            wire.send_int(0, -1, 1, 0, -1, -1)  # rank 0 of 1
+            self.assertEqual(wire.recv_int(), 0)  # good links
+            wire.send_int(0, 0)  # nobody to connect to or to wait for
+            self.assertEqual(wire.recv_int(), 0)  # errors
+            self.assertGreater(wire.recv_int(), 0)  # the port
+            if noted:
+                wire.send_int(NOTED)
+
+        with self.listener(unnoted) as environment:
+            self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=token)
+        with self.listener(lambda connection: unnoted(connection, noted=True)) as environment:
+            with Ranks(environment, 1, "records", DMLC_JOB_TOKEN=token) as ranks:
+                self.assertEqual(list(ranks.by_rank()), [0])
 
     def test_a_worker_of_another_engine_is_found_out(self):
         # It cannot prove a token, so none proves one: else the tracker would not let it in.

@@ -93,7 +93,11 @@ class Job:
 
     def finish(self):
         """Exit codes, and what all wrote to stdout and stderr."""
-        codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
+        try:
+            codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
+        except subprocess.TimeoutExpired as error:
+            codes = [self.processes[task].poll() for task in range(self.ranks)]
+            raise AssertionError(f"not all workers have ended ({codes}): {self.text('err')}") from error
         return codes, self.text("out"), self.text("err")
 
     def text(self, kind):

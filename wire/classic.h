@@ -68,13 +68,13 @@ struct ListenPort {
   std::int32_t port = 0;  ///< where the worker now accepts its remaining links
 };
 
-/// After a shutdown: the worker stays until all others have said shutdown, too. (Warren's own; workers of
-/// others just close, and trackers of others close without a word.)
+/// Follows a shutdown: the worker stays until all other workers have said shutdown, too. Only Warren's
+/// workers send it and only Warren's tracker answers; others close the connection.
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
-/// What the tracker answers to ListenPort, to which trackers of others answer nothing, and to WaitForOthers.
+/// What Warren's tracker answers to ListenPort and to WaitForOthers.
 enum class TrackerWord : std::int32_t {
-  kNoted = 4,     ///< a tracker that takes the place of this one knows the port; the connection ends
+  kNoted = 4,     ///< to ListenPort: it is written down for a tracker that takes over; the connection ends
   kComeBack = 1,  ///< a rank was lost before all had shut down: this one has not shut down, and closes
   kHeld = 2,      ///< heard; another word follows
   kReleased = 3   ///< all have shut down

@@ -1,4 +1,4 @@
-"""scripts/lint in a tree of its own: what was clean is not looked at again, what is not clean is, and whatever clang-tidy read counts."""
+"""Tests of scripts/lint in a small tree: it remembers units without findings, and reads a unit again after any change of its input."""
 
 import json
 import os

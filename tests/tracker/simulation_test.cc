@@ -41,7 +41,7 @@ class World {
     job_.emplace(options_, now_);
   }
 
-  /// Runs until every worker is up; false when nothing can move any more.
+  /// Runs until every worker is up. False if the world comes to a stop before.
   bool RunUntilUp() {
     const int patience = 100 * static_cast<int>(workers_.size());
     for (int waits = 0; waits < 100; ++waits) {

@@ -291,7 +291,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 address = ("127.0.0.1", port)
                 silent = [socket.create_connection(address) for _ in range(10)]
                 wrong = socket.create_connection(address)
-                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # nobody's neighbour
+                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # a rank that is no neighbour
                 peer = Wire(socket.create_connection(address, timeout=5))
                 peer.send_int(1)
                 self.assertEqual(peer.recv_int(), 0)

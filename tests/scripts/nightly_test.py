@@ -65,6 +65,15 @@ class Nightly(unittest.TestCase):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
             self.run_nightly("--only", "nothing")
 
+    def test_a_short_benchmark_leaves_the_table_of_the_full_one(self):
+        def outputs(measure):
+            return {step.name: str(command[-1]) for step in nightly.steps(1, pathlib.Path("archives"), measure) for command in step.commands
+                    if command[0].startswith("bench/") and "--output" in command and "compilers" not in command[0]}
+
+        self.assertGreater(len(outputs(True)), 10)
+        self.assertEqual([name for name, place in outputs(True).items() if not place.startswith("bench/results/")], [])
+        self.assertEqual([name for name, place in outputs(False).items() if not place.startswith(str(nightly.LOGS))], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -19,7 +19,7 @@ BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
-NOTED = 4  # what our tracker answers to the port of a worker
+HELD, RELEASED, NOTED = 2, 3, 4  # what our tracker answers to a worker: wire/classic.h
 #: Marks a test whose kind of fault a shorter one finds, too, or whose subject rarely changes: scripts/nightly runs it.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")

@@ -310,9 +310,9 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
+  // A worker that is about to say that it waits may leave, too. Others have closed the connection.
   for (const ConnectionId connection : leaving) {
-    if (members_[peers_.at(connection).rank].waits == connection)
-      connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
+    connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);
   }
   connections_.Add(Finished{});

@@ -272,8 +272,9 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
-      // A tracker that knows nothing of this lets go by closing, when all have ended.
-      if (!held) return true;
+      // A tracker that knows nothing of this lets go by closing, when all have ended. One that knows job
+      // tokens says so.
+      if (!held && !settings_.job_token) return true;
       throw TrackerLost(
           TrackerLost::When::kTalking,
           fmt::format("the tracker at {} was lost while this worker waited for the others to end: {}",

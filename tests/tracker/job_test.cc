@@ -13,6 +13,7 @@ using classic::Command;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -158,6 +159,16 @@ TEST_F(JobTest, FinishesWhenEveryRankHasShutDown) {
     Hello(std::to_string(rank), Command::kShutdown, rank, 3);
   }
   EXPECT_EQ(finished, "");
+}
+
+TEST_F(JobTest, ReleasesTheLastWorkerInWordsThoughItHasNotYetSaidThatItWaits) {
+  StartLinked(2);
+  const ConnectionId first = Hello("0", Command::kShutdown, 0);
+  Say(first, classic::Encode(classic::WaitForOthers{}));
+  const ConnectionId last = Hello("1", Command::kShutdown, 1);
+  EXPECT_EQ(finished, "");
+  EXPECT_THAT(received[first], EndsWith(classic::Encode(classic::TrackerWord::kReleased)));
+  EXPECT_THAT(received[last], EndsWith(classic::Encode(classic::TrackerWord::kReleased)));
 }
 
 TEST_F(JobTest, HearsWhatWasPrintedBeforeTheLastShutdownThoughItComesAfterIt) {

@@ -12,11 +12,12 @@ import threading
 import time
 import unittest
 
-from warren_testing import BIN, MAGIC, NOTED, ClassicWorker, Tracker, Wire, let_in
+from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
 # A clone of dmlc-core, whose tracker no package has: its test runs where there is one.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
+TOKEN = "ab" * 32
 
 
 def stock_tracker(script, workers):
@@ -183,18 +184,23 @@ class Errors(unittest.TestCase):
         return time.monotonic() - begin
 
     @contextlib.contextmanager
-    def listener(self, serve):
-        """A server on the loopback address that gives its one connection to `serve`."""
+    def listener(self, *serve):
+        """A server on the loopback address that gives one connection to each of `serve`, one after the other."""
         server = socket.create_server(("127.0.0.1", 0))
+        server.settimeout(20)
+        left = list(serve)
         def run():
-            connection, _ = server.accept()
-            with connection:
-                serve(connection)
+            while left:
+                connection, _ = server.accept()
+                with connection:
+                    connection.settimeout(20)
+                    left.pop(0)(connection)
         thread = threading.Thread(target=run)
         thread.start()
         yield {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(server.getsockname()[1])}
         thread.join()
         server.close()
+        self.assertEqual(left, [], "nobody came")
 
     def test_a_tracker_that_is_not_there_is_named_with_the_number_of_tries(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -241,26 +247,42 @@ class Errors(unittest.TestCase):
 
     def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
         """Another one that takes its place would send nobody to this worker."""
-        token = "ab" * 32
+        with self.listener(self.link_alone) as environment:
+            self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=TOKEN)
 
-        def unnoted(connection, noted=False):
-            wire = Wire(connection)
-            let_in(wire, token)
-            wire.send_int(wire.recv_int())
-            wire.recv_int(), wire.recv_int(), wire.recv_str(), wire.recv_str()
-            wire.send_int(0, -1, 1, 0, -1, -1)  # rank 0 of 1
-            self.assertEqual(wire.recv_int(), 0)  # good links
-            wire.send_int(0, 0)  # nobody to connect to or to wait for
-            self.assertEqual(wire.recv_int(), 0)  # errors
-            self.assertGreater(wire.recv_int(), 0)  # the port
-            if noted:
-                wire.send_int(NOTED)
+    def test_a_tracker_that_ends_before_it_has_heard_that_a_worker_waits_for_the_others_is_told_again(self):
+        """Another one that takes its place may not know of the shutdown, and would wait for it for ever."""
+        def leaves(connection, *words):
+            wire = self.greet(connection)
+            self.assertEqual(wire.command, "shutdown")
+            self.assertEqual(wire.recv_int(), 1)  # it waits for the others
+            if words:
+                wire.send_int(*words)
 
-        with self.listener(unnoted) as environment:
-            self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=token)
-        with self.listener(lambda connection: unnoted(connection, noted=True)) as environment:
-            with Ranks(environment, 1, "records", DMLC_JOB_TOKEN=token) as ranks:
-                self.assertEqual(list(ranks.by_rank()), [0])
+        serve = [lambda connection: self.link_alone(connection, NOTED), leaves, lambda connection: leaves(connection, HELD, RELEASED)]
+        with self.listener(*serve) as environment, Ranks(environment, 1, "together", DMLC_JOB_TOKEN=TOKEN) as ranks:
+            process = ranks.by_rank()[0]
+            self.assertEqual((process.wait(30), process.stdout.read()), (0, ""))
+
+    def greet(self, connection):
+        """A connection of a worker with a token, up to its hello."""
+        wire = Wire(connection)
+        let_in(wire, TOKEN)
+        wire.send_int(wire.recv_int())
+        wire.recv_int(), wire.recv_int(), wire.recv_str()  # rank, size of the world, task
+        wire.command = wire.recv_str()
+        return wire
+
+    def link_alone(self, connection, *words):
+        """Makes a worker rank 0 of 1, reads where it listens, and says `words`."""
+        wire = self.greet(connection)
+        wire.send_int(0, -1, 1, 0, -1, -1)
+        self.assertEqual(wire.recv_int(), 0)  # good links
+        wire.send_int(0, 0)  # nobody to connect to or to wait for
+        self.assertEqual(wire.recv_int(), 0)  # errors
+        self.assertGreater(wire.recv_int(), 0)  # the port
+        if words:
+            wire.send_int(*words)
 
     def test_a_worker_of_another_engine_is_found_out(self):
         # It cannot prove a token, so none proves one: else the tracker would not let it in.

@@ -3,6 +3,7 @@
 //
 //   tracker_ranks records          gathers a record of every rank, prints them, ends well
 //   tracker_ranks records R R ...  the same, but the ranks R never come to it
+//   tracker_ranks together         ends at once, together with all others
 //   tracker_ranks ring             passes numbers around the ring until something happens to it, without end
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, ends well
 //   tracker_ranks mismatch         the last rank calls another collective than the others
@@ -77,6 +78,11 @@ int Run(const std::vector<std::string>& words) {
     }
     bootstrap.Print("rank " + std::to_string(rank) + " was here");
     bootstrap.Shutdown();
+    return 0;
+  }
+  if (mode == "together") {
+    while (!bootstrap.ShutdownTogether()) {
+    }
     return 0;
   }
   std::vector<std::vector<std::string>> addresses;

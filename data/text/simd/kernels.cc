@@ -48,15 +48,6 @@ const Kernels& Chosen() {
 
 }  // namespace
 
-template <>
-LibSvmKernel<std::uint32_t> LibSvm<std::uint32_t>(const Kernels& kernels) {
-  return kernels.libsvm32;
-}
-template <>
-LibSvmKernel<std::uint64_t> LibSvm<std::uint64_t>(const Kernels& kernels) {
-  return kernels.libsvm64;
-}
-
 const Kernels& Plain() {
   return kPlain;
 }

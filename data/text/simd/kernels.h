@@ -39,8 +39,15 @@ struct Kernels {
   LibSvmKernel<std::uint64_t> libsvm64;
 };
 
+/// `Index`: std::uint32_t or std::uint64_t.
 template <typename Index>
-LibSvmKernel<Index> LibSvm(const Kernels& kernels);
+LibSvmKernel<Index> LibSvm(const Kernels& kernels) {
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t)) {
+    return kernels.libsvm32;
+  } else {
+    return kernels.libsvm64;
+  }
+}
 
 /// For every CPU.
 const Kernels& Plain();

@@ -271,6 +271,9 @@ void CallWithRoot(Communicator& communicator, Collective collective, std::size_t
 }
 
 TEST(Split, RanksOfAHostThatTakeDifferentRanksForTheRootAreToldInThatCall) {
+#ifdef WARREN_PORTABLE
+  GTEST_SKIP() << "SKIPPED: ranks of a host share no memory here, and are told by the next call";
+#endif
   for (const Collective collective :
        {Collective::kBroadcast, Collective::kReduce, Collective::kGather, Collective::kScatter}) {
     for (const std::size_t count : {std::size_t{6}, std::size_t{60'000}}) {

@@ -64,10 +64,8 @@ Case ParseCase(const std::string& text) {
       fmt::format("'{}': expected a collective, such as allreduce, a colon and a number of bytes", text));
 }
 
-/// A collective on a buffer of its own. The root of broadcasts moves on with each. A rank writes its slice
-/// anew before each allgather, as a program does that gathers again: otherwise lines that another core has
-/// read once stay in its cache, and a peer that reads them in place (MPIs by process_vm_readv) is timed
-/// without the transfer from core to core.
+/// A collective on a buffer of its own. Each broadcast has the next rank as its root. Every rank writes its
+/// slice again before an allgather, so that peers which read it in place find it in no cache of theirs.
 class Measurement::Operation {
  public:
   Operation(World& world, const Case& what)

@@ -33,8 +33,8 @@ class World {
   virtual void Allgather(void* /*data*/, std::size_t /*bytes_each*/) {
     throw std::runtime_error("this peer has no allgather");
   }
-  /// `data` holds a slice of `count_each` elements for each rank, in order of ranks. Afterwards each rank has
-  /// the sum of its own slice, in place or at the beginning; the other slices are unspecified.
+  /// `data` holds `count_each` elements for each rank. Each rank receives the sum of its own slice, there or
+  /// at the beginning of `data`. The rest of `data` is unspecified.
   virtual void ReduceScatter(float* /*data*/, std::size_t /*count_each*/) {
     throw std::runtime_error("this peer has no reduce-scatter");
   }

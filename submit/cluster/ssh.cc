@@ -455,7 +455,7 @@ void SshCluster::OnExit(const std::shared_ptr<Session>& session, const ExitStatu
   events_.exited(session->index, session->status ? *session->status : Explain(*session, status));
 }
 
-/// Of an ssh that ended without a word from the process it led to.
+/// The status of a worker whose ssh ended before the host reported how the worker ended.
 ExitStatus SshCluster::Explain(const Session& session, const ExitStatus& status) {
   Place& place = hosts_[session.host];
   const std::string words = LastLine(session.words);

@@ -12,7 +12,7 @@ from typing import List, Tuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-# The tests' modules ask for a build; there is none, and nothing of one is used.
+# Modules of the tests read these variables. This program uses no build.
 os.environ.update(WARREN_BIN="/nowhere/bin", WARREN_SOURCE=str(SOURCE))
 sys.path.insert(0, str(SOURCE / "tests"))
 import places  # noqa: E402

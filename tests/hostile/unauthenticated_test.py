@@ -46,7 +46,7 @@ def authentication(token):
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """Of the transport, with a proof made up."""
+    """The first message of a link of the transport, with random bytes for its proof."""
     return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
 
 
@@ -243,7 +243,7 @@ class Hostile(unittest.TestCase):
         self.check_end(tracker, job, self.attack(tracker, job, SEED + 3))
 
     def test_a_claim_that_is_repeated_gets_a_nonce_and_no_more(self):
-        """Who can listen on the network knows what workers began with."""
+        """An attacker can overhear the first bytes that a worker sends."""
         tracker, job = self.job("--admit", "token")
         job.await_version(1)
         overheard = authentication(bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"]))

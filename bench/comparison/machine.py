@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 
 STREAM_LIMIT_S = 120
 
@@ -20,6 +21,14 @@ def processor() -> str:
     return f"{_cpu_model()}, {os.cpu_count()} cores"
 
 
+def program(bin_dir, name):
+    """The path of a built program; ends this process with what to do if it is not there."""
+    path = os.path.join(bin_dir, name)
+    if not os.access(path, os.X_OK):
+        sys.exit(f"{path} is not built: run scripts/build release all bench-programs, or name the folder with --bin")
+    return path
+
+
 def memory_available():
     """Bytes that may be used without swapping."""
     with open("/proc/meminfo", encoding="utf-8") as file:
@@ -31,9 +40,7 @@ def memory_available():
 
 def memory_rates(bin_dir, sizes):
     """Bytes a second and core for copying and adding in place, on one core and with all at work, by size."""
-    program = os.path.join(bin_dir, "machine-limits")
-    done = subprocess.run([program, "memory"] + [str(size) for size in sizes], stdout=subprocess.PIPE, text=True,
-                          check=True)
+    done = subprocess.run([program(bin_dir, "machine-limits"), "memory", *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}
 
@@ -45,7 +52,7 @@ FAR_S = 100e-9
 
 def line_times(bin_dir):
     """Seconds that a cache line takes between every two cores, at this moment: {"0-1": seconds}."""
-    done = subprocess.run([os.path.join(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([program(bin_dir, "machine-limits"), "lines"], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -60,14 +67,14 @@ def stream_rate(bin_dir, place):
 
     {"stream": bytes a second, "half_round_trip_s": seconds, "exchange_s": {bytes: seconds of an exchange of as many
     bytes each way between two processes that do nothing else and never sleep}}"""
-    program = os.path.join(bin_dir, "machine-limits")
+    limits = program(bin_dir, "machine-limits")
     place.prepare(2)
     address = place.addresses[0] if place.addresses else place.tracker_address
-    receive = place.enter(0, [program, "receive", "--host", address])
+    receive = place.enter(0, [limits, "receive", "--host", address])
     with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
         try:
             port = json.loads(receiver.stdout.readline())["port"]
-            send = place.enter(1, [program, "send", "--host", address, "--port", str(port)])
+            send = place.enter(1, [limits, "send", "--host", address, "--port", str(port)])
             done = subprocess.run(send, stdout=subprocess.PIPE, text=True, check=True, timeout=STREAM_LIMIT_S)
             return json.loads(done.stdout)
         finally:

@@ -64,8 +64,9 @@ GangController::Task* GangController::Find(std::size_t index) {
 }
 
 bool GangController::busy() const {
-  return !commands_.empty() ||
-         std::any_of(gangs_.begin(), gangs_.end(), [](const Gang& gang) { return gang.launcher_runs; });
+  return !commands_.empty() || std::any_of(gangs_.begin(), gangs_.end(), [](const Gang& gang) {
+    return gang.launcher_runs || gang.cancel_at.has_value();
+  });
 }
 
 // --- starting --------------------------------------------------------------------------------------------
@@ -197,13 +198,14 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   AskLater(gang, now);
 }
 
-/// No agent of the gang will come any more.
+/// Called when no more agents of the gang can arrive.
 void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now) {
   gang.launched = gang.requeued = false;
   gang.job.clear();
   Do(RemoveFiles{gang.id});
   SetCleanupOf(gang);
   gang.ask_at.reset();
+  gang.cancel_at.reset();
   if (gang.stopped && !stopping_) return LaunchIfAllAreWanted(gang, now);
   gang.gone = !stopping_;
   const std::string last = LastLine(gang.words);
@@ -243,7 +245,7 @@ void GangController::Handle(const AgentEvent& event, TimePoint now) {
   std::visit([&](const auto& one) { On(one, now); }, event);
 }
 
-/// It cannot prove that it is of this job, so nothing depends on what it says.
+/// The agent cannot prove that it belongs to this job, so its message changes nothing but a warning.
 void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
@@ -289,7 +291,7 @@ void GangController::ForgetMaster(Gang& gang) {
   gang.goes_without_master = false;
 }
 
-/// Whose agents are there.
+/// Launches the processes whose agents have arrived.
 void GangController::LaunchAll(Gang& gang, TimePoint now) {
   gang.begin_at.reset();
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
@@ -342,6 +344,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   if (task == nullptr) return;
   Gang& gang = gangs_[GangOf(event.index)];
   task->agent = Task::Agent::kNone;
+  if (gang.cancel_at && !AnyAgentIsHere(gang)) CancelJob(gang);
   if (task->state == Task::State::kIdle) return;
   if (task->state == Task::State::kWanted && !task->was_here) {  // it was one of the gang before
     const bool another_comes = gang.launched && !(stopping_ && gang.requeued);
@@ -364,6 +367,11 @@ void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, Time
   task.status = status;
   gang.asks_about_loss = 0;
   Ask(gang, now);
+}
+
+bool GangController::AnyAgentIsHere(const Gang& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const Task& task) { return task.agent != Task::Agent::kNone; });
 }
 
 bool GangController::NothingIsLeft(const Gang& gang) {
@@ -413,12 +421,32 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     gang.asking = false;
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
-    if (!status.ok()) {
-      Tell(LogLine{Severity::kWarning, fmt::format("job {} of {} could not be cancelled: {}", command.job,
-                                                   gang.queue->name, LastLine(printed))});
+    if (command.kind == Command::Kind::kCancel && !status.ok()) {
+      return AskWhyNotCancelled(gang, command.job, LastLine(printed), now);
+    }
+    if (command.kind == Command::Kind::kAskWhyNotCancelled) {
+      const auto report = gang.queue->report(command.job, printed, status.ShellCode());
+      if (!report || report->state != JobState::kOver) WarnNotCancelled(gang, command.job, command.story);
     }
     if (gang.job == command.job && !gang.launcher_runs) EndGang(gang, kStopped, now);
   }
+}
+
+/// A job whose processes have ended may be over before it is cancelled, which some queues call an error.
+/// `said`: the last line of the command that cancels.
+void GangController::AskWhyNotCancelled(Gang& gang, const std::string& job, const std::string& said,
+                                        TimePoint now) {
+  if (gang.queue->returns) {
+    return Run({Command::Kind::kAskWhyNotCancelled, gang.id, job, said}, gang.queue->ask(job));
+  }
+  // The launcher of such a queue runs as long as the job.
+  if (gang.launcher_runs) WarnNotCancelled(gang, job, said);
+  if (gang.job == job && !gang.launcher_runs) EndGang(gang, kStopped, now);
+}
+
+void GangController::WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said) {
+  Tell(LogLine{Severity::kWarning,
+               fmt::format("job {} of {} could not be cancelled: {}", job, gang.queue->name, said)});
 }
 
 void GangController::AskLater(Gang& gang, TimePoint now) {
@@ -469,21 +497,22 @@ void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) 
 }
 
 void GangController::CancelJob(Gang& gang) {
+  gang.cancel_at.reset();
   if (!gang.job.empty()) Run({Command::Kind::kCancel, gang.id, gang.job}, gang.queue->cancel(gang.job));
 }
 
 // --- the end ---------------------------------------------------------------------------------------------
 
-/// The agents end their processes when their connections end, and the launcher ends with them.
+/// The agents end their processes when they are told to, and the launcher ends with them. A job in a queue is
+/// cancelled when its agents have left, or when they had time to: the queue would kill what it runs at once,
+/// and with it what the processes say and save at their end.
 void GangController::Stop(TimePoint now) {
   stopping_ = true;
   for (Gang& gang : gangs_) {
     if (const auto held = std::exchange(gang.held, std::nullopt)) Report(*held, TaskOf(gang, *held).status);
-    bool any_here = false;
     for (std::size_t i = gang.first; i < gang.end(); ++i) {
       Task& task = TaskOf(gang, i);
       if (task.agent == Task::Agent::kHere) {
-        any_here = true;
         task.agent = Task::Agent::kToldToEnd;
         Do(EndAgent{i});
       } else if (task.agent == Task::Agent::kNone && (gang.requeued || !gang.launched) &&
@@ -497,15 +526,24 @@ void GangController::Stop(TimePoint now) {
     gang.ask_at.reset();
     if (gang.requeued) continue;  // the job stays in the queue, and its agents come again
     gang.stopped = true;
-    CancelJob(gang);
-    const std::chrono::milliseconds patience =
-        any_here ? kStopGrace + kLastWordsPatience : std::chrono::milliseconds{0};
-    gang.patience = now + (gang.Submits() ? kLauncherPatience : patience);
+    const bool any_here = AnyAgentIsHere(gang);
+    const TimePoint end = now + (any_here ? kStopGrace + kLastWordsPatience : std::chrono::milliseconds{0});
+    if (!any_here) {
+      CancelJob(gang);
+    } else if (!gang.job.empty()) {
+      gang.cancel_at = end;
+    }
+    if (gang.Submits()) {
+      gang.patience = now + kLauncherPatience;
+    } else {
+      gang.patience = gang.cancel_at ? end + kLastWordsPatience : end;
+    }
   }
 }
 
 void GangController::Kill() {
-  for (const Gang& gang : gangs_) {
+  for (Gang& gang : gangs_) {
+    if (gang.cancel_at) CancelJob(gang);
     // One that puts the job into a queue, or takes it out, is let: else the job would stay there.
     if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
   }
@@ -534,6 +572,7 @@ void GangController::BeginWithoutMaster(Gang& gang, TimePoint now) {
 
 void GangController::Tick(TimePoint now) {
   for (Gang& gang : gangs_) {
+    if (gang.cancel_at && *gang.cancel_at <= now) CancelJob(gang);
     if (gang.patience && *gang.patience <= now) {
       gang.patience.reset();
       OnImpatience(gang);
@@ -553,7 +592,8 @@ void GangController::Tick(TimePoint now) {
 std::optional<TimePoint> GangController::NextDeadline() const {
   std::optional<TimePoint> next;
   for (const Gang& gang : gangs_) {
-    for (const auto& deadline : {gang.patience, gang.relaunch_at, gang.begin_at, gang.ask_at}) {
+    for (const auto& deadline :
+         {gang.patience, gang.relaunch_at, gang.begin_at, gang.ask_at, gang.cancel_at}) {
       if (deadline && (!next || *deadline < *next)) next = deadline;
     }
   }

@@ -88,7 +88,7 @@ class GangController {
   GangId GangOf(std::size_t index) const;
   std::size_t FirstOf(GangId gang) const { return gangs_[gang].first; }
   std::size_t CountOf(GangId gang) const { return gangs_[gang].tasks.size(); }
-  /// True while a launcher or a command runs.
+  /// True while a launcher or a command runs, or a job is about to be cancelled.
   bool busy() const;
 
   void Start(std::size_t index, int attempt, std::uint16_t port, TimePoint now);
@@ -114,7 +114,7 @@ class GangController {
       kIdle,    ///< it has not been started, or has ended
       kWanted,  ///< it is to run as soon as its agent is here
       kRunning,
-      kLost,  ///< its agent left without a word, and the queue is being asked why
+      kLost,  ///< the agent left without reporting an exit, and the queue is being asked why
     };
     enum class Agent { kNone, kHere, kToldToEnd };
     State state = State::kIdle;
@@ -123,7 +123,7 @@ class GangController {
     std::uint16_t port = 0;
     bool was_here = false;  ///< since its gang was launched
     bool is_keyless = false;
-    ExitStatus status = {};  ///< of the last attempt
+    ExitStatus status = {};  ///< how the last attempt ended
   };
 
   /// The processes of one role.
@@ -134,10 +134,10 @@ class GangController {
     bool of_workers = false;
     std::string master = {};  ///< the address of the first worker's agent, once it is known
     bool goes_without_master = false;
-    std::string name = {};       ///< of the launcher
-    std::string directory = {};  ///< of its files
+    std::string name = {};       ///< the name of the launcher
+    std::string directory = {};  ///< the directory of the launcher's files
     std::optional<Queue> queue = {};
-    bool (*is_noise)(std::string_view line) = nullptr;  ///< of the launcher's lines
+    bool (*is_noise)(std::string_view line) = nullptr;  ///< true for the launcher's lines that are not shown
     bool launcher_runs = false;
     bool launched = false;     ///< the launcher runs, or the job is in the queue
     std::string job = {};      ///< its number in the queue
@@ -149,34 +149,38 @@ class GangController {
     std::optional<TimePoint> begin_at = {};  ///< workers that wait for worker 0, without it
     std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
     std::optional<TimePoint> ask_at = {};
+    std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave before
     bool asking = false;
     int asks_about_loss = 0;
     std::string last_report = {};
     bool requeued = false;
-    bool gone = false;                          ///< it has ended by itself
-    std::optional<TimePoint> relaunch_at = {};  ///< of one that is gone
+    bool gone = false;                          ///< the gang has ended by itself
+    std::optional<TimePoint> relaunch_at = {};  ///< when a gang that has ended by itself is launched again
     bool stopped = false;  ///< what still runs of it ends; started again it is launched anew
 
     std::size_t end() const { return first + tasks.size(); }
     bool Submits() const { return queue && queue->returns; }
   };
 
-  /// Of a queue, while it runs.
+  /// A command of the queue that is running.
   struct Command {
     enum class Kind {
       kAsk,
       kCancel,
+      kAskWhyNotCancelled,
       kClear,  ///< takes out of the queue what is over and stays there
     };
     Kind kind;
     GangId gang;
     std::string job;
-    std::string story = {};  ///< how the job ended
+    /// For kClear, how the job ended; for kAskWhyNotCancelled, the last line that kCancel printed.
+    std::string story = {};
   };
 
   Task* Find(std::size_t index);
   Task& TaskOf(Gang& gang, std::size_t index) { return gang.tasks[index - gang.first]; }
   static bool NothingIsLeft(const Gang& gang);
+  static bool AnyAgentIsHere(const Gang& gang);
 
   static bool AllAreWanted(const Gang& gang);
   void EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now);
@@ -207,6 +211,8 @@ class GangController {
   void OnPending(Gang& gang, TimePoint now);
   void OnOver(Gang& gang, const JobReport& report, TimePoint now);
   void CancelJob(Gang& gang);
+  void AskWhyNotCancelled(Gang& gang, const std::string& job, const std::string& said, TimePoint now);
+  void WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said);
   void OnImpatience(Gang& gang);
 
   template <typename Event>

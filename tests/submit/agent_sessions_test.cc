@@ -11,6 +11,8 @@
 #include <map>
 #include <random>
 
+#include "tests/random_cases.h"
+
 namespace warren::submit {
 namespace {
 
@@ -149,7 +151,7 @@ class AgentWorld {
     }
   }
 
-  /// Somebody who is no agent of this job.
+  /// A client that is not an agent of this job.
   void Visit() {
     const std::string words[] = {
         "", "GET / HTTP/1.1\r\n\r\n", std::string(3000, 'x'),
@@ -193,7 +195,7 @@ class AgentWorld {
     sessions_.Received(id, piece, now_);
   }
 
-  /// Nobody holds it any more.
+  /// Closes the connection of the agent's output, if there is one.
   void CloseOut(const Agent& agent) {
     const auto out = connections_.find(agent.out.value_or(0));
     if (out != connections_.end()) out->second.closes = true;
@@ -361,9 +363,9 @@ class AgentWorld {
 };
 
 TEST(AgentSessionsSimulation, AgentsLeaveOnceAndNothingTheyWroteIsLost) {
-  constexpr unsigned kRuns = 1000;
+  const unsigned runs = RandomCases(1000);
   const unsigned first = std::random_device{}();
-  for (unsigned i = 0; i < kRuns && !testing::Test::HasFailure(); ++i) {
+  for (unsigned i = 0; i < runs && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", first + i));
     AgentWorld(first + i).Run();
   }

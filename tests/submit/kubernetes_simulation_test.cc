@@ -12,6 +12,7 @@
 #include <set>
 
 #include "submit/cluster/kubernetes/controller.h"
+#include "tests/random_cases.h"
 
 namespace warren::submit {
 namespace {
@@ -72,7 +73,7 @@ class KubernetesWorld {
     bool has_begun = false;
     std::optional<ExitStatus> ended = {};
     bool is_followed = false;
-    int follower = 0;                                           ///< of all that there were
+    int follower = 0;                                           ///< counts the followers that there were
     std::vector<std::pair<std::string, std::string>> log = {};  ///< time and line
     std::string said = {};                                      ///< by its processes
     int restarts = 0;
@@ -83,7 +84,7 @@ class KubernetesWorld {
 
   int Between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   bool Chance(int percent) { return Between(1, 100) <= percent; }
-  /// Of something that goes wrong, more often in some jobs than in others.
+  /// Whether something goes wrong now; the probability differs from job to job.
   bool Trouble(int parts = 1) { return Chance(trouble_ * parts); }
   void After(int ms, std::function<void()> what) {
     coming_.emplace(now_ + milliseconds(ms), std::move(what));
@@ -195,7 +196,7 @@ class KubernetesWorld {
   void Do(const LauncherSaid&) {}
   void Do(const LogLine&) {}
   void Do(const ClusterEvent& event) {
-    // What logs bring before their commands are killed, nobody takes any more.
+    // Logs may deliver lines until their commands have been killed; these lines are dropped.
     ASSERT_TRUE(phase_ != Phase::kOver || std::holds_alternative<LogLine>(event) ||
                 std::holds_alternative<ProcessWrote>(event) || std::holds_alternative<LauncherSaid>(event))
         << "something happens behind the end" << Describe();
@@ -544,23 +545,23 @@ class KubernetesWorld {
   TimePoint now_{std::chrono::hours(1)};
   std::multimap<TimePoint, std::function<void()>> coming_;
 
-  // Of the cluster:
+  // The state of the cluster.
   std::set<std::string> jobs_;  ///< by role
   std::map<std::string, Pod> pods_;
-  std::map<std::string, Pod> logs_;  ///< of pods that are lost, for a while
+  std::map<std::string, Pod> logs_;  ///< the logs of lost pods, which can be read for a while
   int num_pods_ = 0;
   std::string failed_job_;
   std::set<std::string> followed_;
   std::map<std::string, int> follower_of_;
   int followers_ = 0;
-  int commands_ = 0;  ///< that run
+  int commands_ = 0;  ///< the number of running commands
   bool applying_ = false;
   bool asking_ = false;
   bool deleting_ = false;
   bool deletion_is_left_ = false;
   std::function<void()> kill_, kill_ask_, kill_apply_;
 
-  // Of the job:
+  // The state of the job.
   Phase phase_ = Phase::kRunning;
   std::set<std::size_t> running_;
   std::map<std::size_t, int> failures_;
@@ -576,9 +577,9 @@ class KubernetesWorld {
 };
 
 TEST(KubernetesSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
-  constexpr unsigned kJobs = 5000;
+  const unsigned jobs = RandomCases(5000);
   const unsigned first = std::random_device{}();
-  for (unsigned i = 0; i < kJobs && !testing::Test::HasFailure(); ++i) {
+  for (unsigned i = 0; i < jobs && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", first + i));
     KubernetesWorld(first + i).Run();
   }

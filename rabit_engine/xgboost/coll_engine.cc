@@ -383,6 +383,7 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
     rounds->Meet();
     const std::uint64_t first_who_wants = rounds->Greatest(wish.wants ? world_size - rank : 0);
     beginning.tells = wish.wants && first_who_wants == world_size - rank;
+    beginning.is_demanded = rounds->Greatest(wish.demands ? 1 : 0) > 0;
     Tables tables;
     Settings settings;
     Caller caller;

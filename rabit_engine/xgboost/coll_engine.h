@@ -18,6 +18,7 @@ std::string Objections(const void* address_in_xgboost);
 struct Wish {
   std::string objection;  ///< of its own, to being served; empty: none
   bool wants = true;      ///< whether its user would like to know why not
+  bool demands = false;   ///< whether it is an error for its user if the engine serves nobody
   std::chrono::seconds timeout{
       0};  ///< how long a call may wait for a peer, where rabit_timeout=1 does not say; 0: half an hour
 };
@@ -26,6 +27,9 @@ struct Beginning {
   bool serves = false;  ///< the same on all ranks
   std::string why_not;  ///< "rank 2: ...", the same on all ranks
   bool tells = false;   ///< true on one rank of those that want: the one that is to tell why not
+  /// Whether a rank demands the engine; the same on all ranks. If it serves nobody, that rank fails, and the
+  /// others are to fail with it, with the same reason: else they would report that a peer is lost.
+  bool is_demanded = false;
 };
 
 /// From now on the engine serves the calls that this thread makes over its communicator of XGBoost's. All

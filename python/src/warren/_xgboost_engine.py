@@ -75,7 +75,8 @@ def begin(timeout: Any = None) -> bool:
     """Turns the engine on for the communicator that this thread has joined, where all its ranks can; they all call this.
     Where one cannot, all stay on XGBoost's own, and the lowest rank that did not ask for that says why on standard error. A
     call waits `timeout` seconds for a peer that lives, as XGBoost's `dmlc_timeout` has it (None: half an hour). Does nothing
-    in a communicator of one. Raises RuntimeError where WARREN_XGBOOST_ENGINE asks for what cannot be."""
+    in a communicator of one. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank asks for what cannot be: else that
+    rank alone would end, and the others report that a peer is lost."""
     if serves():  # a communicator that nobody has left: what the ranks agree on now goes over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
@@ -88,7 +89,7 @@ def begin(timeout: Any = None) -> bool:
         objection = _objection(choice)
     except RuntimeError as error:
         choice, objection = "warren", str(error)
-    why_not, teller = _agreed(objection, choice != "own", rank, size)
+    why_not, teller, demanded = _agreed(objection, choice, rank, size)
     if not why_not:
         why = ctypes.create_string_buffer(_WHY_BYTES)
         try:
@@ -100,17 +101,18 @@ def begin(timeout: Any = None) -> bool:
         if code < 0:
             raise RuntimeError(_text(why))
         why_not = _text(why)
-    if why_not and choice == "warren":
+    if why_not and demanded:
         raise RuntimeError(f"XGBoost cannot communicate over Warren's engine: {why_not}")
     if why_not and rank == teller:
         print(f"warren: XGBoost keeps its own communication: {why_not}", file=sys.stderr, flush=True)
     return serves()
 
 
-def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int]:
-    """The objection of the lowest rank that has one, and the lowest rank that wants the engine, over XGBoost's own
-    communication. Raises RuntimeError where another rank is in a call of its own, or does not prove the job's token."""
-    said = (*_GREETING, size - rank if objection else 0, size - rank if wants else 0)
+def _agreed(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
+    """The objection of the lowest rank that has one, the lowest rank that wants the engine, and whether a rank demands it, over XGBoost's
+    own communication. Raises RuntimeError where another rank is in a call of its own, or does not prove the job's token."""
+    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size where a rank demands it
+    said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator have to be asked for Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")
     try:
@@ -118,14 +120,14 @@ def _agreed(objection: str, wants: bool, rank: int, size: int) -> Tuple[str, int
     except xgb.core.XGBoostError as error:
         raise RuntimeError(f"XGBoost's own communication failed while all were asked: another worker has gone, or was in another "
                            f"call; {all_or_none}: {error}") from error
-    if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= size:
+    if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= 2 * size:
         raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
     _peers.prove_over_xgboost(xgb.collective)
     if not objects:
-        return "", size - asks
+        return "", size - asks, asks > size
     first = size - objects
     told = str(_peers.over_xgboost(xgb.collective).broadcast(f"rank {rank}: {objection}", first))
-    return "".join(c if c.isprintable() else "?" for c in told), size - asks
+    return "".join(c if c.isprintable() else "?" for c in told), size - asks, asks > size
 
 
 def end(failed: bool) -> None:
